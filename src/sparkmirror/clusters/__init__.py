@@ -1,0 +1,1 @@
+"""Real local Kafka brokers for demo, tests and benchmarks."""

@@ -1,0 +1,1 @@
+"""Options declared once, and every layer of mm2.properties."""

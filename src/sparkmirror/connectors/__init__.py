@@ -1,0 +1,1 @@
+"""What the MirrorMaker connectors are: validate, plan, reconcile. They run nothing."""

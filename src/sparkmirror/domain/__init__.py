@@ -1,0 +1,1 @@
+"""Pure: values in, values out. No clocks, threads, sockets or logging."""

@@ -1,0 +1,75 @@
+"""What a connection, a consumer and a producer need to know, as values.
+
+`config.clients` makes them from Kafka's dotted properties; `kafka` builds clients from them. Times are
+seconds, sizes bytes. `security` keeps the raw `ssl.*` and `sasl.*` properties; its repr hides them.
+"""
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Literal
+
+
+class SecurityProtocol(Enum):
+    PLAINTEXT = "PLAINTEXT"
+    SSL = "SSL"
+    SASL_PLAINTEXT = "SASL_PLAINTEXT"
+    SASL_SSL = "SASL_SSL"
+
+
+class OffsetReset(Enum):
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionSettings:
+    """How to reach one cluster. Defaults are those of Kafka's Java clients."""
+
+    bootstrap_servers: tuple[tuple[str, int], ...]
+    client_id: str = "sparkmirror"
+    security_protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
+    security: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    request_timeout_s: float = 30.0
+    connect_timeout_s: float = 10.0
+    reconnect_backoff_s: float = 0.05
+    reconnect_backoff_max_s: float = 1.0
+    retry_backoff_s: float = 0.1
+    retry_backoff_max_s: float = 1.0
+    metadata_max_age_s: float = 300.0
+    send_buffer_bytes: int = 131072
+    receive_buffer_bytes: int = 65536
+    """-1 leaves the size to the operating system."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerSettings:
+    """How to fetch; defaults are those of Kafka 4.3's consumer as MM2 uses it."""
+
+    connection: ConnectionSettings
+    fetch_bytes_max: int = 52428800
+    partition_fetch_bytes_max: int = 1048576
+    fetch_bytes_min: int = 1
+    fetch_wait_max_s: float = 0.5
+    offset_reset: OffsetReset = OffsetReset.EARLIEST
+    read_committed: bool = False
+    check_crcs: bool = True
+    client_rack: str = ""
+
+
+Codec = Literal["none", "gzip", "snappy", "lz4", "zstd"]
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerSettings:
+    """How to produce; `acks` is Connect's default, not the plain producer's.
+
+    `compression` is None unless the user asked for a codec: batches then keep the source's.
+    """
+
+    connection: ConnectionSettings
+    acks: Literal[-1, 0, 1] = -1
+    request_bytes_max: int = 1048576
+    in_flight_max: int = 5
+    compression: Codec | None = None
+    delivery_timeout_s: float = float("inf")

@@ -1,0 +1,37 @@
+"""Names of the things that are mirrored, each of its own type so that they can't be mixed up."""
+
+from typing import NamedTuple, NewType
+
+Alias = NewType("Alias", str)
+"""A cluster's name in `clusters`, e.g. `us-west`."""
+
+ConnectorName = NewType("ConnectorName", str)
+GroupId = NewType("GroupId", str)
+
+
+class TopicPartition(NamedTuple):
+    """One partition of one topic; written `topic-partition` as Kafka does."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    @classmethod
+    def parse(cls, text: str) -> "TopicPartition":
+        """Split at the last dash, as `task.assigned.partitions` is read."""
+        topic, _, partition = text.rpartition("-")
+        if not topic:
+            raise ValueError(f"not a topic-partition: {text!r}")
+        return cls(topic, int(partition))
+
+
+class Flow(NamedTuple):
+    """One direction of replication, written `source->target` as in mm2.properties."""
+
+    source: Alias
+    target: Alias
+
+    def __str__(self) -> str:
+        return f"{self.source}->{self.target}"

@@ -1,0 +1,1 @@
+"""Everything Spark: the session, jobs, and the copy task that an executor runs."""

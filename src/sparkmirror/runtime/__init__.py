@@ -1,0 +1,1 @@
+"""Runs connectors: flows, schedules, generations, orderly stop."""

@@ -1,0 +1,1 @@
+"""Connect's offsets topic and the progress topic."""
