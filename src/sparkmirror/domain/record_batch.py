@@ -1,0 +1,162 @@
+"""Record batches of format v2 by their 61-byte header: find them, judge them, stamp them.
+
+Layout: Kafka's `DefaultRecordBatch` (KIP-98). Nothing here opens a batch; `records` does that.
+"""
+
+import struct
+from collections.abc import Iterator, Sequence
+from enum import Enum, auto
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from sparkmirror.domain.errors import CorruptBatchError
+
+HEADER_BYTES = 61
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+_OFFSET_AND_LENGTH = struct.Struct(">qi")
+_LEADER_EPOCH = struct.Struct(">i")
+_ATTRIBUTES = struct.Struct(">h")
+_PRODUCER = struct.Struct(">qhi")
+_CRC = struct.Struct(">I")
+
+_CRC_AT = 17
+_CRC_COVERS_FROM = 21
+_PRODUCER_AT = 43
+_LOG_OVERHEAD = 12  # base offset and length, which the length field does not count
+
+CODEC_MASK = 0x07
+LOG_APPEND_TIME = 0x08
+TRANSACTIONAL = 0x10
+CONTROL = 0x20
+
+SEQUENCE_MODULUS = 1 << 31
+NO_PRODUCER_ID = -1
+
+
+class BatchHeader(NamedTuple):
+    """The fields in wire order; `length` counts the bytes after itself."""
+
+    base_offset: int
+    length: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    count: int
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether every offset of the batch still has its record: the cleaner keeps first and last offset."""
+        return self.count == self.last_offset_delta + 1
+
+
+class FetchedBatch(NamedTuple):
+    """A whole batch inside a fetch response; `data` is a writable view of it."""
+
+    header: BatchHeader
+    data: memoryview
+
+
+class OutgoingBatch(NamedTuple):
+    """A batch to produce, and where its records come from.
+
+    `offsets` are the upstream offsets of its records, a `range` unless records are missing between them;
+    `max_timestamp` is in ms.
+    """
+
+    data: memoryview
+    offsets: Sequence[int]
+    max_timestamp: int
+
+    @property
+    def is_contiguous(self) -> bool:
+        return self.offsets[-1] - self.offsets[0] + 1 == len(self.offsets)
+
+
+class Road(Enum):
+    """How a batch gets to the target."""
+
+    FAST = auto()
+    """Stamp the header and send the bytes as they are."""
+    REWRITE = auto()
+    """Open it: records must be dropped or their fields changed."""
+    NOTHING_LEFT = auto()
+    """No record to copy (control batch, or emptied by compaction); the position moves past it."""
+    BEHIND = auto()
+    """Wholly before the position: a fetch returns whole batches."""
+
+
+def iterate_batches(data: memoryview) -> Iterator[FetchedBatch]:
+    """Yield the whole batches of a fetch response; a cut-off batch at the end is left for the next fetch.
+
+    Raises CorruptBatchError for lengths no batch can have and for formats v0 and v1, naming the offset.
+    """
+    at, end = 0, len(data)
+    while end - at > _CRC_AT:
+        base_offset, length = _OFFSET_AND_LENGTH.unpack_from(data, at)
+        size = length + _LOG_OVERHEAD
+        magic = data[at + 16]
+        if magic != 2:
+            raise CorruptBatchError(
+                f"offset {base_offset}: record format v{magic} can't be copied; "
+                "only v2 (Kafka 0.11 and newer) is supported"
+            )
+        if size < HEADER_BYTES:
+            raise CorruptBatchError(f"offset {base_offset}: batch length {length} is too small")
+        if at + size > end:
+            return
+        yield FetchedBatch(BatchHeader._make(_HEADER.unpack_from(data, at)), data[at : at + size])
+        at += size
+
+
+def has_valid_crc(batch: FetchedBatch) -> bool:
+    return crc32c(batch.data[_CRC_COVERS_FROM:]) == batch.header.crc
+
+
+def choose_road(header: BatchHeader, position: int, *, target_stamps_append_time: bool) -> Road:
+    """Judge a batch by its header. `position` is the next offset to copy."""
+    if header.last_offset < position:
+        return Road.BEHIND
+    if header.attributes & CONTROL or header.count == 0:
+        return Road.NOTHING_LEFT
+    if not header.is_contiguous or header.base_offset < position:
+        return Road.REWRITE
+    if header.attributes & LOG_APPEND_TIME and not target_stamps_append_time:
+        return Road.REWRITE
+    return Road.FAST
+
+
+def stamp(data: memoryview, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
+    """Turn a fetched batch into one to produce, in place: keys, values, headers, timestamps and codec stay.
+
+    Only the codec survives of the attributes: a delete horizon (bit 6) set by compaction would make the
+    target drop tombstones at its first cleaning (KIP-534).
+    """
+    _OFFSET_AND_LENGTH.pack_into(data, 0, 0, len(data) - _LOG_OVERHEAD)
+    _LEADER_EPOCH.pack_into(data, 12, -1)
+    (attributes,) = _ATTRIBUTES.unpack_from(data, _CRC_COVERS_FROM)
+    _ATTRIBUTES.pack_into(data, _CRC_COVERS_FROM, attributes & CODEC_MASK)
+    _PRODUCER.pack_into(data, _PRODUCER_AT, producer_id, producer_epoch, base_sequence)
+    _CRC.pack_into(data, _CRC_AT, crc32c(data[_CRC_COVERS_FROM:]))
+
+
+def build_batch(header: BatchHeader, payload: bytes) -> memoryview:
+    """A whole batch from header fields and (compressed) records; length and CRC are computed."""
+    data = bytearray(HEADER_BYTES + len(payload))
+    _HEADER.pack_into(data, 0, *header)
+    data[HEADER_BYTES:] = payload
+    view = memoryview(data)
+    _OFFSET_AND_LENGTH.pack_into(view, 0, header.base_offset, len(data) - _LOG_OVERHEAD)
+    _CRC.pack_into(view, _CRC_AT, crc32c(view[_CRC_COVERS_FROM:]))
+    return view

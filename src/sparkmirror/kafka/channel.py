@@ -1,0 +1,72 @@
+"""Kafka's frames on a transport: a 4-byte size, then that many bytes. Never blocks, never copies a payload."""
+
+import struct
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+from sparkmirror.domain.errors import DisconnectedError
+from sparkmirror.kafka.transport import Transport
+
+_SIZE = struct.Struct(">i")
+_FRAME_BYTES_MAX = 1 << 30
+
+
+class Channel:
+    """Queues what is to be sent and assembles what arrives."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._outgoing: deque[memoryview] = deque()
+        self._size = memoryview(bytearray(_SIZE.size))
+        self._frame: memoryview | None = None
+        self._filled = 0
+
+    def fileno(self) -> int:
+        return self._transport.fileno()
+
+    def close(self) -> None:
+        self._transport.close()
+
+    @property
+    def wants_write(self) -> bool:
+        return bool(self._outgoing)
+
+    def send(self, buffers: Sequence[bytes | memoryview]) -> None:
+        """Queue one frame (its size prefix included) and send what fits now."""
+        self._outgoing.extend(memoryview(buffer) for buffer in buffers)
+        self.flush()
+
+    def flush(self) -> None:
+        """Send what fits now. Raises DisconnectedError."""
+        outgoing = self._outgoing
+        while outgoing:
+            sent = self._transport.send(list(outgoing))
+            if sent == 0:
+                return
+            while outgoing and sent >= len(outgoing[0]):
+                sent -= len(outgoing.popleft())
+            if sent:
+                outgoing[0] = outgoing[0][sent:]
+
+    def receive(self) -> Iterator[memoryview]:
+        """Yield the frames that are complete, each in a buffer of its own. Raises DisconnectedError."""
+        while True:
+            into = self._size if self._frame is None else self._frame
+            if self._filled < len(into):
+                received = self._transport.receive_into(into[self._filled :])
+                if received is None:
+                    return
+                self._filled += received
+                continue
+            self._filled = 0
+            if self._frame is None:
+                self._frame = memoryview(bytearray(self._announced_size()))
+            else:
+                frame, self._frame = self._frame, None
+                yield frame
+
+    def _announced_size(self) -> int:
+        size: int = _SIZE.unpack(self._size)[0]
+        if not 0 < size <= _FRAME_BYTES_MAX:
+            raise DisconnectedError(f"a frame of {size} bytes was announced; is this a Kafka port?")
+        return size

@@ -1,0 +1,101 @@
+"""A connection to one broker, ready to use: opened, versions negotiated.
+
+Requests that are not on the hot path block on it (`request`), with kafka-python's protocol classes. The copy
+loop takes it over with `into_channel` and speaks raw Fetch and Produce.
+"""
+
+import itertools
+import time
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
+
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.errors import DisconnectedError, UnsupportedVersionError
+from sparkmirror.kafka.channel import Channel
+from sparkmirror.kafka.error_codes import check
+from sparkmirror.kafka.transport import Transport, open_transport
+
+_API_VERSIONS_OF_EVERY_BROKER = 2
+"""ApiVersions v3 is refused by brokers before 2.4, in a way that costs a second round trip."""
+
+
+class VersionRange(NamedTuple):
+    low: int
+    high: int
+
+
+class Connection:
+    """One in-order request at a time. Not thread-safe: one owner."""
+
+    def __init__(self, transport: Transport, address: str, client_id: str) -> None:
+        self.address = address
+        self.client_id = client_id
+        self.versions: Mapping[int, VersionRange] = {}
+        self._transport = transport
+        self._channel = Channel(transport)
+        self._correlation_ids = itertools.count()
+
+    @classmethod
+    def open(cls, host: str, port: int, settings: ConnectionSettings) -> "Connection":
+        """Connect and learn what the broker speaks. Raises DisconnectedError, ConfigError."""
+        transport = open_transport(host, port, settings)
+        connection = cls(transport, f"{host}:{port}", settings.client_id)
+        try:
+            connection._negotiate(settings.request_timeout_s)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _negotiate(self, timeout_s: float) -> None:
+        request = ApiVersionsRequest(version=_API_VERSIONS_OF_EVERY_BROKER)
+        response = self._exchange(request, ApiVersionsResponse, _API_VERSIONS_OF_EVERY_BROKER, timeout_s)
+        check(response.error_code, f"{self.address}: ApiVersions")
+        self.versions = {
+            key.api_key: VersionRange(key.min_version, key.max_version) for key in response.api_keys
+        }
+
+    def version_of(self, api_key: int, name: str, low: int, high: int) -> int:
+        """The highest version within [low, high] that the broker speaks, or UnsupportedVersionError."""
+        offered = self.versions.get(api_key)
+        if offered is None or offered.high < low or offered.low > high:
+            raise UnsupportedVersionError(
+                f"{self.address} speaks {name} {offered}, needed is v{low} to v{high}"
+            )
+        return min(offered.high, high)
+
+    def request(self, request: Any, response_class: Any, *, timeout_s: float, version_max: int = 99) -> Any:
+        """Send one of kafka-python's requests and wait for its response. Raises DisconnectedError."""
+        high = min(request.max_version, version_max)
+        version = self.version_of(request.API_KEY, request.name, request.min_version, high)
+        return self._exchange(request, response_class, version, timeout_s)
+
+    def into_channel(self) -> Channel:
+        """Hand the stream over to a loop that never blocks; `request` must not be called any more."""
+        self._transport.set_timeout(0)
+        return self._channel
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def _exchange(self, request: Any, response_class: Any, version: int, timeout_s: float) -> Any:
+        correlation_id = next(self._correlation_ids)
+        request.API_VERSION = version
+        request.with_header(correlation_id=correlation_id, client_id=self.client_id)
+        deadline = time.monotonic() + timeout_s
+        self._transport.set_timeout(timeout_s)
+        self._channel.send([request.encode(version=version, header=True, framed=True)])
+        frame = self._next_frame(deadline, request.name)
+        response = response_class.decode(frame, version=version, header=True)
+        if response.header.correlation_id != correlation_id:
+            raise DisconnectedError(f"{self.address} answered {request.name} out of order")
+        return response
+
+    def _next_frame(self, deadline: float, name: str) -> memoryview:
+        # A blocking transport ends a wait that is too long with a DisconnectedError of its own.
+        for frame in self._channel.receive():
+            return frame
+        waited = deadline - time.monotonic()
+        raise DisconnectedError(f"{self.address} did not answer {name} in time ({waited:.1f} s)")

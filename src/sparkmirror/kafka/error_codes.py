@@ -1,0 +1,110 @@
+"""Kafka's error codes, translated into this project's errors in one place."""
+
+from typing import Any
+
+from kafka import errors as library
+
+from sparkmirror.domain.errors import (
+    AuthorizationError,
+    DisconnectedError,
+    KafkaError,
+    RetriableError,
+    TopicExistsError,
+    UnsupportedVersionError,
+)
+
+NONE = 0
+OFFSET_OUT_OF_RANGE = 1
+CORRUPT_MESSAGE = 2
+UNKNOWN_TOPIC_OR_PARTITION = 3
+LEADER_NOT_AVAILABLE = 5
+NOT_LEADER_OR_FOLLOWER = 6
+REQUEST_TIMED_OUT = 7
+MESSAGE_TOO_LARGE = 10
+RECORD_LIST_TOO_LARGE = 18
+TOPIC_AUTHORIZATION_FAILED = 29
+INVALID_TIMESTAMP = 32
+UNSUPPORTED_VERSION = 35
+TOPIC_ALREADY_EXISTS = 36
+OUT_OF_ORDER_SEQUENCE_NUMBER = 45
+DUPLICATE_SEQUENCE_NUMBER = 46
+INVALID_PRODUCER_EPOCH = 47
+KAFKA_STORAGE_ERROR = 56
+UNKNOWN_PRODUCER_ID = 59
+FETCH_SESSION_ID_NOT_FOUND = 70
+INVALID_FETCH_SESSION_EPOCH = 71
+FENCED_LEADER_EPOCH = 74
+UNKNOWN_LEADER_EPOCH = 75
+OFFSET_NOT_AVAILABLE = 78
+INVALID_RECORD = 87
+UNKNOWN_TOPIC_ID = 100
+FETCH_SESSION_TOPIC_ID_ERROR = 106
+
+LEADER_CHANGED = frozenset(
+    {
+        UNKNOWN_TOPIC_OR_PARTITION,
+        LEADER_NOT_AVAILABLE,
+        NOT_LEADER_OR_FOLLOWER,
+        KAFKA_STORAGE_ERROR,
+        FENCED_LEADER_EPOCH,
+        UNKNOWN_LEADER_EPOCH,
+        UNKNOWN_TOPIC_ID,
+    }
+)
+"""Answers after which the cluster's metadata must be read again."""
+
+FETCH_SESSION_LOST = frozenset(
+    {FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR}
+)
+
+BATCH_TOO_LARGE = frozenset({MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE})
+
+BATCH_REFUSED = frozenset({CORRUPT_MESSAGE, INVALID_TIMESTAMP, INVALID_RECORD})
+"""Answers that the same batch will get every time."""
+
+
+def name_of(code: int) -> str:
+    """Kafka's own name, e.g. `NOT_LEADER_OR_FOLLOWER`."""
+    return str(getattr(library.for_code(code), "message", code))
+
+
+def is_retriable(code: int) -> bool:
+    return bool(getattr(library.for_code(code), "retriable", False))
+
+
+def error_for(code: int, context: str) -> KafkaError:
+    """The error of this project for one of Kafka's codes; `context` says what was asked of whom."""
+    message = f"{context}: {name_of(code)}"
+    if code in (TOPIC_AUTHORIZATION_FAILED, 30, 31, 53, 65):
+        return AuthorizationError(message, code)
+    if code == TOPIC_ALREADY_EXISTS:
+        return TopicExistsError(message, code)
+    if code == UNSUPPORTED_VERSION:
+        return UnsupportedVersionError(message, code)
+    if is_retriable(code):
+        return RetriableError(message, code)
+    return KafkaError(message, code)
+
+
+def check(code: int, context: str) -> None:
+    """Raise the error for a code that is not 0."""
+    if code != NONE:
+        raise error_for(code, context)
+
+
+def translate(error: Exception, context: str) -> KafkaError:
+    """This project's error for one that the Kafka library raised; raise it `from` the original."""
+    code = getattr(error, "errno", 0)
+    if isinstance(code, int) and code > 0 and isinstance(error, library.BrokerResponseError):
+        return error_for(code, f"{context}: {_reason(error)}" if str(error) else context)
+    if isinstance(error, library.KafkaConnectionError | library.KafkaTimeoutError | OSError):
+        return DisconnectedError(f"{context}: {_reason(error)}")
+    if isinstance(error, library.IncompatibleBrokerVersion):
+        return UnsupportedVersionError(f"{context}: {_reason(error)}")
+    if getattr(error, "retriable", False):
+        return RetriableError(f"{context}: {_reason(error)}")
+    return KafkaError(f"{context}: {_reason(error)}")
+
+
+def _reason(error: Any) -> str:
+    return f"{type(error).__name__}: {error}"

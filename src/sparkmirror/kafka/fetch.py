@@ -1,0 +1,209 @@
+"""Raw Fetch, v10 to v12 (Kafka 2.1 and newer), with fetch sessions (KIP-227).
+
+A response's record batches stay where the socket put them: `FetchedPartition.records` is a view.
+"""
+
+import struct
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from sparkmirror.domain.client_settings import ConsumerSettings
+from sparkmirror.domain.errors import DisconnectedError
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.kafka.wire import (
+    INT16,
+    INT32,
+    NO_TAGS,
+    Reader,
+    array_size,
+    null_string,
+    request_header,
+    string,
+)
+
+API_KEY = 1
+VERSION_LOW, VERSION_HIGH = 10, 12
+_FLEXIBLE_FROM = 12
+_RACK_FROM = 11
+_HEAD = struct.Struct(">iiiibii")  # replica, max wait, min bytes, max bytes, isolation, session id and epoch
+_ERROR_AND_OFFSETS = struct.Struct(">ihqqq")  # partition, error, high watermark, last stable, log start
+_ABORTED = struct.Struct(">qq")
+_THROTTLE_ERROR_SESSION = struct.Struct(">ihi")
+
+
+class FetchPosition(NamedTuple):
+    offset: int
+    leader_epoch: int
+    bytes_max: int
+
+
+class FetchedPartition(NamedTuple):
+    """One partition of a response. `aborted` holds (producer id, first offset) under read_committed."""
+
+    partition: TopicPartition
+    error: int
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    aborted: list[tuple[int, int]]
+    preferred_read_replica: int
+    records: memoryview
+
+
+class FetchResponse(NamedTuple):
+    throttle_s: float
+    error: int
+    session_id: int
+    partitions: list[FetchedPartition]
+
+
+class FetchSession:
+    """What one broker was told to fetch, so that a request names only what changed since.
+
+    `want` and `drop` note changes; `request` turns them into a request and takes them as told. After a lost
+    session or connection, `reset` makes the next request a full one.
+    """
+
+    def __init__(self) -> None:
+        self._wanted: dict[TopicPartition, FetchPosition] = {}
+        self._changed: set[TopicPartition] = set()
+        self._forgotten: set[TopicPartition] = set()
+        self._id = 0
+        self._epoch = 0
+
+    def __len__(self) -> int:
+        return len(self._wanted)
+
+    def __contains__(self, partition: TopicPartition) -> bool:
+        return partition in self._wanted
+
+    def want(self, partition: TopicPartition, position: FetchPosition) -> None:
+        if self._wanted.get(partition) != position:
+            self._wanted[partition] = position
+            self._changed.add(partition)
+
+    def drop(self, partition: TopicPartition) -> None:
+        if self._wanted.pop(partition, None) is not None:
+            self._changed.discard(partition)
+            self._forgotten.add(partition)
+
+    def reset(self) -> None:
+        self._id = self._epoch = 0
+        self._changed = set(self._wanted)
+        self._forgotten.clear()
+
+    def accept(self, session_id: int) -> None:
+        """A response without an error arrived."""
+        self._id = session_id
+        self._epoch = 1 if self._epoch in (0, 0x7FFFFFFF) else self._epoch + 1
+        if session_id == 0:  # the broker's session cache is full
+            self.reset()
+
+    def request(
+        self, settings: ConsumerSettings, version: int, correlation_id: int, bytes_max: int
+    ) -> list[bytes]:
+        """The frame to send; at most `bytes_max` bytes are asked for, though one batch may exceed it."""
+        compact = version >= _FLEXIBLE_FROM
+        changed = {partition: self._wanted[partition] for partition in self._changed}
+        # A partition that was dropped and wanted again since the last request is only a change.
+        forgotten = self._forgotten - self._wanted.keys() if self._epoch else set()
+        body = [
+            request_header(API_KEY, version, correlation_id, settings.connection.client_id, flexible=compact),
+            _HEAD.pack(
+                -1,
+                int(settings.fetch_wait_max_s * 1000),
+                settings.fetch_bytes_min,
+                min(settings.fetch_bytes_max, bytes_max),
+                int(settings.read_committed),
+                self._id,
+                self._epoch,
+            ),
+            _encode_wanted(changed, compact=compact),
+            _encode_forgotten(forgotten, compact=compact),
+        ]
+        if version >= _RACK_FROM:
+            body.append(string(settings.client_rack, compact=compact))
+        if compact:
+            body.append(NO_TAGS)
+        self._changed.clear()
+        self._forgotten.clear()
+        return [INT32.pack(sum(map(len, body))), *body]
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> Mapping[str, list[int]]:
+    topics: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        topics.setdefault(topic, []).append(partition)
+    return topics
+
+
+def _encode_wanted(wanted: Mapping[TopicPartition, FetchPosition], *, compact: bool) -> bytes:
+    tags = NO_TAGS if compact else b""
+    topics = _by_topic(wanted)
+    parts = [array_size(len(topics), compact=compact)]
+    for topic, partitions in topics.items():
+        parts += [string(topic, compact=compact), array_size(len(partitions), compact=compact)]
+        for partition in partitions:
+            position = wanted[TopicPartition(topic, partition)]
+            parts.append(struct.pack(">iiq", partition, position.leader_epoch, position.offset))
+            if compact:
+                parts.append(INT32.pack(-1))  # last fetched epoch: unknown
+            parts += [struct.pack(">qi", -1, position.bytes_max), tags]
+        parts.append(tags)
+    return b"".join(parts)
+
+
+def _encode_forgotten(forgotten: Iterable[TopicPartition], *, compact: bool) -> bytes:
+    topics = _by_topic(forgotten)
+    parts = [array_size(len(topics), compact=compact)]
+    for topic, partitions in topics.items():
+        parts += [string(topic, compact=compact), array_size(len(partitions), compact=compact)]
+        parts += [INT32.pack(partition) for partition in partitions]
+        parts.append(NO_TAGS if compact else b"")
+    return b"".join(parts)
+
+
+def decode_fetch_response(frame: memoryview, version: int, correlation_id: int) -> FetchResponse:
+    """Raises DisconnectedError when the frame is not the answer to that request."""
+    reader = Reader(frame, flexible=version >= _FLEXIBLE_FROM)
+    try:
+        if reader.int32() != correlation_id:
+            raise DisconnectedError("fetch responses arrive out of order")
+        reader.skip_tags()
+        throttle_ms, error, session_id = reader.unpack(_THROTTLE_ERROR_SESSION)
+        partitions = _decode_topics(reader, version)
+    except (IndexError, struct.error, UnicodeDecodeError) as cause:
+        raise DisconnectedError("a fetch response ends too early") from cause
+    return FetchResponse(throttle_ms / 1000, error, session_id, partitions)
+
+
+def _decode_topics(reader: Reader, version: int) -> list[FetchedPartition]:
+    partitions = []
+    for _ in range(reader.array_size()):
+        topic = reader.string() or ""
+        for _ in range(reader.array_size()):
+            partitions.append(_decode_partition(reader, topic, version))
+        reader.skip_tags()
+    return partitions
+
+
+def _decode_partition(reader: Reader, topic: str, version: int) -> FetchedPartition:
+    partition, error, high_watermark, last_stable, log_start = reader.unpack(_ERROR_AND_OFFSETS)
+    aborted = []
+    for _ in range(max(reader.array_size(), 0)):
+        producer_id, first_offset = reader.unpack(_ABORTED)
+        aborted.append((producer_id, first_offset))
+        reader.skip_tags()
+    preferred = reader.int32() if version >= _RACK_FROM else -1
+    records = reader.bytes()
+    reader.skip_tags()
+    return FetchedPartition(
+        TopicPartition(topic, partition),
+        error,
+        high_watermark,
+        last_stable,
+        log_start,
+        aborted,
+        preferred,
+        memoryview(b"") if records is None else records,
+    )

@@ -1,0 +1,85 @@
+"""Who leads which partition, read on demand over any broker that answers."""
+
+import random
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from kafka.protocol.metadata import MetadataRequest, MetadataResponse
+
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.errors import DisconnectedError
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.kafka.connection import Connection
+
+_VERSION_MAX = 9
+"""Later versions add topic ids and drop what is read here from none."""
+
+NO_EPOCH = -1
+
+
+class Broker(NamedTuple):
+    node_id: int
+    host: str
+    port: int
+
+
+class Leader(NamedTuple):
+    node_id: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """One answer. `leaders` lacks partitions without a leader; `errors` holds a code per missing topic."""
+
+    brokers: Mapping[int, Broker] = field(default_factory=dict)
+    leaders: Mapping[TopicPartition, Leader] = field(default_factory=dict)
+    errors: Mapping[str, int] = field(default_factory=dict)
+
+
+def read_metadata(settings: ConnectionSettings, topics: Collection[str], known: Metadata) -> Metadata:
+    """Ask known brokers, then the bootstrap servers, until one answers.
+
+    Raises DisconnectedError naming every address tried.
+    """
+    connection = connect_to_any(settings, known)
+    try:
+        return request_metadata(connection, topics, settings.request_timeout_s)
+    finally:
+        connection.close()
+
+
+def connect_to_any(settings: ConnectionSettings, known: Metadata) -> Connection:
+    """A connection to some broker of the cluster; raises DisconnectedError naming every address tried."""
+    addresses = [(broker.host, broker.port) for broker in known.brokers.values()]
+    random.shuffle(addresses)
+    failures = []
+    for host, port in [*addresses, *settings.bootstrap_servers]:
+        try:
+            return Connection.open(host, port, settings)
+        except DisconnectedError as error:
+            failures.append(str(error))
+    raise DisconnectedError("; ".join(dict.fromkeys(failures)))
+
+
+def request_metadata(connection: Connection, topics: Collection[str], timeout_s: float) -> Metadata:
+    wanted = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in sorted(topics)]
+    request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+    response = connection.request(request, MetadataResponse, timeout_s=timeout_s, version_max=_VERSION_MAX)
+    return _from_response(response)
+
+
+def _from_response(response: Any) -> Metadata:
+    brokers = {
+        broker.node_id: Broker(broker.node_id, broker.host, broker.port) for broker in response.brokers
+    }
+    leaders = {}
+    for topic in response.topics:
+        for partition in topic.partitions:
+            if partition.leader_id in brokers:
+                epoch = getattr(partition, "leader_epoch", None)
+                leader = Leader(partition.leader_id, NO_EPOCH if epoch is None else epoch)
+                leaders[TopicPartition(topic.name, partition.partition_index)] = leader
+    errors = {topic.name: topic.error_code for topic in response.topics if topic.error_code}
+    return Metadata(brokers, leaders, errors)

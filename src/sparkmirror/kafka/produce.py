@@ -1,0 +1,117 @@
+"""Raw Produce, v7 to v11 (Kafka 2.1 and newer): frames batches without copying them.
+
+A request holds at most one batch per partition; a broker silently drops the first of two.
+"""
+
+import struct
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from sparkmirror.domain.client_settings import ProducerSettings
+from sparkmirror.domain.errors import DisconnectedError
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.kafka.wire import (
+    INT32,
+    NO_TAGS,
+    Reader,
+    array_size,
+    null_string,
+    request_header,
+    string,
+    unsigned_varint,
+)
+
+API_KEY = 0
+VERSION_LOW, VERSION_HIGH = 7, 11
+_FLEXIBLE_FROM = 9
+_RECORD_ERRORS_FROM = 8
+_PARTITION_RESULT = struct.Struct(">ihqqq")  # partition, error, base offset, append time, log start
+
+
+class ProducedPartition(NamedTuple):
+    """One partition of a response. `message` is the broker's own words, if it had any."""
+
+    partition: TopicPartition
+    error: int
+    base_offset: int
+    message: str | None
+
+
+class ProduceResponse(NamedTuple):
+    throttle_s: float
+    partitions: list[ProducedPartition]
+
+
+def encode_produce_request(
+    batches: Mapping[TopicPartition, memoryview],
+    settings: ProducerSettings,
+    version: int,
+    correlation_id: int,
+) -> list[bytes | memoryview]:
+    """The frame to send, as buffers; the batches themselves are not copied."""
+    compact = version >= _FLEXIBLE_FROM
+    connection = settings.connection
+    head = [
+        request_header(API_KEY, version, correlation_id, connection.client_id, flexible=compact),
+        null_string(compact=compact),  # no transactional id
+        struct.pack(">hi", settings.acks, int(connection.request_timeout_s * 1000)),
+    ]
+    frame: list[bytes | memoryview] = [b"".join(head), *_encode_topics(batches, compact=compact)]
+    frame.insert(0, INT32.pack(sum(map(len, frame))))
+    return frame
+
+
+def _encode_topics(
+    batches: Mapping[TopicPartition, memoryview], *, compact: bool
+) -> Sequence[bytes | memoryview]:
+    by_topic: dict[str, list[tuple[int, memoryview]]] = {}
+    for (topic, partition), data in batches.items():
+        by_topic.setdefault(topic, []).append((partition, data))
+    tags = NO_TAGS if compact else b""
+    parts: list[bytes | memoryview] = [array_size(len(by_topic), compact=compact)]
+    for topic, partitions in by_topic.items():
+        opening = string(topic, compact=compact) + array_size(len(partitions), compact=compact)
+        for partition, data in partitions:
+            size = unsigned_varint(len(data) + 1) if compact else INT32.pack(len(data))
+            parts += [opening + INT32.pack(partition) + size, data]
+            opening = tags
+        parts.append(tags + tags)
+    parts.append(tags)
+    return parts
+
+
+def decode_produce_response(frame: memoryview, version: int, correlation_id: int) -> ProduceResponse:
+    """Raises DisconnectedError when the frame is not the answer to that request."""
+    reader = Reader(frame, flexible=version >= _FLEXIBLE_FROM)
+    try:
+        if reader.int32() != correlation_id:
+            raise DisconnectedError("produce responses arrive out of order")
+        reader.skip_tags()
+        partitions = _decode_topics(reader, version)
+        throttle_ms = reader.int32()
+    except (IndexError, struct.error, UnicodeDecodeError) as cause:
+        raise DisconnectedError("a produce response ends too early") from cause
+    return ProduceResponse(throttle_ms / 1000, partitions)
+
+
+def _decode_topics(reader: Reader, version: int) -> list[ProducedPartition]:
+    partitions = []
+    for _ in range(reader.array_size()):
+        topic = reader.string() or ""
+        for _ in range(reader.array_size()):
+            partitions.append(_decode_partition(reader, topic, version))
+        reader.skip_tags()
+    return partitions
+
+
+def _decode_partition(reader: Reader, topic: str, version: int) -> ProducedPartition:
+    partition, error, base_offset, _, _ = reader.unpack(_PARTITION_RESULT)
+    message = None
+    if version >= _RECORD_ERRORS_FROM:
+        for _ in range(max(reader.array_size(), 0)):
+            reader.int32()
+            message = reader.string() or message
+            reader.skip_tags()
+        message = reader.string() or message
+    reader.skip_tags()
+    return ProducedPartition(TopicPartition(topic, partition), error, base_offset, message)
