@@ -49,7 +49,7 @@ class BatchHeader(NamedTuple):
     producer_id: int
     producer_epoch: int
     base_sequence: int
-    count: int
+    record_count: int
 
     @property
     def last_offset(self) -> int:
@@ -58,7 +58,7 @@ class BatchHeader(NamedTuple):
     @property
     def is_contiguous(self) -> bool:
         """Whether every offset of the batch still has its record: the cleaner keeps first and last offset."""
-        return self.count == self.last_offset_delta + 1
+        return self.record_count == self.last_offset_delta + 1
 
 
 class FetchedBatch(NamedTuple):
@@ -128,7 +128,7 @@ def choose_road(header: BatchHeader, position: int, *, target_stamps_append_time
     """Judge a batch by its header. `position` is the next offset to copy."""
     if header.last_offset < position:
         return Road.BEHIND
-    if header.attributes & CONTROL or header.count == 0:
+    if header.attributes & CONTROL or header.record_count == 0:
         return Road.NOTHING_LEFT
     if not header.is_contiguous or header.base_offset < position:
         return Road.REWRITE

@@ -63,7 +63,7 @@ def read_records(batch: FetchedBatch) -> list[RawRecord]:
     records = []
     at = 0
     try:
-        for _ in range(header.count):
+        for _ in range(header.record_count):
             size, at = read_varint(data, at)
             end = at + size
             if size < 0 or end > len(data):
@@ -74,7 +74,7 @@ def read_records(batch: FetchedBatch) -> list[RawRecord]:
             records.append(RawRecord(header.base_offset + offset_delta, timestamp, bytes(data[at:end])))
             at = end
     except IndexError as error:
-        raise CorruptBatchError(f"batch ends before its {header.count} records") from error
+        raise CorruptBatchError(f"batch ends before its {header.record_count} records") from error
     return records
 
 

@@ -1,4 +1,4 @@
-"""Kafka's frames on a transport: a 4-byte size, then that many bytes. Never blocks, never copies a payload."""
+"""Kafka's frames on a transport: a 4-byte size, then that many bytes. Never blocks, copies no payload."""
 
 import struct
 from collections import deque

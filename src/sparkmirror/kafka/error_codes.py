@@ -59,8 +59,11 @@ FETCH_SESSION_LOST = frozenset(
 
 BATCH_TOO_LARGE = frozenset({MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE})
 
-BATCH_REFUSED = frozenset({CORRUPT_MESSAGE, INVALID_TIMESTAMP, INVALID_RECORD})
-"""Answers that the same batch will get every time."""
+SEQUENCE_UNKNOWN = frozenset({OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, UNKNOWN_PRODUCER_ID})
+"""The broker's idea of the sequence is not ours: only a new producer id helps."""
+
+_REFUSED = frozenset({CORRUPT_MESSAGE, INVALID_TIMESTAMP, INVALID_RECORD})
+"""Answers that the same batch gets every time; the library calls CORRUPT_MESSAGE retriable, for consumers."""
 
 
 def name_of(code: int) -> str:
@@ -69,7 +72,7 @@ def name_of(code: int) -> str:
 
 
 def is_retriable(code: int) -> bool:
-    return bool(getattr(library.for_code(code), "retriable", False))
+    return code not in _REFUSED and bool(getattr(library.for_code(code), "retriable", False))
 
 
 def error_for(code: int, context: str) -> KafkaError:

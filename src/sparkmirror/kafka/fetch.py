@@ -11,12 +11,10 @@ from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.wire import (
-    INT16,
     INT32,
     NO_TAGS,
     Reader,
     array_size,
-    null_string,
     request_header,
     string,
 )
@@ -181,8 +179,7 @@ def _decode_topics(reader: Reader, version: int) -> list[FetchedPartition]:
     partitions = []
     for _ in range(reader.array_size()):
         topic = reader.string() or ""
-        for _ in range(reader.array_size()):
-            partitions.append(_decode_partition(reader, topic, version))
+        partitions += [_decode_partition(reader, topic, version) for _ in range(reader.array_size())]
         reader.skip_tags()
     return partitions
 

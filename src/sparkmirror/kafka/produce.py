@@ -98,8 +98,7 @@ def _decode_topics(reader: Reader, version: int) -> list[ProducedPartition]:
     partitions = []
     for _ in range(reader.array_size()):
         topic = reader.string() or ""
-        for _ in range(reader.array_size()):
-            partitions.append(_decode_partition(reader, topic, version))
+        partitions += [_decode_partition(reader, topic, version) for _ in range(reader.array_size())]
         reader.skip_tags()
     return partitions
 

@@ -40,7 +40,7 @@ def request_header(
 
 
 class Reader:
-    """Walks over a response; `flexible` chooses the compact forms. IndexError or struct.error past its end."""
+    """Walks over a response; `flexible` chooses the compact forms. IndexError or struct.error at its end."""
 
     __slots__ = ("at", "data", "flexible")
 

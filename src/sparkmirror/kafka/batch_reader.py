@@ -1,0 +1,269 @@
+"""Fetches whole record batches of many partitions on one loop, following their leaders.
+
+Owns connections, fetch sessions, leader changes and back-off. What becomes of the batches, and where each
+partition goes on, is the listener's business.
+"""
+
+import asyncio
+import random
+from collections.abc import Mapping
+from typing import Protocol
+
+from sparkmirror.domain.backoff import Backoff
+from sparkmirror.domain.client_settings import ConsumerSettings
+from sparkmirror.domain.errors import DisconnectedError, SparkmirrorError
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.kafka import error_codes, fetch
+from sparkmirror.kafka.broker_link import BrokerLink
+from sparkmirror.kafka.cluster_view import ClusterView
+from sparkmirror.kafka.fetch import FetchedPartition, FetchPosition, FetchSession, decode_fetch_response
+
+_FOLLOWER_LEASE_S = 300.0
+"""How long a follower in our rack is read before the leader is asked again (KIP-392)."""
+
+_HOUSEKEEPING_S = 1.0
+
+
+class ReaderListener(Protocol):
+    """What the reader tells. All calls come on the loop's thread."""
+
+    def fetched(self, partition: FetchedPartition) -> None:
+        """Data, or an empty answer with new watermarks. Answer with `advance`, `pause` or nothing."""
+
+    def response_taken(self) -> None:
+        """Every partition of one response has been handed over."""
+
+    def fetch_failed(self, partition: TopicPartition, error: SparkmirrorError) -> None:
+        """The partition is tried again with back-off; a `fetched` says that it is well."""
+
+    def offset_out_of_range(self, partition: TopicPartition) -> None:
+        """The partition rests until `advance` names an offset that exists."""
+
+    def budget_bytes(self) -> int:
+        """How many bytes may be asked for now; 0 or less for none."""
+        ...
+
+
+class _Source:
+    """One broker: its link, its session, and the one request that may be under way."""
+
+    def __init__(self, link: BrokerLink) -> None:
+        self.link = link
+        self.session = FetchSession()
+        self.version = 0
+        self.correlation_id = 0
+        self.waiting_since: float | None = None
+        self.outdated: set[TopicPartition] = set()
+        """Partitions that moved while a request was under way: its answer is for another offset."""
+
+
+class BatchReader:
+    """`start` fetches every partition from its offset on; see `ReaderListener` for what comes back."""
+
+    def __init__(
+        self, settings: ConsumerSettings, loop: asyncio.AbstractEventLoop, listener: ReaderListener
+    ) -> None:
+        self._settings = settings
+        self._loop = loop
+        self._listener = listener
+        connection = settings.connection
+        self._backoff = Backoff(connection.retry_backoff_s, connection.retry_backoff_max_s)
+        self._view = ClusterView(connection, loop, self._leaders_changed, self._cluster_failed)
+        self._sources: dict[int, _Source] = {}
+        self._source_of: dict[BrokerLink, _Source] = {}
+        self._offsets: dict[TopicPartition, int] = {}
+        self._home: dict[TopicPartition, _Source] = {}
+        self._followers: dict[TopicPartition, tuple[int, float]] = {}
+        self._resting: set[TopicPartition] = set()
+        self._failures: dict[TopicPartition, int] = {}
+        self._housekeeping: asyncio.TimerHandle | None = None
+
+    def start(self, offsets: Mapping[TopicPartition, int]) -> None:
+        self._offsets.update(offsets)
+        self._view.start(sorted({partition.topic for partition in offsets}))
+        self._housekeep()
+
+    def stop(self) -> None:
+        self._view.stop()
+        if self._housekeeping is not None:
+            self._housekeeping.cancel()
+        for source in self._sources.values():
+            source.link.close()
+        self._sources.clear()
+
+    def advance(self, partition: TopicPartition, offset: int) -> None:
+        """Fetch from here next, also if the partition was paused or out of range."""
+        self._offsets[partition] = offset
+        self._resting.discard(partition)
+        self._route(partition)
+
+    def pause(self, partition: TopicPartition) -> None:
+        """Fetch nothing more until `advance`."""
+        self._resting.add(partition)
+        source = self._home.get(partition)
+        if source is not None:
+            source.session.drop(partition)
+
+    def fetch_more(self) -> None:
+        """The budget grew: ask every broker that has nothing to do."""
+        for source in self._sources.values():
+            self._fetch(source)
+
+    # routing: which broker serves which partition
+
+    def _route(self, partition: TopicPartition) -> None:
+        if partition in self._resting:
+            return
+        leader = self._view.leader(partition)
+        if leader is None:
+            self._no_leader(partition)
+            return
+        follower = self._read_replica(partition)
+        source = self._source(leader.node_id if follower is None else follower)
+        previous = self._home.get(partition)
+        if previous is not None and previous is not source:
+            previous.session.drop(partition)
+        self._home[partition] = source
+        position = FetchPosition(
+            self._offsets[partition], leader.epoch, self._settings.partition_fetch_bytes_max
+        )
+        source.session.want(partition, position)
+        if source.waiting_since is not None:
+            source.outdated.add(partition)
+
+    def _no_leader(self, partition: TopicPartition) -> None:
+        self._leave(partition)
+        code = self._view.topic_error(partition.topic) or error_codes.LEADER_NOT_AVAILABLE
+        self._listener.fetch_failed(partition, error_codes.error_for(code, f"{partition} on the source"))
+        self._view.refresh()
+
+    def _leave(self, partition: TopicPartition) -> None:
+        source = self._home.pop(partition, None)
+        if source is not None:
+            source.session.drop(partition)
+
+    def _read_replica(self, partition: TopicPartition) -> int | None:
+        node_id, until = self._followers.get(partition, (None, 0.0))
+        if node_id is None or until < self._loop.time() or self._view.broker(node_id) is None:
+            self._followers.pop(partition, None)
+            return None
+        return node_id
+
+    def _source(self, node_id: int) -> _Source:
+        source = self._sources.get(node_id)
+        if source is None:
+            broker = self._view.broker(node_id)
+            assert broker is not None, "a leader is always among the brokers of the same answer"
+            link = BrokerLink(broker, self._settings.connection, self._loop, self)
+            source = self._sources[node_id] = self._source_of[link] = _Source(link)
+            link.start()
+        return source
+
+    def _leaders_changed(self) -> None:
+        for node_id, source in self._sources.items():
+            source.link.broker = self._view.broker(node_id) or source.link.broker
+        for partition in self._offsets:
+            self._route(partition)
+        self.fetch_more()
+
+    def _cluster_failed(self, error: SparkmirrorError) -> None:
+        for partition in self._offsets:
+            if partition not in self._home:
+                self._listener.fetch_failed(partition, error)
+
+    # requests and responses
+
+    def link_ready(self, link: BrokerLink) -> None:
+        source = self._source_of[link]
+        source.version = link.version_of(fetch.API_KEY, "Fetch", fetch.VERSION_LOW, fetch.VERSION_HIGH)
+        source.session.reset()
+        source.outdated.clear()
+        self._fetch(source)
+
+    def link_lost(self, link: BrokerLink, error: SparkmirrorError) -> None:
+        source = self._source_of[link]
+        source.waiting_since = None
+        for partition, home in self._home.items():
+            if home is source:
+                self._listener.fetch_failed(partition, error)
+        self._view.refresh()
+
+    def link_received(self, link: BrokerLink, frame: memoryview) -> None:
+        source = self._source_of[link]
+        response = decode_fetch_response(frame, source.version, source.correlation_id)
+        source.waiting_since = None
+        if response.error:
+            self._session_failed(source, response.error)
+            return
+        source.session.accept(response.session_id)
+        outdated, source.outdated = source.outdated, set()
+        for fetched in response.partitions:
+            if fetched.partition not in outdated and self._home.get(fetched.partition) is source:
+                self._take(fetched)
+        self._listener.response_taken()
+        if response.throttle_s > 0:
+            self._loop.call_later(response.throttle_s, self._fetch, source)
+        else:
+            self._fetch(source)
+
+    def _fetch(self, source: _Source) -> None:
+        if source.waiting_since is not None or not source.link.is_ready or not source.session:
+            return
+        budget = self._listener.budget_bytes()
+        if budget <= 0:
+            return
+        source.correlation_id = (source.correlation_id + 1) & 0x7FFFFFFF
+        source.waiting_since = self._loop.time()
+        source.link.send(
+            source.session.request(self._settings, source.version, source.correlation_id, budget)
+        )
+
+    def _session_failed(self, source: _Source, code: int) -> None:
+        source.session.reset()
+        if code in error_codes.FETCH_SESSION_LOST:
+            self._fetch(source)
+        else:
+            source.link.drop(error_codes.error_for(code, f"Fetch from {source.link.broker.host}"))
+
+    def _take(self, fetched: FetchedPartition) -> None:
+        partition = fetched.partition
+        if partition in self._resting:
+            return
+        if fetched.error:
+            self._partition_failed(partition, fetched.error)
+        elif fetched.preferred_read_replica >= 0:
+            lease = self._loop.time() + _FOLLOWER_LEASE_S
+            self._followers[partition] = (fetched.preferred_read_replica, lease)
+            self._route(partition)
+        else:
+            self._failures.pop(partition, None)
+            self._listener.fetched(fetched)
+
+    def _partition_failed(self, partition: TopicPartition, code: int) -> None:
+        from_follower = self._followers.pop(partition, None)
+        self._leave(partition)
+        if code == error_codes.OFFSET_OUT_OF_RANGE and from_follower is None:
+            self._resting.add(partition)
+            self._listener.offset_out_of_range(partition)
+            return
+        error = error_codes.error_for(code, f"Fetch of {partition} from the source")
+        self._listener.fetch_failed(partition, error)
+        failures = self._failures[partition] = self._failures.get(partition, 0) + 1
+        if code in error_codes.LEADER_CHANGED:
+            self._view.refresh()
+        self._loop.call_later(self._backoff.delay_s(failures, random.random()), self._retry, partition)
+
+    def _retry(self, partition: TopicPartition) -> None:
+        self._route(partition)
+        source = self._home.get(partition)
+        if source is not None:
+            self._fetch(source)
+
+    def _housekeep(self) -> None:
+        """A broker that accepts a request and never answers must not hold its partitions for ever."""
+        self._housekeeping = self._loop.call_later(_HOUSEKEEPING_S, self._housekeep)
+        patience = self._settings.connection.request_timeout_s + self._settings.fetch_wait_max_s
+        for source in self._sources.values():
+            if source.waiting_since is not None and self._loop.time() - source.waiting_since > patience:
+                address = f"{source.link.broker.host}:{source.link.broker.port}"
+                source.link.drop(DisconnectedError(f"{address} left a Fetch unanswered for {patience:g} s"))

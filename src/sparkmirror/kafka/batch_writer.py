@@ -1,0 +1,403 @@
+"""Produces whole record batches to many partitions on one loop, idempotently, in order, several in flight.
+
+Owns connections, sequence numbers, resending, leader changes and back-off. A batch is kept until it is
+acknowledged or refused. A partition's sequence counts the records written to it under its producer id.
+"""
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Collection
+from typing import Protocol
+
+from sparkmirror.domain.backoff import Backoff
+from sparkmirror.domain.client_settings import ProducerSettings
+from sparkmirror.domain.errors import AuthorizationError, DisconnectedError, SparkmirrorError
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.record_batch import SEQUENCE_MODULUS, OutgoingBatch, stamp
+from sparkmirror.domain.records import halve
+from sparkmirror.kafka import error_codes, produce
+from sparkmirror.kafka.broker_link import BrokerLink
+from sparkmirror.kafka.cluster_view import ClusterView
+from sparkmirror.kafka.produce import ProducedPartition, decode_produce_response, encode_produce_request
+from sparkmirror.kafka.producer_ids import NOT_IDEMPOTENT, ProducerId, new_producer_id
+
+_HOUSEKEEPING_S = 1.0
+_IN_FLIGHT_PER_PARTITION = 5
+"""A broker remembers the last five batches of a producer on a partition, and refuses what is older."""
+
+
+class WriterListener(Protocol):
+    """What the writer tells. All calls come on the loop's thread."""
+
+    def acknowledged(
+        self, partition: TopicPartition, batch: OutgoingBatch, base_offset: int, *, completes: bool
+    ) -> None:
+        """In order per partition. A split batch is acknowledged in parts; the last one completes it."""
+
+    def write_failed(self, partition: TopicPartition, error: SparkmirrorError) -> None:
+        """The partition is tried again with back-off; an acknowledgement says that it is well."""
+
+    def write_refused(self, partition: TopicPartition, error: SparkmirrorError) -> None:
+        """The target will never take the next batch as it is. It and all after it were discarded."""
+
+
+class _Pending:
+    """A batch on its way. Mutable: it's stamped again when its partition gets another producer id."""
+
+    __slots__ = ("batch", "completes", "sequence", "stamped_for")
+
+    def __init__(self, batch: OutgoingBatch, sequence: int, *, completes: bool) -> None:
+        self.batch = batch
+        self.sequence = sequence
+        self.completes = completes
+        self.stamped_for: ProducerId | None = None
+
+    def stamped(self, producer: ProducerId) -> memoryview:
+        if self.stamped_for != producer:
+            sequence = self.sequence if producer != NOT_IDEMPOTENT else -1
+            stamp(self.batch.data, producer.id, producer.epoch, sequence)
+            self.stamped_for = producer
+        return self.batch.data
+
+
+class _Lane:
+    """One partition: what waits, what is in flight, and what went wrong first."""
+
+    def __init__(self, partition: TopicPartition) -> None:
+        self.partition = partition
+        self.sink: _Sink | None = None
+        self.ready: deque[_Pending] = deque()
+        self.in_flight: deque[_Pending] = deque()
+        self.unsettled: list[_Pending] = []
+        self.failure: SparkmirrorError | None = None
+        self.failures = 0
+        self.resting = False
+        self.producer: ProducerId | None = None
+        self.next_sequence = 0
+        self.proven = False
+        """Whether a batch was acknowledged under this id. Until then the broker holds no state for it: were
+        the first batch refused and the second accepted, a hole would look like success. So one at a time."""
+
+    @property
+    def in_flight_max(self) -> int:
+        idempotent = self.producer != NOT_IDEMPOTENT
+        return _IN_FLIGHT_PER_PARTITION if self.proven and idempotent else 1
+
+    @property
+    def can_send(self) -> bool:
+        return (
+            bool(self.ready)
+            and self.failure is None
+            and not self.resting
+            and self.producer is not None
+            and len(self.in_flight) < self.in_flight_max
+        )
+
+    def append(self, batch: OutgoingBatch) -> None:
+        self.ready.append(_Pending(batch, self.next_sequence, completes=True))
+        self.next_sequence = (self.next_sequence + len(batch.offsets)) % SEQUENCE_MODULUS
+
+    def split_first(self) -> bool:
+        """Replace the first batch by two halves; False when it's a single record."""
+        first = self.ready[0]
+        halves = halve(first.batch)
+        if not halves:
+            return False
+        self.ready.popleft()
+        sequence = first.sequence
+        parts = []
+        for number, half in enumerate(halves, start=1):
+            completes = first.completes and number == len(halves)
+            parts.append(_Pending(half, sequence, completes=completes))
+            sequence = (sequence + len(half.offsets)) % SEQUENCE_MODULUS
+        self.ready.extendleft(reversed(parts))
+        return True
+
+    def use_producer(self, producer: ProducerId) -> None:
+        """Number everything that waits anew, from 0."""
+        self.producer = producer
+        self.proven = False
+        self.next_sequence = 0
+        for pending in self.ready:
+            pending.sequence = self.next_sequence
+            pending.stamped_for = None
+            self.next_sequence = (self.next_sequence + len(pending.batch.offsets)) % SEQUENCE_MODULUS
+
+    def discard(self) -> None:
+        self.next_sequence = self.ready[0].sequence if self.ready else self.next_sequence
+        self.ready.clear()
+
+
+class _Request:
+    """One Produce request under way."""
+
+    def __init__(self, correlation_id: int, sent_at: float) -> None:
+        self.correlation_id = correlation_id
+        self.sent_at = sent_at
+        self.lanes: dict[TopicPartition, _Lane] = {}
+
+
+class _Sink:
+    """One broker: its link, its requests under way, and the lanes that may have something to send."""
+
+    def __init__(self, link: BrokerLink) -> None:
+        self.link = link
+        self.version = 0
+        self.requests: deque[_Request] = deque()
+        self.ready: dict[_Lane, None] = {}
+        self.throttled = False
+
+
+class BatchWriter:
+    """`append` then `flush`; see `WriterListener` for what comes back."""
+
+    def __init__(
+        self, settings: ProducerSettings, loop: asyncio.AbstractEventLoop, listener: WriterListener
+    ) -> None:
+        self._settings = settings
+        self._loop = loop
+        self._listener = listener
+        connection = settings.connection
+        self._backoff = Backoff(connection.retry_backoff_s, connection.retry_backoff_max_s)
+        self._view = ClusterView(connection, loop, self._leaders_changed, self._cluster_failed)
+        self._lanes: dict[TopicPartition, _Lane] = {}
+        self._sinks: dict[int, _Sink] = {}
+        self._sink_of: dict[BrokerLink, _Sink] = {}
+        self._correlation_id = 0
+        self._housekeeping: asyncio.TimerHandle | None = None
+
+    def start(self, partitions: Collection[TopicPartition]) -> None:
+        self._lanes = {partition: _Lane(partition) for partition in partitions}
+        self._view.start(sorted({partition.topic for partition in partitions}))
+        self._loop.create_task(self._identify(list(self._lanes.values()), failures=0))
+        self._housekeep()
+
+    def stop(self) -> None:
+        self._view.stop()
+        if self._housekeeping is not None:
+            self._housekeeping.cancel()
+        for sink in self._sinks.values():
+            sink.link.close()
+        self._sinks.clear()
+
+    def append(self, partition: TopicPartition, batch: OutgoingBatch) -> None:
+        """Take a batch over; nothing is sent before `flush`."""
+        lane = self._lanes[partition]
+        lane.append(batch)
+        if lane.sink is not None:
+            lane.sink.ready[lane] = None
+
+    def flush(self) -> None:
+        for sink in self._sinks.values():
+            if sink.ready:
+                self._send(sink)
+
+    def discard_unsent(self) -> None:
+        """Keep only what is in flight: an orderly stop waits for nothing else."""
+        for lane in self._lanes.values():
+            lane.discard()
+
+    @property
+    def is_idle(self) -> bool:
+        return not any(sink.requests for sink in self._sinks.values())
+
+    # identity
+
+    async def _identify(self, lanes: Collection[_Lane], failures: int) -> None:
+        try:
+            producer = await self._loop.run_in_executor(None, new_producer_id, self._settings.connection)
+        except AuthorizationError:
+            producer = NOT_IDEMPOTENT
+        except SparkmirrorError as error:
+            for lane in lanes:
+                self._listener.write_failed(lane.partition, error)
+            await asyncio.sleep(self._backoff.delay_s(failures + 1, random.random()))
+            await self._identify(lanes, failures + 1)
+            return
+        for lane in lanes:
+            lane.use_producer(producer)
+            self._route(lane)
+        self.flush()
+
+    # routing: which broker leads which partition
+
+    def _route(self, lane: _Lane) -> None:
+        if lane.in_flight or lane.unsettled:
+            return
+        leader = self._view.leader(lane.partition)
+        if leader is None:
+            lane.sink = None
+            code = self._view.topic_error(lane.partition.topic) or error_codes.LEADER_NOT_AVAILABLE
+            error = error_codes.error_for(code, f"{lane.partition} on the target")
+            self._listener.write_failed(lane.partition, error)
+            self._view.refresh()
+            return
+        if lane.sink is not None:
+            lane.sink.ready.pop(lane, None)
+        lane.sink = self._sink(leader.node_id)
+        lane.sink.ready[lane] = None
+
+    def _sink(self, node_id: int) -> _Sink:
+        sink = self._sinks.get(node_id)
+        if sink is None:
+            broker = self._view.broker(node_id)
+            assert broker is not None, "a leader is always among the brokers of the same answer"
+            link = BrokerLink(broker, self._settings.connection, self._loop, self)
+            sink = self._sinks[node_id] = self._sink_of[link] = _Sink(link)
+            link.start()
+        return sink
+
+    def _leaders_changed(self) -> None:
+        for node_id, sink in self._sinks.items():
+            sink.link.broker = self._view.broker(node_id) or sink.link.broker
+        for lane in self._lanes.values():
+            self._route(lane)
+        self.flush()
+
+    def _cluster_failed(self, error: SparkmirrorError) -> None:
+        for lane in self._lanes.values():
+            if lane.sink is None:
+                self._listener.write_failed(lane.partition, error)
+
+    # requests and responses
+
+    def link_ready(self, link: BrokerLink) -> None:
+        sink = self._sink_of[link]
+        sink.version = link.version_of(produce.API_KEY, "Produce", produce.VERSION_LOW, produce.VERSION_HIGH)
+        self._send(sink)
+
+    def link_lost(self, link: BrokerLink, error: SparkmirrorError) -> None:
+        sink = self._sink_of[link]
+        requests, sink.requests = sink.requests, deque()
+        for request in requests:
+            for lane in request.lanes.values():
+                self._unsettle(lane, error)
+        for lane in self._lanes.values():
+            if lane.sink is sink and lane.ready:
+                self._listener.write_failed(lane.partition, error)
+        self._view.refresh()
+
+    def link_received(self, link: BrokerLink, frame: memoryview) -> None:
+        sink = self._sink_of[link]
+        request = sink.requests.popleft()
+        response = decode_produce_response(frame, sink.version, request.correlation_id)
+        for produced in response.partitions:
+            lane = request.lanes.pop(produced.partition, None)
+            if lane is not None:
+                self._settle(lane, produced)
+        for lane in request.lanes.values():
+            self._unsettle(lane, DisconnectedError(f"the broker did not answer for {lane.partition}"))
+        if response.throttle_s > 0:
+            sink.throttled = True
+            self._loop.call_later(response.throttle_s, self._throttle_ended, sink)
+        else:
+            self._send(sink)
+
+    def _throttle_ended(self, sink: _Sink) -> None:
+        sink.throttled = False
+        self._send(sink)
+
+    def _send(self, sink: _Sink) -> None:
+        while (
+            sink.ready
+            and sink.link.is_ready
+            and not sink.throttled
+            and len(sink.requests) < self._settings.in_flight_max
+        ):
+            batches = self._gather(sink)
+            if not batches:
+                return
+            self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+            request = _Request(self._correlation_id, self._loop.time())
+            request.lanes = {partition: self._lanes[partition] for partition in batches}
+            sink.requests.append(request)
+            sink.link.send(
+                encode_produce_request(batches, self._settings, sink.version, request.correlation_id)
+            )
+
+    def _gather(self, sink: _Sink) -> dict[TopicPartition, memoryview]:
+        """One batch per partition, in turn, as many as fit into a request; a large one travels alone."""
+        batches: dict[TopicPartition, memoryview] = {}
+        room = self._settings.request_bytes_max
+        served: list[_Lane] = []
+        while sink.ready:
+            lane = next(iter(sink.ready))
+            if lane.can_send:
+                size = len(lane.ready[0].batch.data)
+                if batches and size > room:
+                    break
+                room -= size
+                pending = lane.ready.popleft()
+                lane.in_flight.append(pending)
+                assert lane.producer is not None
+                batches[lane.partition] = pending.stamped(lane.producer)
+                served.append(lane)
+            del sink.ready[lane]
+        sink.ready.update(dict.fromkeys(lane for lane in served if lane.can_send))
+        return batches
+
+    # outcomes
+
+    def _settle(self, lane: _Lane, produced: ProducedPartition) -> None:
+        if lane.failure is not None or produced.error:
+            context = f"Produce to {lane.partition}"
+            if produced.message:
+                context += f" ({produced.message})"
+            self._unsettle(lane, error_codes.error_for(produced.error, context))
+            return
+        pending = lane.in_flight.popleft()
+        lane.proven = True
+        lane.failures = 0
+        if lane.ready and lane.sink is not None:
+            lane.sink.ready[lane] = None
+        self._listener.acknowledged(
+            lane.partition, pending.batch, produced.base_offset, completes=pending.completes
+        )
+
+    def _unsettle(self, lane: _Lane, error: SparkmirrorError) -> None:
+        """Drain first: what follows a failed batch is sent again in order, whatever became of it."""
+        lane.unsettled.append(lane.in_flight.popleft())
+        lane.failure = lane.failure or error
+        if not lane.in_flight:
+            lane.ready.extendleft(reversed(lane.unsettled))
+            lane.unsettled.clear()
+            failure, lane.failure = lane.failure, None
+            self._recover(lane, failure)
+
+    def _recover(self, lane: _Lane, error: SparkmirrorError) -> None:
+        code = getattr(error, "code", 0)
+        if code in error_codes.BATCH_TOO_LARGE and lane.split_first():
+            self._resume(lane)
+        elif code in error_codes.SEQUENCE_UNKNOWN:
+            lane.producer = None
+            self._listener.write_failed(lane.partition, error)
+            self._loop.create_task(self._identify([lane], failures=0))
+        elif error.retriable:
+            self._rest(lane, error)
+        else:
+            lane.discard()
+            self._listener.write_refused(lane.partition, error)
+
+    def _rest(self, lane: _Lane, error: SparkmirrorError) -> None:
+        lane.failures += 1
+        lane.resting = True
+        self._listener.write_failed(lane.partition, error)
+        if getattr(error, "code", 0) in error_codes.LEADER_CHANGED:
+            self._view.refresh()
+        self._loop.call_later(self._backoff.delay_s(lane.failures, random.random()), self._resume, lane)
+
+    def _resume(self, lane: _Lane) -> None:
+        lane.resting = False
+        self._route(lane)
+        if lane.sink is not None:
+            self._send(lane.sink)
+
+    def _housekeep(self) -> None:
+        """A broker that accepts a request and never answers must not hold its partitions for ever."""
+        self._housekeeping = self._loop.call_later(_HOUSEKEEPING_S, self._housekeep)
+        patience = self._settings.connection.request_timeout_s
+        for sink in self._sinks.values():
+            if sink.requests and self._loop.time() - sink.requests[0].sent_at > patience:
+                address = f"{sink.link.broker.host}:{sink.link.broker.port}"
+                sink.link.drop(DisconnectedError(f"{address} left a Produce unanswered for {patience:g} s"))

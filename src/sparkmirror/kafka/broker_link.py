@@ -1,0 +1,152 @@
+"""A connection to one broker that a loop keeps alive: opened in the background, reopened with back-off.
+
+Frames go out and come in on the loop's thread; only the opening, which may block, runs elsewhere.
+"""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from typing import Protocol
+
+from sparkmirror.domain.backoff import Backoff
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.errors import DisconnectedError, SparkmirrorError
+from sparkmirror.kafka.channel import Channel
+from sparkmirror.kafka.connection import Connection
+from sparkmirror.kafka.metadata import Broker
+
+
+class LinkOwner(Protocol):
+    """What a link tells the side that owns it. All calls come on the loop's thread."""
+
+    def link_ready(self, link: "BrokerLink") -> None:
+        """The connection is open; `link.version_of` may be asked."""
+
+    def link_received(self, link: "BrokerLink", frame: memoryview) -> None: ...
+
+    def link_lost(self, link: "BrokerLink", error: SparkmirrorError) -> None:
+        """The connection broke, or could not be made; it's tried again. Nothing sent is answered any more."""
+
+
+class BrokerLink:
+    """States: connecting, ready, or waiting to connect again."""
+
+    def __init__(
+        self, broker: Broker, settings: ConnectionSettings, loop: asyncio.AbstractEventLoop, owner: LinkOwner
+    ) -> None:
+        self.broker = broker
+        self._settings = settings
+        self._loop = loop
+        self._owner = owner
+        self._backoff = Backoff(settings.reconnect_backoff_s, settings.reconnect_backoff_max_s)
+        self._failures = 0
+        self._connection: Connection | None = None
+        self._channel: Channel | None = None
+        self._writing = False
+        self._closed = False
+
+    @property
+    def is_ready(self) -> bool:
+        return self._channel is not None
+
+    def start(self) -> None:
+        self._loop.create_task(self._connect())
+
+    def close(self) -> None:
+        """For good; the owner is not told."""
+        self._closed = True
+        self._release()
+
+    def version_of(self, api_key: int, name: str, low: int, high: int) -> int:
+        assert self._connection is not None
+        return self._connection.version_of(api_key, name, low, high)
+
+    def send(self, buffers: Sequence[bytes | memoryview]) -> None:
+        """Queue one frame. A broken connection is reported through the owner, on a later turn of the loop."""
+        assert self._channel is not None
+        try:
+            self._channel.send(buffers)
+        except DisconnectedError as error:
+            self._loop.call_soon(self._fail, self._channel, error)
+            return
+        self._watch_writes()
+
+    def drop(self, error: SparkmirrorError) -> None:
+        """Give up this connection (a request went unanswered, say) and open a new one."""
+        if self._channel is not None:
+            self._fail(self._channel, error)
+
+    async def _connect(self) -> None:
+        broker = self.broker
+        try:
+            connection = await self._loop.run_in_executor(
+                None, Connection.open, broker.host, broker.port, self._settings
+            )
+        except SparkmirrorError as error:
+            self._lost(error)
+            return
+        if self._closed:
+            connection.close()
+            return
+        self._connection = connection
+        self._channel = connection.into_channel()
+        self._failures = 0
+        self._loop.add_reader(self._channel.fileno(), self._on_readable)
+        self._owner.link_ready(self)
+
+    def _on_readable(self) -> None:
+        channel = self._channel
+        if channel is None:
+            return
+        try:
+            for frame in channel.receive():
+                self._owner.link_received(self, frame)
+                if channel is not self._channel:
+                    return
+        except DisconnectedError as error:
+            self._fail(channel, error)
+
+    def _on_writable(self) -> None:
+        channel = self._channel
+        if channel is None:
+            return
+        try:
+            channel.flush()
+        except DisconnectedError as error:
+            self._fail(channel, error)
+            return
+        self._watch_writes()
+
+    def _watch_writes(self) -> None:
+        assert self._channel is not None
+        if self._channel.wants_write == self._writing:
+            return
+        self._writing = not self._writing
+        if self._writing:
+            self._loop.add_writer(self._channel.fileno(), self._on_writable)
+        else:
+            self._loop.remove_writer(self._channel.fileno())
+
+    def _fail(self, channel: Channel | None, error: SparkmirrorError) -> None:
+        if channel is not None and channel is self._channel:
+            self._release()
+            self._lost(error)
+
+    def _lost(self, error: SparkmirrorError) -> None:
+        if self._closed:
+            return
+        self._failures += 1
+        self._loop.call_later(self._backoff.delay_s(self._failures, random.random()), self._reconnect)
+        self._owner.link_lost(self, error)
+
+    def _reconnect(self) -> None:
+        if not self._closed:
+            self.start()
+
+    def _release(self) -> None:
+        if self._channel is not None:
+            self._loop.remove_reader(self._channel.fileno())
+            self._loop.remove_writer(self._channel.fileno())
+            self._channel.close()
+        self._channel = self._connection = None
+        self._writing = False

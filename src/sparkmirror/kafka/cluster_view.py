@@ -1,0 +1,86 @@
+"""What a loop knows of one cluster's leaders, kept fresh in the background."""
+
+import asyncio
+import random
+from collections.abc import Callable, Collection
+
+from sparkmirror.domain.backoff import Backoff
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.kafka.metadata import Broker, Leader, Metadata, read_metadata
+
+
+class ClusterView:
+    """`refresh` may be called at any time and as often as wanted: requests are merged and spaced out."""
+
+    def __init__(
+        self,
+        settings: ConnectionSettings,
+        loop: asyncio.AbstractEventLoop,
+        on_change: Callable[[], None],
+        on_failure: Callable[[SparkmirrorError], None],
+    ) -> None:
+        self._settings = settings
+        self._loop = loop
+        self._on_change = on_change
+        self._on_failure = on_failure
+        self._backoff = Backoff(settings.retry_backoff_s, settings.retry_backoff_max_s)
+        self._topics: Collection[str] = ()
+        self._metadata = Metadata()
+        self._failures = 0
+        self._refreshing = False
+        self._stopped = False
+        self._aging: asyncio.TimerHandle | None = None
+
+    def start(self, topics: Collection[str]) -> None:
+        self._topics = topics
+        self._request()
+
+    def stop(self) -> None:
+        self._stopped = True
+        if self._aging is not None:
+            self._aging.cancel()
+
+    def leader(self, partition: TopicPartition) -> Leader | None:
+        return self._metadata.leaders.get(partition)
+
+    def broker(self, node_id: int) -> Broker | None:
+        return self._metadata.brokers.get(node_id)
+
+    def topic_error(self, topic: str) -> int:
+        """Kafka's error code for a topic that the last answer had no leaders for, 0 if it had."""
+        return self._metadata.errors.get(topic, 0)
+
+    def refresh(self) -> None:
+        """Some broker said that it's not the leader, or something is missing."""
+        if self._refreshing or self._stopped:
+            return
+        self._refreshing = True
+        self._failures += 1
+        self._loop.call_later(self._backoff.delay_s(self._failures, random.random()), self._request)
+
+    def _request(self) -> None:
+        self._refreshing = True
+        if not self._stopped:
+            self._loop.create_task(self._read())
+
+    async def _read(self) -> None:
+        if self._aging is not None:
+            self._aging.cancel()
+        try:
+            metadata = await self._loop.run_in_executor(
+                None, read_metadata, self._settings, self._topics, self._metadata
+            )
+        except SparkmirrorError as error:
+            self._refreshing = False
+            self._on_failure(error)
+            self.refresh()
+            return
+        self._refreshing = False
+        self._aging = self._loop.call_later(self._settings.metadata_max_age_s, self.refresh)
+        if metadata.leaders != self._metadata.leaders or metadata.brokers != self._metadata.brokers:
+            self._failures = 0
+        self._metadata = metadata
+        if not self._stopped:
+            self._on_change()
