@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -78,6 +79,11 @@ class MirrorProcess:
             self.kill()
         if code != 0:
             raise SparkmirrorError(f"the mirror stopped with exit code {code}:\n{self._last_lines()}")
+
+    def close(self) -> None:
+        """End it in order if it still runs; how it ended matters no more."""
+        with suppress(SparkmirrorError):
+            self.stop()
 
     def kill(self) -> None:
         """End it and all its children at once; does nothing when none is left."""

@@ -62,7 +62,7 @@ class Shop:
     def _write_until_closing(self) -> None:
         producers = [self._producer(topic) for topic in self._topics]
         pace = Pace(self._rate, time.monotonic())
-        rng = random.Random(self._rate)  # noqa: S311 - goods, not secrets
+        rng = random.Random(self._rate)
         shares = [topic.share for topic in self._topics]
         number = 0
         while not self._closing.wait(_TICK_S):
