@@ -6,7 +6,7 @@ partition goes on, is the listener's business.
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from sparkmirror.domain.backoff import Backoff
@@ -58,7 +58,7 @@ class _Source:
 
 
 class BatchReader:
-    """`start` fetches every partition from its offset on; see `ReaderListener` for what comes back."""
+    """`start` fetches partitions from their offsets on; see `ReaderListener` for what comes back."""
 
     def __init__(
         self, settings: ConsumerSettings, loop: asyncio.AbstractEventLoop, listener: ReaderListener
@@ -78,9 +78,10 @@ class BatchReader:
         self._failures: dict[TopicPartition, int] = {}
         self._housekeeping: asyncio.TimerHandle | None = None
 
-    def start(self, offsets: Mapping[TopicPartition, int]) -> None:
+    def start(self, partitions: Collection[TopicPartition], offsets: Mapping[TopicPartition, int]) -> None:
+        """Partitions without an offset rest until `advance` names one."""
         self._offsets.update(offsets)
-        self._view.start(sorted({partition.topic for partition in offsets}))
+        self._view.start(sorted({partition.topic for partition in partitions}))
         self._housekeep()
 
     def stop(self) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
 
-from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import RetriableError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.connection import Connection
@@ -19,13 +19,14 @@ _REPLICA_OF_NO_BROKER = -1
 
 
 def list_offsets(
-    settings: ConnectionSettings, partitions: Collection[TopicPartition], which: int
+    settings: ConsumerSettings, partitions: Collection[TopicPartition], which: int
 ) -> Mapping[TopicPartition, int | SparkmirrorError]:
     """The EARLIEST or LATEST offset of each partition, or why it could not be had.
 
-    Raises DisconnectedError when no broker answers at all.
+    LATEST is the last stable offset under read_committed. Raises DisconnectedError when nobody answers.
     """
-    metadata = read_metadata(settings, sorted({partition.topic for partition in partitions}), Metadata())
+    topics = sorted({partition.topic for partition in partitions})
+    metadata = read_metadata(settings.connection, topics, Metadata())
     results: dict[TopicPartition, int | SparkmirrorError] = {}
     by_leader: dict[int, list[TopicPartition]] = {}
     for partition in partitions:
@@ -40,17 +41,17 @@ def list_offsets(
 
 
 def _ask(
-    broker: Broker, settings: ConnectionSettings, partitions: Collection[TopicPartition], which: int
+    broker: Broker, settings: ConsumerSettings, partitions: Collection[TopicPartition], which: int
 ) -> Mapping[TopicPartition, int | SparkmirrorError]:
     try:
-        connection = Connection.open(broker.host, broker.port, settings)
+        connection = Connection.open(broker.host, broker.port, settings.connection)
     except SparkmirrorError as error:
         return dict.fromkeys(partitions, error)
     try:
         response = connection.request(
-            _request(partitions, which),
+            _request(partitions, which, read_committed=settings.read_committed),
             ListOffsetsResponse,
-            timeout_s=settings.request_timeout_s,
+            timeout_s=settings.connection.request_timeout_s,
             version_max=_VERSION_MAX,
         )
     except SparkmirrorError as error:
@@ -70,7 +71,7 @@ def _result(topic: str, answer: Any) -> int | SparkmirrorError:
     return int(answer.offset)
 
 
-def _request(partitions: Collection[TopicPartition], which: int) -> Any:
+def _request(partitions: Collection[TopicPartition], which: int, *, read_committed: bool) -> Any:
     by_topic: dict[str, list[Any]] = {}
     for topic, partition in partitions:
         asked = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(
@@ -79,7 +80,7 @@ def _request(partitions: Collection[TopicPartition], which: int) -> Any:
         by_topic.setdefault(topic, []).append(asked)
     return ListOffsetsRequest(
         replica_id=_REPLICA_OF_NO_BROKER,
-        isolation_level=0,
+        isolation_level=int(read_committed),
         topics=[
             ListOffsetsRequest.ListOffsetsTopic(name=topic, partitions=asked)
             for topic, asked in by_topic.items()

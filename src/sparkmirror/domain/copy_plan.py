@@ -1,0 +1,58 @@
+"""What one copy task is told: which partitions, between which clusters, where its state goes.
+
+A plan holds no position; the task reads that from Kafka. It travels to the executor inside the task's closure,
+never through Spark's configuration, because connection settings may hold secrets.
+"""
+
+from dataclasses import dataclass
+
+from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
+from sparkmirror.domain.ids import ConnectorName, Flow, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class CopyPartition:
+    source: TopicPartition
+    target_topic: str
+    target_stamps_append_time: bool = False
+    """Whether the target topic has `message.timestamp.type=LogAppendTime`."""
+
+    @property
+    def target(self) -> TopicPartition:
+        return TopicPartition(self.target_topic, self.source.partition)
+
+
+@dataclass(frozen=True, slots=True)
+class StatePlan:
+    """Connect's offsets topic and the progress topic, both on the target cluster."""
+
+    connection: ConnectionSettings
+    positions_topic: str
+    progress_topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetSyncPlan:
+    """Where offset syncs go, and how stale they may be (`offset.lag.max`, in records)."""
+
+    connection: ConnectionSettings
+    topic: str
+    lag_max: int
+    flush_interval_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPlan:
+    """One copy task of one generation. `offset_syncs` is None where their emission is disabled."""
+
+    flow: Flow
+    connector: ConnectorName
+    task: int
+    generation: int
+    partitions: tuple[CopyPartition, ...]
+    consumer: ConsumerSettings
+    producer: ProducerSettings
+    state: StatePlan
+    offset_syncs: OffsetSyncPlan | None
+    buffer_bytes_max: int = 32 * 1024 * 1024
+    """Fetched bytes that are not acknowledged yet, for the whole task."""

@@ -1,0 +1,119 @@
+"""The state of one partition while it's copied: what was taken, what is acknowledged, what went wrong.
+
+Touches no connection; the copy loop acts on what it says.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sparkmirror.domain.aborted_transactions import AbortedTransactions
+from sparkmirror.domain.batch_copying import CopyRules, copy_batches
+from sparkmirror.domain.copy_plan import CopyPartition
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.latency import LatencyHistogram, bucket_of
+from sparkmirror.domain.record_batch import OutgoingBatch, iterate_batches
+from sparkmirror.kafka.fetch import FetchedPartition
+from sparkmirror.storage.progress import PartitionState
+
+
+class _Outstanding(NamedTuple):
+    """A batch handed to the writer; `position` is set on the last batch that came from one source batch."""
+
+    batch_bytes: int
+    position: int | None
+
+
+class PartitionCopy:
+    """`position` is the next upstream offset to copy: everything before it is acknowledged or not to be copied.
+
+    `fetch_position` is ahead of it by what is outstanding.
+    """
+
+    def __init__(self, plan: CopyPartition, position: int, rules: CopyRules, *, read_committed: bool) -> None:
+        self.plan = plan
+        self.position = self.fetch_position = position
+        self.outstanding_bytes = 0
+        self.paused = False
+        self.end_offset: int | None = None
+        self.records = 0
+        self.bytes = 0
+        self.failures = 0
+        self.fetch_error: SparkmirrorError | None = None
+        self.write_error: SparkmirrorError | None = None
+        self._rules = rules
+        self._read_committed = read_committed
+        self._outstanding: deque[_Outstanding] = deque()
+        self._latency: dict[int, int] = {}
+
+    def take(self, fetched: FetchedPartition) -> Iterator[OutgoingBatch]:
+        """The batches to write, in order; the caller writes every one of them.
+
+        Raises CorruptBatchError at the batch that can't be copied, with `fetch_position` on it.
+        """
+        aborted = AbortedTransactions(fetched.aborted) if self._read_committed else None
+        steps = copy_batches(iterate_batches(fetched.records), self.fetch_position, self._rules, aborted)
+        for batches, position in steps:
+            for number, batch in enumerate(batches, start=1):
+                last = position if number == len(batches) else None
+                self._outstanding.append(_Outstanding(len(batch.data), last))
+                self.outstanding_bytes += len(batch.data)
+                yield batch
+            self.fetch_position = position
+            if not batches:
+                self._move_past(position)
+
+    def _move_past(self, position: int) -> None:
+        """Nothing to copy up to here: move on now, or once what is outstanding before it has arrived."""
+        if self._outstanding:
+            self._outstanding[-1] = self._outstanding[-1]._replace(position=position)
+        else:
+            self.position = position
+
+    def acknowledged(self, batch: OutgoingBatch, now_ms: float, *, completes: bool) -> None:
+        self.records += len(batch.offsets)
+        self.bytes += len(batch.data)
+        self.write_error = None
+        self.failures = 0
+        bucket = bucket_of(now_ms - batch.max_timestamp)
+        self._latency[bucket] = self._latency.get(bucket, 0) + len(batch.offsets)
+        if completes:
+            size, position = self._outstanding.popleft()
+            self.outstanding_bytes -= size
+            if position is not None:
+                self.position = position
+
+    def restart_at(self, offset: int) -> None:
+        """The position was unknown, or does not exist any more."""
+        if not self._outstanding:
+            self.position = offset
+        self.fetch_position = offset
+
+    def discard(self) -> None:
+        """The writer dropped what is outstanding: go back to the first record that isn't acknowledged."""
+        self._outstanding.clear()
+        self.outstanding_bytes = 0
+        self.fetch_position = self.position
+
+    @property
+    def last_replicated(self) -> int | None:
+        """MM2's position; None before the first record of a partition that starts at 0."""
+        return self.position - 1 if self.position > 0 else None
+
+    @property
+    def lag(self) -> int | None:
+        return None if self.end_offset is None else max(0, self.end_offset - self.position)
+
+    @property
+    def latency(self) -> LatencyHistogram:
+        return LatencyHistogram(dict(self._latency))
+
+    @property
+    def error(self) -> SparkmirrorError | None:
+        return self.write_error or self.fetch_error
+
+    @property
+    def state(self) -> PartitionState:
+        if self.error is None:
+            return PartitionState.RUNNING
+        return PartitionState.RETRYING if self.error.retriable else PartitionState.FAILED

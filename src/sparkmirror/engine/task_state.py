@@ -1,0 +1,199 @@
+"""What a copy task makes durable: positions, offset syncs and progress.
+
+Written in the background, one write at a time; what could not be written goes with the next attempt.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from sparkmirror.domain.copy_plan import OffsetSyncPlan, TaskPlan
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.offset_syncs import OffsetSyncQueue, Run
+from sparkmirror.domain.record_batch import OutgoingBatch
+from sparkmirror.domain.wire_records import OffsetSync
+from sparkmirror.engine.partition_copy import PartitionCopy
+from sparkmirror.kafka.topic_log import LogRecord, TopicWriter
+from sparkmirror.storage.positions import position_record, read_positions
+from sparkmirror.storage.progress import PartitionProgress
+
+_log = logging.getLogger(__name__)
+
+_SYNCS_KEPT = 4
+"""Syncs of one partition kept while they can't be written: the newest are what counts."""
+
+
+def contiguous_runs(batch: OutgoingBatch, base_offset: int) -> Iterator[Run]:
+    """The acknowledged records as runs of consecutive offsets; one for every batch that was copied whole."""
+    offsets = batch.offsets
+    if batch.is_contiguous:
+        yield Run(offsets[0], base_offset, len(offsets))
+        return
+    start = 0
+    for at in range(1, len(offsets) + 1):
+        if at == len(offsets) or offsets[at] != offsets[at - 1] + 1:
+            yield Run(offsets[start], base_offset + start, at - start)
+            start = at
+
+
+class _Recorder:
+    """Writes one kind of record; a failure is logged once until it's over."""
+
+    def __init__(self, what: str, writer: TopicWriter, topic: str) -> None:
+        self._what = what
+        self._writer = writer
+        self._topic = topic
+        self._failing = False
+
+    def write(self, records: Iterable[LogRecord]) -> bool:
+        try:
+            self._writer.write(self._topic, records)
+        except SparkmirrorError as error:
+            if not self._failing:
+                _log.warning("%s can't be written: %s; trying again", self._what, error)
+            self._failing = True
+            return False
+        if self._failing:
+            _log.info("%s are written again", self._what)
+        self._failing = False
+        return True
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class TaskState:
+    """`note_sync` and `collect` belong to the copy loop's thread; what `collect` returns runs elsewhere."""
+
+    def __init__(self, plan: TaskPlan) -> None:
+        self._plan = plan
+        state = plan.state
+        self._positions = _Recorder("positions", TopicWriter(state.connection), state.positions_topic)
+        self._progress = _Recorder("progress records", TopicWriter(state.connection), state.progress_topic)
+        self._syncs = _sync_recorder(plan.offset_syncs)
+        self._sync_queue = OffsetSyncQueue(plan.offset_syncs.lag_max if plan.offset_syncs else 0)
+        self._unsent_syncs: dict[TopicPartition, list[OffsetSync]] = {}
+        self._syncs_flushed_at = 0.0
+        self._stored: dict[TopicPartition, int | None] = {}
+        self._reported: dict[TopicPartition, PartitionProgress] = {}
+        self._busy = threading.Lock()
+
+    def read_positions(self) -> Mapping[TopicPartition, int]:
+        """The last replicated offset of each of the task's partitions that has one. Raises KafkaError."""
+        plan = self._plan
+        partitions = [partition.source for partition in plan.partitions]
+        stored = read_positions(
+            plan.state.connection, plan.state.positions_topic, plan.connector, plan.flow.source, partitions
+        )
+        self._stored.update(stored)
+        return stored
+
+    def note_sync(self, source: TopicPartition, batch: OutgoingBatch, base_offset: int) -> None:
+        if self._syncs is not None:
+            for run in contiguous_runs(batch, base_offset):
+                self._sync_queue.acknowledged(source, run)
+
+    def collect(self, copies: Collection[PartitionCopy], now: float) -> Callable[[], None] | None:
+        """What there is to write now, as a call that may block; None while the last one is under way."""
+        if not self._busy.acquire(blocking=False):
+            return None
+        if (
+            self._plan.offset_syncs
+            and now - self._syncs_flushed_at >= self._plan.offset_syncs.flush_interval_s
+        ):
+            self._syncs_flushed_at = now
+            self._sync_queue.flush_delayed()
+        positions = self._moved_positions(copies)
+        progress = self._changed_progress(copies)
+        syncs = self._sync_queue.drain()
+
+        def write() -> None:
+            try:
+                self._write(positions, syncs, progress)
+            finally:
+                self._busy.release()
+
+        return write
+
+    def close(self, copies: Collection[PartitionCopy]) -> None:
+        """Write everything a last time, delayed syncs included. Blocks; no other call may be under way."""
+        with self._busy:
+            self._sync_queue.flush_delayed()
+            self._write(
+                self._moved_positions(copies), self._sync_queue.drain(), self._changed_progress(copies)
+            )
+        for recorder in (self._positions, self._progress, self._syncs):
+            if recorder is not None:
+                recorder.close()
+
+    def _write(
+        self,
+        positions: Mapping[TopicPartition, int],
+        syncs: Iterable[OffsetSync],
+        progress: Collection[PartitionProgress],
+    ) -> None:
+        plan = self._plan
+        records = [
+            position_record(plan.connector, plan.flow.source, partition, offset)
+            for partition, offset in positions.items()
+        ]
+        if records and self._positions.write(records):
+            self._stored.update(positions)
+        self._write_syncs(syncs)
+        if progress and self._progress.write([report.to_record() for report in progress]):
+            self._reported.update((report.source, report) for report in progress)
+
+    def _write_syncs(self, syncs: Iterable[OffsetSync]) -> None:
+        """What failed before goes first, so that the newest sync of a partition is written last."""
+        for sync in syncs:
+            # The start of a run and the newest sync are all a reader needs (see OffsetSyncQueue).
+            self._unsent_syncs.setdefault(sync.topic_partition, []).append(sync)
+        records = [
+            LogRecord(sync.encode_key(), sync.encode_value())
+            for of_partition in self._unsent_syncs.values()
+            for sync in of_partition[-_SYNCS_KEPT:]
+        ]
+        if records and self._syncs is not None and self._syncs.write(records):
+            self._unsent_syncs.clear()
+        for of_partition in self._unsent_syncs.values():
+            del of_partition[:-_SYNCS_KEPT]
+
+    def _moved_positions(self, copies: Iterable[PartitionCopy]) -> Mapping[TopicPartition, int]:
+        return {
+            copy.plan.source: copy.last_replicated
+            for copy in copies
+            if copy.last_replicated is not None and copy.last_replicated != self._stored.get(copy.plan.source)
+        }
+
+    def _changed_progress(self, copies: Iterable[PartitionCopy]) -> list[PartitionProgress]:
+        return [
+            report
+            for report in map(self._report, copies)
+            if (reported := self._reported.get(report.source)) is None
+            or replace(reported, updated_at=report.updated_at) != report
+        ]
+
+    def _report(self, copy: PartitionCopy) -> PartitionProgress:
+        plan = self._plan
+        return PartitionProgress(
+            connector=plan.connector,
+            task=plan.task,
+            generation=plan.generation,
+            source=copy.plan.source,
+            target_topic=copy.plan.target_topic,
+            records=copy.records,
+            bytes=copy.bytes,
+            position=copy.last_replicated,
+            lag=copy.lag,
+            latency=copy.latency,
+            state=copy.state,
+            error=None if copy.error is None else str(copy.error),
+            updated_at=time.time(),
+        )
+
+
+def _sync_recorder(plan: OffsetSyncPlan | None) -> _Recorder | None:
+    return None if plan is None else _Recorder("offset syncs", TopicWriter(plan.connection), plan.topic)

@@ -1,0 +1,153 @@
+"""The progress topic, `mm2-progress.<source>.internal` on the target: what running tasks report each second.
+
+Compacted; one partition. Two kinds of records, told apart by their key: the progress of a source partition,
+and the generation of a connector (the driver's word to its tasks: run, or stop).
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.ids import Alias, ConnectorName, TopicPartition
+from sparkmirror.domain.latency import LatencyHistogram
+from sparkmirror.kafka.topic_log import LogRecord, TopicTail
+
+_PROGRESS = "progress"
+_GENERATION = "generation"
+
+
+def progress_topic(source: Alias) -> str:
+    """Named like Connect's own topics in dedicated mode, so that MM2's filters leave it alone (KIP-1074)."""
+    return f"mm2-progress.{source}.internal"
+
+
+class PartitionState(Enum):
+    RUNNING = "RUNNING"
+    RETRYING = "RETRYING"
+    """Something failed that time may heal."""
+    FAILED = "FAILED"
+    """A person is needed; it's tried again all the same, now and then."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionProgress:
+    """`records`, `bytes` and `latency` count acknowledged records since the task started.
+
+    `position` is the last replicated upstream offset; `lag` is in records; `updated_at` in epoch seconds.
+    """
+
+    connector: ConnectorName
+    task: int
+    generation: int
+    source: TopicPartition
+    target_topic: str
+    records: int
+    bytes: int
+    position: int | None
+    lag: int | None
+    latency: LatencyHistogram
+    state: PartitionState
+    error: str | None
+    updated_at: float
+
+    def to_record(self) -> LogRecord:
+        value = {
+            "task": self.task,
+            "generation": self.generation,
+            "target": self.target_topic,
+            "records": self.records,
+            "bytes": self.bytes,
+            "position": self.position,
+            "lag": self.lag,
+            "latency": {str(bucket): count for bucket, count in self.latency.counts.items()},
+            "state": self.state.value,
+            "error": self.error,
+            "time": self.updated_at,
+        }
+        return LogRecord(_encode([_PROGRESS, self.connector, *self.source]), _encode(value))
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """Which generation of a connector's tasks may run. A lower number must stop; so must a stopped one."""
+
+    connector: ConnectorName
+    number: int
+    stopped: bool = False
+
+    def to_record(self) -> LogRecord:
+        value = {"generation": self.number, "stopped": self.stopped}
+        return LogRecord(_encode([_GENERATION, self.connector]), _encode(value))
+
+    def ends(self, connector: ConnectorName, number: int) -> bool:
+        """Whether this record tells the given generation to stop."""
+        newer = self.number > number or (self.number == number and self.stopped)
+        return self.connector == connector and newer
+
+
+def parse(record: LogRecord) -> PartitionProgress | Generation | None:
+    """None for anything this project didn't write."""
+    try:
+        key = json.loads(record.key or b"null")
+        value = json.loads(record.value or b"null")
+        if key[0] == _GENERATION:
+            return Generation(ConnectorName(key[1]), int(value["generation"]), bool(value["stopped"]))
+        if key[0] == _PROGRESS:
+            return _progress(key, value)
+    except (ValueError, TypeError, KeyError, IndexError):
+        return None
+    return None
+
+
+def _progress(key: list[Any], value: dict[str, Any]) -> PartitionProgress:
+    return PartitionProgress(
+        connector=ConnectorName(key[1]),
+        task=value["task"],
+        generation=value["generation"],
+        source=TopicPartition(key[2], key[3]),
+        target_topic=value["target"],
+        records=value["records"],
+        bytes=value["bytes"],
+        position=value["position"],
+        lag=value["lag"],
+        latency=LatencyHistogram({int(bucket): count for bucket, count in value["latency"].items()}),
+        state=PartitionState(value["state"]),
+        error=value["error"],
+        updated_at=value["time"],
+    )
+
+
+def _encode(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+class ProgressReader:
+    """Follows the progress topic; keeps the latest of every partition and connector. One owner."""
+
+    def __init__(self, settings: ConnectionSettings, topic: str) -> None:
+        self._tail = TopicTail(settings, topic)
+        self._progress: dict[tuple[ConnectorName, TopicPartition], PartitionProgress] = {}
+        self._generations: dict[ConnectorName, Generation] = {}
+
+    def poll(
+        self, timeout_s: float = 0.0
+    ) -> Mapping[tuple[ConnectorName, TopicPartition], PartitionProgress]:
+        """Take in what arrived; the result is a live view. Raises KafkaError."""
+        for record in self._tail.poll(timeout_s):
+            parsed = parse(record)
+            if isinstance(parsed, PartitionProgress):
+                self._progress[parsed.connector, parsed.source] = parsed
+            elif parsed is not None:
+                self._generations[parsed.connector] = parsed
+        return self._progress
+
+    def generation(self, connector: ConnectorName) -> int:
+        """The number of the newest generation seen, 0 before the first."""
+        newest = self._generations.get(connector)
+        return 0 if newest is None else newest.number
+
+    def close(self) -> None:
+        self._tail.close()
