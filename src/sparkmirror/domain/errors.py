@@ -2,8 +2,11 @@
 
 SparkmirrorError
 ├── ConfigError              a setting is missing, malformed or unsupported
+│   └── InvalidConfigError   several such settings, reported together
 ├── CorruptBatchError        bytes that are no valid record batch
+├── MalformedRecordError     a key or value that is none of MM2's
 ├── ClusterStartError        a local broker did not start
+├── JarsError                Kafka's jars can't be fetched or are not the recorded ones
 ├── JavaMissingError         no usable Java 17+ on this machine
 └── KafkaError               what a broker or the way to it answered
     ├── RetriableError       trying again can help (leader moved, time-out, …)
@@ -13,6 +16,7 @@ SparkmirrorError
     └── AuthorizationError   an ACL is missing
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 
@@ -23,22 +27,45 @@ class SparkmirrorError(Exception):
 
 
 class ConfigError(SparkmirrorError):
-    """A setting can't be used. `str()` names the key, the value and what is wrong with it."""
+    """A setting can't be used. `str()` says it as Kafka's ConfigException does: key, value, reason.
+
+    `value` is what may be shown: None when there is none, `[hidden]` for a secret.
+    """
 
     def __init__(self, key: str, value: object, reason: str) -> None:
         self.key = key
         self.value = value
         self.reason = reason
-        shown = "" if value is None else f" = {value!r}"
-        super().__init__(f"{key}{shown}: {reason}")
+        what = key if value is None else f"Invalid value {value} for configuration {key}"
+        super().__init__(f"{what}: {reason}")
+
+
+class InvalidConfigError(ConfigError):
+    """Several settings can't be used. `errors` holds each; `str()` has a line for each."""
+
+    def __init__(self, errors: Sequence[ConfigError]) -> None:
+        first = errors[0]
+        super().__init__(first.key, first.value, first.reason)
+        self.errors = tuple(errors)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.errors))
 
 
 class CorruptBatchError(SparkmirrorError):
     """Bytes that claim to be a record batch and are not."""
 
 
+class MalformedRecordError(SparkmirrorError):
+    """The key or value of a record in one of MM2's topics ends too early, or can't be written."""
+
+
 class ClusterStartError(SparkmirrorError):
     """A local broker did not start; the message holds the end of its log."""
+
+
+class JarsError(SparkmirrorError):
+    """Kafka's jars could not be fetched, or are not those whose sums were recorded."""
 
 
 class JavaMissingError(SparkmirrorError):

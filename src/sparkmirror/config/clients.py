@@ -1,0 +1,196 @@
+"""From a connector's and a worker's properties to the settings of each client, layered as MM2 does.
+
+MM2's own clients start from `source.cluster.*` or `target.cluster.*`, of which only bootstrap servers and
+security count, then take `consumer.*`, then `source.consumer.*`. The producer of the data is Connect's.
+"""
+
+import re
+from typing import Final, Literal, cast
+
+from sparkmirror.config.client_options import ADMIN, SHARED_NAMES
+from sparkmirror.config.data_client_options import CONSUMER, PRODUCER
+from sparkmirror.config.definitions import JAVA_WHITESPACE, Values
+from sparkmirror.config.properties import Properties
+from sparkmirror.domain.client_settings import (
+    Codec,
+    ConnectionSettings,
+    ConsumerSettings,
+    OffsetReset,
+    ProducerSettings,
+    SecurityProtocol,
+)
+from sparkmirror.domain.errors import ConfigError
+
+IN_FLIGHT_MAX: Final = 5
+"""How many batches of a producer id a broker remembers; more in flight could not be resent safely."""
+
+_ACKS: Final[dict[str, Literal[-1, 0, 1]]] = {"all": -1, "-1": -1, "0": 0, "1": 1}
+_ENDPOINT = re.compile(r"(?:[0-9a-zA-Z\-%._]*://)?\[?([0-9a-zA-Z\-%._:]*)]?:([0-9]+)", re.ASCII)
+_PRODUCER_DELIVERY_TIMEOUT_S = 120.0
+
+
+def source_consumer(connector: Properties, task: int) -> ConsumerSettings:
+    """What reads the source's records for one task."""
+    properties = _layers(connector, "source", "consumer")
+    return _consumer(properties, _named(properties, client_id(connector, "replication-consumer", task)))
+
+
+def target_producer(worker: Properties, connector: Properties, task: int) -> ProducerSettings:
+    """What writes a connector's records: the Connect worker's producer, with the connector's overrides.
+
+    Its client id is Connect's `connector-producer-NAME-TASK` unless somebody set another.
+    """
+    properties = worker.only(SHARED_NAMES) | worker.under("producer.") | connector.under("producer.override.")
+    default_id = f"connector-producer-{connector['name'].strip(JAVA_WHITESPACE)}-{task}"
+    return _producer(properties, _given_client_id(properties) or default_id, delivery_timeout_s=float("inf"))
+
+
+def offset_syncs_producer(connector: Properties, task: int) -> ProducerSettings:
+    """What writes offset syncs, on the cluster that `offset-syncs.topic.location` names."""
+    side = _offset_syncs_side(connector)
+    properties = _layers(connector, side, "producer")
+    whole_id = _named(properties, client_id(connector, f"offset-syncs-{side}-producer", task))
+    return _producer(properties, whole_id, delivery_timeout_s=_PRODUCER_DELIVERY_TIMEOUT_S)
+
+
+def offset_syncs_admin(connector: Properties) -> ConnectionSettings:
+    """What creates the offset-syncs topic."""
+    side = _offset_syncs_side(connector)
+    return _admin(connector, side, f"offset-syncs-{side}-admin")
+
+
+def source_admin(connector: Properties, role: str = "replication-source-admin") -> ConnectionSettings:
+    """What lists and describes at the source."""
+    return _admin(connector, "source", role)
+
+
+def target_admin(connector: Properties, role: str = "replication-target-admin") -> ConnectionSettings:
+    """What creates and alters at the target."""
+    return _admin(connector, "target", role)
+
+
+def worker_client(worker: Properties, role: str) -> ConnectionSettings:
+    """What reads and writes Connect's own topics; `role` is `offsets`, `configs` or `statuses`.
+
+    Uses the worker's unprefixed keys, and Connect's client ids: `connect-GROUP[-CLIENT]-ROLE`.
+    """
+    parts = ("connect", worker.get("group.id", ""), _given_client_id(worker), role)
+    return _connection(worker, ADMIN.parse(worker), "-".join(filter(None, parts)))
+
+
+def client_id(connector: Properties, role: str, task: int | None = None) -> str:
+    """`S->T|NAME[-TASK]|ROLE`, as all of MM2's own clients are called since Kafka 3.5."""
+    source, target, name = (
+        connector.get(key, default).strip(JAVA_WHITESPACE)
+        for key, default in (("source.cluster.alias", ""), ("target.cluster.alias", "target"), ("name", ""))
+    )
+    return f"{source}->{target}|{name}{'' if task is None else f'-{task}'}|{role}"
+
+
+def require_supported(settings: ConnectionSettings) -> None:
+    """Raise ConfigError for what can be parsed but not be done yet."""
+    if settings.security_protocol is not SecurityProtocol.PLAINTEXT:
+        raise ConfigError(
+            "security.protocol", settings.security_protocol.value, "is not supported yet, only PLAINTEXT is"
+        )
+
+
+def bootstrap_servers(properties: Properties) -> tuple[tuple[str, int], ...]:
+    """Hosts and ports; a `PROTOCOL://` in front is ignored, as Kafka does. Raises ConfigError."""
+    urls = properties.get("bootstrap.servers", "").strip(JAVA_WHITESPACE)
+    if not urls:
+        raise properties.error("bootstrap.servers", "No bootstrap urls given in bootstrap.servers")
+    return tuple(dict.fromkeys(_endpoint(url.strip(JAVA_WHITESPACE), properties) for url in urls.split(",")))
+
+
+def _endpoint(url: str, properties: Properties) -> tuple[str, int]:
+    found = _ENDPOINT.fullmatch(url)
+    if not found or not found[1]:
+        raise properties.error("bootstrap.servers", f"Invalid url in bootstrap.servers: {url}")
+    if int(found[2]) > 65535:
+        raise properties.error("bootstrap.servers", f"Invalid port in bootstrap.servers: {url}")
+    return found[1], int(found[2])
+
+
+def _layers(connector: Properties, side: str, client: str) -> Properties:
+    """One of MM2's own clients: what `MirrorConnectorConfig` puts together."""
+    cluster = connector.under(f"{side}.cluster.").only(SHARED_NAMES)
+    properties = cluster | connector.under(f"{client}.") | connector.under(f"{side}.{client}.")
+    if "bootstrap.servers" in properties:
+        return properties
+    raise ConfigError(f"{side}.cluster.bootstrap.servers", None, "is missing")
+
+
+def _offset_syncs_side(connector: Properties) -> str:
+    return connector.get("offset-syncs.topic.location", "source").strip(JAVA_WHITESPACE)
+
+
+def _given_client_id(properties: Properties) -> str:
+    return properties.get("client.id", "").strip(JAVA_WHITESPACE)
+
+
+def _named(properties: Properties, own_id: str) -> str:
+    return f"{_given_client_id(properties)}|{own_id}" if "client.id" in properties else own_id
+
+
+def _admin(connector: Properties, side: str, role: str) -> ConnectionSettings:
+    properties = _layers(connector, side, "admin")
+    return _connection(properties, ADMIN.parse(properties), _named(properties, client_id(connector, role)))
+
+
+def _consumer(properties: Properties, whole_id: str) -> ConsumerSettings:
+    values = CONSUMER.parse(properties)
+    return ConsumerSettings(
+        connection=_connection(properties, values, whole_id),
+        fetch_bytes_max=values.integer("fetch.max.bytes"),
+        partition_fetch_bytes_max=values.integer("max.partition.fetch.bytes"),
+        fetch_bytes_min=values.integer("fetch.min.bytes"),
+        fetch_wait_max_s=values.seconds("fetch.max.wait.ms"),
+        offset_reset=OffsetReset(values.string("auto.offset.reset")),
+        read_committed=values.string("isolation.level") == "read_committed",
+        check_crcs=values.boolean("check.crcs"),
+        client_rack=values.string("client.rack"),
+    )
+
+
+def _producer(properties: Properties, whole_id: str, *, delivery_timeout_s: float) -> ProducerSettings:
+    values = PRODUCER.parse(properties)
+    compression = values["compression.type"]
+    return ProducerSettings(
+        connection=_connection(properties, values, whole_id),
+        acks=_ACKS[values.string("acks")],
+        request_bytes_max=values.integer("max.request.size"),
+        in_flight_max=min(IN_FLIGHT_MAX, values.integer("max.in.flight.requests.per.connection")),
+        compression=None if compression is None else cast("Codec", compression),
+        delivery_timeout_s=_delivery_timeout_s(properties, values) or delivery_timeout_s,
+    )
+
+
+def _delivery_timeout_s(properties: Properties, values: Values) -> float | None:
+    if not values.given("delivery.timeout.ms"):
+        return None
+    timeout_s = values.seconds("delivery.timeout.ms")
+    if timeout_s < values.seconds("linger.ms") + values.seconds("request.timeout.ms"):
+        raise properties.error(
+            "delivery.timeout.ms", "should be equal to or larger than linger.ms + request.timeout.ms"
+        )
+    return timeout_s
+
+
+def _connection(properties: Properties, values: Values, whole_id: str) -> ConnectionSettings:
+    security = properties.starting("ssl.", "sasl.")
+    return ConnectionSettings(
+        bootstrap_servers=bootstrap_servers(properties),
+        client_id=whole_id,
+        security_protocol=SecurityProtocol(values.string("security.protocol").upper()),
+        security=tuple((key, security[key].strip(JAVA_WHITESPACE)) for key in sorted(security)),
+        request_timeout_s=values.seconds("request.timeout.ms"),
+        connect_timeout_s=values.seconds("socket.connection.setup.timeout.ms"),
+        reconnect_backoff_s=values.seconds("reconnect.backoff.ms"),
+        reconnect_backoff_max_s=values.seconds("reconnect.backoff.max.ms"),
+        retry_backoff_s=values.seconds("retry.backoff.ms"),
+        retry_backoff_max_s=values.seconds("retry.backoff.max.ms"),
+        metadata_max_age_s=values.seconds("metadata.max.age.ms"),
+        send_buffer_bytes=values.integer("send.buffer.bytes"),
+        receive_buffer_bytes=values.integer("receive.buffer.bytes"),
+    )

@@ -1,0 +1,161 @@
+"""Which keys of mm2.properties anything reads, and what somebody who wrote another one most likely meant.
+
+A key is known at the top level, below an alias, or below a flow; each place knows other names. A name that is
+known, but not where it stands, is reported too: it would have no effect, which MM2 never says.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from sparkmirror.config.client_options import ADMIN, SHARED_NAMES
+from sparkmirror.config.connector_options import CONNECTOR_NAMES, SOURCE_FRAMEWORK, USE_DEFAULTS_FROM
+from sparkmirror.config.data_client_options import CONSUMER, PRODUCER
+from sparkmirror.config.definitions import nearest
+from sparkmirror.config.worker_options import MIRROR_MAKER, WORKER
+from sparkmirror.domain.ids import Alias, Flow
+
+RENAMED: Final = {
+    "topics.blacklist": "topics.exclude",
+    "topics.whitelist": "topics",
+    "groups.blacklist": "groups.exclude",
+    "groups.whitelist": "groups",
+    "config.properties.blacklist": "config.properties.exclude",
+    "blacklist": "topics.exclude",
+    "whitelist": "topics",
+    "rest.host.name": "listeners",
+    "rest.port": "listeners",
+}
+"""Former names and their successors (KIP-629, KIP-208)."""
+
+REMOVED: Final = {
+    "use.incremental.alter.configs": "removed in Kafka 4.0, incremental alteration is always required",
+    "add.source.alias.to.metrics": "removed in Kafka 4.0, the alias is always there",
+    "auto.include.jmx.reporter": "removed in Kafka 4.0",
+    "internal.key.converter": "removed in Kafka 3.0",
+    "internal.value.converter": "removed in Kafka 3.0",
+    "internal.key.converter.schemas.enable": "removed in Kafka 3.0",
+    "internal.value.converter.schemas.enable": "removed in Kafka 3.0",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownKey:
+    """A key that nothing reads; `str()` is fit for a warning."""
+
+    key: str
+    nearest: str | None = None
+    note: str | None = None
+
+    def __str__(self) -> str:
+        if self.note:
+            return f"{self.key} ({self.note})"
+        return f"{self.key} (did you mean {self.nearest}?)" if self.nearest else self.key
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is known in one place: names, prefixes below which all is free, and names below a prefix."""
+
+    names: frozenset[str]
+    free: tuple[str, ...] = ()
+    nested: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    def knows(self, key: str) -> bool:
+        return (
+            key in self.names
+            or key.startswith(self.free)
+            or any(key.startswith(head) and key[len(head) :] in names for head, names in self.nested.items())
+        )
+
+    def all_names(self) -> Iterable[str]:
+        yield from self.names
+        for head, names in self.nested.items():
+            yield from (head + name for name in names)
+
+
+_CLIENTS: Final = {"consumer.": CONSUMER.names, "producer.": PRODUCER.names, "admin.": ADMIN.names}
+_STORAGE: Final = ("offset.storage.", "status.storage.", "config.storage.")
+_PLUGINS: Final = (
+    "key.converter.",
+    "value.converter.",
+    "header.converter.",
+    "replication.policy.",
+    "config.providers.",
+    "metrics.context.",
+)
+_PASSED_TO_WORKERS: Final = ("offset.storage", "status.storage", "config.storage", "task", "worker")
+
+TOP: Final = Scope(
+    MIRROR_MAKER.names
+    | CONNECTOR_NAMES
+    | SHARED_NAMES
+    | {name for name in WORKER.names if name.startswith(_PASSED_TO_WORKERS)},
+    (*_STORAGE, *_PLUGINS, "listeners.https.", "spark."),
+)
+CLUSTER: Final = Scope(WORKER.names, (*_STORAGE, *_PLUGINS, "listeners.https."), _CLIENTS)
+CONNECTOR: Final = Scope(
+    CONNECTOR_NAMES | SOURCE_FRAMEWORK.names | {USE_DEFAULTS_FROM},
+    (*_PLUGINS, "transforms.", "predicates.", "topic.creation."),
+    {
+        **_CLIENTS,
+        **{f"source.{client}": names for client, names in _CLIENTS.items()},
+        **{f"target.{client}": names for client, names in _CLIENTS.items()},
+        **{client.replace(".", ".override."): names for client, names in _CLIENTS.items()},
+        "source.cluster.": SHARED_NAMES,
+        "target.cluster.": SHARED_NAMES,
+    },
+)
+
+
+def unknown_keys(keys: Iterable[str], clusters: Iterable[Alias]) -> tuple[UnknownKey, ...]:
+    """The keys of an mm2.properties that nothing reads, in the file's order."""
+    places = _places(tuple(clusters))
+    return tuple(_explained(key, places) for key in keys if not _known(key, places))
+
+
+def unknown_connector_keys(keys: Iterable[str]) -> tuple[UnknownKey, ...]:
+    """The keys of one connector's config that nothing reads."""
+    places = {"": CONNECTOR}
+    return tuple(_explained(key, places) for key in keys if not _known(key, places))
+
+
+def _places(clusters: tuple[Alias, ...]) -> dict[str, Scope]:
+    flows = [Flow(source, target) for source in clusters for target in clusters if source != target]
+    places = {f"{flow}.": CONNECTOR for flow in flows} | {f"{alias}.": CLUSTER for alias in clusters}
+    return places | {"": TOP}
+
+
+def _known(key: str, places: Mapping[str, Scope]) -> bool:
+    return any(key.startswith(head) and scope.knows(key[len(head) :]) for head, scope in places.items())
+
+
+def _explained(key: str, places: Mapping[str, Scope]) -> UnknownKey:
+    head = next(place for place in places if key.startswith(place))
+    name = key[len(head) :]
+    if name in REMOVED:
+        return UnknownKey(key, note=REMOVED[name])
+    if name in RENAMED:
+        return UnknownKey(key, head + RENAMED[name])
+    meant = _elsewhere(name, head, places) or _similar(name, head, places)
+    return UnknownKey(key, meant)
+
+
+def _elsewhere(name: str, head: str, places: Mapping[str, Scope]) -> str | None:
+    """The place where this very name is known; below the target for a flow, below a client for a cluster."""
+    if head:
+        scope = places[head]
+        for client in _CLIENTS:
+            if scope.knows(client + name):
+                return head + client + name
+    target = head.partition("->")[2]
+    candidates = (target, *places) if target else places
+    return next((place + name for place in candidates if places[place].knows(name)), None)
+
+
+def _similar(name: str, head: str, places: Mapping[str, Scope]) -> str | None:
+    if head:
+        found = nearest(name, places[head].all_names())
+        return None if found is None else head + found
+    whole = {place + known for place, scope in places.items() for known in scope.all_names()}
+    return nearest(name, whole)

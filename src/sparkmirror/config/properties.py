@@ -1,0 +1,140 @@
+"""Property maps: read from Java properties files, layered by prefix, never printing a secret.
+
+A value remembers the key under which somebody wrote it. It may travel far (`A.consumer.fetch.max.bytes` ends
+as the consumer's `fetch.max.bytes`), but an error about it names what stands in the file.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import javaproperties
+
+from sparkmirror.domain.errors import ConfigError
+
+HIDDEN: Final = "[hidden]"
+
+_SENSITIVE = re.compile(
+    r"password|passphrase|secret|credential|jaas\.config|access.?key|token$"
+    r"|user\.info|keystore\.key$|certificate\.chain$|truststore\.certificates$",
+    re.IGNORECASE,
+)
+
+
+def is_sensitive(key: str) -> bool:
+    """Whether the value of this key must never be printed."""
+    return _SENSITIVE.search(key) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """One value, the key under which it was written, and the text that may be printed for it."""
+
+    value: str
+    origin: str
+    shown: str
+
+    def __repr__(self) -> str:
+        return f"Property({self.origin}={self.shown})"
+
+
+class Properties(Mapping[str, str]):
+    """An immutable map of dotted keys to texts. `a | b` lets `b` win."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self, values: Mapping[str, str] | None = None) -> None:
+        self._entries = {key: _written(key, value) for key, value in (values or {}).items()}
+
+    def __getitem__(self, key: str) -> str:
+        return self._entries[key].value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __repr__(self) -> str:
+        return f"Properties({{{', '.join(f'{k}={p.shown}' for k, p in self._entries.items())}}})"
+
+    def __or__(self, other: "Properties") -> "Properties":
+        return _of(self._entries | other._entries)
+
+    def origin(self, key: str) -> str:
+        """The key under which this value was written; the key itself when it is absent."""
+        return self._entries[key].origin if key in self._entries else key
+
+    def error(self, key: str, reason: str) -> ConfigError:
+        """An error about the value of `key`, named as it was written and without secrets."""
+        entry = self._entries.get(key)
+        return ConfigError(self.origin(key), entry.shown if entry else None, reason)
+
+    def only(self, names: Collection[str]) -> "Properties":
+        """The entries with these keys."""
+        return _of({key: entry for key, entry in self._entries.items() if key in names})
+
+    def where(self, keep: Callable[[str], bool]) -> "Properties":
+        """The entries whose key satisfies `keep`."""
+        return _of({key: entry for key, entry in self._entries.items() if keep(key)})
+
+    def starting(self, *prefixes: str) -> "Properties":
+        """The entries whose key starts with one of the prefixes, under their whole keys."""
+        return self.where(lambda key: key.startswith(prefixes))
+
+    def under(self, prefix: str) -> "Properties":
+        """The entries below a prefix, without it."""
+        size = len(prefix)
+        found = {key[size:]: entry for key, entry in self._entries.items() if key.startswith(prefix)}
+        found.pop("", None)
+        return _of(found)
+
+    def below(self, prefix: str) -> "Properties":
+        """The same entries with a prefix in front of each key; the inverse of `under`."""
+        return _of({prefix + key: entry for key, entry in self._entries.items()})
+
+    def mapped(self, change: Callable[[str, str], str]) -> "Properties":
+        """Every value replaced by `change(key, value)`; what is printed stays what was written."""
+        return _of(
+            {key: replace(entry, value=change(key, entry.value)) for key, entry in self._entries.items()}
+        )
+
+
+def _of(entries: dict[str, Property]) -> Properties:
+    properties = Properties()
+    properties._entries = entries  # noqa: SLF001 - the second constructor of this class
+    return properties
+
+
+def _written(key: str, value: str) -> Property:
+    return Property(value, key, HIDDEN if is_sensitive(key) else value)
+
+
+def read_properties(path: Path) -> Properties:
+    """Read a file as `java.util.Properties` does, as UTF-8 where it is valid UTF-8 and as Latin-1 otherwise.
+
+    Raises ConfigError naming the file when it can't be read or holds a malformed Unicode escape.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(str(path), None, error.strerror or str(error)) from error
+    return parse_properties(_decode(content), str(path))
+
+
+def parse_properties(text: str, name: str) -> Properties:
+    """Parse the text of a properties file; `name` is what errors call it."""
+    try:
+        return Properties(javaproperties.loads(text))
+    except javaproperties.InvalidUEscapeError:
+        # The escape itself may be part of a secret.
+        raise ConfigError(name, None, "Malformed \\uxxxx encoding") from None
+
+
+def _decode(content: bytes) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")

@@ -1,0 +1,172 @@
+"""Values kept outside of a configuration: `${provider:path:key}` (KIP-297, KIP-632, KIP-887).
+
+Kafka's three providers are built in: files of properties, environment variables, directories of files. A
+placeholder of a provider that isn't configured stays as it is, as in Kafka; one whose provider has no such
+value is an error here, because the placeholder itself is never the value that somebody wanted.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path, PurePath
+from typing import Final, Protocol
+
+from sparkmirror.config.definitions import JAVA_WHITESPACE
+from sparkmirror.config.properties import Properties, read_properties
+from sparkmirror.domain.errors import ConfigError
+from sparkmirror.domain.java_regex import compile_list
+
+PREFIX: Final = "config.providers"
+
+_PLACEHOLDER = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
+
+
+class Provider(Protocol):
+    """Where values come from."""
+
+    def value(self, path: str, key: str) -> str | None:
+        """The value, None if there is none. Raises ConfigError, without values, if it can't be read."""
+
+
+class FileProvider:
+    """`${file:/path/to.properties:key}`: one key of a properties file."""
+
+    def __init__(self, allowed_paths: "AllowedPaths") -> None:
+        self._allowed_paths = allowed_paths
+
+    def value(self, path: str, key: str) -> str | None:
+        return read_properties(self._allowed_paths.checked(path)).get(key) if path else None
+
+
+class DirectoryProvider:
+    """`${directory:/path:file}`: the whole content of a file, as Kubernetes mounts secrets."""
+
+    def __init__(self, allowed_paths: "AllowedPaths") -> None:
+        self._allowed_paths = allowed_paths
+
+    def value(self, path: str, key: str) -> str | None:
+        file = self._allowed_paths.checked(path) / key
+        if not path or PurePath(key).name != key or not file.is_file():
+            return None
+        try:
+            return file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(str(file), None, f"can't be read: {type(error).__name__}") from error
+
+
+class EnvironmentProvider:
+    """`${env:NAME}`: an environment variable whose name matches the allowed pattern."""
+
+    def __init__(self, environment: Mapping[str, str], allowed: re.Pattern[str]) -> None:
+        self._environment = environment
+        self._allowed = allowed
+
+    def value(self, path: str, key: str) -> str | None:
+        if path:
+            raise ConfigError(path, None, "environment variables have no path; write ${provider:NAME}")
+        return self._environment.get(key) if self._allowed.fullmatch(key) else None
+
+
+class AllowedPaths:
+    """The folders that a provider may read; any folder if none is named (KIP-993)."""
+
+    def __init__(self, folders: tuple[PurePath, ...]) -> None:
+        self._folders = folders
+
+    def checked(self, path: str) -> Path:
+        """The path, without `..`. Raises ConfigError if it leads elsewhere."""
+        normal = _normalized(path)
+        if self._folders and not any(normal.is_relative_to(folder) for folder in self._folders):
+            raise ConfigError(path, None, "is outside of the provider's allowed.paths")
+        return normal
+
+    @classmethod
+    def of(cls, settings: Properties) -> "AllowedPaths":
+        """From the provider's `allowed.paths`. Raises ConfigError for a path that is relative or missing."""
+        folders = tuple(_normalized(item) for item in settings.get("allowed.paths", "").split(",") if item)
+        for folder in folders:
+            if not folder.is_absolute():
+                raise settings.error("allowed.paths", f"Path {folder} is not absolute")
+            if not folder.exists():
+                raise settings.error("allowed.paths", f"Path {folder} does not exist")
+        return cls(folders)
+
+
+def _normalized(path: str) -> Path:
+    parts: list[str] = []
+    for part in Path(path).parts:
+        if part == ".." and parts and parts[-1] not in ("/", ".."):
+            parts.pop()
+        elif not (part == ".." and parts == ["/"]):
+            parts.append(part)
+    return Path(*parts)
+
+
+def configured_providers(properties: Properties, environment: Mapping[str, str]) -> dict[str, Provider]:
+    """The providers that `config.providers` names. Raises ConfigError for one that is not built in."""
+    names = properties.get(PREFIX, "").strip(JAVA_WHITESPACE)
+    return {
+        name: _provider(name, properties, environment)
+        for name in map(str.strip, names.split(","))
+        if f"{PREFIX}.{name}.class" in properties
+    }
+
+
+def resolved(properties: Properties, providers: Mapping[str, Provider]) -> Properties:
+    """The properties with their placeholders replaced; `${…}` is all that is ever printed of them."""
+
+    def replace(key: str, text: str) -> str:
+        return _PLACEHOLDER.sub(lambda found: _replacement(found, key, properties, providers), text)
+
+    return properties.mapped(replace)
+
+
+def _replacement(
+    found: re.Match[str], key: str, properties: Properties, providers: Mapping[str, Provider]
+) -> str:
+    name, path, variable = found[1], found[2] or "", found[3]
+    if name not in providers:
+        return found[0]
+    try:
+        value = providers[name].value(path, variable)
+    except ConfigError as error:
+        raise properties.error(key, f"provider '{name}': {error}") from error
+    if value is None:
+        raise properties.error(key, f"provider '{name}' has no value for '{variable}'")
+    return value
+
+
+def _provider(name: str, properties: Properties, environment: Mapping[str, str]) -> Provider:
+    key = f"{PREFIX}.{name}.class"
+    settings = properties.under(f"{PREFIX}.{name}.param.")
+    simple_name = properties[key].strip(JAVA_WHITESPACE).rpartition(".")[2].removesuffix("ConfigProvider")
+    make = _MAKERS.get(simple_name)
+    if make is None:
+        raise properties.error(
+            key,
+            "is not a supported config provider; use FileConfigProvider, EnvVarConfigProvider"
+            " or DirectoryConfigProvider",
+        )
+    return make(settings, environment)
+
+
+def _file(settings: Properties, _: Mapping[str, str]) -> Provider:
+    return FileProvider(AllowedPaths.of(settings))
+
+
+def _directory(settings: Properties, _: Mapping[str, str]) -> Provider:
+    return DirectoryProvider(AllowedPaths.of(settings))
+
+
+def _environment(settings: Properties, environment: Mapping[str, str]) -> Provider:
+    try:
+        pattern = compile_list([settings.get("allowlist.pattern", ".*")], "allowlist.pattern")
+    except ConfigError as error:
+        raise settings.error("allowlist.pattern", error.reason) from error
+    return EnvironmentProvider(environment, pattern)
+
+
+_MAKERS: Final[Mapping[str, Callable[[Properties, Mapping[str, str]], Provider]]] = {
+    "File": _file,
+    "Directory": _directory,
+    "EnvVar": _environment,
+}

@@ -1,0 +1,54 @@
+"""What a Connect worker's properties say about its group, its three topics and its rhythm."""
+
+from dataclasses import dataclass
+
+from sparkmirror.config.definitions import Values
+from sparkmirror.config.properties import Properties
+from sparkmirror.config.worker_options import WORKER
+
+
+@dataclass(frozen=True, slots=True)
+class InternalTopic:
+    """One of Connect's own topics. -1 partitions or replicas leave the number to the broker (KIP-605)."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    configs: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """A worker's own settings; those of its clients are in `clients`."""
+
+    group_id: str
+    config_topic: InternalTopic
+    offset_topic: InternalTopic
+    status_topic: InternalTopic
+    offset_flush_interval_s: float
+    task_shutdown_timeout_s: float
+
+
+def worker_settings(worker: Properties) -> WorkerSettings:
+    """Parse a worker's properties. Raises ConfigError with everything that is wrong."""
+    values = WORKER.parse(worker)
+    return WorkerSettings(
+        group_id=values.string("group.id"),
+        config_topic=_topic(worker, values, "config", partitions=1),
+        offset_topic=_topic(worker, values, "offset"),
+        status_topic=_topic(worker, values, "status"),
+        offset_flush_interval_s=values.seconds("offset.flush.interval.ms"),
+        task_shutdown_timeout_s=values.seconds("task.shutdown.graceful.timeout.ms"),
+    )
+
+
+def _topic(worker: Properties, values: Values, kind: str, partitions: int | None = None) -> InternalTopic:
+    prefix = f"{kind}.storage."
+    own = {"topic", "partitions", "replication.factor", "cleanup.policy"}
+    configs = worker.under(prefix).where(lambda key: key not in own)
+    return InternalTopic(
+        name=values.string(prefix + "topic"),
+        partitions=partitions or values.integer(prefix + "partitions"),
+        replication_factor=values.integer(prefix + "replication.factor"),
+        configs=(*sorted(configs.items()), ("cleanup.policy", "compact")),
+    )
