@@ -1,0 +1,133 @@
+"""From a connector's properties to what it is told: policies and filters made, intervals in seconds.
+
+Everything that can be wrong with a connector's own options is found here, before anything is started.
+"""
+
+from typing import Final
+
+from sparkmirror.config.connector_options import (
+    MIRROR_HEARTBEAT,
+    MIRROR_PACKAGE,
+    MIRROR_SOURCE,
+    SOURCE_FRAMEWORK,
+    USE_DEFAULTS_FROM,
+    check_mirror_source,
+)
+from sparkmirror.config.definitions import JAVA_WHITESPACE, Definition, Values
+from sparkmirror.config.properties import Properties
+from sparkmirror.connectors.heartbeat import MirrorHeartbeatSettings
+from sparkmirror.connectors.source import MirrorSourceSettings
+from sparkmirror.domain.config_filter import ConfigPropertyFilter, DefaultConfigPropertyFilter, DefaultsFrom
+from sparkmirror.domain.errors import ConfigError
+from sparkmirror.domain.ids import Alias, Flow
+from sparkmirror.domain.policies import PolicySettings, ReplicationPolicy, make_policy
+from sparkmirror.domain.topic_filter import DefaultTopicFilter, TopicFilter
+
+_ONLY_CLASS: Final = {
+    "topic.filter.class": MIRROR_PACKAGE + "DefaultTopicFilter",
+    "config.property.filter.class": MIRROR_PACKAGE + "DefaultConfigPropertyFilter",
+    "forwarding.admin.class": "org.apache.kafka.clients.admin.ForwardingAdmin",
+}
+_NOT_YET: Final = ("transforms", "predicates", "offsets.storage.topic")
+
+
+def mirror_source_settings(connector: Properties) -> MirrorSourceSettings:
+    """What a MirrorSourceConnector is told. Raises ConfigError with key, value and reason."""
+    values = _parsed(connector, MIRROR_SOURCE)
+    check_mirror_source(connector)
+    flow, policy = _flow(values), _policy(connector, values)
+    on_source = values.string("offset-syncs.topic.location") == "source"
+    offset_syncs_topic = policy.offset_syncs_topic(flow.target if on_source else flow.source)
+    return MirrorSourceSettings(
+        flow=flow,
+        policy=policy,
+        topic_filter=_topic_filter(connector, values),
+        config_filter=_config_filter(connector, values),
+        replication_factor=values.integer("replication.factor"),
+        tasks_max=values.integer("tasks.max"),
+        heartbeats_replication=values.boolean("heartbeats.replication.enabled"),
+        refresh_topics_interval_s=_interval_s(connector, values, "refresh.topics"),
+        sync_topic_configs_interval_s=_interval_s(connector, values, "sync.topic.configs"),
+        sync_topic_acls_interval_s=_interval_s(connector, values, "sync.topic.acls"),
+        offset_lag_max=values.integer("offset.lag.max"),
+        offset_syncs_topic=offset_syncs_topic if values.boolean("emit.offset-syncs.enabled") else None,
+        offset_syncs_on_source=on_source,
+        offset_syncs_replication_factor=values.integer("offset-syncs.topic.replication.factor"),
+        admin_timeout_s=values.seconds("admin.timeout.ms"),
+    )
+
+
+def mirror_source_enabled(connector: Properties) -> bool:
+    """Whether a MirrorSourceConnector does anything at all; the heartbeat connector has no such switch."""
+    return MIRROR_SOURCE.parse(connector).boolean("enabled")
+
+
+def mirror_heartbeat_settings(connector: Properties) -> MirrorHeartbeatSettings:
+    """What a MirrorHeartbeatConnector is told. Raises ConfigError with key, value and reason."""
+    values = _parsed(connector, MIRROR_HEARTBEAT)
+    interval_s = _interval_s(connector, values, "emit.heartbeats")
+    return MirrorHeartbeatSettings(
+        flow=_flow(values),
+        emit=interval_s is not None,
+        interval_s=interval_s or float("inf"),
+        topic=_policy(connector, values).heartbeats_topic(),
+        replication_factor=values.integer("heartbeats.topic.replication.factor"),
+    )
+
+
+def _parsed(connector: Properties, definition: Definition) -> Values:
+    values = (definition | SOURCE_FRAMEWORK).parse(connector)
+    for key, supported in _ONLY_CLASS.items():
+        if key in definition.names and values.string(key) != supported:
+            raise connector.error(key, f"is not supported; use {supported}")
+    for key in _NOT_YET:
+        if values[key]:
+            raise connector.error(key, "is not supported yet")
+    return values
+
+
+def _flow(values: Values) -> Flow:
+    return Flow(Alias(values.string("source.cluster.alias")), Alias(values.string("target.cluster.alias")))
+
+
+def _policy(connector: Properties, values: Values) -> ReplicationPolicy:
+    settings = PolicySettings(
+        policy_class=values.string("replication.policy.class"),
+        source_alias=values.string("source.cluster.alias"),
+        # Kafka hands policies the text as written: `_ ` is another separator than `_`.
+        separator=connector.get("replication.policy.separator", "."),
+        internal_topic_separator_enabled=values.boolean(
+            "replication.policy.internal.topic.separator.enabled"
+        ),
+    )
+    try:
+        return make_policy(settings)
+    except ConfigError as error:
+        raise connector.error(error.key, error.reason) from error
+
+
+def _topic_filter(connector: Properties, values: Values) -> TopicFilter:
+    try:
+        return DefaultTopicFilter(values.strings("topics"), values.strings("topics.exclude"))
+    except ConfigError as error:
+        raise connector.error(error.key, error.reason) from error
+
+
+def _config_filter(connector: Properties, values: Values) -> ConfigPropertyFilter:
+    defaults_from = connector.get(USE_DEFAULTS_FROM, "").strip(JAVA_WHITESPACE)
+    chosen = DefaultsFrom.SOURCE if defaults_from == "source" else DefaultsFrom.TARGET
+    try:
+        return DefaultConfigPropertyFilter(values.strings("config.properties.exclude"), chosen)
+    except ConfigError as error:
+        raise connector.error(error.key, error.reason) from error
+
+
+def _interval_s(connector: Properties, values: Values, job: str) -> float | None:
+    """None turns a job off, as a negative interval does in Kafka; 0 makes Java's scheduler throw."""
+    key = f"{job}.interval.seconds"
+    seconds = values.integer(key)
+    if not values.boolean(f"{job}.enabled") or seconds < 0:
+        return None
+    if seconds == 0:
+        raise connector.error(key, f"must be at least 1; {job}.enabled=false turns it off")
+    return float(seconds)

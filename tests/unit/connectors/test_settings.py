@@ -1,0 +1,154 @@
+import pytest
+
+from sparkmirror.config.properties import Properties
+from sparkmirror.connectors.settings import (
+    mirror_heartbeat_settings,
+    mirror_source_enabled,
+    mirror_source_settings,
+)
+from sparkmirror.connectors.source import MirrorSourceSettings
+from sparkmirror.domain.errors import ConfigError
+from sparkmirror.domain.ids import Alias, Flow
+from sparkmirror.domain.policies import DefaultReplicationPolicy, IdentityReplicationPolicy
+
+MIRROR = "org.apache.kafka.connect.mirror."
+CONNECTOR = {
+    "name": "MirrorSourceConnector",
+    "connector.class": MIRROR + "MirrorSourceConnector",
+    "source.cluster.alias": "A",
+    "target.cluster.alias": "B",
+}
+
+
+def source(**more: str) -> MirrorSourceSettings:
+    return mirror_source_settings(Properties(CONNECTOR | more))
+
+
+def test_defaults() -> None:
+    settings = source()
+    assert settings.flow == Flow(Alias("A"), Alias("B"))
+    assert settings.policy == DefaultReplicationPolicy()
+    assert (settings.replication_factor, settings.tasks_max) == (2, 1)
+    assert settings.heartbeats_replication
+    assert settings.refresh_topics_interval_s == 600
+    assert settings.sync_topic_configs_interval_s == 600
+    assert settings.sync_topic_acls_interval_s == 600
+    assert settings.offset_lag_max == 100
+    assert settings.offset_syncs_topic == "mm2-offset-syncs.B.internal"
+    assert settings.offset_syncs_on_source
+    assert settings.offset_syncs_replication_factor == 3
+    assert settings.admin_timeout_s == 60
+    assert settings.topic_filter.should_replicate("orders.internal")
+    assert not settings.topic_filter.should_replicate("mm2-offsets.A.internal")
+    assert not settings.config_filter.should_replicate_config_property("min.insync.replicas")
+    assert not settings.config_filter.should_replicate_source_default("retention.ms")
+
+
+def test_policies() -> None:
+    identity = source(**{"replication.policy.class": MIRROR + "IdentityReplicationPolicy"})
+    assert identity.policy == IdentityReplicationPolicy(source_alias="A")
+    named = source(**{"replication.policy.separator": "__"})
+    assert named.policy.format_remote_topic("A", "t") == "A__t"
+    assert named.offset_syncs_topic == "mm2-offset-syncs__B__internal"
+    dots = source(
+        **{
+            "replication.policy.separator": "__",
+            "replication.policy.internal.topic.separator.enabled": "false",
+        }
+    )
+    assert dots.offset_syncs_topic == "mm2-offset-syncs.B.internal"
+
+
+def test_a_separator_is_taken_as_written() -> None:
+    assert source(**{"replication.policy.separator": "_ "}).policy.format_remote_topic("A", "t") == "A_ t"
+
+
+def test_offset_syncs_at_the_target() -> None:
+    settings = source(**{"offset-syncs.topic.location": "target"})
+    assert settings.offset_syncs_topic == "mm2-offset-syncs.A.internal"
+    assert not settings.offset_syncs_on_source
+
+
+def test_no_offset_syncs() -> None:
+    assert source(**{"emit.offset-syncs.enabled": "false"}).offset_syncs_topic is None
+
+
+@pytest.mark.parametrize("job", ["refresh.topics", "sync.topic.configs", "sync.topic.acls"])
+def test_jobs(job: str) -> None:
+    attribute = job.replace(".", "_") + "_interval_s"
+    assert getattr(source(**{f"{job}.interval.seconds": "5"}), attribute) == 5.0
+    assert getattr(source(**{f"{job}.interval.seconds": "-1"}), attribute) is None
+    assert getattr(source(**{f"{job}.enabled": "false"}), attribute) is None
+    with pytest.raises(ConfigError, match="must be at least 1"):
+        source(**{f"{job}.interval.seconds": "0"})
+
+
+def test_filters() -> None:
+    settings = source(
+        **{
+            "topics": "a.*, b",
+            "topics.exclude": "ab",
+            "config.properties.exclude": "retention.*",
+            "use.defaults.from": " source ",
+        }
+    )
+    chosen = [topic for topic in ("a", "ab", "b", "bb") if settings.topic_filter.should_replicate(topic)]
+    assert chosen == ["a", "b"]
+    assert not settings.config_filter.should_replicate_config_property("retention.ms")
+    assert settings.config_filter.should_replicate_config_property("min.insync.replicas")
+    assert settings.config_filter.should_replicate_source_default("segment.ms")
+
+
+def test_empty_topics_match_nothing() -> None:
+    assert not source(topics="").topic_filter.should_replicate("a")
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "reason"),
+    [
+        ("topics", "a,(b", "not a usable Java regular expression"),
+        ("topics.exclude", "*", "not a usable Java regular expression"),
+        ("config.properties.exclude", "[a", "not a usable Java regular expression"),
+        ("replication.policy.class", "com.example.Policy", "not supported; use one of"),
+        ("topic.filter.class", "com.example.Filter", "is not supported; use org.apache"),
+        ("config.property.filter.class", "com.example.Filter", "is not supported; use org.apache"),
+        ("forwarding.admin.class", "com.example.Admin", "is not supported; use org.apache"),
+        ("transforms", "route", "is not supported yet"),
+        ("offsets.storage.topic", "own-offsets", "is not supported yet"),
+        ("exactly.once.support", "perhaps", "String must be one of (case insensitive): REQUESTED, REQUIRED"),
+        ("offset.lag.max", "many", "Not a number of type LONG"),
+        ("tasks.max", "0", "Value must be at least 1"),
+    ],
+)
+def test_what_cannot_be_used_names_key_and_value(key: str, text: str, reason: str) -> None:
+    written = Properties({f"A->B.{key}": text}).under("A->B.")
+    with pytest.raises(ConfigError) as caught:
+        mirror_source_settings(Properties(CONNECTOR) | written)
+    assert str(caught.value).startswith(f"Invalid value {text} for configuration A->B.{key}: {reason}")
+
+
+def test_contradictions_are_refused() -> None:
+    with pytest.raises(ConfigError, match="can't setup offset-syncs feature"):
+        source(**{"emit.offset-syncs.enabled": "false", "offset-syncs.topic.location": "source"})
+
+
+def test_enabled() -> None:
+    assert mirror_source_enabled(Properties(CONNECTOR))
+    assert not mirror_source_enabled(Properties(CONNECTOR | {"enabled": "false"}))
+
+
+def test_heartbeats() -> None:
+    settings = mirror_heartbeat_settings(Properties(CONNECTOR))
+    assert settings.flow == Flow(Alias("A"), Alias("B"))
+    assert (settings.emit, settings.interval_s) == (True, 1.0)
+    assert (settings.topic, settings.replication_factor) == ("heartbeats", 3)
+    given = {"emit.heartbeats.interval.seconds": "5", "heartbeats.topic.replication.factor": "1"}
+    settings = mirror_heartbeat_settings(Properties(CONNECTOR | given))
+    assert (settings.interval_s, settings.replication_factor) == (5.0, 1)
+
+
+@pytest.mark.parametrize(
+    "given", [{"emit.heartbeats.enabled": "false"}, {"emit.heartbeats.interval.seconds": "-1"}]
+)
+def test_no_heartbeats(given: dict[str, str]) -> None:
+    assert not mirror_heartbeat_settings(Properties(CONNECTOR | given)).emit
