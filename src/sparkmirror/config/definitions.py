@@ -171,9 +171,9 @@ class Definition:
         return tuple((key, nearest(key, self.names)) for key in properties if key not in self._options)
 
 
-def nearest(key: str, names: Iterable[str]) -> str | None:
+def nearest(key: str, names: Iterable[str], similarity: float = 0.7) -> str | None:
     """The name that somebody who wrote `key` most likely meant, if one is similar enough."""
-    return next(iter(difflib.get_close_matches(key, sorted(names), n=1, cutoff=0.7)), None)
+    return next(iter(difflib.get_close_matches(key, sorted(names), n=1, cutoff=similarity)), None)
 
 
 def _value(option: Option, properties: Properties) -> Value:

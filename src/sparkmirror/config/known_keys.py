@@ -154,8 +154,18 @@ def _elsewhere(name: str, head: str, places: Mapping[str, Scope]) -> str | None:
 
 
 def _similar(name: str, head: str, places: Mapping[str, Scope]) -> str | None:
-    if head:
-        found = nearest(name, places[head].all_names())
-        return None if found is None else head + found
-    whole = {place + known for place, scope in places.items() for known in scope.all_names()}
-    return nearest(name, whole)
+    if not head:
+        return _of_another_cluster(name, places) or nearest(name, places[""].all_names())
+    found = nearest(name, places[head].all_names())
+    return None if found is None else head + found
+
+
+def _of_another_cluster(key: str, places: Mapping[str, Scope]) -> str | None:
+    """For a key below an alias or a flow that isn't there: the same below the most similar one that is."""
+    source, arrow, rest = key.rpartition("->")
+    head, _, name = rest.partition(".")
+    scope = CONNECTOR if arrow else CLUSTER
+    there = [place for place, known in places.items() if place and known is scope]
+    if not there or not scope.knows(name):
+        return None
+    return f"{nearest(f'{source}{arrow}{head}.', there, similarity=0)}{name}"
