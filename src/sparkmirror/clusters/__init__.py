@@ -1,1 +1,17 @@
 """Real local Kafka brokers for demo, tests and benchmarks."""
+
+from sparkmirror.clusters.cluster_state import ClusterSpec
+from sparkmirror.clusters.jars import ensure_jars, kafka_jars, mirror_maker_jars
+from sparkmirror.clusters.java import Java, find_java
+from sparkmirror.clusters.local import LocalCluster, start_clusters
+
+__all__ = [
+    "ClusterSpec",
+    "Java",
+    "LocalCluster",
+    "ensure_jars",
+    "find_java",
+    "kafka_jars",
+    "mirror_maker_jars",
+    "start_clusters",
+]

@@ -1,0 +1,104 @@
+"""Finding the Java that runs brokers and Spark, and saying how to get one where it is missing."""
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sparkmirror.domain.errors import JavaMissingError
+
+OLDEST_VERSION = 17
+_VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?')
+_ADOPTIUM = "install Java 21 (Temurin) from Adoptium"
+_INSTALL = {
+    "alpine": "apk add openjdk21-jre-headless",
+    "amzn": "sudo dnf install -y java-21-amazon-corretto-headless",
+    "debian": "sudo apt-get install -y openjdk-21-jre-headless",
+    "ubuntu": "sudo apt-get install -y openjdk-21-jre-headless",
+    "fedora": "sudo dnf install -y java-21-openjdk-headless",
+    "rhel": "sudo dnf install -y java-21-openjdk-headless",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A Java runtime: its launcher and its feature release (17, 21, …)."""
+
+    executable: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """The operating system, as far as the choice of an install command depends on it."""
+
+    system: str
+    """As `sys.platform`."""
+    distribution: Mapping[str, str]
+    """/etc/os-release, empty elsewhere than on Linux."""
+
+    @classmethod
+    def current(cls) -> "Host":
+        try:
+            return cls(sys.platform, platform.freedesktop_os_release())
+        except OSError:
+            return cls(sys.platform, {})
+
+
+def find_java(environ: Mapping[str, str] = os.environ, host: Host | None = None) -> Java:
+    """The first Java 17+ of JAVA_HOME and PATH.
+
+    Raises JavaMissingError, whose one line holds the platform's install command.
+    """
+    found = []
+    for executable in _candidates(environ):
+        version = _version_of(executable)
+        if version is not None and version >= OLDEST_VERSION:
+            return Java(executable, version)
+        found.append(f"{executable} is Java {version}" if version else f"{executable} does not run")
+    what = "; ".join(found) or "No Java was found in JAVA_HOME and PATH"
+    raise JavaMissingError(
+        f"{what}. sparkmirror needs Java {OLDEST_VERSION} or newer: {install_command(host or Host.current())}"
+    )
+
+
+def parse_version(text: str) -> int | None:
+    """The feature release that `java -version` printed; 8 for `1.8.0_392`."""
+    match = _VERSION.search(text)
+    if match is None:
+        return None
+    first, second = match.groups()
+    return int(second) if first == "1" and second else int(first)
+
+
+def install_command(host: Host) -> str:
+    """What to type to get a Java, on this host."""
+    if host.system == "darwin":
+        return "brew install --cask temurin@21"
+    distribution = host.distribution
+    if distribution.get("ID") == "debian" and distribution.get("VERSION_ID") in {"11", "12"}:
+        return "sudo apt-get install -y openjdk-17-jre-headless"  # these releases have no 21
+    families = [distribution.get("ID", ""), *distribution.get("ID_LIKE", "").split()]
+    return next((_INSTALL[family] for family in families if family in _INSTALL), _ADOPTIUM)
+
+
+def _candidates(environ: Mapping[str, str]) -> Iterator[str]:
+    if java_home := environ.get("JAVA_HOME"):
+        yield str(Path(java_home, "bin", "java"))
+    if on_path := shutil.which("java", path=environ.get("PATH", os.defpath)):
+        yield on_path
+
+
+def _version_of(executable: str) -> int | None:
+    try:
+        shown = subprocess.run(  # noqa: S603 - the user's own Java
+            [executable, "-version"], capture_output=True, text=True, timeout=30, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return parse_version(shown.stderr + shown.stdout)
