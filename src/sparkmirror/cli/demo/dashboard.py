@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Final, Self
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
@@ -13,6 +14,7 @@ from sparkmirror.cli.demo.throughput import Rates
 
 _PLAIN_EVERY_S: Final = 4.0
 _UNKNOWN: Final = "-"
+_CELL_WIDTH: Final = 7  # so that the table does not jump when a number grows
 _COLUMNS: Final = ("partitions", "records/s", "MB/s", "offset lag", "p50 ms", "p99 ms")
 
 
@@ -44,10 +46,10 @@ class Dashboard:
 
 
 def rates_table(topics: Iterable[Rates], total: Rates, caption: str) -> RenderableType:
-    table = Table(show_footer=True, footer_style="bold")
+    table = Table(box=SIMPLE_HEAD, show_footer=True, footer_style="bold")
     table.add_column("topic", footer=total.name)
     for name, footer in zip(_COLUMNS, _cells(total), strict=True):
-        table.add_column(name, footer=footer, justify="right", min_width=9)
+        table.add_column(name, footer=footer, justify="right", min_width=_CELL_WIDTH)
     for rates in topics:
         table.add_row(rates.name, *_cells(rates))
     return Group(table, Text(caption, style="dim"))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -45,6 +46,7 @@ def print_verdict(console: Console, verdicts: Sequence[TopicVerdict]) -> None:
             f"[bold green]✓ All {records:,} records ({megabytes:.1f} MB) are the same on both clusters[/]: "
             "partition, order, key, value, headers, timestamp.",
             highlight=False,
+            soft_wrap=True,
         )
         return
     console.print("[bold red]✗ The clusters differ[/]; the first difference of each topic:", highlight=False)
@@ -54,7 +56,7 @@ def print_verdict(console: Console, verdicts: Sequence[TopicVerdict]) -> None:
 
 
 def _table(verdicts: Sequence[TopicVerdict]) -> Table:
-    table = Table(title="Both clusters, record by record", title_justify="left")
+    table = Table(box=SIMPLE_HEAD)
     table.add_column("source")
     table.add_column("target")
     for name in ("partitions", "written", "equal", "MB"):

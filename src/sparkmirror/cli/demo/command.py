@@ -1,0 +1,85 @@
+"""`sparkmirror demo`: its arguments, its work folder, its exit codes."""
+
+import argparse
+import shutil
+import signal
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+import confluent_kafka as confluent
+from rich.console import Console
+
+from sparkmirror.cli.demo.demo import Demo, DemoOptions
+from sparkmirror.domain.errors import JavaMissingError, SparkmirrorError
+
+_EXIT_WHOLE: Final = 0
+_EXIT_DIFFERENT: Final = 1
+_EXIT_JAVA_MISSING: Final = 2
+_EXIT_INTERRUPTED: Final = 130
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `demo` to the command line; its `run` takes the parsed arguments and returns the exit code."""
+    parser = subparsers.add_parser(
+        "demo",
+        help="two real Kafka clusters, live mirroring, proof, clean stop (about a minute)",
+        description="Start two real Kafka clusters, fill one like a busy shop, mirror it live to the other, "
+        "and compare every record with an independent client. "
+        "Exit code 0: all the same, 1: not, 2: Java is missing.",
+    )
+    parser.add_argument(
+        "--rate",
+        type=_positive,
+        default=5000,
+        metavar="N",
+        help="records per second, all topics together (5000)",
+    )
+    parser.add_argument(
+        "--duration", type=_positive, default=25, metavar="S", help="seconds of live mirroring (25)"
+    )
+    parser.add_argument(
+        "--partitions", type=_positive, default=4, metavar="N", help="partitions per topic (4)"
+    )
+    parser.add_argument(
+        "--keep", action="store_true", help="leave clusters and mirror running after the proof, until Ctrl-C"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    options = DemoOptions(arguments.rate, arguments.duration, arguments.partitions, arguments.keep)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        # What was started must be ended, whoever ends the demo.
+        signal.signal(number, signal.default_int_handler)
+    directory = Path(tempfile.mkdtemp(prefix="sparkmirror-demo-"))
+    try:
+        code = _EXIT_WHOLE if Demo(options, Console(), directory).run() else _EXIT_DIFFERENT
+    except JavaMissingError as error:
+        code = _fail(error, _EXIT_JAVA_MISSING)
+    except (SparkmirrorError, confluent.KafkaException) as error:
+        code = _fail(error, _EXIT_DIFFERENT)
+    except KeyboardInterrupt:
+        code = _fail("interrupted; everything is stopped", _EXIT_INTERRUPTED)
+    if options.keep or code == _EXIT_DIFFERENT:
+        _print_error(f"Settings, logs and data are in {directory}")
+    else:
+        shutil.rmtree(directory)
+    return code
+
+
+def _fail(reason: object, code: int) -> int:
+    _print_error(f"sparkmirror demo: {reason}")
+    return code
+
+
+def _print_error(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not positive")
+    return number

@@ -1,0 +1,186 @@
+"""The demo's phases, one after the other, each announced; whatever was started is ended when it is left."""
+
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from sparkmirror.cli.demo.assortment import ASSORTMENT
+from sparkmirror.cli.demo.compare import compare_topic
+from sparkmirror.cli.demo.dashboard import Dashboard
+from sparkmirror.cli.demo.mirror import SOURCE, TARGET, MirrorProcess, mirror_properties
+from sparkmirror.cli.demo.narrator import Narrator
+from sparkmirror.cli.demo.shop import Shop
+from sparkmirror.cli.demo.topic_reader import TopicReader
+from sparkmirror.cli.demo.verdict import TopicVerdict, is_whole, print_verdict
+from sparkmirror.cli.demo.watch import Watch, has_begun, has_reached
+from sparkmirror.clusters.cluster_state import ClusterSpec
+from sparkmirror.clusters.local import LocalCluster, start_clusters
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.ids import Alias, TopicPartition
+from sparkmirror.storage.progress import ProgressReader, progress_topic
+
+_BEGIN_TIMEOUT_S: Final = 90.0
+_ARRIVAL_TIMEOUT_S: Final = 60.0
+_TOPICS: Final = tuple(topic.name for topic in ASSORTMENT)
+_PROGRESS_TOPIC: Final = progress_topic(Alias(SOURCE))
+_TICK_S: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class DemoOptions:
+    """What the command line says. `rate` is records per second of all topics together."""
+
+    rate: int
+    duration_s: float
+    partitions: int
+    keep: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """Everything that runs while the demo does."""
+
+    source: LocalCluster
+    target: LocalCluster
+    shop: Shop
+    mirror: MirrorProcess
+
+
+class Demo:
+    """One run in one work folder."""
+
+    def __init__(self, options: DemoOptions, console: Console, directory: Path) -> None:
+        self._options = options
+        self._console = console
+        self._directory = directory
+        self._narrator = Narrator(console)
+
+    def run(self) -> bool:
+        """Whether every record that was written is the same on both clusters."""
+        with ExitStack() as running:
+            stage = self._set_up(running)
+            self._watch(stage)
+            if not self._options.keep:
+                self._narrator.say("Stopping the mirror in order …")
+                stage.mirror.stop()
+            whole = self._prove(stage)
+            if self._options.keep:
+                self._keep(stage)
+            self._narrator.say("Stopping both clusters …")
+        return whole
+
+    def _set_up(self, running: ExitStack) -> _Stage:
+        self._narrator.say("Starting two Kafka clusters …")
+        specs = [(ClusterSpec(name), self._directory / name) for name in (SOURCE, TARGET)]
+        with self._narrator.waiting() as news:
+            source, target = map(running.enter_context, start_clusters(specs, news))
+        self._narrator.say(f"The source is {source.bootstrap_servers}, the target {target.bootstrap_servers}")
+        shop = running.enter_context(closing(Shop(source.bootstrap_servers, self._options.rate)))
+        self._narrator.say(f"Opening the shop: {', '.join(_TOPICS)}; {self._options.rate:,} records/s …")
+        shop.create_topics(self._options.partitions)
+        shop.open()
+        mirror = running.enter_context(closing(self._start_mirror(source, target)))
+        return _Stage(source, target, shop, mirror)
+
+    def _start_mirror(self, source: LocalCluster, target: LocalCluster) -> MirrorProcess:
+        properties = self._directory / "mm2.properties"
+        properties.write_text(mirror_properties(source.bootstrap_servers, target.bootstrap_servers, _TOPICS))
+        mirror = MirrorProcess(properties, self._directory / "mirror.log", self._directory / "spark.log")
+        self._narrator.say(f"Running the mirror: sparkmirror run {properties}")
+        self._narrator.say(f"It logs to {mirror.log}")
+        return mirror
+
+    def _watch(self, stage: _Stage) -> None:
+        self._await_progress_topic(stage)
+        reader = ProgressReader(_connection(stage.target), _PROGRESS_TOPIC)
+        with closing(reader), Dashboard(self._console) as dashboard:
+            watch = Watch(reader.poll, _TOPICS, dashboard, lambda: _check(stage))
+            if not watch.until(has_begun, "waiting for the first record", _BEGIN_TIMEOUT_S):
+                raise SparkmirrorError(f"the mirror copied nothing within {_BEGIN_TIMEOUT_S:.0f} s")
+            watch.until(lambda _: False, "live", self._options.duration_s)
+            stage.shop.close()
+            ends = _end_offsets(stage.source)
+            arrived = watch.until(
+                lambda snapshot: has_reached(snapshot, ends),
+                "the shop is closed, waiting for lag 0",
+                _ARRIVAL_TIMEOUT_S,
+            )
+        if not arrived:
+            self._narrator.say(
+                f"The lag is not 0 after {_ARRIVAL_TIMEOUT_S:.0f} s; comparing what has arrived."
+            )
+
+    def _await_progress_topic(self, stage: _Stage) -> None:
+        # Only the mirror may create the topic: a reader that asks first would have it made with defaults.
+        started = time.monotonic()
+        reader = TopicReader(stage.target.bootstrap_servers, _PROGRESS_TOPIC)
+        with self._narrator.waiting() as news, reader:
+            while not reader.partition_count():
+                _check(stage)
+                waited_s = time.monotonic() - started
+                if waited_s > _BEGIN_TIMEOUT_S:
+                    raise SparkmirrorError(f"the mirror did not start within {_BEGIN_TIMEOUT_S:.0f} s")
+                news(f"Spark starts the mirror: {waited_s:.0f} of {_BEGIN_TIMEOUT_S:.0f} s")
+                time.sleep(_TICK_S)
+
+    def _prove(self, stage: _Stage) -> bool:
+        self._narrator.say("Reading both clusters with an independent client and comparing every record …")
+        verdicts = [self._compare(stage, topic) for topic in _TOPICS]
+        print_verdict(self._console, verdicts)
+        return is_whole(verdicts)
+
+    def _compare(self, stage: _Stage, topic: str) -> TopicVerdict:
+        mirrored = f"{SOURCE}.{topic}"
+        source, target = stage.source.bootstrap_servers, stage.target.bootstrap_servers
+        compared = compare_topic(source, target, topic, mirrored)
+        return TopicVerdict(topic, mirrored, self._options.partitions, stage.shop.written[topic], compared)
+
+    def _keep(self, stage: _Stage) -> None:
+        self._console.print(
+            _invitation(stage, self._directory), highlight=False, markup=False, soft_wrap=True
+        )
+        try:
+            while True:
+                stage.mirror.check()
+                time.sleep(1)
+        except KeyboardInterrupt:
+            self._narrator.say("Stopping the mirror in order …")
+            stage.mirror.stop()
+
+
+def _check(stage: _Stage) -> None:
+    stage.mirror.check()
+    stage.shop.check()
+
+
+def _connection(cluster: LocalCluster) -> ConnectionSettings:
+    servers = (server.rpartition(":") for server in cluster.bootstrap_servers.split(","))
+    return ConnectionSettings(tuple((host, int(port)) for host, _, port in servers), client_id="demo")
+
+
+def _end_offsets(cluster: LocalCluster) -> Mapping[TopicPartition, int]:
+    ends = {}
+    for topic in _TOPICS:
+        with TopicReader(cluster.bootstrap_servers, topic) as reader:
+            for partition in range(reader.partition_count()):
+                ends[TopicPartition(topic, partition)] = reader.offsets(partition)[1]
+    return ends
+
+
+def _invitation(stage: _Stage, directory: Path) -> str:
+    source, target = stage.source.bootstrap_servers, stage.target.bootstrap_servers
+    return f"""
+Everything keeps running; point your own clients at it:
+  source  {source}   topics {", ".join(_TOPICS)}
+  target  {target}   topics {", ".join(f"{SOURCE}.{topic}" for topic in _TOPICS)}
+For instance, with kcat in two other terminals:
+  kcat -b {target} -C -t {SOURCE}.orders -o end
+  echo '{{"order":"mine"}}' | kcat -b {source} -P -t orders -k me
+The mirror's settings and logs are in {directory}.
+Ctrl-C ends it all."""
