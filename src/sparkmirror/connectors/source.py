@@ -1,0 +1,57 @@
+"""What MirrorSourceConnector is told, and which topics that makes it replicate. Runs nothing."""
+
+from dataclasses import dataclass
+
+from sparkmirror.domain.config_filter import ConfigPropertyFilter
+from sparkmirror.domain.ids import Flow
+from sparkmirror.domain.policies import ReplicationPolicy, is_cycle
+from sparkmirror.domain.topic_filter import TopicFilter
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorSourceSettings:
+    """A MirrorSourceConnector's settings as values. An interval of None means that the job is disabled."""
+
+    flow: Flow
+    policy: ReplicationPolicy
+    topic_filter: TopicFilter
+    config_filter: ConfigPropertyFilter
+    replication_factor: int
+    tasks_max: int
+    heartbeats_replication: bool
+    refresh_topics_interval_s: float | None
+    sync_topic_configs_interval_s: float | None
+    sync_topic_acls_interval_s: float | None
+    offset_lag_max: int
+    offset_syncs_topic: str | None
+    """None when offset syncs are not emitted (KIP-1031)."""
+    offset_syncs_on_source: bool
+    offset_syncs_replication_factor: int
+    admin_timeout_s: float
+
+
+def should_replicate(settings: MirrorSourceSettings, topic: str) -> bool:
+    """Whether a topic of the source cluster is mirrored."""
+    return why_not(settings, topic) is None
+
+
+def why_not(settings: MirrorSourceSettings, topic: str) -> str | None:
+    """Why a topic of the source cluster is not mirrored, None if it is.
+
+    Heartbeats need no filter's consent unless `heartbeats.replication.enabled` is false (KIP-1089);
+    internal topics and cycles are never mirrored.
+    """
+    policy = settings.policy
+    is_wanted_heartbeat = settings.heartbeats_replication and policy.is_heartbeats_topic(topic)
+    if not is_wanted_heartbeat and not settings.topic_filter.should_replicate(topic):
+        return "the topic filter does not select it"
+    if policy.is_internal_topic(topic):
+        return "it is an internal topic"
+    if is_cycle(policy, topic, settings.flow.target):
+        return f"by its name it came from {settings.flow.target}, the target"
+    return None
+
+
+def remote_topic(settings: MirrorSourceSettings, topic: str) -> str:
+    """The name that a source topic has on the target."""
+    return settings.policy.format_remote_topic(settings.flow.source, topic)

@@ -1,0 +1,223 @@
+"""Replication policies: how topics are named on the target and which topics belong to MM2 itself.
+
+The classes behave as Kafka 4.3's of the same names, KIP-1074's rules for internal topics included.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from sparkmirror.domain.errors import ConfigError
+
+_HEARTBEATS: Final = "heartbeats"
+
+
+class ReplicationPolicy(Protocol):
+    """MM2's plug-in point `replication.policy.class`."""
+
+    def format_remote_topic(self, source_alias: str, topic: str) -> str:
+        """The target's name for a topic of that source cluster."""
+        ...
+
+    def topic_source(self, topic: str) -> str | None:
+        """The cluster a topic was replicated from, None if it is no remote topic."""
+        ...
+
+    def upstream_topic(self, topic: str) -> str | None:
+        """The topic's name on the cluster it was replicated from, None if it is no remote topic."""
+        ...
+
+    def original_topic(self, topic: str) -> str:
+        """The topic's first name, before any replication."""
+        ...
+
+    def heartbeats_topic(self) -> str:
+        """The topic that heartbeats are emitted to."""
+        ...
+
+    def offset_syncs_topic(self, other_alias: str) -> str:
+        """The offset-syncs topic, named after the cluster that it is not stored on."""
+        ...
+
+    def checkpoints_topic(self, source_alias: str) -> str:
+        """The checkpoints topic for groups of that source cluster."""
+        ...
+
+    def is_heartbeats_topic(self, topic: str) -> bool:
+        """Whether this is the heartbeats topic of this cluster or a replica of another's."""
+        ...
+
+    def is_checkpoints_topic(self, topic: str) -> bool:
+        """Whether this is a checkpoints topic of any source cluster."""
+        ...
+
+    def is_mm2_internal_topic(self, topic: str) -> bool:
+        """Whether MM2 keeps its own state there."""
+        ...
+
+    def is_internal_topic(self, topic: str) -> bool:
+        """Whether this belongs to MM2 or Kafka and is never replicated."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultReplicationPolicy:
+    """Puts the source's alias and a separator in front: `orders` of `us` becomes `us.orders`."""
+
+    separator: str = "."
+    internal_topic_separator_enabled: bool = True
+    """False names internal topics with dots whatever the separator is (KIP-949)."""
+
+    def format_remote_topic(self, source_alias: str, topic: str) -> str:
+        return f"{source_alias}{self.separator}{topic}"
+
+    def topic_source(self, topic: str) -> str | None:
+        parts = self._split(topic)
+        return parts[0] if len(parts) > 1 else None
+
+    def upstream_topic(self, topic: str) -> str | None:
+        source = DefaultReplicationPolicy.topic_source(self, topic)
+        return None if source is None else topic[len(source) + len(self.separator) :]
+
+    def original_topic(self, topic: str) -> str:
+        upstream = self.upstream_topic(topic)
+        while upstream is not None and upstream != topic:
+            topic, upstream = upstream, self.upstream_topic(upstream)
+        return topic
+
+    def heartbeats_topic(self) -> str:
+        return _HEARTBEATS
+
+    def offset_syncs_topic(self, other_alias: str) -> str:
+        return self._internal("mm2-offset-syncs", other_alias, "internal")
+
+    def checkpoints_topic(self, source_alias: str) -> str:
+        return self._internal(source_alias, "checkpoints", "internal")
+
+    def is_heartbeats_topic(self, topic: str) -> bool:
+        return self.original_topic(topic) == self.heartbeats_topic()
+
+    def is_checkpoints_topic(self, topic: str) -> bool:
+        return topic.endswith(self._internal("", "checkpoints", "internal"))
+
+    def is_mm2_internal_topic(self, topic: str) -> bool:
+        state = topic.startswith("mm2") and topic.endswith(self._internal("", "internal"))
+        return state or self.is_checkpoints_topic(topic)
+
+    def is_internal_topic(self, topic: str) -> bool:
+        return topic.startswith(("__", ".")) or self.is_mm2_internal_topic(topic)
+
+    def _internal(self, *parts: str) -> str:
+        return (self.separator if self.internal_topic_separator_enabled else ".").join(parts)
+
+    # As Pattern.split does: empty parts at the end don't count, so `b.` is no remote topic.
+    def _split(self, topic: str) -> list[str]:
+        if not self.separator:
+            return list(topic)
+        parts = topic.split(self.separator)
+        while parts and not parts[-1]:
+            parts.pop()
+        return parts
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityReplicationPolicy(DefaultReplicationPolicy):
+    """Keeps topic names (KAFKA-9726); only names that end in `heartbeats` follow the default policy.
+
+    Cycles can't be seen by name, so replication must be acyclic.
+    """
+
+    source_alias: str | None = None
+
+    def format_remote_topic(self, source_alias: str, topic: str) -> str:
+        if _looks_like_heartbeat(topic):
+            return DefaultReplicationPolicy.format_remote_topic(self, source_alias, topic)
+        return topic
+
+    def topic_source(self, topic: str) -> str | None:
+        if _looks_like_heartbeat(topic):
+            return DefaultReplicationPolicy.topic_source(self, topic)
+        return self.source_alias
+
+    def upstream_topic(self, topic: str) -> str | None:
+        if _looks_like_heartbeat(topic):
+            return DefaultReplicationPolicy.upstream_topic(self, topic)
+        return topic
+
+
+@dataclass(frozen=True, slots=True)
+class CustomMM2ReplicationPolicy(DefaultReplicationPolicy):
+    """The policy of AWS's MSK migration samples: keeps every topic name, heartbeats too."""
+
+    source_alias: str = ""
+
+    def format_remote_topic(self, source_alias: str, topic: str) -> str:  # noqa: ARG002 - the policy's contract
+        return topic
+
+    def topic_source(self, topic: str) -> str | None:  # noqa: ARG002 - the policy's contract
+        return self.source_alias
+
+    def upstream_topic(self, topic: str) -> str | None:  # noqa: ARG002 - the policy's contract
+        return None
+
+
+def _looks_like_heartbeat(topic: str) -> bool:
+    return topic.endswith(_HEARTBEATS)
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySettings:
+    """What `replication.policy.*` and the source's alias say about the policy to use."""
+
+    policy_class: str
+    source_alias: str
+    separator: str = "."
+    internal_topic_separator_enabled: bool = True
+
+
+def _default(settings: PolicySettings) -> ReplicationPolicy:
+    return DefaultReplicationPolicy(settings.separator, settings.internal_topic_separator_enabled)
+
+
+def _identity(settings: PolicySettings) -> ReplicationPolicy:
+    separators = settings.separator, settings.internal_topic_separator_enabled
+    return IdentityReplicationPolicy(*separators, settings.source_alias)
+
+
+def _custom(settings: PolicySettings) -> ReplicationPolicy:
+    separators = settings.separator, settings.internal_topic_separator_enabled
+    return CustomMM2ReplicationPolicy(*separators, settings.source_alias)
+
+
+POLICIES: Final[Mapping[str, Callable[[PolicySettings], ReplicationPolicy]]] = {
+    "org.apache.kafka.connect.mirror.DefaultReplicationPolicy": _default,
+    "org.apache.kafka.connect.mirror.IdentityReplicationPolicy": _identity,
+    "com.amazonaws.kafka.samples.CustomMM2ReplicationPolicy": _custom,
+}
+"""The Java classes that have a counterpart here."""
+
+
+def make_policy(settings: PolicySettings) -> ReplicationPolicy:
+    """The policy that stands for a Java class; raises ConfigError for a class without a counterpart."""
+    factory = POLICIES.get(settings.policy_class)
+    if factory is None:
+        supported = ", ".join(POLICIES)
+        raise ConfigError(
+            "replication.policy.class", settings.policy_class, f"not supported; use one of {supported}"
+        )
+    return factory(settings)
+
+
+def is_cycle(policy: ReplicationPolicy, topic: str, target_alias: str) -> bool:
+    """Whether a topic's name says that it came from, or through, the target cluster."""
+    upstream: str | None = topic
+    while upstream is not None:
+        topic, source = upstream, policy.topic_source(upstream)
+        if source is None:
+            return False
+        if source == target_alias:
+            return True
+        upstream = policy.upstream_topic(topic)
+        if upstream == topic:
+            return False
+    return False

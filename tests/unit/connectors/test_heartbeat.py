@@ -1,0 +1,9 @@
+from sparkmirror.connectors.heartbeat import heartbeat_record
+from sparkmirror.domain.ids import Alias, Flow
+from sparkmirror.domain.wire_records import Heartbeat
+
+
+def test_a_heartbeat_carries_its_time_twice() -> None:
+    key, value, timestamp_ms = heartbeat_record(Flow(Alias("A"), Alias("B")), 1700000000000)
+    assert (key.hex(), value.hex()) == ("000141000142", "00000000018bcfe56800")
+    assert timestamp_ms == Heartbeat.decode(key, value).timestamp_ms == 1700000000000
