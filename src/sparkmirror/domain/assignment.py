@@ -5,9 +5,7 @@ from collections.abc import Iterable
 from sparkmirror.domain.ids import TopicPartition
 
 
-def assign_round_robin(
-    partitions: Iterable[TopicPartition], task_count: int
-) -> tuple[tuple[TopicPartition, ...], ...]:
+def assign(partitions: Iterable[TopicPartition], task_count: int) -> tuple[tuple[TopicPartition, ...], ...]:
     """Deal partitions round-robin to at most `task_count` tasks; no task is empty.
 
     MM2 deals in the order of a hash map. Here topics and partitions are sorted first, so that equal
