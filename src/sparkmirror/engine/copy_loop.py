@@ -1,6 +1,6 @@
 """The copy thread of a task: reads batches, writes batches, keeps positions, all on one asyncio loop.
 
-Joins `kafka.BatchReader` and `kafka.BatchWriter` through the partitions' states; `task_state` makes it durable.
+Joins `BatchReader` and `BatchWriter` through the partitions' states; `task_state` makes it durable.
 """
 
 import asyncio

@@ -25,7 +25,7 @@ class _Outstanding(NamedTuple):
 
 
 class PartitionCopy:
-    """`position` is the next upstream offset to copy: everything before it is acknowledged or not to be copied.
+    """`position` is the next upstream offset to copy: what is before it is acknowledged or not to be copied.
 
     `fetch_position` is ahead of it by what is outstanding.
     """

@@ -113,7 +113,7 @@ class BatchReader:
     # routing: which broker serves which partition
 
     def _route(self, partition: TopicPartition) -> None:
-        if partition in self._resting:
+        if partition in self._resting or not self._view.is_known:
             return
         leader = self._view.leader(partition)
         if leader is None:

@@ -223,7 +223,7 @@ class BatchWriter:
     # routing: which broker leads which partition
 
     def _route(self, lane: _Lane) -> None:
-        if lane.in_flight or lane.unsettled:
+        if lane.in_flight or lane.unsettled or not self._view.is_known:
             return
         leader = self._view.leader(lane.partition)
         if leader is None:
@@ -341,10 +341,8 @@ class BatchWriter:
 
     def _settle(self, lane: _Lane, produced: ProducedPartition) -> None:
         if lane.failure is not None or produced.error:
-            context = f"Produce to {lane.partition}"
-            if produced.message:
-                context += f" ({produced.message})"
-            self._unsettle(lane, error_codes.error_for(produced.error, context))
+            context = f"produce to {lane.partition}"
+            self._unsettle(lane, error_codes.error_for(produced.error, context, produced.message))
             return
         pending = lane.in_flight.popleft()
         lane.proven = True

@@ -42,6 +42,11 @@ class ClusterView:
         if self._aging is not None:
             self._aging.cancel()
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the cluster has answered at all yet."""
+        return bool(self._metadata.brokers)
+
     def leader(self, partition: TopicPartition) -> Leader | None:
         return self._metadata.leaders.get(partition)
 

@@ -29,6 +29,7 @@ TOPIC_ALREADY_EXISTS = 36
 OUT_OF_ORDER_SEQUENCE_NUMBER = 45
 DUPLICATE_SEQUENCE_NUMBER = 46
 INVALID_PRODUCER_EPOCH = 47
+SECURITY_DISABLED = 54
 KAFKA_STORAGE_ERROR = 56
 UNKNOWN_PRODUCER_ID = 59
 FETCH_SESSION_ID_NOT_FOUND = 70
@@ -75,9 +76,9 @@ def is_retriable(code: int) -> bool:
     return code not in _REFUSED and bool(getattr(library.for_code(code), "retriable", False))
 
 
-def error_for(code: int, context: str) -> KafkaError:
-    """The error of this project for one of Kafka's codes; `context` says what was asked of whom."""
-    message = f"{context}: {name_of(code)}"
+def error_for(code: int, context: str, detail: str | None = None) -> KafkaError:
+    """This project's error for one of Kafka's codes; `context` says what was asked, `detail` why not."""
+    message = f"{context}: {name_of(code)}" + (f" ({detail})" if detail else "")
     if code in (TOPIC_AUTHORIZATION_FAILED, 30, 31, 53, 65):
         return AuthorizationError(message, code)
     if code == TOPIC_ALREADY_EXISTS:
@@ -99,7 +100,7 @@ def translate(error: Exception, context: str) -> KafkaError:
     """This project's error for one that the Kafka library raised; raise it `from` the original."""
     code = getattr(error, "errno", 0)
     if isinstance(code, int) and code > 0 and isinstance(error, library.BrokerResponseError):
-        return error_for(code, f"{context}: {_reason(error)}" if str(error) else context)
+        return error_for(code, context, ", ".join(map(str, error.args)))
     if isinstance(error, library.KafkaConnectionError | library.KafkaTimeoutError | OSError):
         return DisconnectedError(f"{context}: {_reason(error)}")
     if isinstance(error, library.IncompatibleBrokerVersion):

@@ -113,6 +113,15 @@ class TopicTail:
             raise translate(error, f"read {self._partition.topic}") from error
         return [_log_record(record) for records in batches.values() for record in records]
 
+    def read_to_end(self, deadline_s: float) -> Iterator[LogRecord]:
+        """Everything up to the end it has now. Raises KafkaError; RetriableError if it takes too long."""
+        end = self.end_offset()
+        deadline = time.monotonic() + deadline_s
+        while self._consumer.position(self._partition) < end:
+            if time.monotonic() > deadline:
+                raise RetriableError(f"read {self._partition.topic}: its end was not reached in time")
+            yield from self.poll(_POLL_MS / 1000)
+
     def end_offset(self) -> int:
         """Where the log ends now; raises DisconnectedError when nobody says."""
         try:

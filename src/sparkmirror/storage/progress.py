@@ -5,7 +5,7 @@ and the generation of a connector (the driver's word to its tasks: run, or stop)
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -136,13 +136,19 @@ class ProgressReader:
         self, timeout_s: float = 0.0
     ) -> Mapping[tuple[ConnectorName, TopicPartition], PartitionProgress]:
         """Take in what arrived; the result is a live view. Raises KafkaError."""
-        for record in self._tail.poll(timeout_s):
-            parsed = parse(record)
+        self._take(self._tail.poll(timeout_s))
+        return self._progress
+
+    def _take(self, records: Iterable[LogRecord]) -> None:
+        for parsed in map(parse, records):
             if isinstance(parsed, PartitionProgress):
                 self._progress[parsed.connector, parsed.source] = parsed
             elif parsed is not None:
                 self._generations[parsed.connector] = parsed
-        return self._progress
+
+    def catch_up(self, deadline_s: float = 30.0) -> None:
+        """Take in all that is there now. Raises KafkaError, RetriableError when it takes too long."""
+        self._take(self._tail.read_to_end(deadline_s))
 
     def generation(self, connector: ConnectorName) -> int:
         """The number of the newest generation seen, 0 before the first."""

@@ -1,0 +1,120 @@
+"""`sparkmirror run`: dedicated mode, the counterpart of `connect-mirror-maker.sh`."""
+
+import argparse
+import logging
+import os
+import signal
+import time
+from pathlib import Path
+from types import FrameType
+
+from sparkmirror.config.mirror_maker import MirrorMakerConfig
+from sparkmirror.config.properties import read_properties
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.engine.session import log_directory
+from sparkmirror.runtime.flow_settings import FlowSettings, flow_settings
+from sparkmirror.runtime.mirror_maker import MirrorMaker
+
+_log = logging.getLogger("sparkmirror.run")
+
+_START_FAILED = 3
+_FAILED = 2
+_EXIT_AT_ONCE = 130
+
+_EXAMPLES = """\
+example mm2.properties:
+  clusters = A, B
+  A.bootstrap.servers = a1:9092, a2:9092
+  B.bootstrap.servers = b1:9092
+  A->B.enabled = true
+  A->B.topics = orders.*, payments
+
+  sparkmirror run mm2.properties                    every flow of the file
+  sparkmirror run mm2.properties --clusters B       only the flows into B
+  sparkmirror run mm2.properties --master spark://host:7077
+
+exit codes, as connect-mirror-maker.sh: 0 stopped in order, 2 bad file or settings, 3 could not start,
+255 bad arguments
+"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser(
+        "run",
+        help="mirror clusters as an mm2.properties file says",
+        description="Mirror clusters as an mm2.properties file says, until SIGINT or SIGTERM.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", type=Path, help="the mm2.properties file")
+    parser.add_argument(
+        "--clusters", nargs="+", metavar="ALIAS", help="run only the flows into these clusters"
+    )
+    parser.add_argument("--master", help="Spark's master URL (default: spark.master of the file, or local)")
+    parser.add_argument(
+        "--log-file", type=Path, help="where Spark's own log goes (default: a new temporary file)"
+    )
+    parser.add_argument("--log-format", choices=("text", "json"), default="text", help="our log, on stderr")
+    parser.set_defaults(run=run, usage_exit_code=255)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    began = time.monotonic()
+    try:
+        flows, spark = _read(arguments)
+    except SparkmirrorError as error:
+        _log.error("%s: %s", arguments.file, error)
+        return _FAILED
+    mirror = MirrorMaker(flows, spark, arguments.log_file or _log_file())
+    _log.info("flows: %s", ", ".join(str(flow.flow) for flow in flows))
+    try:
+        mirror.start()
+        _stop_on_signals(mirror)
+        _log.info("started in %.1f s; Ctrl-C or SIGTERM stops in order", time.monotonic() - began)
+    except SparkmirrorError as error:
+        _log.error("%s", error)
+        mirror.close()
+        return _START_FAILED
+    try:
+        mirror.wait()
+    except SparkmirrorError as error:
+        _log.error("%s", error)
+        return _FAILED
+    finally:
+        mirror.close()
+    _log.info("stopped; the last positions are written")
+    return 0
+
+
+def _read(arguments: argparse.Namespace) -> tuple[list[FlowSettings], dict[str, str]]:
+    """Everything that can be wrong with the file is found here, before anything is started."""
+    config = MirrorMakerConfig(read_properties(arguments.file))
+    flows = [flow_settings(flow) for flow in config.flows(arguments.clusters)]
+    spark = dict(config.spark_properties())
+    if arguments.master:
+        spark["spark.master"] = arguments.master
+    unknown = config.unknown_keys()
+    if unknown:
+        _log.warning("keys that nothing reads: %s", "; ".join(map(str, unknown)))
+    return flows, spark
+
+
+def _stop_on_signals(mirror: MirrorMaker) -> None:
+    """The first signal stops in order, the second at once. Installed after Spark, which takes SIGINT."""
+    signals = (signal.SIGINT, signal.SIGTERM)
+
+    def at_once(number: int, _: FrameType | None) -> None:
+        os._exit(_EXIT_AT_ONCE if number == signal.SIGINT else 128 + number)
+
+    def in_order(_: int, __: FrameType | None) -> None:
+        for number in signals:
+            signal.signal(number, at_once)
+        _log.info("stopping in order; a second signal ends it at once")
+        mirror.stop()
+
+    for number in signals:
+        signal.signal(number, in_order)
+
+
+def _log_file() -> Path:
+    return log_directory() / f"spark-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"

@@ -1,0 +1,56 @@
+"""One running generation of a connector: a Spark job of one stage, one Spark task per copy task."""
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+
+from sparkmirror.domain.copy_plan import TaskPlan
+from sparkmirror.engine.copy_task import copy_task
+from sparkmirror.engine.outcomes import SCHEMA, EndReason, Outcome
+from sparkmirror.engine.session import Session
+
+_log = logging.getLogger(__name__)
+
+
+class GenerationJob:
+    """`start` submits; `on_end` is called once, from the job's thread, with what the tasks said."""
+
+    def __init__(
+        self,
+        session: Session,
+        plans: Sequence[TaskPlan],
+        on_end: Callable[[Sequence[Outcome] | Exception], None],
+    ) -> None:
+        self._session = session
+        self._plans = plans
+        self._on_end = on_end
+        first = plans[0]
+        self._group = f"{first.flow} {first.connector} generation {first.generation}"
+        self._thread = threading.Thread(target=self._run, name=self._group, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def cancel(self) -> None:
+        """For tasks that did not heed their stop record. Their workers end within seconds."""
+        self._session.spark.sparkContext.cancelJobGroup(self._group)
+
+    def join(self, timeout_s: float) -> bool:
+        """Whether the job has ended."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        try:
+            result: Sequence[Outcome] | Exception = self._collect()
+        except Exception as error:  # noqa: BLE001 - an aborted job is resubmitted, and its cause shown
+            result = error
+        self._on_end(result)
+
+    def _collect(self) -> Sequence[Outcome]:
+        spark = self._session.spark
+        # Interrupting the JVM's task threads makes them spin instead of ending sooner.
+        spark.sparkContext.setJobGroup(self._group, self._group, interruptOnCancel=False)
+        count = len(self._plans)
+        rows = spark.range(0, count, 1, count).mapInArrow(copy_task(self._plans), SCHEMA).collect()
+        return [Outcome(row.task, EndReason(row.reason), row.detail) for row in rows]

@@ -1,0 +1,128 @@
+"""The Spark session: started quietly and lean, ended for certain.
+
+Spark's own words go to a log file; the JVM is ended by its process id when it doesn't end by itself.
+"""
+
+import contextlib
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from sparkmirror.domain.errors import SparkmirrorError
+
+_log = logging.getLogger(__name__)
+
+_JVM_EXIT_TIMEOUT_S = 5.0
+
+_DEFAULTS = {
+    "spark.app.name": "sparkmirror",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "512m",
+    "spark.driver.extraJavaOptions": "-Xms64m -XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    # A pulse must leave the Python worker at once, or the JVM would not notice that it should kill the task.
+    "spark.sql.execution.pandas.udf.buffer.size": "64",
+    # By default a driver that is cut off leaves its executors copying for 10 to 20 minutes.
+    "spark.executor.heartbeatInterval": "1s",
+    "spark.executor.heartbeat.maxFailures": "5",
+    "spark.network.timeout": "10s",
+    "spark.network.timeoutInterval": "1s",
+    # Failures count over a job's whole life, which here is weeks; tasks back off by themselves.
+    "spark.task.maxFailures": "1000000",
+    "spark.task.reaper.enabled": "false",
+}
+
+
+def default_master(slots: int) -> str:
+    """A local master. Its slots are threads that wait, so there can be many more than cores."""
+    return f"local[{slots},1000000]"
+
+
+class Session:
+    """One SparkSession and the JVM behind it. `close` ends both, whatever state they are in."""
+
+    def __init__(self, spark: SparkSession, jvm: "subprocess.Popen[bytes]", log: IO[bytes]) -> None:
+        self.spark = spark
+        self._jvm = jvm
+        self._log = log
+
+    @classmethod
+    def start(cls, master: str, settings: Mapping[str, str], log_file: Path) -> "Session":
+        """`settings` are the user's `spark.*` properties, which win over this module's defaults.
+
+        Raises SparkmirrorError naming the log file when the JVM does not come up.
+        """
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        if master.startswith("local"):
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        conf = SparkConf(loadDefaults=False)
+        for key, value in {**_DEFAULTS, "spark.master": master, **settings}.items():
+            conf.set(key, value)
+        log_file.parent.mkdir(parents=True, exist_ok=True)
+        log = log_file.open("ab")
+        try:
+            return cls._launch(conf, log)
+        except Exception as error:
+            log.close()
+            raise SparkmirrorError(f"Spark did not start: {error}; its log is {log_file}") from error
+
+    @classmethod
+    def _launch(cls, conf: SparkConf, log: IO[bytes]) -> "Session":
+        launch: Any = launch_gateway
+        gateway = launch(conf, popen_kwargs={"stdout": log, "stderr": log, "start_new_session": True})
+        jvm: subprocess.Popen[bytes] = gateway.proc
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                context = SparkContext(gateway=gateway, conf=conf)
+            return cls(SparkSession(context), jvm, log)
+        except BaseException:
+            _end_jvm(jvm)
+            raise
+
+    @property
+    def is_alive(self) -> bool:
+        """False once the JVM is gone; the Python driver outlives it and must treat that as a crashed node."""
+        return self._jvm.poll() is None
+
+    @property
+    def slots(self) -> int:
+        return int(self.spark.sparkContext.defaultParallelism)
+
+    def close(self) -> None:
+        with contextlib.suppress(Exception):  # a gateway that is already gone refuses everything
+            self.spark.stop()
+        with contextlib.suppress(Exception):
+            gateway: Any = self.spark.sparkContext._gateway  # noqa: SLF001 - no public way to end the JVM
+            gateway.shutdown()
+        _end_jvm(self._jvm)
+        SparkContext._gateway = None  # noqa: SLF001 - or the next session of this process would talk to a dead JVM
+        SparkContext._jvm = None  # noqa: SLF001
+        self._log.close()
+
+
+def _end_jvm(jvm: "subprocess.Popen[bytes]") -> None:
+    if jvm.stdin is not None:
+        with contextlib.suppress(OSError):
+            jvm.stdin.close()
+    try:
+        jvm.wait(_JVM_EXIT_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        jvm.kill()
+        jvm.wait()
+
+
+def log_directory() -> Path:
+    """Where logs go when the user names no file."""
+    return Path(tempfile.gettempdir()) / "sparkmirror"

@@ -1,0 +1,208 @@
+"""Topics, configs and ACLs of one cluster. Bulk calls return a result per item."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kafka.admin import (
+    ACL,
+    ACLFilter,
+    ACLOperation,
+    ACLPermissionType,
+    ACLResourcePatternType,
+    ConfigResource,
+    ConfigResourceType,
+    ResourcePattern,
+    ResourcePatternFilter,
+)
+from kafka.admin import ResourceType as LibraryResourceType
+from kafka.errors import KafkaError as LibraryError
+
+from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.config_filter import AlterConfigOp, ConfigEntry, ConfigSource
+from sparkmirror.domain.errors import KafkaError, UnsupportedVersionError
+from sparkmirror.kafka.clients import open_admin
+from sparkmirror.kafka.error_codes import error_for, translate
+
+Results = Mapping[str, KafkaError | None]
+"""Per topic: None when it worked."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicCreation:
+    name: str
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, str]
+
+
+class Admin:
+    """Every method blocks and raises KafkaError when the request as a whole failed. One owner."""
+
+    def __init__(self, settings: ConnectionSettings, cluster: str) -> None:
+        """`cluster` names it in errors: an alias."""
+        self._cluster = cluster
+        self._timeout_ms = int(settings.request_timeout_s * 1000)
+        self._client = open_admin(settings)
+
+    def close(self) -> None:
+        self._client.close()
+
+    def partition_counts(self) -> Mapping[str, int]:
+        """Every topic that isn't internal to the brokers."""
+        topics = self._call("list topics", self._client.describe_topics)
+        return {
+            topic["name"]: len(topic["partitions"])
+            for topic in topics
+            if not topic["error_code"] and not topic["is_internal"]
+        }
+
+    def topic_configs(self, topics: Collection[str]) -> Mapping[str, Sequence[ConfigEntry]]:
+        """All configs of these topics, defaults included."""
+        if not topics:
+            return {}
+        resources = [ConfigResource(ConfigResourceType.TOPIC, topic) for topic in topics]
+        described = self._call(
+            "describe topic configs", self._client.describe_configs, resources, config_filter="all"
+        )
+        return {
+            topic: [_config_entry(name, config) for name, config in configs.items()]
+            for topic, configs in described.get("topic", {}).items()
+        }
+
+    def create_topics(self, topics: Sequence[TopicCreation]) -> Results:
+        if not topics:
+            return {}
+        wanted = {
+            topic.name: {
+                "num_partitions": topic.partitions,
+                "replication_factor": topic.replication_factor,
+                "configs": dict(topic.configs),
+            }
+            for topic in topics
+        }
+        response = self._call(
+            "create topics",
+            self._client.create_topics,
+            wanted,
+            timeout_ms=self._timeout_ms,
+            raise_errors=False,
+        )
+        return {
+            topic["name"]: self._result("create topic", topic["name"], topic) for topic in response["topics"]
+        }
+
+    def grow_topics(self, counts: Mapping[str, int]) -> Results:
+        """Raise topics to these total partition counts."""
+        if not counts:
+            return {}
+        response = self._call(
+            "create partitions",
+            self._client.create_partitions,
+            dict(counts),
+            timeout_ms=self._timeout_ms,
+            raise_errors=False,
+        )
+        return {
+            result.name: self._result("create partitions of", result.name, result.to_dict())
+            for result in response.results
+        }
+
+    def alter_configs(self, changes: Mapping[str, Sequence[AlterConfigOp]]) -> Results:
+        """Incrementally (KIP-339). Raises UnsupportedVersionError for brokers before 2.3."""
+        if not changes:
+            return {}
+        resources = [
+            ConfigResource(
+                ConfigResourceType.TOPIC,
+                topic,
+                {operation.name: (int(operation.op), operation.value) for operation in operations},
+            )
+            for topic, operations in changes.items()
+        ]
+        response = self._call(
+            "alter topic configs",
+            self._client.alter_configs,
+            resources,
+            raise_on_unknown=False,
+            incremental=True,
+        )
+        return {
+            topic: None
+            if result == "OK"
+            else KafkaError(f"alter configs of {topic} on {self._cluster}: {result}")
+            for topic, result in response.get("topic", {}).items()
+        }
+
+    def topic_acls(self) -> Sequence[AclBinding]:
+        """All TOPIC bindings. Raises SecurityDisabledError where no authorizer is configured."""
+        everything = ACLFilter(
+            principal=None,
+            host=None,
+            operation=ACLOperation.ANY,
+            permission_type=ACLPermissionType.ANY,
+            resource_pattern=ResourcePatternFilter(
+                LibraryResourceType.TOPIC, None, ACLResourcePatternType.ANY
+            ),
+        )
+        acls, _ = self._call("describe ACLs", self._client.describe_acls, everything)
+        return [_binding(acl) for acl in acls]
+
+    def create_acls(self, bindings: Sequence[AclBinding]) -> int:
+        """How many were refused."""
+        if not bindings:
+            return 0
+        result = self._call("create ACLs", self._client.create_acls, [_acl(binding) for binding in bindings])
+        return len(result["failed"])
+
+    def _call(self, action: str, method: Any, *arguments: Any, **options: Any) -> Any:
+        try:
+            return method(*arguments, **options)
+        except (LibraryError, OSError) as error:
+            raise translate(error, f"{action} on {self._cluster}") from error
+        except ValueError as error:  # the library's word for an API that the broker lacks
+            raise UnsupportedVersionError(f"{action} on {self._cluster}: {error}") from error
+
+    def _result(self, action: str, topic: str, answer: Mapping[str, Any]) -> KafkaError | None:
+        code = answer["error_code"]
+        if not code:
+            return None
+        return error_for(code, f"{action} {topic} on {self._cluster}", answer.get("error_message"))
+
+
+def _config_entry(name: str, config: Mapping[str, Any]) -> ConfigEntry:
+    return ConfigEntry(
+        name,
+        config["value"],
+        ConfigSource[config["config_source"]],
+        is_read_only=config["read_only"],
+        is_sensitive=config["is_sensitive"],
+    )
+
+
+def _binding(acl: Any) -> AclBinding:
+    pattern = acl.resource_pattern
+    return AclBinding(
+        ResourceType(int(pattern.resource_type)),
+        PatternType(int(pattern.pattern_type)),
+        pattern.resource_name,
+        acl.principal,
+        acl.host,
+        AclOperation(int(acl.operation)),
+        AclPermission(int(acl.permission_type)),
+    )
+
+
+def _acl(binding: AclBinding) -> Any:
+    return ACL(
+        principal=binding.principal,
+        host=binding.host,
+        operation=ACLOperation(binding.operation),
+        permission_type=ACLPermissionType(binding.permission),
+        resource_pattern=ResourcePattern(
+            LibraryResourceType(binding.resource_type),
+            binding.resource_name,
+            ACLResourcePatternType(binding.pattern_type),
+        ),
+    )

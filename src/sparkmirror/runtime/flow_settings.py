@@ -1,0 +1,92 @@
+"""Everything one flow needs, parsed and validated before anything is started."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sparkmirror.config import clients
+from sparkmirror.config.mirror_maker import FlowConfig
+from sparkmirror.config.worker import WorkerSettings, worker_settings
+from sparkmirror.connectors.heartbeat import MirrorHeartbeatSettings
+from sparkmirror.connectors.settings import (
+    mirror_heartbeat_settings,
+    mirror_source_enabled,
+    mirror_source_settings,
+)
+from sparkmirror.connectors.source import MirrorSourceSettings
+from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
+from sparkmirror.domain.ids import ConnectorName, Flow
+
+
+@dataclass(frozen=True, slots=True)
+class SourceConnector:
+    """A MirrorSourceConnector: what it is told, and how its clients connect; data clients per task."""
+
+    name: ConnectorName
+    settings: MirrorSourceSettings
+    source_admin: ConnectionSettings
+    target_admin: ConnectionSettings
+    offset_syncs_admin: ConnectionSettings
+    offset_syncs_producer: ConnectionSettings
+    consumers: Mapping[int, ConsumerSettings]
+    producers: Mapping[int, ProducerSettings]
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatConnector:
+    settings: MirrorHeartbeatSettings
+    admin: ConnectionSettings
+
+
+@dataclass(frozen=True, slots=True)
+class FlowSettings:
+    """`source` is None for a flow that only emits heartbeats."""
+
+    flow: Flow
+    worker: WorkerSettings
+    worker_client: ConnectionSettings
+    source: SourceConnector | None
+    heartbeat: HeartbeatConnector
+
+
+def flow_settings(config: FlowConfig) -> FlowSettings:
+    """Raises ConfigError with key, value and reason for whatever can't be used."""
+    heartbeat = HeartbeatConnector(
+        mirror_heartbeat_settings(config.heartbeat),
+        clients.target_admin(config.heartbeat, "heartbeats-target-admin"),
+    )
+    enabled = mirror_source_enabled(config.source)
+    settings = FlowSettings(
+        flow=config.flow,
+        worker=worker_settings(config.worker),
+        worker_client=clients.worker_client(config.worker, "offsets"),
+        source=_source_connector(config) if enabled else None,
+        heartbeat=heartbeat,
+    )
+    for connection in _connections(settings):
+        clients.require_supported(connection)
+    return settings
+
+
+def _source_connector(config: FlowConfig) -> SourceConnector:
+    properties = config.source
+    settings = mirror_source_settings(properties)
+    tasks = range(settings.tasks_max)
+    return SourceConnector(
+        name=ConnectorName(properties["name"].strip()),
+        settings=settings,
+        source_admin=clients.source_admin(properties),
+        target_admin=clients.target_admin(properties),
+        offset_syncs_admin=clients.offset_syncs_admin(properties),
+        offset_syncs_producer=clients.offset_syncs_producer(properties, 0).connection,
+        consumers={task: clients.source_consumer(properties, task) for task in tasks},
+        producers={task: clients.target_producer(config.worker, properties, task) for task in tasks},
+    )
+
+
+def _connections(settings: FlowSettings) -> list[ConnectionSettings]:
+    connections = [settings.worker_client, settings.heartbeat.admin]
+    if settings.source is not None:
+        connections += [settings.source.source_admin, settings.source.target_admin]
+        connections += [consumer.connection for consumer in settings.source.consumers.values()]
+        connections += [producer.connection for producer in settings.source.producers.values()]
+    return connections

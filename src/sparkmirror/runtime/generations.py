@@ -1,0 +1,185 @@
+"""The copy tasks of one connector, generation after generation.
+
+A generation runs until the partitions change or the flow stops. It is stopped by a record in the progress
+topic first, by cancelling its Spark job second. The next one starts when the last has ended, so that its
+tasks find the last positions.
+"""
+
+import logging
+import random
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+
+from sparkmirror.domain.assignment import assign
+from sparkmirror.domain.backoff import Backoff
+from sparkmirror.domain.copy_plan import CopyPartition, OffsetSyncPlan, StatePlan, TaskPlan
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.engine.generation_job import GenerationJob
+from sparkmirror.engine.outcomes import EndReason, Outcome
+from sparkmirror.engine.session import Session
+from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.runtime.flow_settings import FlowSettings, SourceConnector
+from sparkmirror.storage.progress import Generation, ProgressReader, progress_topic
+
+_log = logging.getLogger(__name__)
+
+_STOP_TIMEOUT_S = 6.0
+_CANCEL_TIMEOUT_S = 2.5
+_RESUBMIT = Backoff(1.0, 60.0)
+
+
+def task_plans(
+    settings: FlowSettings,
+    connector: SourceConnector,
+    generation: int,
+    partitions: Sequence[CopyPartition],
+    slots: int,
+) -> list[TaskPlan]:
+    """One plan per task: as many as asked for, as there are partitions, and as there are slots."""
+    told = connector.settings
+    count = min(told.tasks_max, len(partitions), max(slots, 1))
+    by_source = {partition.source: partition for partition in partitions}
+    return [
+        TaskPlan(
+            flow=settings.flow,
+            connector=connector.name,
+            task=task,
+            generation=generation,
+            partitions=tuple(by_source[source] for source in dealt),
+            consumer=connector.consumers[task],
+            producer=connector.producers[task],
+            state=_state_plan(settings),
+            offset_syncs=_offset_sync_plan(settings, connector),
+        )
+        for task, dealt in enumerate(assign(by_source, count))
+    ]
+
+
+def _state_plan(settings: FlowSettings) -> StatePlan:
+    return StatePlan(
+        settings.worker_client, settings.worker.offset_topic.name, progress_topic(settings.flow.source)
+    )
+
+
+def _offset_sync_plan(settings: FlowSettings, connector: SourceConnector) -> OffsetSyncPlan | None:
+    told = connector.settings
+    if told.offset_syncs_topic is None:
+        return None
+    return OffsetSyncPlan(
+        connector.offset_syncs_producer,
+        told.offset_syncs_topic,
+        told.offset_lag_max,
+        settings.worker.offset_flush_interval_s,
+    )
+
+
+class Generations:
+    """Owned by the connector's thread; only the end of a job arrives from another."""
+
+    def __init__(
+        self,
+        settings: FlowSettings,
+        connector: SourceConnector,
+        session: "Future[Session]",
+        slots_of: Callable[[Session], int],
+    ) -> None:
+        self._settings = settings
+        self._connector = connector
+        self._session = session
+        self._slots_of = slots_of
+        self._topic = progress_topic(settings.flow.source)
+        self._writer = TopicWriter(settings.worker_client)
+        self._number = 0
+        self._job: GenerationJob | None = None
+        self._ended = threading.Event()
+        self._failures = 0
+
+    def recall(self) -> None:
+        """Learn the number of the last generation that ran anywhere. Raises KafkaError."""
+        reader = ProgressReader(self._settings.worker_client, self._topic)
+        try:
+            reader.catch_up()
+            self._number = reader.generation(self._connector.name)
+        finally:
+            reader.close()
+
+    def replace(self, partitions: Sequence[CopyPartition]) -> None:
+        """Run these partitions and nothing else. Raises KafkaError when the topic can't be written."""
+        self._announce(Generation(self._connector.name, self._number + 1))
+        self._number += 1
+        self._end_job()
+        if partitions:
+            self._submit(partitions)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the job ended although nobody asked it to."""
+        return self._job is not None and self._ended.is_set()
+
+    def resubmit_delay_s(self) -> float:
+        """How long to wait before the next `replace`, longer with each end that nobody asked for."""
+        self._failures += 1
+        return _RESUBMIT.delay_s(self._failures, random.random())
+
+    def forget(self) -> None:
+        """Drop a job that has ended by itself."""
+        self._job = None
+
+    def stop(self) -> None:
+        """End the tasks in order; after some seconds, without."""
+        if self._job is not None:
+            try:
+                self._announce(Generation(self._connector.name, self._number, stopped=True))
+            except SparkmirrorError as error:
+                _log.warning("%s: the tasks can't be told to stop (%s); cancelling them", self._label, error)
+                self._job.cancel()
+            self._end_job()
+        self._writer.close()
+
+    @property
+    def _label(self) -> str:
+        return f"{self._settings.flow} {self._connector.name}"
+
+    def _announce(self, generation: Generation) -> None:
+        self._writer.write(self._topic, [generation.to_record()])
+
+    def _submit(self, partitions: Sequence[CopyPartition]) -> None:
+        session = self._session.result()
+        slots = self._slots_of(session)
+        plans = task_plans(self._settings, self._connector, self._number, partitions, slots)
+        wanted = min(self._connector.settings.tasks_max, len(partitions))
+        if len(plans) < wanted:
+            _log.warning(
+                "%s: %d tasks instead of %d: Spark has %d free slots", self._label, len(plans), wanted, slots
+            )
+        self._ended.clear()
+        self._job = GenerationJob(session, plans, self._job_ended)
+        self._job.start()
+        _log.info(
+            "%s: generation %d copies %d partitions in %d tasks",
+            self._label,
+            self._number,
+            len(partitions),
+            len(plans),
+        )
+
+    def _end_job(self) -> None:
+        job, self._job = self._job, None
+        if job is None or job.join(_STOP_TIMEOUT_S):
+            return
+        _log.warning("%s: tasks did not stop in %.0f s; cancelling them", self._label, _STOP_TIMEOUT_S)
+        job.cancel()
+        job.join(_CANCEL_TIMEOUT_S)
+
+    def _job_ended(self, result: Sequence[Outcome] | Exception) -> None:
+        if isinstance(result, Exception):
+            _log.error("%s: the Spark job ended: %s", self._label, result)
+        else:
+            for outcome in result:
+                if outcome.reason in (EndReason.BUG, EndReason.OUT_OF_TOUCH):
+                    detail = f"\n{outcome.detail}" if outcome.detail else ""
+                    _log.error(
+                        "%s: task %d ended: %s%s", self._label, outcome.task, outcome.reason.value, detail
+                    )
+        self._ended.set()

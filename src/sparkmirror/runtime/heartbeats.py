@@ -1,0 +1,40 @@
+"""Runs a MirrorHeartbeatConnector: a record to the target's heartbeats topic, every interval."""
+
+import time
+from collections.abc import Iterable
+
+from sparkmirror.connectors.heartbeat import heartbeat_record
+from sparkmirror.kafka.admin import Admin, TopicCreation
+from sparkmirror.kafka.topic_log import LogRecord, TopicWriter
+from sparkmirror.runtime.flow_settings import FlowSettings
+from sparkmirror.runtime.internal_topics import COMPACTED, ensure_topics
+from sparkmirror.runtime.periodic import PeriodicThread
+from sparkmirror.runtime.schedule import Job
+
+
+class Heartbeats:
+    """One flow's heartbeat connector."""
+
+    def __init__(self, settings: FlowSettings) -> None:
+        self._flow = settings.flow
+        self._connector = settings.heartbeat
+        self._writer = TopicWriter(settings.worker_client)
+        self.thread = PeriodicThread(
+            f"{settings.flow} MirrorHeartbeatConnector", self._prepare, self._writer.close
+        )
+
+    def _prepare(self) -> Iterable[Job]:
+        told = self._connector.settings
+        admin = Admin(self._connector.admin, self._flow.target)
+        try:
+            ensure_topics(admin, [TopicCreation(told.topic, 1, told.replication_factor, COMPACTED)])
+        finally:
+            admin.close()
+        if not told.emit:
+            return ()
+        return (Job("emit heartbeat", told.interval_s, self._emit, first_after_s=told.interval_s),)
+
+    def _emit(self) -> None:
+        record = heartbeat_record(self._flow, int(time.time() * 1000))
+        log_record = LogRecord(record.key, record.value, timestamp_ms=record.timestamp_ms)
+        self._writer.write(self._connector.settings.topic, [log_record])

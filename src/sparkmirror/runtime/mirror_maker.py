@@ -1,0 +1,87 @@
+"""Dedicated mode: several flows, one Spark session, one orderly end."""
+
+import logging
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.engine.session import Session, default_master
+from sparkmirror.runtime.flow_settings import FlowSettings
+from sparkmirror.runtime.heartbeats import Heartbeats
+from sparkmirror.runtime.mirror_source import MirrorSource
+from sparkmirror.runtime.periodic import PeriodicThread
+from sparkmirror.runtime.progress_log import ProgressLog
+
+_log = logging.getLogger(__name__)
+
+_STOP_TIMEOUT_S = 9.0
+_SLOTS_MIN = 16
+
+
+class MirrorMaker:
+    """`start` returns when Spark runs, `wait` when `stop` was called; `close` ends everything."""
+
+    def __init__(self, flows: Sequence[FlowSettings], spark: Mapping[str, str], log_file: Path) -> None:
+        self._flows = flows
+        self._spark = dict(spark)
+        self._log_file = log_file
+        self._session: Future[Session] = Future()
+        self._stopping = threading.Event()
+        self._threads = self._make_threads()
+
+    def start(self) -> None:
+        """Flows reach out to their clusters while Spark starts. Raises SparkmirrorError when Spark can't."""
+        for thread in self._threads:
+            thread.start()
+        master = self._spark.pop("spark.master", None) or default_master(self._wanted_slots())
+        began = time.monotonic()
+        self._session.set_result(Session.start(master, self._spark, self._log_file))
+        _log.info(
+            "Spark runs on %s after %.1f s; its log is %s", master, time.monotonic() - began, self._log_file
+        )
+
+    def wait(self) -> None:
+        """Raises SparkmirrorError when Spark ended by itself."""
+        session = self._session.result()
+        while not self._stopping.wait(1.0):
+            if not session.is_alive:
+                raise SparkmirrorError(f"Spark's JVM ended unexpectedly; its log is {self._log_file}")
+
+    def stop(self) -> None:
+        """Make `wait` return. Safe in a signal handler."""
+        self._stopping.set()
+
+    def close(self) -> None:
+        """Stop every flow in order, then Spark, within about ten seconds."""
+        if not self._session.done():
+            self._session.set_exception(SparkmirrorError("Spark is not running"))
+        for thread in self._threads:
+            thread.stop()
+        deadline = time.monotonic() + _STOP_TIMEOUT_S
+        for thread in self._threads:
+            if not thread.join(max(0.0, deadline - time.monotonic())):
+                _log.warning("%s did not end in time", thread.name)
+        if self._session.exception() is None:
+            self._session.result().close()
+
+    def _make_threads(self) -> list[PeriodicThread]:
+        threads = []
+        for flow in self._flows:
+            threads.append(Heartbeats(flow).thread)
+            if flow.source is not None:
+                threads.append(MirrorSource(flow, flow.source, self._session, self._slots_of).thread)
+                threads.append(ProgressLog(flow.flow, flow.worker_client).thread)
+        return threads
+
+    def _slots_of(self, session: Session) -> int:
+        """A flow's share of Spark's slots: tasks never end by themselves, so nobody may take all of them."""
+        copying = sum(flow.source is not None for flow in self._flows)
+        return max(1, session.slots // max(1, copying))
+
+    def _wanted_slots(self) -> int:
+        # Twice, because a cancelled task holds its slot for seconds while the next one already runs.
+        tasks = sum(flow.source.settings.tasks_max for flow in self._flows if flow.source is not None)
+        return max(_SLOTS_MIN, 2 * tasks)

@@ -1,0 +1,250 @@
+"""Runs a MirrorSourceConnector: finds topics, prepares them on the target, keeps the right tasks running."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import replace
+
+from sparkmirror.connectors.source import remote_topic, should_replicate
+from sparkmirror.connectors.topic_plan import (
+    SourceTopic,
+    TopicPlan,
+    copy_partitions,
+    missing_topics,
+    plan_topics,
+    replicated_topics,
+)
+from sparkmirror.domain.acls import target_acls
+from sparkmirror.domain.config_filter import config_changes
+from sparkmirror.domain.copy_plan import CopyPartition
+from sparkmirror.domain.errors import KafkaError, SparkmirrorError
+from sparkmirror.engine.session import Session
+from sparkmirror.kafka import error_codes
+from sparkmirror.kafka.admin import Admin, TopicCreation
+from sparkmirror.runtime.flow_settings import FlowSettings, SourceConnector
+from sparkmirror.runtime.generations import Generations
+from sparkmirror.runtime.internal_topics import COMPACTED, ensure_topics
+from sparkmirror.runtime.periodic import PeriodicThread
+from sparkmirror.runtime.schedule import Job
+from sparkmirror.storage.progress import progress_topic
+
+_log = logging.getLogger(__name__)
+
+_WATCH_INTERVAL_S = 1.0
+_WAITING_RETRY_S = 2.0
+"""How soon to look again for partitions that were just created and are not visible yet."""
+_PROBLEM_RETRY_S = 30.0
+_NEVER_S = float("inf")
+
+_REFRESH = "refresh topics"
+_SEGMENT_BYTES = "16777216"
+"""Positions are rewritten each second: small segments let compaction keep the topic quick to read."""
+
+
+class MirrorSource:
+    """One flow's source connector. Everything but the copying happens on `thread`."""
+
+    def __init__(
+        self,
+        settings: FlowSettings,
+        connector: SourceConnector,
+        session: "Future[Session]",
+        slots_of: Callable[[Session], int],
+    ) -> None:
+        self._settings = settings
+        self._connector = connector
+        self._told = connector.settings
+        self._generations = Generations(settings, connector, session, slots_of)
+        self._source: Admin | None = None
+        self._target: Admin | None = None
+        self._running: tuple[CopyPartition, ...] = ()
+        self._reported_problems: set[str] = set()
+        self._acls_unavailable = False
+        self.thread = PeriodicThread(f"{settings.flow} {connector.name}", self._prepare, self._finish)
+
+    # life
+
+    def _prepare(self) -> Iterable[Job]:
+        told, flow = self._told, self._settings.flow
+        self._source = self._source or Admin(self._connector.source_admin, flow.source)
+        self._target = self._target or Admin(self._connector.target_admin, flow.target)
+        self._create_own_topics()
+        self._generations.recall()
+        jobs = [
+            # Without an interval the topics are still found once, at the start.
+            Job(_REFRESH, told.refresh_topics_interval_s or _NEVER_S, self._refresh),
+            Job("watch tasks", _WATCH_INTERVAL_S, self._watch, first_after_s=_WATCH_INTERVAL_S),
+        ]
+        if told.sync_topic_configs_interval_s is not None:
+            interval_s = told.sync_topic_configs_interval_s
+            jobs.append(Job("sync topic configs", interval_s, self._sync_configs, first_after_s=10.0))
+        if told.sync_topic_acls_interval_s is not None:
+            interval_s = told.sync_topic_acls_interval_s
+            jobs.append(Job("sync topic ACLs", interval_s, self._sync_acls, first_after_s=10.0))
+        return jobs
+
+    def _finish(self) -> None:
+        self._generations.stop()
+        for admin in (self._source, self._target):
+            if admin is not None:
+                admin.close()
+
+    def _create_own_topics(self) -> None:
+        told = self._told
+        positions = self._settings.worker.offset_topic
+        ensure_topics(
+            self._admins[1],
+            [
+                TopicCreation(
+                    positions.name,
+                    positions.partitions,
+                    positions.replication_factor,
+                    {"segment.bytes": _SEGMENT_BYTES, **dict(positions.configs)},
+                ),
+                TopicCreation(
+                    progress_topic(self._settings.flow.source),
+                    1,
+                    positions.replication_factor,
+                    {"segment.bytes": _SEGMENT_BYTES, **COMPACTED},
+                ),
+            ],
+        )
+        if told.offset_syncs_topic is not None:
+            side = self._settings.flow.source if told.offset_syncs_on_source else self._settings.flow.target
+            admin = Admin(self._connector.offset_syncs_admin, side)
+            try:
+                syncs = TopicCreation(
+                    told.offset_syncs_topic, 1, told.offset_syncs_replication_factor, COMPACTED
+                )
+                ensure_topics(admin, [syncs])
+            finally:
+                admin.close()
+
+    @property
+    def _admins(self) -> tuple[Admin, Admin]:
+        assert self._source is not None
+        assert self._target is not None
+        return self._source, self._target
+
+    # topics
+
+    def _refresh(self) -> None:
+        source_admin, target_admin = self._admins
+        source = {
+            topic: SourceTopic(partitions) for topic, partitions in source_admin.partition_counts().items()
+        }
+        target = target_admin.partition_counts()
+        problems = self._apply(self._plan(source, target))
+        copy = copy_partitions(self._told, source, target_admin.partition_counts())
+        if copy.waiting:
+            self.thread.hasten(_REFRESH, _PROBLEM_RETRY_S if problems else _WAITING_RETRY_S)
+        self._report_problems(problems)
+        self._run(self._with_timestamp_types(copy.ready))
+
+    def _plan(self, source: Mapping[str, SourceTopic], target: Mapping[str, int]) -> TopicPlan:
+        missing = missing_topics(self._told, source, target)
+        configs = self._admins[0].topic_configs(missing)
+        described = {
+            topic: replace(source[topic], configs=tuple(configs.get(topic, ()))) for topic in missing
+        }
+        return plan_topics(self._told, {**source, **described}, target)
+
+    def _apply(self, plan: TopicPlan) -> list[str]:
+        """Create and grow topics on the target; what could not be done comes back as text."""
+        creations = [
+            TopicCreation(new.name, new.partitions, new.replication_factor, dict(new.configs))
+            for new in plan.creates
+        ]
+        created = self._admins[1].create_topics(creations)
+        grown = self._admins[1].grow_topics({topic.name: topic.partitions for topic in plan.grows})
+        for topic, error in {**created, **grown}.items():
+            if error is None:
+                _log.info("%s: %s %s", self._label, "created" if topic in created else "grew", topic)
+        failures = [str(error) for error in (*created.values(), *grown.values()) if error is not None]
+        return [*plan.warnings, *failures]
+
+    def _report_problems(self, problems: Iterable[str]) -> None:
+        current = set(problems)
+        for problem in sorted(current - self._reported_problems):
+            _log.warning("%s: %s", self._label, problem)
+        self._reported_problems = current
+
+    def _with_timestamp_types(self, partitions: tuple[CopyPartition, ...]) -> tuple[CopyPartition, ...]:
+        """Note which target topics stamp records with their own time: copied batches must say so."""
+        topics = sorted({partition.target_topic for partition in partitions})
+        stamping = {
+            topic
+            for topic, entries in self._admins[1].topic_configs(topics).items()
+            if any(
+                entry.name == "message.timestamp.type" and entry.value == "LogAppendTime" for entry in entries
+            )
+        }
+        return tuple(
+            replace(partition, target_stamps_append_time=partition.target_topic in stamping)
+            for partition in partitions
+        )
+
+    # tasks
+
+    def _run(self, partitions: tuple[CopyPartition, ...]) -> None:
+        if partitions == self._running:
+            return
+        self._generations.replace(partitions)
+        self._running = partitions
+        if not partitions:
+            _log.info("%s: no topic to mirror yet", self._label)
+
+    def _watch(self) -> None:
+        if self._generations.has_ended:
+            self._running = ()
+            self._generations.forget()
+            self.thread.hasten(_REFRESH, self._generations.resubmit_delay_s())
+
+    # configs and ACLs
+
+    def _sync_configs(self) -> None:
+        source_admin, target_admin = self._admins
+        pairs = replicated_topics(
+            self._told, source_admin.partition_counts(), target_admin.partition_counts()
+        )
+        at_source = source_admin.topic_configs([topic for topic, _ in pairs])
+        at_target = target_admin.topic_configs([remote for _, remote in pairs])
+        changes = {
+            remote: config_changes(
+                self._told.config_filter, at_source.get(topic, ()), at_target.get(remote, ())
+            ).operations
+            for topic, remote in pairs
+        }
+        results = target_admin.alter_configs({topic: ops for topic, ops in changes.items() if ops})
+        for topic, error in results.items():
+            if error is None:
+                _log.info("%s: configs of %s follow the source again", self._label, topic)
+            else:
+                _log.warning("%s: %s", self._label, error)
+
+    def _sync_acls(self) -> None:
+        source_admin, target_admin = self._admins
+        try:
+            bindings = target_acls(
+                source_admin.topic_acls(),
+                lambda topic: should_replicate(self._told, topic),
+                lambda topic: remote_topic(self._told, topic),
+            )
+            existing = set(target_admin.topic_acls())
+        except KafkaError as error:
+            if error.code != error_codes.SECURITY_DISABLED:
+                raise
+            self._say_acls_unavailable(error)
+            return
+        refused = target_admin.create_acls([binding for binding in bindings if binding not in existing])
+        if refused:
+            _log.warning("%s: %d ACLs were refused on the target", self._label, refused)
+
+    def _say_acls_unavailable(self, error: SparkmirrorError) -> None:
+        if not self._acls_unavailable:
+            _log.info("%s: no ACLs to sync: %s. Consider sync.topic.acls.enabled=false", self._label, error)
+        self._acls_unavailable = True
+
+    @property
+    def _label(self) -> str:
+        return f"{self._settings.flow} {self._connector.name}"

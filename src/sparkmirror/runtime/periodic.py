@@ -1,0 +1,76 @@
+"""A thread that runs periodic jobs until it is stopped. A failed job is logged and runs again in its turn."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+
+from sparkmirror.domain.backoff import Backoff
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.runtime.schedule import Job, Schedule
+
+_log = logging.getLogger(__name__)
+
+_UNREACHABLE = Backoff(1.0, 30.0)
+
+
+class PeriodicThread:
+    """`prepare` runs first and is repeated with back-off until it succeeds; it returns the jobs."""
+
+    def __init__(self, name: str, prepare: Callable[[], Iterable[Job]], finish: Callable[[], None]) -> None:
+        self.name = name
+        self._prepare = prepare
+        self._finish = finish
+        self._stopping = threading.Event()
+        self._schedule: Schedule | None = None
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    @property
+    def is_stopping(self) -> bool:
+        return self._stopping.is_set()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ask it to end; `join` waits."""
+        self._stopping.set()
+
+    def join(self, timeout_s: float) -> bool:
+        """Whether it has ended."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def hasten(self, job: str, delay_s: float) -> None:
+        """Run a job sooner than planned. Called by the jobs themselves."""
+        assert self._schedule is not None
+        self._schedule.hasten(job, time.monotonic() + delay_s)
+
+    def _run(self) -> None:
+        jobs = self._prepared()
+        if jobs is not None:
+            self._schedule = Schedule(jobs, time.monotonic())
+            while not self._stopping.wait(self._schedule.wait_s(time.monotonic())):
+                for job in self._schedule.take_due(time.monotonic()):
+                    self._attempt(job)
+        self._finish()
+
+    def _attempt(self, job: Job) -> None:
+        if self._stopping.is_set():
+            return
+        try:
+            job.action()
+        except SparkmirrorError as error:
+            _log.warning("%s: %s failed: %s", self.name, job.name, error)
+
+    def _prepared(self) -> Iterable[Job] | None:
+        failures = 0
+        while not self._stopping.is_set():
+            try:
+                return self._prepare()
+            except SparkmirrorError as error:
+                failures += 1
+                delay_s = _UNREACHABLE.delay_s(failures, 0.5)
+                _log.warning("%s: %s; trying again in %.0f s", self.name, error, delay_s)
+                self._stopping.wait(delay_s)
+        return None

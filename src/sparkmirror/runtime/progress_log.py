@@ -1,0 +1,76 @@
+"""Tells people how a flow is doing: a line when a partition fails or recovers, and a summary now and then."""
+
+import logging
+import time
+from collections.abc import Iterable
+
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.ids import Flow, TopicPartition
+from sparkmirror.runtime.periodic import PeriodicThread
+from sparkmirror.runtime.schedule import Job
+from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader, progress_topic
+
+_log = logging.getLogger(__name__)
+
+_POLL_INTERVAL_S = 1.0
+_SUMMARY_INTERVAL_S = 30.0
+_NAMED_MAX = 20
+"""How many partitions a single round names; a cluster that is down has thousands."""
+
+
+class ProgressLog:
+    """Follows the progress topic of one flow."""
+
+    def __init__(self, flow: Flow, connection: ConnectionSettings) -> None:
+        self._flow = flow
+        self._connection = connection
+        self._reader: ProgressReader | None = None
+        self._began_at = time.time()
+        self._errors: dict[TopicPartition, str | None] = {}
+        self._counted = (0, 0)
+        self.thread = PeriodicThread(f"{flow} progress", self._prepare, self._close)
+
+    def _prepare(self) -> Iterable[Job]:
+        self._reader = ProgressReader(self._connection, progress_topic(self._flow.source))
+        return (
+            Job("follow", _POLL_INTERVAL_S, self._follow),
+            Job("summarize", _SUMMARY_INTERVAL_S, self._summarize, first_after_s=_SUMMARY_INTERVAL_S),
+        )
+
+    def _close(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+
+    def _current(self) -> list[PartitionProgress]:
+        """What tasks of this process's life reported; older records are history."""
+        assert self._reader is not None
+        return [report for report in self._reader.poll().values() if report.updated_at >= self._began_at]
+
+    def _follow(self) -> None:
+        changed = [report for report in self._current() if report.error != self._errors.get(report.source)]
+        for report in changed:
+            self._errors[report.source] = report.error
+        for report in changed[:_NAMED_MAX]:
+            if report.error is None:
+                _log.info("%s: %s is copied again", self._flow, report.source)
+            else:
+                level = logging.ERROR if report.state is PartitionState.FAILED else logging.WARNING
+                _log.log(level, "%s: %s %s: %s", self._flow, report.source, report.state.value, report.error)
+        if len(changed) > _NAMED_MAX:
+            _log.warning("%s: … and %d more partitions", self._flow, len(changed) - _NAMED_MAX)
+
+    def _summarize(self) -> None:
+        reports = self._current()
+        counted = (sum(report.records for report in reports), sum(report.bytes for report in reports))
+        records, copied = (now - before for now, before in zip(counted, self._counted, strict=True))
+        self._counted = counted
+        if records <= 0:  # nothing new, or another generation began to count from 0
+            return
+        _log.info(
+            "%s: %s records/s, %.1f MB/s, lag %s records over %d partitions",
+            self._flow,
+            f"{records / _SUMMARY_INTERVAL_S:,.0f}",
+            copied / _SUMMARY_INTERVAL_S / 1e6,
+            f"{sum(report.lag or 0 for report in reports):,}",
+            len(reports),
+        )
