@@ -1,8 +1,10 @@
-"""Where downloads and named clusters live: the user's cache folder, as the platform has it."""
+"""Where downloads and named clusters live, and how processes take turns there."""
 
+import fcntl
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -16,3 +18,22 @@ def cache_folder(environ: Mapping[str, str] = os.environ, platform: str = sys.pl
     xdg = Path(environ.get("XDG_CACHE_HOME", ""))
     # The XDG specification has relative paths ignored.
     return (xdg if xdg.is_absolute() else home / ".cache") / "sparkmirror"
+
+
+@contextmanager
+def locked(path: Path, on_wait: Callable[[], None]) -> Iterator[int]:
+    """Hold the lock file; yields its descriptor. `on_wait` is called once if somebody else holds it.
+
+    The system lets go of it when the last process that inherited the descriptor is gone.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            on_wait()
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield descriptor
+    finally:
+        os.close(descriptor)

@@ -5,17 +5,14 @@ real broker needs. Each set's SHA-256 sums lie beside this file. A set is comple
 into a folder of its own, verified, then renamed.
 """
 
-import fcntl
 import hashlib
-import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
-from sparkmirror.clusters.folders import cache_folder
+from sparkmirror.clusters.folders import cache_folder, locked
 from sparkmirror.clusters.ivy import Ivy, Module
 from sparkmirror.clusters.java import find_java
 from sparkmirror.domain.errors import JarsError
@@ -73,8 +70,8 @@ def ensure_jars(
     folder = home / jar_set.name
     if _is_complete(folder, jar_set):
         return folder
-    home.mkdir(parents=True, exist_ok=True)
-    with _locked(home / f"{jar_set.name}.lock", on_progress) as lock:
+    waiting = "Another process is fetching the same jars, waiting for it …"
+    with locked(home / f"{jar_set.name}.lock", lambda: on_progress(waiting)) as lock:
         if not _is_complete(folder, jar_set):
             _install(jar_set, folder, ivy or Ivy.of_pyspark(find_java()), lock, on_progress)
     return folder
@@ -83,21 +80,6 @@ def ensure_jars(
 def _is_complete(folder: Path, jar_set: JarSet) -> bool:
     # Sums were checked before the folder got its name; names are enough to see that nobody deleted a jar.
     return folder.is_dir() and {file.name for file in folder.iterdir()} == set(jar_set.sums)
-
-
-@contextmanager
-def _locked(path: Path, on_progress: Callable[[str], None]) -> Iterator[int]:
-    """Hold the lock file; the system lets go of it when the last process that inherited it is gone."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            on_progress("Another process is fetching the same jars, waiting for it …")
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def _install(

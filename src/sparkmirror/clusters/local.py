@@ -80,7 +80,7 @@ class LocalCluster:
         for broker in self._brokers:
             broker.configure(self._brokers, self.spec.settings)
             broker.launch(jvm, self._state.cluster_id, outlives_us=self._outlives_us)
-        self._save()
+            self._save()  # after each: whoever is killed here leaves no broker that nobody knows
 
     def await_answers(self, on_progress: Progress = _silent) -> None:
         """Return when every broker answers and sees the others."""

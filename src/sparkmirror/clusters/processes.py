@@ -46,6 +46,11 @@ class Process:
     def is_alive(self) -> bool:
         return self._child.poll() is None if self._child else self.identity.is_alive()
 
+    @property
+    def exit_code(self) -> int | None:
+        """How it ended, -N by signal N; None while it runs, and for a process that is not our child."""
+        return self._child.poll() if self._child else None
+
     def stop(self, timeout_s: float) -> bool:
         """SIGTERM, then `kill` after `timeout_s`. Whether it ended by itself."""
         self.terminate()

@@ -1,0 +1,169 @@
+"""`sparkmirror clusters`: local Kafka clusters with a name: up, down, and how they are."""
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+from rich.console import Console
+from rich.filesize import decimal
+
+from sparkmirror.cli.demo.narrator import Narrator
+from sparkmirror.clusters.broker import Broker
+from sparkmirror.clusters.local import LocalCluster
+from sparkmirror.clusters.named import ClusterRequest, NamedClusters
+
+_ALL_UP = 0
+_SOMETHING_DOWN = 1
+
+_EXAMPLES = """\
+examples:
+  sparkmirror clusters up                                  two clusters, source and target
+  sparkmirror clusters up big --brokers 3                  one cluster of three brokers
+  sparkmirror clusters up old --set log.retention.ms=60000 --set num.partitions=8
+  sparkmirror clusters status -o json
+  sparkmirror clusters down source target
+  sparkmirror clusters down --all --delete-data
+
+exit codes: 0 done (status: every broker is up), 1 failed (status: a broker is down), 2 wrong usage or no Java
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerStatus:
+    """One broker as `status` shows it; `up` means that it answers."""
+
+    id: int
+    up: bool
+    address: str
+    pid: int | None
+    data_bytes: int
+    log: str
+
+    @classmethod
+    def of(cls, broker: Broker) -> "BrokerStatus":
+        pid = broker.process.pid if broker.process and broker.is_alive() else None
+        up = pid is not None and broker.answers(cluster_size=1)
+        return cls(broker.node_id, up, broker.address, pid, broker.data_bytes(), str(broker.log))
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStatus:
+    """One cluster as `status` shows it."""
+
+    name: str
+    bootstrap_servers: str
+    settings: dict[str, str]
+    brokers: list[BrokerStatus]
+
+    @classmethod
+    def of(cls, cluster: LocalCluster) -> "ClusterStatus":
+        brokers = [BrokerStatus.of(broker) for broker in cluster.brokers]
+        return cls(cluster.spec.name, cluster.bootstrap_servers, dict(cluster.spec.settings), brokers)
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser(
+        "clusters",
+        help="local Kafka clusters to play with",
+        description="Start, stop and show local Kafka clusters: real brokers, which live on until `down`.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    _add_up(actions)
+    _add_down(actions)
+    _add_status(actions)
+
+
+def up(arguments: argparse.Namespace) -> int:
+    settings = dict(arguments.settings) if arguments.settings else None
+    requests = [ClusterRequest(name, arguments.brokers, settings) for name in dict.fromkeys(arguments.names)]
+    with Narrator(Console(stderr=True)).waiting() as tell:
+        clusters = NamedClusters().up(requests, tell)
+    for cluster in clusters:
+        sys.stdout.write(f"{cluster.spec.name} is up at {cluster.bootstrap_servers}\n")
+    return 0
+
+
+def down(arguments: argparse.Namespace) -> int:
+    clusters = NamedClusters()
+    known = (cluster.spec.name for cluster in clusters.all())
+    names = list(dict.fromkeys(known if arguments.all else arguments.names))
+    with Narrator(Console(stderr=True)).waiting() as tell:
+        clusters.down(names, tell, delete_data=arguments.delete_data)
+    for name in names:
+        sys.stdout.write(f"{name} is down{', its data is deleted' if arguments.delete_data else ''}\n")
+    return 0
+
+
+def status(arguments: argparse.Namespace) -> int:
+    found = [ClusterStatus.of(cluster) for cluster in NamedClusters().all()]
+    if arguments.output == "json":
+        sys.stdout.write(json.dumps([asdict(cluster) for cluster in found], indent=2) + "\n")
+    elif found:
+        sys.stdout.write(_table(found))
+    else:
+        sys.stdout.write("There are no clusters yet. Start two with: sparkmirror clusters up\n")
+    everything_up = all(broker.up for cluster in found for broker in cluster.brokers)
+    return _ALL_UP if everything_up else _SOMETHING_DOWN
+
+
+def _add_up(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = actions.add_parser("up", help="start clusters, with the data they had")
+    default = ["source", "target"]
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", type=_name, default=default, help=" ".join(default)
+    )
+    parser.add_argument("--brokers", type=int, choices=(1, 3), help="brokers per cluster (1)")
+    parser.add_argument(
+        "--set",
+        dest="settings",
+        metavar="KEY=VALUE",
+        action="append",
+        type=_setting,
+        help="a line of server.properties; may be repeated",
+    )
+    parser.set_defaults(run=up)
+
+
+def _add_down(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = actions.add_parser("down", help="stop clusters; their data stays")
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("names", nargs="*", metavar="NAME", default=[])
+    which.add_argument("--all", action="store_true", help="every cluster")
+    parser.add_argument("--delete-data", action="store_true", help="forget the clusters altogether")
+    parser.set_defaults(run=down)
+
+
+def _add_status(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = actions.add_parser("status", help="brokers, addresses, sizes, logs")
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="(table)")
+    parser.set_defaults(run=status)
+
+
+def _name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no name: letters, digits, dots, dashes, underscores")
+    return text
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+    return key.strip(), value.strip()
+
+
+def _table(clusters: Iterable[ClusterStatus]) -> str:
+    rows = [("CLUSTER", "BROKER", "STATE", "ADDRESS", "DATA", "LOG")]
+    for cluster in clusters:
+        for broker in cluster.brokers:
+            state = "up" if broker.up else "no answer" if broker.pid else "down"
+            size = decimal(broker.data_bytes)
+            rows.append((cluster.name, str(broker.id), state, broker.address, size, broker.log))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,64 @@
+"""Our log on standard error: lines for people, or JSON lines for machines.
+
+Attributes given as `extra` travel along: `flow` and `connector` stand before a line's message, JSON has all.
+"""
+
+import json
+import logging
+import sys
+from argparse import ArgumentParser
+from datetime import UTC, datetime
+from typing import Literal, TextIO
+
+LogFormat = Literal["text", "json"]
+
+_CHATTY_LIBRARIES = ("kafka", "py4j")
+_PLAIN_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"asctime", "message", "taskName"}
+
+
+def add_logging_arguments(parser: ArgumentParser) -> None:
+    """Add `--log-format`, to be passed to `configure_logging`."""
+    parser.add_argument(
+        "--log-format",
+        choices=["text", "json"],
+        default="text",
+        help="log lines for people, or one JSON object per line (default: text)",
+    )
+
+
+def configure_logging(log_format: LogFormat, stream: TextIO | None = None) -> None:
+    """Send every logger of this process to one handler, replacing those there were."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    for name in _CHATTY_LIBRARIES:
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
+class TextFormatter(logging.Formatter):
+    """`12:00:00.123 INFO  [source->target MirrorSourceConnector] message`, in local time."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        time = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S.%f")[:-3]
+        about = " ".join(str(vars(record)[key]) for key in ("flow", "connector") if key in vars(record))
+        place = f"[{about}] " if about else ""
+        line = f"{time} {record.levelname:<7} {place}{record.getMessage()}"
+        trace = self.formatException(record.exc_info) if record.exc_info else ""
+        return f"{line}\n{trace}" if trace else line
+
+
+class JsonFormatter(logging.Formatter):
+    """One object per line: time (ISO 8601, UTC), level, logger, message, the extra attributes, exception."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.fromtimestamp(record.created, UTC)
+        content = {key: value for key, value in vars(record).items() if key not in _PLAIN_ATTRIBUTES}
+        content |= {
+            "time": moment.isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            content["exception"] = self.formatException(record.exc_info)
+        return json.dumps(content, default=str, ensure_ascii=False)

@@ -1,0 +1,69 @@
+"""The `sparkmirror` command: which commands there are, and what their failures look like."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from sparkmirror import __version__
+from sparkmirror.cli import clusters
+from sparkmirror.cli.demo import command as demo
+from sparkmirror.cli.logging import configure_logging
+from sparkmirror.domain.errors import JavaMissingError, SparkmirrorError
+
+_COMMANDS = (demo, clusters)
+_FAILED = 1
+_WRONG_USAGE = 2
+_JAVA_MISSING = 2
+_INTERRUPTED = 130
+
+_EXAMPLES = """\
+examples:
+  sparkmirror demo                   two clusters, live mirroring, proof: about a minute
+  sparkmirror clusters up            two local Kafka clusters, named source and target
+  sparkmirror clusters status        their addresses, sizes and logs
+  sparkmirror clusters down --all    stop them
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code. argparse itself exits after --help and on wrong usage."""
+    arguments = build_parser().parse_args(argv)
+    configure_logging(arguments.log_format)
+    try:
+        return int(arguments.run(arguments))
+    except SparkmirrorError as error:
+        sys.stderr.write(f"sparkmirror: {error}\n")
+        return _JAVA_MISSING if isinstance(error, JavaMissingError) else _FAILED
+    except KeyboardInterrupt:
+        sys.stderr.write("sparkmirror: interrupted\n")
+        return _INTERRUPTED
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Every command and its arguments.
+
+    A command's module has `add_parser(subparsers)`, which sets `run`: arguments in, exit code out. It may also
+    set `usage_exit_code` and take `--log-format`.
+    """
+    parser = _Parser(
+        prog="sparkmirror",
+        description="Kafka MirrorMaker 2 on Spark: copies record batches between Kafka clusters.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"sparkmirror {__version__}")
+    parser.set_defaults(log_format="text")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in _COMMANDS:
+        command.add_parser(subparsers)
+    return parser
+
+
+class _Parser(argparse.ArgumentParser):
+    """Ends on wrong usage with the command's own code; argparse always takes 2."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        code = self.get_default("usage_exit_code")
+        self.exit(_WRONG_USAGE if code is None else code, f"{self.prog}: {message}\n")
