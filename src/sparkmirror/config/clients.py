@@ -191,6 +191,11 @@ def _connection(properties: Properties, values: Values, whole_id: str) -> Connec
         retry_backoff_s=values.seconds("retry.backoff.ms"),
         retry_backoff_max_s=values.seconds("retry.backoff.max.ms"),
         metadata_max_age_s=values.seconds("metadata.max.age.ms"),
-        send_buffer_bytes=values.integer("send.buffer.bytes"),
-        receive_buffer_bytes=values.integer("receive.buffer.bytes"),
+        send_buffer_bytes=_given_size(values, "send.buffer.bytes"),
+        receive_buffer_bytes=_given_size(values, "receive.buffer.bytes"),
     )
+
+
+def _given_size(values: Values, name: str) -> int:
+    """A socket buffer's size if somebody set it: a fixed one is small, and turns the system's tuning off."""
+    return values.integer(name) if values.given(name) else -1

@@ -37,9 +37,9 @@ class ConnectionSettings:
     retry_backoff_s: float = 0.1
     retry_backoff_max_s: float = 1.0
     metadata_max_age_s: float = 300.0
-    send_buffer_bytes: int = 131072
-    receive_buffer_bytes: int = 65536
-    """-1 leaves the size to the operating system."""
+    send_buffer_bytes: int = -1
+    receive_buffer_bytes: int = -1
+    """-1 leaves the size to the operating system, which tunes it to the link; Java's clients fix 64 KiB."""
 
 
 @dataclass(frozen=True, slots=True)

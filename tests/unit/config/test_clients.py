@@ -25,10 +25,7 @@ def test_consumer_defaults() -> None:
     consumer = clients.source_consumer(CONNECTOR, 3)
     assert consumer.connection.bootstrap_servers == (("a", 1),)
     assert consumer.connection.client_id == "A->B|msc-3|replication-consumer"
-    assert (consumer.connection.send_buffer_bytes, consumer.connection.receive_buffer_bytes) == (
-        131072,
-        65536,
-    )
+    assert (consumer.connection.send_buffer_bytes, consumer.connection.receive_buffer_bytes) == (-1, -1)
     assert consumer.offset_reset is OffsetReset.EARLIEST
     assert not consumer.read_committed
     assert (consumer.fetch_bytes_max, consumer.partition_fetch_bytes_max) == (52428800, 1048576)
@@ -103,7 +100,7 @@ def test_producer_defaults_are_connect_s() -> None:
     producer = clients.target_producer(WORKER, CONNECTOR, 1)
     assert producer.connection.bootstrap_servers == (("b", 2),)
     assert producer.connection.client_id == "connector-producer-msc-1"
-    assert producer.connection.receive_buffer_bytes == 32768
+    assert producer.connection.receive_buffer_bytes == -1
     assert (producer.acks, producer.compression, producer.in_flight_max) == (-1, None, 5)
     assert producer.delivery_timeout_s == float("inf")
 
