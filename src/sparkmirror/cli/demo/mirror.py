@@ -1,20 +1,16 @@
 """The mirror as a user runs it: an `mm2.properties` and a child process of its own."""
 
-import os
-import signal
-import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from sparkmirror.clusters.processes import start_process
 from sparkmirror.domain.errors import SparkmirrorError
 
 SOURCE: Final = "source"
 TARGET: Final = "target"
 STOP_TIMEOUT_S: Final = 10.0
-_KILL_TIMEOUT_S: Final = 5.0
 _SHOWN_LINES: Final = 15
 _MAIN: Final = "from sparkmirror.cli.main import main; raise SystemExit(main())"
 
@@ -43,56 +39,29 @@ status.storage.replication.factor = 1
 
 
 class MirrorProcess:
-    """`sparkmirror run` in a session of its own, so that a Ctrl-C reaches it in order, through `stop()`."""
+    """`sparkmirror run` in a session of its own, which a Ctrl-C does not reach. It never outlives us."""
 
     def __init__(self, properties: Path, log: Path, spark_log: Path) -> None:
         self.log = log
-        with log.open("wb") as stderr:
-            self._process = subprocess.Popen(  # noqa: S603 - our own program
-                [sys.executable, "-c", _MAIN, "run", str(properties), "--log-file", str(spark_log)],
-                stdin=subprocess.DEVNULL,
-                stdout=stderr,
-                stderr=subprocess.STDOUT,
-                cwd=properties.parent,
-                start_new_session=True,
-            )
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
+        run = [sys.executable, "-c", _MAIN, "run", str(properties), "--log-file", str(spark_log)]
+        self._process = start_process([["cd", str(properties.parent)], run], log, outlives_us=False)
 
     def check(self) -> None:
         """Raise, with the end of its log, if the mirror ended by itself."""
-        code = self._process.poll()
-        if code is not None:
-            raise SparkmirrorError(f"the mirror ended by itself with exit code {code}:\n{self._last_lines()}")
+        if not self._process.is_alive():
+            raise SparkmirrorError(f"the mirror ended by itself, {self._ending()}")
 
     def stop(self) -> None:
         """End it in order, by force after 10 s; raise if it needed force or ended with an error."""
-        if self._process.poll() is None:
-            self._process.terminate()
-        try:
-            code = self._process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            raise SparkmirrorError(f"the mirror did not stop within {STOP_TIMEOUT_S:.0f} s; killed") from None
-        finally:
-            self.kill()
-        if code != 0:
-            raise SparkmirrorError(f"the mirror stopped with exit code {code}:\n{self._last_lines()}")
+        if not self._process.stop(STOP_TIMEOUT_S):
+            raise SparkmirrorError(f"the mirror did not stop within {STOP_TIMEOUT_S:.0f} s and was killed")
+        if self._process.exit_code != 0:
+            raise SparkmirrorError(f"the mirror stopped, {self._ending()}")
 
     def close(self) -> None:
-        """End it in order if it still runs; how it ended matters no more."""
-        with suppress(SparkmirrorError):
-            self.stop()
+        """End it in order if it still runs; how it ends matters no more."""
+        self._process.stop(STOP_TIMEOUT_S)
 
-    def kill(self) -> None:
-        """End it and all its children at once; does nothing when none is left."""
-        try:
-            os.killpg(self._process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            return
-        self._process.wait(_KILL_TIMEOUT_S)
-
-    def _last_lines(self) -> str:
-        lines = self.log.read_text(errors="replace").splitlines()
-        return "\n".join(f"  {line}" for line in lines[-_SHOWN_LINES:])
+    def _ending(self) -> str:
+        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-_SHOWN_LINES:]
+        return "\n".join([f"exit code {self._process.exit_code}; {self.log} ends with", *lines])
