@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from sparkmirror import __version__
-from sparkmirror.cli import clusters
+from sparkmirror.cli import clusters, run
 from sparkmirror.cli.demo import command as demo
 from sparkmirror.cli.logging import configure_logging
 from sparkmirror.domain.errors import JavaMissingError, SparkmirrorError
 
-_COMMANDS = (demo, clusters)
+_COMMANDS = (demo, run, clusters)
 _FAILED = 1
 _WRONG_USAGE = 2
 _JAVA_MISSING = 2
@@ -20,6 +20,7 @@ _INTERRUPTED = 130
 _EXAMPLES = """\
 examples:
   sparkmirror demo                   two clusters, live mirroring, proof: about a minute
+  sparkmirror run mm2.properties     mirror as an mm2.properties file says
   sparkmirror clusters up            two local Kafka clusters, named source and target
   sparkmirror clusters status        their addresses, sizes and logs
   sparkmirror clusters down --all    stop them
@@ -43,8 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def build_parser() -> argparse.ArgumentParser:
     """Every command and its arguments.
 
-    A command's module has `add_parser(subparsers)`, which sets `run`: arguments in, exit code out. It may also
-    set `usage_exit_code` and take `--log-format`.
+    A command's module has `add_parser(subparsers)`, which sets `run`: arguments in, exit code out. It may
+    also set `usage_exit_code` and take `--log-format`.
     """
     parser = _Parser(
         prog="sparkmirror",

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from types import FrameType
 
+from sparkmirror.cli.logging import add_logging_arguments
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import read_properties
 from sparkmirror.domain.errors import SparkmirrorError
@@ -54,7 +55,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--log-file", type=Path, help="where Spark's own log goes (default: a new temporary file)"
     )
-    parser.add_argument("--log-format", choices=("text", "json"), default="text", help="our log, on stderr")
+    add_logging_arguments(parser)
     parser.set_defaults(run=run, usage_exit_code=255)
 
 

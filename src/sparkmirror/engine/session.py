@@ -30,6 +30,7 @@ _DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "512m",
     "spark.driver.extraJavaOptions": "-Xms64m -XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.python.daemon.module": "sparkmirror.engine.worker_daemon",
     # A pulse must leave the Python worker at once, or the JVM would not notice that it should kill the task.
     "spark.sql.execution.pandas.udf.buffer.size": "64",
     # By default a driver that is cut off leaves its executors copying for 10 to 20 minutes.

@@ -33,6 +33,7 @@ class SourceConnector:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatConnector:
+    name: ConnectorName
     settings: MirrorHeartbeatSettings
     admin: ConnectionSettings
 
@@ -51,6 +52,7 @@ class FlowSettings:
 def flow_settings(config: FlowConfig) -> FlowSettings:
     """Raises ConfigError with key, value and reason for whatever can't be used."""
     heartbeat = HeartbeatConnector(
+        ConnectorName(config.heartbeat["name"].strip()),
         mirror_heartbeat_settings(config.heartbeat),
         clients.target_admin(config.heartbeat, "heartbeats-target-admin"),
     )

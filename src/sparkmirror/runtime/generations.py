@@ -5,7 +5,6 @@ topic first, by cancelling its Spark job second. The next one starts when the la
 tasks find the last positions.
 """
 
-import logging
 import random
 import threading
 from collections.abc import Callable, Sequence
@@ -19,10 +18,9 @@ from sparkmirror.engine.generation_job import GenerationJob
 from sparkmirror.engine.outcomes import EndReason, Outcome
 from sparkmirror.engine.session import Session
 from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.runtime.flow_log import flow_log
 from sparkmirror.runtime.flow_settings import FlowSettings, SourceConnector
 from sparkmirror.storage.progress import Generation, ProgressReader, progress_topic
-
-_log = logging.getLogger(__name__)
 
 _STOP_TIMEOUT_S = 6.0
 _CANCEL_TIMEOUT_S = 2.5
@@ -88,6 +86,7 @@ class Generations:
         self._connector = connector
         self._session = session
         self._slots_of = slots_of
+        self._log = flow_log(__name__, settings.flow, connector.name)
         self._topic = progress_topic(settings.flow.source)
         self._writer = TopicWriter(settings.worker_client)
         self._number = 0
@@ -132,14 +131,10 @@ class Generations:
             try:
                 self._announce(Generation(self._connector.name, self._number, stopped=True))
             except SparkmirrorError as error:
-                _log.warning("%s: the tasks can't be told to stop (%s); cancelling them", self._label, error)
+                self._log.warning("the tasks can't be told to stop (%s); cancelling them", error)
                 self._job.cancel()
             self._end_job()
         self._writer.close()
-
-    @property
-    def _label(self) -> str:
-        return f"{self._settings.flow} {self._connector.name}"
 
     def _announce(self, generation: Generation) -> None:
         self._writer.write(self._topic, [generation.to_record()])
@@ -150,15 +145,12 @@ class Generations:
         plans = task_plans(self._settings, self._connector, self._number, partitions, slots)
         wanted = min(self._connector.settings.tasks_max, len(partitions))
         if len(plans) < wanted:
-            _log.warning(
-                "%s: %d tasks instead of %d: Spark has %d free slots", self._label, len(plans), wanted, slots
-            )
+            self._log.warning("%d tasks instead of %d: Spark has %d free slots", len(plans), wanted, slots)
         self._ended.clear()
         self._job = GenerationJob(session, plans, self._job_ended)
         self._job.start()
-        _log.info(
-            "%s: generation %d copies %d partitions in %d tasks",
-            self._label,
+        self._log.info(
+            "generation %d copies %d partitions in %d tasks",
             self._number,
             len(partitions),
             len(plans),
@@ -168,18 +160,16 @@ class Generations:
         job, self._job = self._job, None
         if job is None or job.join(_STOP_TIMEOUT_S):
             return
-        _log.warning("%s: tasks did not stop in %.0f s; cancelling them", self._label, _STOP_TIMEOUT_S)
+        self._log.warning("tasks did not stop in %.0f s; cancelling them", _STOP_TIMEOUT_S)
         job.cancel()
         job.join(_CANCEL_TIMEOUT_S)
 
     def _job_ended(self, result: Sequence[Outcome] | Exception) -> None:
         if isinstance(result, Exception):
-            _log.error("%s: the Spark job ended: %s", self._label, result)
+            self._log.error("the Spark job ended: %s", result)
         else:
             for outcome in result:
                 if outcome.reason in (EndReason.BUG, EndReason.OUT_OF_TOUCH):
                     detail = f"\n{outcome.detail}" if outcome.detail else ""
-                    _log.error(
-                        "%s: task %d ended: %s%s", self._label, outcome.task, outcome.reason.value, detail
-                    )
+                    self._log.error("task %d ended: %s%s", outcome.task, outcome.reason.value, detail)
         self._ended.set()

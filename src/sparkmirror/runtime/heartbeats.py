@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from sparkmirror.connectors.heartbeat import heartbeat_record
 from sparkmirror.kafka.admin import Admin, TopicCreation
 from sparkmirror.kafka.topic_log import LogRecord, TopicWriter
+from sparkmirror.runtime.flow_log import flow_log
 from sparkmirror.runtime.flow_settings import FlowSettings
 from sparkmirror.runtime.internal_topics import COMPACTED, ensure_topics
 from sparkmirror.runtime.periodic import PeriodicThread
@@ -19,9 +20,8 @@ class Heartbeats:
         self._flow = settings.flow
         self._connector = settings.heartbeat
         self._writer = TopicWriter(settings.worker_client)
-        self.thread = PeriodicThread(
-            f"{settings.flow} MirrorHeartbeatConnector", self._prepare, self._writer.close
-        )
+        log = flow_log(__name__, settings.flow, settings.heartbeat.name)
+        self.thread = PeriodicThread("heartbeat connector", log, self._prepare, self._writer.close)
 
     def _prepare(self) -> Iterable[Job]:
         told = self._connector.settings

@@ -1,6 +1,5 @@
 """Runs a MirrorSourceConnector: finds topics, prepares them on the target, keeps the right tasks running."""
 
-import logging
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
@@ -21,14 +20,13 @@ from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.engine.session import Session
 from sparkmirror.kafka import error_codes
 from sparkmirror.kafka.admin import Admin, TopicCreation
+from sparkmirror.runtime.flow_log import flow_log
 from sparkmirror.runtime.flow_settings import FlowSettings, SourceConnector
 from sparkmirror.runtime.generations import Generations
 from sparkmirror.runtime.internal_topics import COMPACTED, ensure_topics
 from sparkmirror.runtime.periodic import PeriodicThread
 from sparkmirror.runtime.schedule import Job
 from sparkmirror.storage.progress import progress_topic
-
-_log = logging.getLogger(__name__)
 
 _WATCH_INTERVAL_S = 1.0
 _WAITING_RETRY_S = 2.0
@@ -54,13 +52,14 @@ class MirrorSource:
         self._settings = settings
         self._connector = connector
         self._told = connector.settings
+        self._log = flow_log(__name__, settings.flow, connector.name)
         self._generations = Generations(settings, connector, session, slots_of)
         self._source: Admin | None = None
         self._target: Admin | None = None
         self._running: tuple[CopyPartition, ...] = ()
         self._reported_problems: set[str] = set()
         self._acls_unavailable = False
-        self.thread = PeriodicThread(f"{settings.flow} {connector.name}", self._prepare, self._finish)
+        self.thread = PeriodicThread("source connector", self._log, self._prepare, self._finish)
 
     # life
 
@@ -159,14 +158,14 @@ class MirrorSource:
         grown = self._admins[1].grow_topics({topic.name: topic.partitions for topic in plan.grows})
         for topic, error in {**created, **grown}.items():
             if error is None:
-                _log.info("%s: %s %s", self._label, "created" if topic in created else "grew", topic)
+                self._log.info("%s %s", "created" if topic in created else "grew", topic)
         failures = [str(error) for error in (*created.values(), *grown.values()) if error is not None]
         return [*plan.warnings, *failures]
 
     def _report_problems(self, problems: Iterable[str]) -> None:
         current = set(problems)
         for problem in sorted(current - self._reported_problems):
-            _log.warning("%s: %s", self._label, problem)
+            self._log.warning("%s", problem)
         self._reported_problems = current
 
     def _with_timestamp_types(self, partitions: tuple[CopyPartition, ...]) -> tuple[CopyPartition, ...]:
@@ -192,7 +191,7 @@ class MirrorSource:
         self._generations.replace(partitions)
         self._running = partitions
         if not partitions:
-            _log.info("%s: no topic to mirror yet", self._label)
+            self._log.info("no topic to mirror yet")
 
     def _watch(self) -> None:
         if self._generations.has_ended:
@@ -218,9 +217,9 @@ class MirrorSource:
         results = target_admin.alter_configs({topic: ops for topic, ops in changes.items() if ops})
         for topic, error in results.items():
             if error is None:
-                _log.info("%s: configs of %s follow the source again", self._label, topic)
+                self._log.info("configs of %s follow the source again", topic)
             else:
-                _log.warning("%s: %s", self._label, error)
+                self._log.warning("%s", error)
 
     def _sync_acls(self) -> None:
         source_admin, target_admin = self._admins
@@ -238,13 +237,9 @@ class MirrorSource:
             return
         refused = target_admin.create_acls([binding for binding in bindings if binding not in existing])
         if refused:
-            _log.warning("%s: %d ACLs were refused on the target", self._label, refused)
+            self._log.warning("%d ACLs were refused on the target", refused)
 
     def _say_acls_unavailable(self, error: SparkmirrorError) -> None:
         if not self._acls_unavailable:
-            _log.info("%s: no ACLs to sync: %s. Consider sync.topic.acls.enabled=false", self._label, error)
+            self._log.info("no ACLs to sync: %s. Consider sync.topic.acls.enabled=false", error)
         self._acls_unavailable = True
-
-    @property
-    def _label(self) -> str:
-        return f"{self._settings.flow} {self._connector.name}"

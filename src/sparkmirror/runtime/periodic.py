@@ -1,15 +1,13 @@
 """A thread that runs periodic jobs until it is stopped. A failed job is logged and runs again in its turn."""
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
 
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.runtime.flow_log import FlowLog
 from sparkmirror.runtime.schedule import Job, Schedule
-
-_log = logging.getLogger(__name__)
 
 _UNREACHABLE = Backoff(1.0, 30.0)
 
@@ -17,8 +15,11 @@ _UNREACHABLE = Backoff(1.0, 30.0)
 class PeriodicThread:
     """`prepare` runs first and is repeated with back-off until it succeeds; it returns the jobs."""
 
-    def __init__(self, name: str, prepare: Callable[[], Iterable[Job]], finish: Callable[[], None]) -> None:
+    def __init__(
+        self, name: str, log: FlowLog, prepare: Callable[[], Iterable[Job]], finish: Callable[[], None]
+    ) -> None:
         self.name = name
+        self._log = log
         self._prepare = prepare
         self._finish = finish
         self._stopping = threading.Event()
@@ -61,7 +62,7 @@ class PeriodicThread:
         try:
             job.action()
         except SparkmirrorError as error:
-            _log.warning("%s: %s failed: %s", self.name, job.name, error)
+            self._log.warning("%s failed: %s", job.name, error)
 
     def _prepared(self) -> Iterable[Job] | None:
         failures = 0
@@ -71,6 +72,6 @@ class PeriodicThread:
             except SparkmirrorError as error:
                 failures += 1
                 delay_s = _UNREACHABLE.delay_s(failures, 0.5)
-                _log.warning("%s: %s; trying again in %.0f s", self.name, error, delay_s)
+                self._log.warning("%s; trying again in %.0f s", error, delay_s)
                 self._stopping.wait(delay_s)
         return None

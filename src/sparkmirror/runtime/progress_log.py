@@ -6,11 +6,10 @@ from collections.abc import Iterable
 
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import Flow, TopicPartition
+from sparkmirror.runtime.flow_log import flow_log
 from sparkmirror.runtime.periodic import PeriodicThread
 from sparkmirror.runtime.schedule import Job
 from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader, progress_topic
-
-_log = logging.getLogger(__name__)
 
 _POLL_INTERVAL_S = 1.0
 _SUMMARY_INTERVAL_S = 30.0
@@ -23,12 +22,13 @@ class ProgressLog:
 
     def __init__(self, flow: Flow, connection: ConnectionSettings) -> None:
         self._flow = flow
+        self._log = flow_log(__name__, flow)
         self._connection = connection
         self._reader: ProgressReader | None = None
         self._began_at = time.time()
         self._errors: dict[TopicPartition, str | None] = {}
         self._counted = (0, 0)
-        self.thread = PeriodicThread(f"{flow} progress", self._prepare, self._close)
+        self.thread = PeriodicThread("progress log", self._log, self._prepare, self._close)
 
     def _prepare(self) -> Iterable[Job]:
         self._reader = ProgressReader(self._connection, progress_topic(self._flow.source))
@@ -52,12 +52,12 @@ class ProgressLog:
             self._errors[report.source] = report.error
         for report in changed[:_NAMED_MAX]:
             if report.error is None:
-                _log.info("%s: %s is copied again", self._flow, report.source)
+                self._log.info("%s is copied again", report.source)
             else:
                 level = logging.ERROR if report.state is PartitionState.FAILED else logging.WARNING
-                _log.log(level, "%s: %s %s: %s", self._flow, report.source, report.state.value, report.error)
+                self._log.log(level, "%s %s: %s", report.source, report.state.value, report.error)
         if len(changed) > _NAMED_MAX:
-            _log.warning("%s: … and %d more partitions", self._flow, len(changed) - _NAMED_MAX)
+            self._log.warning("… and %d more partitions", len(changed) - _NAMED_MAX)
 
     def _summarize(self) -> None:
         reports = self._current()
@@ -66,9 +66,8 @@ class ProgressLog:
         self._counted = counted
         if records <= 0:  # nothing new, or another generation began to count from 0
             return
-        _log.info(
-            "%s: %s records/s, %.1f MB/s, lag %s records over %d partitions",
-            self._flow,
+        self._log.info(
+            "%s records/s, %.1f MB/s, lag %s records over %d partitions",
             f"{records / _SUMMARY_INTERVAL_S:,.0f}",
             copied / _SUMMARY_INTERVAL_S / 1e6,
             f"{sum(report.lag or 0 for report in reports):,}",
