@@ -16,8 +16,8 @@ _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK_BYTES = 32 * 1024
 _INT = struct.Struct(">i")
 
-# Java reads only frames of independent blocks (`Lz4BlockInputStream`), so the frame is written here: version 1,
-# independent blocks of at most 64 KiB, no checksums; 0x82 is the checksum of these two descriptor bytes.
+# Java reads only frames of independent blocks (`Lz4BlockInputStream`), so the frame is written here: version
+# 1, independent blocks of at most 64 KiB, no checksums; 0x82 is the checksum of these two descriptor bytes.
 _LZ4_FRAME_HEADER = b"\x04\x22\x4d\x18\x60\x40\x82"
 _LZ4_BLOCK_BYTES = 64 * 1024
 _LZ4_STORED = 1 << 31

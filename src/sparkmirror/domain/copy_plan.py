@@ -1,7 +1,7 @@
 """What one copy task is told: which partitions, between which clusters, where its state goes.
 
-A plan holds no position; the task reads that from Kafka. It travels to the executor inside the task's closure,
-never through Spark's configuration, because connection settings may hold secrets.
+A plan holds no position; the task reads that from Kafka. It travels to the executor inside the task's
+closure, never through Spark's configuration, because connection settings may hold secrets.
 """
 
 from dataclasses import dataclass
