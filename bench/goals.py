@@ -1,0 +1,86 @@
+"""Targets beside what was reached. Pure. A missing measurement is a missing value, never a guess."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from bench.measures import Percentiles
+from bench.results import Results, ThroughputRun, highest
+from bench.sides import Side
+from bench.workloads import THROUGHPUT, Workload
+
+MB_PER_COPY_TASK_MAX = 200.0
+IDLE_PERCENT_MAX = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """`reached` against `target`, of the same unit; None when it was not measured."""
+
+    what: str
+    relation: Literal["≥", "≤"]
+    target: float
+    reached: float | None
+    unit: str = "times"
+
+    @property
+    def is_met(self) -> bool:
+        if self.reached is None:
+            return False
+        return self.reached >= self.target if self.relation == "≥" else self.reached <= self.target
+
+    @property
+    def missed_by_percent(self) -> float | None:
+        """Distance from the target in percent of it; None when met or not measured."""
+        if self.reached is None or self.is_met:
+            return None
+        return 100 * abs(self.reached - self.target) / self.target
+
+
+def goals(results: Results) -> list[Goal]:
+    """Every goal, in the order of the table."""
+    rows = [row for workload in THROUGHPUT for row in _throughput_goals(results, workload)]
+    return [*rows, *_latency_goals(results), *_resource_goals(results)]
+
+
+def _throughput_goals(results: Results, workload: Workload) -> Iterator[Goal]:
+    def ratio(other: Side, value: Callable[[ThroughputRun], float]) -> float | None:
+        ours = results.spread(workload.name, Side.OURS, value)
+        theirs = results.spread(workload.name, other, value)
+        return ours.median / theirs.median if ours and theirs and theirs.median else None
+
+    yield Goal(f"{workload.title}: throughput against MM2", "≥", 3.0, ratio(Side.MM2, rate))
+    yield Goal(f"{workload.title}: throughput against the ceiling", "≥", 0.85, ratio(Side.CEILING, rate))
+    yield Goal(f"{workload.title}: CPU per million records against MM2", "≤", 0.2, ratio(Side.MM2, cpu))
+
+
+def _latency_goals(results: Results) -> Iterator[Goal]:
+    def ratio(value: Callable[[Percentiles], float]) -> float | None:
+        ours, theirs = results.latency_spread(Side.OURS, value), results.latency_spread(Side.MM2, value)
+        return ours.median / theirs.median if ours and theirs and theirs.median else None
+
+    yield Goal("latency p50 against MM2", "≤", round(1 / 3, 3), ratio(lambda run: run.p50_ms))
+    yield Goal("latency p99 against MM2", "≤", 0.5, ratio(lambda run: run.p99_ms))
+
+
+def _resource_goals(results: Results) -> Iterator[Goal]:
+    memory = highest(run.peak_worker_pss_mb for run in results.memory if run.peak_worker_pss_mb)
+    yield Goal("memory of one copy task, 8 partitions", "≤", MB_PER_COPY_TASK_MAX, memory, "MB")
+    for scope, percent in (("all processes", _idle_all), ("the task's Python worker", _idle_worker)):
+        yield Goal(f"1,000 idle partitions, {scope}", "≤", IDLE_PERCENT_MAX, percent(results), "% of a core")
+
+
+def _idle_all(results: Results) -> float | None:
+    return highest(run.all_processes_percent for run in results.idle)
+
+
+def _idle_worker(results: Results) -> float | None:
+    return highest(run.worker_percent for run in results.idle)
+
+
+def rate(run: ThroughputRun) -> float:
+    return run.copying.records_per_s
+
+
+def cpu(run: ThroughputRun) -> float:
+    return run.copying.cpu_s_per_million

@@ -1,0 +1,174 @@
+"""docs/benchmarks.md: what was measured, on what, how, and an honest word where a target was missed. Pure."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+
+from bench.dataset import Dataset
+from bench.goals import Goal, goals
+from bench.machine import Machine
+from bench.measures import Spread
+from bench.plan import Plan
+from bench.replay import IN_FLIGHT
+from bench.report import Table, mirror_cores, source_broker_cores, tables, target_broker_cores
+from bench.results import Results
+from bench.sides import (
+    JVM_OPTIONS,
+    STRIMZI_HIGH_VOLUME,
+    STRIMZI_PAGE,
+    STRIMZI_WORKER,
+    Mirroring,
+    Side,
+    properties,
+)
+from bench.workloads import BY_NAME, PARTITIONS, THROUGHPUT, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """When, where and how it was measured."""
+
+    date: str
+    command: str
+    machine: Machine
+    plan: Plan
+    broker_heap_mb: int
+    broker_settings: Mapping[str, str]
+
+
+def page(results: Results, occasion: Occasion) -> str:
+    """The whole page, as Markdown."""
+    measured = tables(results)
+    head, rest = measured[:1], measured[1:]
+    sections = [
+        _introduction(occasion),
+        *(table.markdown() for table in head),
+        *_shortfalls(results, occasion.machine),
+        *(table.markdown() for table in rest),
+        _machine(occasion.machine),
+        _workloads(results),
+        _method(occasion),
+        _settings(occasion),
+    ]
+    return "\n".join(sections)
+
+
+def _introduction(occasion: Occasion) -> str:
+    return f"""# Benchmarks
+
+Written by `{occasion.command}` on {occasion.date}; run it again to get this page for your machine. Values are
+medians of {occasion.plan.runs} runs with (lowest to highest). Everything, both brokers included, shares
+{occasion.machine.cores} cores, so compare the sides with each other, not with other machines.
+"""
+
+
+def _shortfalls(results: Results, machine: Machine) -> Iterator[str]:
+    """One paragraph for each missed target, with what the cores were doing."""
+    missed = [goal for goal in goals(results) if goal.reached is not None and not goal.is_met]
+    if not missed:
+        return
+    yield "### Where a target is missed\n"
+    for goal in missed:
+        yield f"- **{goal.what}**: {_shortfall(goal)}{_cause(goal, results, machine)}"
+    yield ""
+
+
+def _shortfall(goal: Goal) -> str:
+    reached = f"{goal.reached:.3g} {goal.unit} instead of {goal.relation} {goal.target:g}"
+    return f"{reached}, {goal.missed_by_percent:.0f} % short."
+
+
+def _cause(goal: Goal, results: Results, machine: Machine) -> str:
+    """Where the cores went in sparkmirror's runs of that workload."""
+    workload = next((workload for workload in THROUGHPUT if goal.what.startswith(f"{workload.title}:")), None)
+    if workload is None:
+        return ""
+    used = [results.spread(workload.name, Side.OURS, cores) for cores in _CORES]
+    names = ("sparkmirror", "the source's broker", "the target's broker")
+    shares = (f"{name} {spread.median:.2f}" for name, spread in zip(names, used, strict=True) if spread)
+    return f" Of {machine.cores} cores in use meanwhile: {', '.join(shares)}.{_limit(used, machine)}"
+
+
+_CORES = (mirror_cores, source_broker_cores, target_broker_cores)
+
+
+def _limit(used: list[Spread | None], machine: Machine) -> str:
+    busy = sum(spread.median for spread in used if spread) / machine.cores
+    if busy > 0.9:
+        return " The machine is full: what the brokers take, the mirror can't have."
+    return f" {100 * (1 - busy):.0f} % of the machine was idle: the limit is waiting, not work."
+
+
+def _machine(machine: Machine) -> str:
+    rows = "\n".join(
+        f"| {field.name.replace('_', ' ')} | {getattr(machine, field.name)} |" for field in fields(machine)
+    )
+    return f"## Machine\n\n| | |\n|---|---|\n{rows}\n"
+
+
+def _workloads(results: Results) -> str:
+    columns = ("workload", "records", "for MM2", "records per batch", "bytes per batch", "compression")
+    rows = tuple(_workload_row(data, BY_NAME[data.workload]) for data in results.datasets)
+    return Table("Workloads", columns, rows).markdown()
+
+
+def _workload_row(data: Dataset, workload: Workload) -> tuple[str, ...]:
+    counts = (data.records, data.mm2_records, data.records_per_batch, data.bytes_per_batch)
+    compression = f"{data.compression(workload.record_bytes):.1f} : 1"
+    return (workload.title, *(f"{count:,.0f}" for count in counts), compression)
+
+
+def _method(occasion: Occasion) -> str:
+    plan = occasion.plan
+    return f"""## Method
+
+- "MM2, tuned" has Strimzi's settings for high volumes of messages, below; "ceiling" is a producer that reads
+  nothing, the most that the target takes.
+- Sides take turns, in an order that rotates from run to run. Each run has an alias of its own, so it starts
+  at the earliest offset without stored positions; the target topic exists already with {PARTITIONS}
+  partitions; all topics of a run are deleted after it.
+- MM2 copies a shorter topic of the same batches, so that its runs end in reasonable time, but long enough for
+  its JVM to compile its hot code. The columns for the second half show what it does after that.
+- Throughput: the target's end offsets, asked for 20 times a second, from the first answer that shows a record
+  to the first that shows the last one. Every side is asked in the same way.
+- CPU: user and system time of all processes of a side between those two moments: JVMs, Python workers, and
+  processes that have ended. Start-up and the whole life, shutdown included, are separate columns. The brokers
+  are counted apart.
+- Memory: the sum of the proportional set sizes of all processes, looked at once a second; the peak.
+- The ceiling's program holds the source's batches in memory before it begins, then only sends them: one
+  batch a partition in each Produce request, on {plan.tasks_max} connections with up to {IN_FLIGHT} requests
+  under way on each, until as many records have been sent.
+- MM2 encodes every record again with its producer's settings, so with its defaults the target of an lz4 topic
+  is uncompressed. sparkmirror and the ceiling keep the batches as they are.
+- Latency: 1,000 records/s of 100 B with `linger.ms=0`, from before `produce` to after `poll` in processes of
+  their own, on one clock; {plan.latency_s:.0f} s after {plan.latency_warm_up_s:.0f} s of warm-up. A consumer
+  on the source itself shows the floor. MM2 with Strimzi's settings is left out: it waits 100 ms on purpose.
+- Source data: confluent-kafka writes batches of {plan.batch_bytes:,} B uncompressed with JSON-like values;
+  copies of these batches fill the topic.
+"""
+
+
+def _settings(occasion: Occasion) -> str:
+    mirroring = Mirroring("source", "127.0.0.1:19092", "127.0.0.1:29092", "data-1kb", occasion.plan.tasks_max)
+    tuned = "".join(f"source->target.{key} = {value}\n" for key, value in STRIMZI_HIGH_VOLUME.items())
+    tuned += "".join(f"target.{key} = {value}\n" for key, value in STRIMZI_WORKER.items())
+    broker = "".join(f"{key} = {value}\n" for key, value in occasion.broker_settings.items())
+    return f"""## Settings
+
+mm2.properties, the same for MM2 and sparkmirror (alias and topic differ from run to run):
+
+```properties
+{properties(mirroring, Side.MM2)}```
+
+Strimzi's settings for MirrorMaker 2 with high volumes of messages, added for one of the MM2 sides
+([Strimzi, Handling high volumes of messages]({STRIMZI_PAGE})):
+
+```properties
+{tuned}```
+
+MM2's JVM, as `connect-mirror-maker.sh` starts it: `{" ".join(JVM_OPTIONS)}`.
+
+Brokers: one for each cluster, {occasion.broker_heap_mb} MB of heap, Kafka's defaults except
+
+```properties
+{broker}```
+"""

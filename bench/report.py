@@ -1,0 +1,171 @@
+"""Tables of the results, and the page docs/benchmarks.md. Pure: results in, text out."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from bench.goals import Goal, cpu, goals, rate
+from bench.measures import Percentiles, Spread
+from bench.results import Results, ThroughputRun
+from bench.sides import Side
+from bench.workloads import THROUGHPUT, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of text under a heading; drawn on the terminal or as Markdown."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def markdown(self) -> str:
+        lines = [
+            self.columns,
+            tuple("---:" if index else "---" for index in range(len(self.columns))),
+            *self.rows,
+        ]
+        return "\n".join([f"### {self.title}", "", *(f"| {' | '.join(line)} |" for line in lines), ""])
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """One row of a throughput table."""
+
+    title: str
+    of: Callable[[ThroughputRun], float]
+    digits: int
+
+
+def tables(results: Results) -> list[Table]:
+    """All but the empty ones; the targets come first."""
+    detail = (throughput_table(results, workload) for workload in THROUGHPUT)
+    every = [
+        goal_table(goals(results)),
+        *detail,
+        latency_table(results),
+        resource_table(results),
+        failure_table(results),
+    ]
+    return [table for table in every if table.rows]
+
+
+def goal_table(rows: Sequence[Goal]) -> Table:
+    return Table(
+        "Targets and what was reached",
+        ("", "target", "reached", "met"),
+        tuple((goal.what, _target(goal), _reached(goal), _verdict(goal)) for goal in rows),
+    )
+
+
+def _target(goal: Goal) -> str:
+    return f"{goal.relation} {goal.target:g} {goal.unit}"
+
+
+def _reached(goal: Goal) -> str:
+    return "not measured" if goal.reached is None else f"{goal.reached:.3g} {goal.unit}"
+
+
+def _verdict(goal: Goal) -> str:
+    missed = goal.missed_by_percent
+    return "yes" if goal.is_met else "-" if missed is None else f"no, by {missed:.0f} %"
+
+
+def throughput_table(results: Results, workload: Workload) -> Table:
+    """A column for each side, a row for each quantity."""
+    sides = [side for side in Side if results.spread(workload.name, side, rate)]
+    rows = (_throughput_row(results, workload, sides, quantity) for quantity in _QUANTITIES)
+    return Table(workload.title, ("", *(side.title for side in sides)), tuple(rows) if sides else ())
+
+
+def _throughput_row(
+    results: Results, workload: Workload, sides: Sequence[Side], quantity: Quantity
+) -> tuple[str, ...]:
+    spreads = (results.spread(workload.name, side, quantity.of) for side in sides)
+    return (quantity.title, *(_spread(spread, quantity.digits) for spread in spreads))
+
+
+def _cores(cpu_s: Callable[[ThroughputRun], float]) -> Callable[[ThroughputRun], float]:
+    return lambda run: cpu_s(run) / run.copying.seconds if run.copying.seconds else 0.0
+
+
+mirror_cores = _cores(lambda run: run.copying.cpu_s)
+source_broker_cores = _cores(lambda run: run.copying.source_broker_cpu_s)
+target_broker_cores = _cores(lambda run: run.copying.target_broker_cpu_s)
+
+_QUANTITIES = (
+    Quantity("records/s", rate, 0),
+    Quantity("records/s, second half", lambda run: run.second_half.records_per_s, 0),
+    Quantity("CPU s per million records", cpu, 2),
+    Quantity("CPU s per million, second half", lambda run: run.second_half.cpu_s_per_million, 2),
+    Quantity("cores used", mirror_cores, 2),
+    Quantity("cores used by the source's broker", source_broker_cores, 2),
+    Quantity("cores used by the target's broker", target_broker_cores, 2),
+    Quantity("first record after, s", lambda run: run.start_s, 1),
+    Quantity("CPU s until then", lambda run: run.start_cpu_s, 1),
+    Quantity("CPU s, whole life", lambda run: run.total_cpu_s, 1),
+    Quantity("peak memory, MB", lambda run: run.peak_pss_mb, 0),
+    Quantity("stopped in, s", lambda run: run.stop_s, 1),
+)
+
+
+def _spread(spread: Spread | None, digits: int) -> str:
+    """Median (lowest to highest); just the value when there is no difference to show."""
+    if spread is None:
+        return "-"
+    low, middle, high = (f"{value:,.{digits}f}" for value in (spread.low, spread.median, spread.high))
+    return middle if low == high else f"{middle} ({low} to {high})"
+
+
+_LATENCY_COLUMNS: dict[str, Callable[[Percentiles], float]] = {
+    "p50, ms": lambda run: run.p50_ms,
+    "p99, ms": lambda run: run.p99_ms,
+    "p99.9, ms": lambda run: run.p999_ms,
+    "highest, ms": lambda run: run.max_ms,
+}
+
+
+def latency_table(results: Results) -> Table:
+    """The floor first: what producer, broker and consumer take without a mirror."""
+    measured = {run.side for run in results.latency}
+    sides = [side for side in (None, *Side) if side in measured]
+    return Table(
+        "Latency at 1,000 records/s over 8 partitions",
+        ("", *_LATENCY_COLUMNS),
+        tuple(_latency_row(results, side) for side in sides),
+    )
+
+
+def _latency_row(results: Results, side: Side | None) -> tuple[str, ...]:
+    title = side.title if side else "no mirror (consumer on the source)"
+    return (title, *(_spread(results.latency_spread(side, value), 2) for value in _LATENCY_COLUMNS.values()))
+
+
+def resource_table(results: Results) -> Table:
+    """What sparkmirror alone was measured for."""
+    rows = [*_memory_rows(results), *_idle_rows(results)]
+    return Table("sparkmirror alone", ("", "value"), tuple(rows))
+
+
+def _memory_rows(results: Results) -> Iterator[tuple[str, str]]:
+    for run in results.memory:
+        yield (
+            "one copy task, 8 partitions at full speed: its Python worker, peak",
+            f"{run.peak_worker_pss_mb:.0f} MB",
+        )
+        yield "the same: all processes, peak", f"{run.peak_pss_mb:.0f} MB"
+        yield "the same: throughput with one task", f"{run.copying.records_per_s:,.0f} records/s"
+
+
+def _idle_rows(results: Results) -> Iterator[tuple[str, str]]:
+    for run in results.idle:
+        what = f"{run.partitions:,} idle partitions, one task, over {run.seconds:.0f} s"
+        yield f"{what}: all processes", f"{run.all_processes_percent:.2f} % of a core"
+        yield f"{what}: the task's Python worker", f"{run.worker_percent:.2f} % of a core"
+        yield f"{what}: memory of all processes", f"{run.peak_pss_mb:.0f} MB"
+
+
+def failure_table(results: Results) -> Table:
+    rows = tuple(
+        (failure.title, failure.reason.replace("\n", " ").replace("|", "/")) for failure in results.failures
+    )
+    return Table("Runs that failed", ("", "reason"), rows)

@@ -1,0 +1,122 @@
+"""Carries out a plan on a bed. A run that fails becomes a `Failure`; the others go on."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from confluent_kafka import KafkaException
+
+from bench import dataset, idle, latency, throughput
+from bench.bed import Bed
+from bench.dataset import Dataset
+from bench.errors import BenchError
+from bench.latency import Timing
+from bench.plan import Plan
+from bench.results import Failure, LatencyRun, Results, ThroughputRun
+from bench.sides import Side
+from bench.throughput import Job
+from bench.workloads import IDLE, LATENCY, MEMORY, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """`say` gets one line for each thing that happens."""
+
+    bed: Bed
+    plan: Plan
+    results: Results
+    say: Callable[[str], None]
+
+    def run(self) -> None:
+        for workload in self.plan.workloads:
+            self._throughput(workload)
+        for run in range(1, self.plan.latency_runs + 1):
+            self._latency(run)
+        if self.plan.memory_workload:
+            self._memory(self.plan.memory_workload)
+        if self.plan.idle_partitions:
+            self._attempt(Failure(IDLE, Side.OURS, 1), self._idle)
+
+    def _throughput(self, workload: Workload) -> None:
+        data = self._write(workload)
+        self.results.datasets.append(data)
+        for run in range(1, self.plan.runs + 1):
+            for side in self.plan.order(run):
+                self._attempt(
+                    Failure(workload.name, side, run), partial(self._copy, side, _job(data, side, run))
+                )
+        self.bed.drop_data()
+
+    def _copy(self, side: Side, job: Job) -> str:
+        run = throughput.measure(self.bed, side, job)
+        self.results.throughput.append(run)
+        return _copied(run)
+
+    def _latency(self, run: int) -> None:
+        self._attempt(Failure(LATENCY, None, run), partial(self._delay, None, run))
+        for side in self.plan.latency_sides:
+            self._attempt(Failure(LATENCY, side, run), partial(self._delay, side, run))
+
+    def _delay(self, side: Side | None, number: int) -> str:
+        timing = Timing(self.plan.latency_warm_up_s, self.plan.latency_s)
+        run = (
+            latency.measure(self.bed, side, number, timing)
+            if side
+            else latency.floor(self.bed, number, timing)
+        )
+        self.results.latency.append(run)
+        return _delayed(run)
+
+    def _memory(self, workload: Workload) -> None:
+        data = self._write(workload)
+        self._attempt(Failure(MEMORY, Side.OURS, 1), partial(self._one_task, data))
+        self.bed.drop_data()
+
+    def _one_task(self, data: Dataset) -> str:
+        job = Job(MEMORY, 1, "memory1", data.topic, data.records)
+        run = throughput.measure(self.bed, Side.OURS, job, tasks_max=1)
+        self.results.memory.append(run)
+        return f"{_copied(run)}; its Python worker held up to {run.peak_worker_pss_mb:.0f} MB"
+
+    def _idle(self) -> str:
+        run = idle.measure(self.bed, self.plan.idle_partitions, self.plan.idle_s)
+        self.results.idle.append(run)
+        return f"{run.all_processes_percent:.1f} % of a core, the Python worker {run.worker_percent:.1f} %"
+
+    def _write(self, workload: Workload) -> Dataset:
+        self.say(
+            f"{workload.title}: writing {workload.records:,} records, and {workload.mm2_records:,} for MM2"
+        )
+        return dataset.write(self.bed.source.topics, workload, self.plan.batch_bytes)
+
+    def _attempt(self, attempt: Failure, action: Callable[[], str]) -> None:
+        """`attempt` becomes a failure when `action` raises; otherwise its sentence is said."""
+        try:
+            outcome = action()
+        except (BenchError, KafkaException) as error:
+            self.results.failures.append(attempt.because(str(error)))
+            outcome = f"failed: {error}"
+        self.say(f"{attempt.title}: {outcome}")
+
+
+def _job(data: Dataset, side: Side, run: int) -> Job:
+    """The alias is fresh, so that every side starts without positions."""
+    alias = f"{data.workload}{run}{side.value}".replace("-", "")
+    topic, records = (data.mm2_topic, data.mm2_records) if side.is_java else (data.topic, data.records)
+    return Job(data.workload, run, alias, topic, records)
+
+
+def _copied(run: ThroughputRun) -> str:
+    window = run.copying
+    return (
+        f"first record after {run.start_s:.1f} s, then {window.records_per_s:,.0f} rec/s "
+        f"for {window.seconds:.1f} s, {window.cpu_s_per_million:.2f} CPU s per million, "
+        f"{run.peak_pss_mb:.0f} MB"
+    )
+
+
+def _delayed(run: LatencyRun) -> str:
+    seen = run.latency
+    return (
+        f"p50 {seen.p50_ms:.2f}, p99 {seen.p99_ms:.2f}, p99.9 {seen.p999_ms:.2f} ms, {seen.records:,} records"
+    )

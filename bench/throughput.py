@@ -1,0 +1,93 @@
+"""One throughput run: start a side, watch the target's end offsets until everything has arrived, stop it."""
+
+import time
+from dataclasses import dataclass
+
+from bench.bed import Bed
+from bench.errors import BenchError
+from bench.measures import Sample, copying, first_with, second_half
+from bench.results import ThroughputRun
+from bench.side_process import Ended, SideProcess
+from bench.sides import Mirroring, Side, ceiling_command, mm2_command, our_command, properties
+from bench.workloads import PARTITIONS
+
+POLL_INTERVAL_S = 0.05
+_STALL_S = 90.0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What one run copies: `records` of `topic`, counted under `workload`. `alias` is used once only."""
+
+    workload: str
+    run: int
+    alias: str
+    topic: str
+    records: int
+
+
+def command(bed: Bed, side: Side, mirroring: Mirroring, job: Job) -> list[str]:
+    """Write the side's mm2.properties where it needs one; its command line."""
+    if side is Side.CEILING:
+        return ceiling_command(mirroring, job.topic, job.records)
+    file = bed.folder / f"{job.alias}.properties"
+    file.write_text(properties(mirroring, side))
+    return mm2_command(bed.java, bed.mm2_jars, file) if side.is_java else our_command(file)
+
+
+def measure(bed: Bed, side: Side, job: Job, tasks_max: int | None = None) -> ThroughputRun:
+    """Create the target topic, run the side, take everything down again except the source's data."""
+    mirroring = bed.mirroring(job.alias, job.topic, tasks_max)
+    target_topic = mirroring.target_topic(job.topic)
+    bed.target.topics.create(target_topic, PARTITIONS)
+    try:
+        with SideProcess.start(
+            command(bed, side, mirroring, job), bed.folder / f"{job.alias}.log"
+        ) as process:
+            samples = _watch(bed, process, target_topic, job.records)
+            ended = process.wait(_STALL_S) if side is Side.CEILING else process.stop()
+    finally:
+        bed.clean()
+    return _result(side, job, samples, process, ended)
+
+
+def _watch(bed: Bed, process: SideProcess, topic: str, records: int) -> list[Sample]:
+    """Samples about every POLL_INTERVAL_S until `records` have arrived."""
+    samples = [Sample(0.0, 0, 0.0)]
+    moved_at_s = 0.0
+    while samples[-1].records < records:
+        time.sleep(max(0.0, samples[-1].at_s + POLL_INTERVAL_S - process.age_s))
+        has_ended = process.has_ended()
+        samples.append(_sample(bed, process, topic, samples[-1].records, records))
+        if samples[-1].records > samples[-2].records:
+            moved_at_s = samples[-1].at_s
+        elif has_ended or samples[-1].at_s - moved_at_s > _STALL_S:
+            raise BenchError(f"stopped at {samples[-1].records} of {records} records: {process.log_tail()}")
+    process.observe()
+    return samples
+
+
+def _sample(bed: Bed, process: SideProcess, topic: str, before: int, wanted: int) -> Sample:
+    """Where a window begins or ends, the processes are counted anew, so that none is missing."""
+    records, at_s = bed.target.topics.end_offsets(topic, PARTITIONS), process.age_s
+    if records and (not before or records >= wanted):
+        process.tree.refresh()
+    return Sample(at_s, records, process.cpu_s(), bed.source.cpu_s(), bed.target.cpu_s())
+
+
+def _result(side: Side, job: Job, samples: list[Sample], process: SideProcess, ended: Ended) -> ThroughputRun:
+    first = first_with(samples, 1)
+    return ThroughputRun(
+        workload=job.workload,
+        side=side,
+        run=job.run,
+        start_s=first.at_s,
+        start_cpu_s=first.cpu_s,
+        copying=copying(samples),
+        second_half=second_half(samples),
+        stop_s=ended.stop_s,
+        total_cpu_s=ended.total_cpu_s,
+        peak_pss_mb=process.peak_pss_mb,
+        peak_worker_pss_mb=process.peak_worker_pss_mb,
+        killed=ended.killed,
+    )

@@ -1,0 +1,177 @@
+"""Just enough of Kafka's protocol to move record batches as they are: Fetch 4, Produce 3, ListOffsets 1.
+
+Written apart from `sparkmirror.kafka` on purpose: a ceiling that shared the mirror's code would share its
+overhead.
+"""
+
+import socket
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+from bench.errors import BenchError
+
+_PRODUCE, _FETCH, _LIST_OFFSETS = 0, 1, 2
+_PRODUCE_VERSION, _FETCH_VERSION, _LIST_OFFSETS_VERSION = 3, 4, 1
+_LATEST = -1
+_PRODUCE_TIMEOUT_MS = 30_000
+_SOCKET_TIMEOUT_S = 60.0
+_CLIENT_ID = b"bench"
+_BATCH_HEAD = struct.Struct(">qi")
+_BATCH_COUNT_AT = 57
+_BATCH_LAST_DELTA = struct.Struct(">i")
+_BATCH_LAST_DELTA_AT = 23
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A stored record batch, ready to be produced: base offset 0 (its checksum does not cover that)."""
+
+    data: bytes
+    records: int
+    next_offset: int
+
+
+def batches_in(records: bytes) -> Iterator[Batch]:
+    """The whole batches of a fetched record set; a part at its end is left out."""
+    at = 0
+    while at + _BATCH_HEAD.size <= len(records):
+        base_offset, length = _BATCH_HEAD.unpack_from(records, at)
+        end = at + _BATCH_HEAD.size + length
+        if end > len(records):
+            return
+        (count,) = struct.unpack_from(">i", records, at + _BATCH_COUNT_AT)
+        (last_delta,) = _BATCH_LAST_DELTA.unpack_from(records, at + _BATCH_LAST_DELTA_AT)
+        yield Batch(bytes(8) + records[at + 8 : end], count, base_offset + last_delta + 1)
+        at = end
+
+
+def encode_fetch(topic: str, partition: int, offset: int, bytes_max: int) -> bytes:
+    """Fetch 4 of one partition; waits up to 500 ms for the first byte."""
+    name = topic.encode()
+    head = struct.pack(">iiiibi", -1, 500, 1, bytes_max, 0, 1)
+    return head + struct.pack(f">h{len(name)}siiqi", len(name), name, 1, partition, offset, bytes_max)
+
+
+def encode_produce(topic: str, batches: Mapping[int, bytes]) -> list[bytes]:
+    """Produce 3, acks=all, one batch a partition; the batches stay separate buffers, for `sendmsg`."""
+    name = topic.encode()
+    parts = [
+        struct.pack(f">hhiih{len(name)}si", -1, -1, _PRODUCE_TIMEOUT_MS, 1, len(name), name, len(batches))
+    ]
+    for partition, data in batches.items():
+        parts += [struct.pack(">ii", partition, len(data)), data]
+    return parts
+
+
+def encode_list_offsets(topic: str, partitions: int) -> bytes:
+    """ListOffsets 1 for the ends of partitions 0 to `partitions` - 1."""
+    name = topic.encode()
+    head = struct.pack(f">iih{len(name)}si", -1, 1, len(name), name, partitions)
+    return head + b"".join(struct.pack(">iq", partition, _LATEST) for partition in range(partitions))
+
+
+def decode_list_offsets(body: bytes) -> list[int]:
+    """The offsets of a ListOffsets 1 response to one topic."""
+    (name_length,) = struct.unpack_from(">h", body, 4)
+    entries = list(struct.iter_unpack(">ihqq", body[10 + name_length :]))
+    if codes := {code for _, code, _, _ in entries if code}:
+        raise BenchError(f"the broker can't tell the end offsets: errors {sorted(codes)}")
+    return [offset for _, _, _, offset in entries]
+
+
+def produce_errors(body: bytes) -> list[int]:
+    """The error codes of a Produce 3 response to one topic."""
+    (name_length,) = struct.unpack_from(">h", body, 4)
+    at = 6 + name_length
+    (partitions,) = struct.unpack_from(">i", body, at)
+    entry = struct.Struct(">ihqq")
+    codes = (entry.unpack_from(body, at + 4 + index * entry.size)[1] for index in range(partitions))
+    return [code for code in codes if code]
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """The record set of one partition, and where its log ends."""
+
+    records: bytes
+    high_watermark: int
+
+
+def decode_fetched(body: bytes) -> Fetched:
+    """A Fetch 4 response to one partition."""
+    (name_length,) = struct.unpack_from(">h", body, 8)
+    at = 10 + name_length + 4
+    _partition, error, high_watermark, _last_stable = struct.unpack_from(">ihqq", body, at)
+    if error:
+        raise BenchError(f"fetch answered with error {error}")
+    (aborted,) = struct.unpack_from(">i", body, at + 22)
+    at += 26 + max(aborted, 0) * 16
+    (size,) = struct.unpack_from(">i", body, at)
+    return Fetched(body[at + 4 : at + 4 + max(size, 0)], high_watermark)
+
+
+@dataclass(slots=True)
+class Wire:
+    """One connection; requests are answered in order, so several may be under way."""
+
+    connection: socket.socket
+    _correlation: int = field(default=0)
+
+    @classmethod
+    def connect(cls, bootstrap: str) -> Self:
+        host, _, port = bootstrap.rpartition(":")
+        connection = socket.create_connection((host, int(port)), timeout=_SOCKET_TIMEOUT_S)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return cls(connection)
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def fetch(self, topic: str, partition: int, offset: int, bytes_max: int = 8 << 20) -> Fetched:
+        self._send(_FETCH, _FETCH_VERSION, [encode_fetch(topic, partition, offset, bytes_max)])
+        return decode_fetched(self._receive())
+
+    def end_offsets(self, topic: str, partitions: int) -> list[int]:
+        """Of partitions 0 to `partitions` - 1; raises BenchError while one has no leader."""
+        self._send(_LIST_OFFSETS, _LIST_OFFSETS_VERSION, [encode_list_offsets(topic, partitions)])
+        return decode_list_offsets(self._receive())
+
+    def send_produce(self, topic: str, batches: Mapping[int, bytes]) -> None:
+        self._send(_PRODUCE, _PRODUCE_VERSION, encode_produce(topic, batches))
+
+    def await_produced(self) -> None:
+        """The answer to the oldest request under way."""
+        if codes := produce_errors(self._receive()):
+            raise BenchError(f"produce answered with errors {codes}")
+
+    def _send(self, api: int, version: int, parts: Sequence[bytes]) -> None:
+        self._correlation += 1
+        header = struct.pack(
+            f">hhih{len(_CLIENT_ID)}s", api, version, self._correlation, len(_CLIENT_ID), _CLIENT_ID
+        )
+        size = len(header) + sum(len(part) for part in parts)
+        self._send_all([memoryview(struct.pack(">i", size) + header), *(memoryview(part) for part in parts)])
+
+    def _send_all(self, views: list[memoryview]) -> None:
+        while views:
+            sent = self.connection.sendmsg(views)
+            while views and sent >= len(views[0]):
+                sent -= len(views.pop(0))
+            if views:
+                views[0] = views[0][sent:]
+
+    def _receive(self) -> bytes:
+        (size,) = struct.unpack(">i", self._read(4))
+        return bytes(self._read(size)[4:])
+
+    def _read(self, size: int) -> memoryview:
+        buffer = memoryview(bytearray(size))
+        at = 0
+        while at < size:
+            received = self.connection.recv_into(buffer[at:])
+            if not received:
+                raise BenchError("the broker closed the connection")
+            at += received
+        return buffer

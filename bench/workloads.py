@@ -1,0 +1,108 @@
+"""The workloads: what the records look like, how many of them each side copies.
+
+Values are compact JSON with the redundancy of real events: a few field names and words that repeat, ids and
+amounts that don't. lz4 shrinks a batch of them about threefold.
+"""
+
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+KEY_BYTES = 8
+PARTITIONS = 8
+DATA_PREFIX = "data-"
+"""Source topics with this prefix outlive a run."""
+
+_STATUSES = ("created", "paid", "packed", "shipped", "delivered", "returned")
+_WORDS = (
+    "blue",
+    "cotton",
+    "shirt",
+    "large",
+    "summer",
+    "garden",
+    "chair",
+    "oak",
+    "steel",
+    "lamp",
+    "winter",
+    "wool",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """`records` for the fast sides; MM2 copies `mm2_records`, so that its runs take about as long."""
+
+    name: str
+    title: str
+    record_bytes: int
+    codec: Literal["none", "lz4"]
+    records: int
+    mm2_records: int
+
+    def scaled(self, factor: float) -> "Workload":
+        return replace(self, records=int(self.records * factor), mm2_records=int(self.mm2_records * factor))
+
+    def with_records(self, records: int) -> "Workload":
+        """`records` for the fast sides, MM2's share in proportion."""
+        return self.scaled(records / self.records)
+
+
+THROUGHPUT = (
+    Workload("1kb", "1 KB, no codec", 1024, "none", 3_000_000, 1_000_000),
+    Workload("1kb-lz4", "1 KB, lz4", 1024, "lz4", 2_500_000, 1_000_000),
+    Workload("100b-lz4", "100 B, lz4", 100, "lz4", 20_000_000, 5_000_000),
+)
+BY_NAME = {workload.name: workload for workload in THROUGHPUT}
+LATENCY = "latency"
+MEMORY = "memory"
+IDLE = "idle"
+NAMES = (*(workload.name for workload in THROUGHPUT), LATENCY, MEMORY, IDLE)
+
+
+def values(record_bytes: int, count: int, seed: int = 1) -> Iterator[bytes]:
+    """`count` JSON values that, with a key of KEY_BYTES, make records of `record_bytes`."""
+    rng = random.Random(seed)
+    size = record_bytes - KEY_BYTES
+    for number in range(count):
+        yield _small_event(rng, number, size) if size < 200 else _order(rng, number, size)
+
+
+def _small_event(rng: random.Random, number: int, size: int) -> bytes:
+    event = {
+        "id": number,
+        "user": rng.randrange(10**8),
+        "page": rng.choice(_WORDS),
+        "ms": rng.randrange(10**4),
+    }
+    return _padded(event, rng, size)
+
+
+def _order(rng: random.Random, number: int, size: int) -> bytes:
+    order: dict[str, object] = {
+        "order": f"{rng.getrandbits(64):016x}",
+        "n": number,
+        "status": rng.choice(_STATUSES),
+    }
+    order["lines"] = [_line(rng) for _ in range(size // 140)]
+    return _padded(order, rng, size)
+
+
+def _line(rng: random.Random) -> dict[str, object]:
+    return {
+        "sku": f"{rng.getrandbits(40):010x}",
+        "title": " ".join(rng.choices(_WORDS, k=3)),
+        "quantity": rng.randrange(1, 9),
+        "price_cents": rng.randrange(100, 100_000),
+    }
+
+
+def _padded(event: dict[str, object], rng: random.Random, size: int) -> bytes:
+    text = json.dumps(event | {"note": ""}, separators=(",", ":"))
+    room = size - len(text)
+    words = " ".join(rng.choices(_WORDS, k=room // 4 + 1))[: max(room, 0)]
+    padded = f'{text[:-2]}{words}"}}'
+    return padded.encode()[:size]

@@ -1,0 +1,46 @@
+from bench.goals import Goal, goals
+from bench.measures import Percentiles
+from bench.results import IdleRun, LatencyRun, Results
+from bench.sides import Side
+from tests.unit.bench.runs import throughput_run
+
+
+def goal(results: Results, what: str) -> Goal:
+    return next(goal for goal in goals(results) if goal.what == what)
+
+
+def test_throughput_and_cpu_are_ratios_of_medians() -> None:
+    results = Results()
+    results.throughput += [throughput_run(Side.OURS, rate=rate) for rate in (100_000, 300_000, 200_000)]
+    results.throughput.append(throughput_run(Side.MM2, rate=50_000, cpu_per_million=4.0))
+    results.throughput.append(throughput_run(Side.CEILING, rate=250_000))
+    against_mm2 = goal(results, "1 KB, no codec: throughput against MM2")
+    assert (against_mm2.reached, against_mm2.is_met) == (4.0, True)
+    against_ceiling = goal(results, "1 KB, no codec: throughput against the ceiling")
+    assert (against_ceiling.reached, against_ceiling.is_met) == (0.8, False)
+    assert goal(results, "1 KB, no codec: CPU per million records against MM2").reached == 0.25
+
+
+def test_what_was_not_measured_is_neither_met_nor_missed_by_something() -> None:
+    missing = goals(Results())[0]
+    assert (missing.reached, missing.is_met, missing.missed_by_percent) == (None, False, None)
+
+
+def test_a_miss_is_told_in_percent_of_the_target() -> None:
+    missed = [Goal("", "≥", 4.0, 3.0).missed_by_percent, Goal("", "≤", 4.0, 5.0).missed_by_percent]
+    assert missed == [25.0, 25.0]
+    assert Goal("", "≥", 4.0, 4.0).missed_by_percent is None
+
+
+def test_latency_is_compared_with_mm2_and_not_with_the_floor() -> None:
+    results = Results()
+    for side, factor in ((None, 1.0), (Side.OURS, 2.0), (Side.MM2, 8.0)):
+        results.latency.append(LatencyRun(side, 1, Percentiles(1000, factor, factor, factor, factor)))
+    assert goal(results, "latency p50 against MM2").reached == 0.25
+
+
+def test_resources() -> None:
+    results = Results(idle=[IdleRun(1000, 30.0, 2.5, 0.5, 300.0)], memory=[throughput_run(Side.OURS, rate=1)])
+    assert goal(results, "memory of one copy task, 8 partitions").reached == 150.0
+    assert goal(results, "1,000 idle partitions, all processes").reached == 2.5
+    assert goal(results, "1,000 idle partitions, the task's Python worker").reached == 0.5

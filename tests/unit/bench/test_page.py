@@ -1,0 +1,59 @@
+import json
+
+from bench.__main__ import as_json, options_from
+from bench.machine import Machine
+from bench.page import Occasion, page
+from bench.plan import plan_from
+from bench.results import Failure, Results
+from bench.sides import Side
+from tests.unit.bench.runs import throughput_run
+
+OCCASION = Occasion(
+    date="2026-01-02",
+    command="python -m bench",
+    machine=Machine("a CPU", 2, 23.5, "Linux 6", "3.11", "17", "4.3.0", "4.3.1", "0.1.0"),
+    plan=plan_from(options_from([])),
+    broker_heap_mb=1024,
+    broker_settings={"auto.create.topics.enable": "false"},
+)
+
+
+def results() -> Results:
+    filled = Results(failures=[Failure("100b-lz4", Side.OURS, 2, "first line\nsecond | line")])
+    filled.throughput += [
+        throughput_run(side, rate=rate) for side, rate in ((Side.OURS, 1e5), (Side.MM2, 5e4))
+    ]
+    return filled
+
+
+def test_the_page_says_on_what_and_how_it_was_measured() -> None:
+    text = page(results(), OCCASION)
+    for told in (
+        "`python -m bench`",
+        "2026-01-02",
+        "a CPU",
+        "tasks.max = 2",
+        "-Xmx2G",
+        "batch.size = 327680",
+    ):
+        assert told in text
+
+
+def test_a_missed_target_is_explained_with_the_load_of_the_machine() -> None:
+    text = page(results(), OCCASION)
+    assert "2 times instead of ≥ 3, 33 % short." in text
+    assert "the target's broker 1.00. 20 % of the machine was idle" in text
+
+
+def test_a_failed_run_stays_one_row_of_its_table() -> None:
+    assert "| 100b-lz4 run 2, sparkmirror | first line second / line |" in page(results(), OCCASION)
+
+
+def test_sides_without_runs_have_no_column() -> None:
+    assert "|  | sparkmirror | MM2, defaults |" in page(results(), OCCASION)
+
+
+def test_json_holds_every_run_under_the_names_of_the_options() -> None:
+    content = json.loads(as_json(results(), OCCASION))
+    assert [run["side"] for run in content["results"]["throughput"]] == ["ours", "mm2"]
+    assert content["goals"][0]["reached"] == 2.0

@@ -1,0 +1,24 @@
+from bench.sides import Mirroring, Side, properties
+
+MIRRORING = Mirroring("run1", "localhost:1", "localhost:2", "data-1kb", 2)
+
+
+def test_both_mirrors_get_the_same_settings() -> None:
+    assert properties(MIRRORING, Side.OURS) == properties(MIRRORING, Side.MM2)
+
+
+def test_only_the_tuned_side_gets_more() -> None:
+    plain, tuned = (set(properties(MIRRORING, side).splitlines()) for side in (Side.MM2, Side.MM2_TUNED))
+    assert tuned - plain == {
+        "run1->target.producer.override.batch.size = 327680",
+        "run1->target.producer.override.linger.ms = 100",
+        "run1->target.consumer.fetch.max.bytes = 52428800",
+        "run1->target.consumer.max.partition.fetch.bytes = 1048576",
+        "run1->target.consumer.max.poll.records = 500",
+        "target.offset.flush.timeout.ms = 10000",
+    }
+    assert plain < tuned
+
+
+def test_the_target_topic_has_the_default_policys_name() -> None:
+    assert MIRRORING.target_topic("data-1kb") == "run1.data-1kb"

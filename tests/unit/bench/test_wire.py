@@ -1,0 +1,69 @@
+import struct
+
+import pytest
+from bench.errors import BenchError
+from bench.wire import (
+    Batch,
+    batches_in,
+    decode_fetched,
+    decode_list_offsets,
+    encode_list_offsets,
+    encode_produce,
+    produce_errors,
+)
+
+
+def stored_batch(base_offset: int, records: int, content: bytes = b"") -> bytes:
+    rest = bytes(11) + struct.pack(">i", records - 1) + bytes(30) + struct.pack(">i", records) + content
+    return struct.pack(">qi", base_offset, len(rest)) + rest
+
+
+def test_batches_get_base_offset_0_and_keep_everything_else() -> None:
+    stored = stored_batch(70, 3, b"abc")
+    assert list(batches_in(stored)) == [Batch(bytes(8) + stored[8:], 3, 73)]
+
+
+def test_a_part_of_a_batch_at_the_end_is_left_out() -> None:
+    whole, cut = stored_batch(0, 2), stored_batch(2, 5)
+    for length in (5, 20, len(cut) - 1):
+        assert [batch.next_offset for batch in batches_in(whole + cut[:length])] == [2]
+
+
+def test_a_fetch_response_is_read_past_its_aborted_transactions() -> None:
+    head = struct.pack(">iih1siihqqi", 0, 1, 1, b"t", 1, 0, 0, 9, 9, 1)
+    fetched = decode_fetched(head + bytes(16) + struct.pack(">i3s", 3, b"abc"))
+    assert (fetched.records, fetched.high_watermark) == (b"abc", 9)
+
+
+def test_an_error_in_a_fetch_response_is_named() -> None:
+    with pytest.raises(BenchError, match="error 3"):
+        decode_fetched(struct.pack(">iih1siihqqii", 0, 1, 1, b"t", 1, 0, 3, -1, -1, 0, 0))
+
+
+def test_list_offsets_there_and_back() -> None:
+    assert len(encode_list_offsets("topic", 8)) == 4 + 4 + 2 + 5 + 4 + 8 * 12
+    answer = (
+        struct.pack(">ih1si", 1, 1, b"t", 2)
+        + struct.pack(">ihqq", 0, 0, -1, 5)
+        + struct.pack(">ihqq", 1, 0, -1, 7)
+    )
+    assert decode_list_offsets(answer) == [5, 7]
+
+
+def test_a_partition_without_leader_is_an_error() -> None:
+    with pytest.raises(BenchError, match=r"\[6\]"):
+        decode_list_offsets(struct.pack(">ih1si", 1, 1, b"t", 1) + struct.pack(">ihqq", 0, 6, -1, -1))
+
+
+def test_a_produce_request_keeps_batches_as_buffers_of_their_own() -> None:
+    parts = encode_produce("t", {0: b"first", 5: b"second"})
+    assert [parts[2], parts[4]] == [b"first", b"second"]
+
+
+def test_produce_errors_are_the_codes_that_are_not_0() -> None:
+    body = (
+        struct.pack(">ih1si", 1, 1, b"t", 2)
+        + struct.pack(">ihqq", 0, 0, 4, -1)
+        + struct.pack(">ihqq", 1, 10, -1, -1)
+    )
+    assert produce_errors(body) == [10]
