@@ -24,9 +24,8 @@ from sparkmirror.domain.errors import ConfigError
 IN_FLIGHT_MAX: Final = 5
 """How many batches of a producer id a broker remembers; more in flight could not be resent safely."""
 
-_ACKS: Final[dict[str, Literal[-1, 0, 1]]] = {"all": -1, "-1": -1, "0": 0, "1": 1}
+_ACKS: Final[dict[str, Literal[-1, 1]]] = {"all": -1, "-1": -1, "1": 1}
 _ENDPOINT = re.compile(r"(?:[0-9a-zA-Z\-%._]*://)?\[?([0-9a-zA-Z\-%._:]*)]?:([0-9]+)", re.ASCII)
-_PRODUCER_DELIVERY_TIMEOUT_S = 120.0
 
 
 def source_consumer(connector: Properties, task: int) -> ConsumerSettings:
@@ -42,7 +41,7 @@ def target_producer(worker: Properties, connector: Properties, task: int) -> Pro
     """
     properties = worker.only(SHARED_NAMES) | worker.under("producer.") | connector.under("producer.override.")
     default_id = f"connector-producer-{connector['name'].strip(JAVA_WHITESPACE)}-{task}"
-    return _producer(properties, _given_client_id(properties) or default_id, delivery_timeout_s=float("inf"))
+    return _producer(properties, _given_client_id(properties) or default_id)
 
 
 def offset_syncs_producer(connector: Properties, task: int) -> ProducerSettings:
@@ -50,7 +49,7 @@ def offset_syncs_producer(connector: Properties, task: int) -> ProducerSettings:
     side = _offset_syncs_side(connector)
     properties = _layers(connector, side, "producer")
     whole_id = _named(properties, client_id(connector, f"offset-syncs-{side}-producer", task))
-    return _producer(properties, whole_id, delivery_timeout_s=_PRODUCER_DELIVERY_TIMEOUT_S)
+    return _producer(properties, whole_id)
 
 
 def offset_syncs_admin(connector: Properties) -> ConnectionSettings:
@@ -153,28 +152,33 @@ def _consumer(properties: Properties, whole_id: str) -> ConsumerSettings:
     )
 
 
-def _producer(properties: Properties, whole_id: str, *, delivery_timeout_s: float) -> ProducerSettings:
+def _producer(properties: Properties, whole_id: str) -> ProducerSettings:
     values = PRODUCER.parse(properties)
+    _check_delivery_timeout(properties, values)
     compression = values["compression.type"]
+    if values.string("acks") == "0":
+        raise properties.error(
+            "acks", "without acknowledgements there are no offsets to store and sync; use 1 or all"
+        )
     return ProducerSettings(
         connection=_connection(properties, values, whole_id),
         acks=_ACKS[values.string("acks")],
         request_bytes_max=values.integer("max.request.size"),
         in_flight_max=min(IN_FLIGHT_MAX, values.integer("max.in.flight.requests.per.connection")),
         compression=None if compression is None else cast("Codec", compression),
-        delivery_timeout_s=_delivery_timeout_s(properties, values) or delivery_timeout_s,
     )
 
 
-def _delivery_timeout_s(properties: Properties, values: Values) -> float | None:
+def _check_delivery_timeout(properties: Properties, values: Values) -> None:
+    """Kafka's rule. The value has no effect: batches are tried until they are acknowledged or refused."""
     if not values.given("delivery.timeout.ms"):
-        return None
-    timeout_s = values.seconds("delivery.timeout.ms")
-    if timeout_s < values.seconds("linger.ms") + values.seconds("request.timeout.ms"):
+        return
+    if values.seconds("delivery.timeout.ms") < values.seconds("linger.ms") + values.seconds(
+        "request.timeout.ms"
+    ):
         raise properties.error(
             "delivery.timeout.ms", "should be equal to or larger than linger.ms + request.timeout.ms"
         )
-    return timeout_s
 
 
 def _connection(properties: Properties, values: Values, whole_id: str) -> ConnectionSettings:

@@ -68,8 +68,7 @@ class ProducerSettings:
     """
 
     connection: ConnectionSettings
-    acks: Literal[-1, 0, 1] = -1
+    acks: Literal[-1, 1] = -1
     request_bytes_max: int = 1048576
     in_flight_max: int = 5
     compression: Codec | None = None
-    delivery_timeout_s: float = float("inf")

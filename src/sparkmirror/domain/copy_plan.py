@@ -49,6 +49,8 @@ class TaskPlan:
     connector: ConnectorName
     task: int
     generation: int
+    announced_at: int
+    """Where in the progress topic the generation was announced: what may end it comes after."""
     partitions: tuple[CopyPartition, ...]
     consumer: ConsumerSettings
     producer: ProducerSettings

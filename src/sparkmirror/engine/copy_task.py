@@ -1,8 +1,8 @@
 """What an executor runs for one slice: the copy thread, and a main thread that pulses and watches.
 
 Spark gives a cancelled task's Python worker no signal and lets it live for seconds. So the main thread yields
-an empty Arrow batch now and then, which makes the JVM notice a kill, and polls the JVM's socket. When that hangs
-up it stops the copy thread in order and exits. Spark does not fence either: a task that learns of a
+an empty Arrow batch now and then, which makes the JVM notice a kill, and watches the JVM's socket. When that
+hangs up it stops the copy thread in order and exits. Spark does not fence either: a task that learns of a
 newer generation, or can't ask any more, stops itself.
 """
 

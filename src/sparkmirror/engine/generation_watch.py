@@ -9,7 +9,7 @@ from sparkmirror.domain.copy_plan import TaskPlan
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.engine.outcomes import EndReason
 from sparkmirror.kafka.topic_log import TopicTail
-from sparkmirror.storage.progress import Generation, parse
+from sparkmirror.storage.progress import parse_generation
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +40,8 @@ class GenerationWatch:
         while not self._stopped.is_set():
             try:
                 if tail is None:
-                    tail = TopicTail(self._plan.state.connection, self._plan.state.progress_topic)
+                    state = self._plan.state
+                    tail = TopicTail(state.connection, state.progress_topic, self._plan.announced_at)
                 reason = self._read(tail)
                 if time.monotonic() - confirmed_at > _CONFIRM_INTERVAL_S:
                     # A poll that brings nothing proves nothing: its answer might never come.
@@ -61,7 +62,7 @@ class GenerationWatch:
     def _read(self, tail: TopicTail) -> EndReason | None:
         plan = self._plan
         for record in tail.poll(_POLL_S):
-            parsed = parse(record)
-            if isinstance(parsed, Generation) and parsed.ends(plan.connector, plan.generation):
-                return EndReason.STOPPED if parsed.number == plan.generation else EndReason.SUPERSEDED
+            generation = parse_generation(record)
+            if generation is not None and generation.ends(plan.connector, plan.generation):
+                return EndReason.STOPPED if generation.number == plan.generation else EndReason.SUPERSEDED
         return None

@@ -11,6 +11,7 @@ from sparkmirror.domain.aborted_transactions import AbortedTransactions
 from sparkmirror.domain.batch_copying import CopyRules, copy_batches
 from sparkmirror.domain.copy_plan import CopyPartition
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.latency import LatencyHistogram, bucket_of
 from sparkmirror.domain.record_batch import OutgoingBatch, iterate_batches
 from sparkmirror.kafka.fetch import FetchedPartition
@@ -22,6 +23,16 @@ class _Outstanding(NamedTuple):
 
     batch_bytes: int
     position: int | None
+
+
+class Mark(NamedTuple):
+    """What changes when there is something to report about a partition."""
+
+    partition: TopicPartition
+    records: int
+    position: int
+    end_offset: int | None
+    error: SparkmirrorError | None
 
 
 class PartitionCopy:
@@ -99,6 +110,10 @@ class PartitionCopy:
     def last_replicated(self) -> int | None:
         """MM2's position; None before the first record of a partition that starts at 0."""
         return self.position - 1 if self.position > 0 else None
+
+    @property
+    def mark(self) -> Mark:
+        return Mark(self.plan.source, self.records, self.position, self.end_offset, self.error)
 
     @property
     def lag(self) -> int | None:

@@ -7,7 +7,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
 
 from sparkmirror.domain.copy_plan import OffsetSyncPlan, TaskPlan
 from sparkmirror.domain.errors import SparkmirrorError
@@ -15,7 +14,7 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.offset_syncs import OffsetSyncQueue, Run
 from sparkmirror.domain.record_batch import OutgoingBatch
 from sparkmirror.domain.wire_records import OffsetSync
-from sparkmirror.engine.partition_copy import PartitionCopy
+from sparkmirror.engine.partition_copy import Mark, PartitionCopy
 from sparkmirror.kafka.topic_log import LogRecord, TopicWriter
 from sparkmirror.storage.positions import position_record, read_positions
 from sparkmirror.storage.progress import PartitionProgress
@@ -78,7 +77,7 @@ class TaskState:
         self._unsent_syncs: dict[TopicPartition, list[OffsetSync]] = {}
         self._syncs_flushed_at = 0.0
         self._stored: dict[TopicPartition, int | None] = {}
-        self._reported: dict[TopicPartition, PartitionProgress] = {}
+        self._reported: dict[TopicPartition, Mark] = {}
         self._busy = threading.Lock()
 
     def read_positions(self) -> Mapping[TopicPartition, int]:
@@ -133,7 +132,7 @@ class TaskState:
         self,
         positions: Mapping[TopicPartition, int],
         syncs: Iterable[OffsetSync],
-        progress: Collection[PartitionProgress],
+        progress: Mapping[Mark, PartitionProgress],
     ) -> None:
         plan = self._plan
         records = [
@@ -143,8 +142,8 @@ class TaskState:
         if records and self._positions.write(records):
             self._stored.update(positions)
         self._write_syncs(syncs)
-        if progress and self._progress.write([report.to_record() for report in progress]):
-            self._reported.update((report.source, report) for report in progress)
+        if progress and self._progress.write(report.to_record() for report in progress.values()):
+            self._reported.update((report.source, mark) for mark, report in progress.items())
 
     def _write_syncs(self, syncs: Iterable[OffsetSync]) -> None:
         """What failed before goes first, so that the newest sync of a partition is written last."""
@@ -168,13 +167,13 @@ class TaskState:
             if copy.last_replicated is not None and copy.last_replicated != self._stored.get(copy.plan.source)
         }
 
-    def _changed_progress(self, copies: Iterable[PartitionCopy]) -> list[PartitionProgress]:
-        return [
-            report
-            for report in map(self._report, copies)
-            if (reported := self._reported.get(report.source)) is None
-            or replace(reported, updated_at=report.updated_at) != report
-        ]
+    def _changed_progress(self, copies: Iterable[PartitionCopy]) -> Mapping[Mark, PartitionProgress]:
+        # Most partitions are idle most of the time: only those that moved cost a report.
+        return {
+            copy.mark: self._report(copy)
+            for copy in copies
+            if copy.mark != self._reported.get(copy.plan.source)
+        }
 
     def _report(self, copy: PartitionCopy) -> PartitionProgress:
         plan = self._plan

@@ -4,7 +4,7 @@ For state (positions, syncs, heartbeats, progress), a few records a second; not 
 """
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from kafka import TopicPartition as LibraryPartition
@@ -35,9 +35,14 @@ class TopicWriter:
         self._settings = settings
         self._producer: Any = None
 
-    def write(self, topic: str, records: Iterable[LogRecord]) -> None:
-        """Return when every record is acknowledged by all replicas. Raises KafkaError, naming the topic."""
-        timeout_s = self._settings.request_timeout_s
+    def write(
+        self, topic: str, records: Iterable[LogRecord], *, timeout_s: float | None = None
+    ) -> Sequence[int]:
+        """The records' offsets, when every one is acknowledged by all replicas.
+
+        `timeout_s` is the request's time-out unless given. Raises KafkaError, naming the topic.
+        """
+        timeout_s = self._settings.request_timeout_s if timeout_s is None else timeout_s
         try:
             if self._producer is None:
                 self._producer = open_producer(self._settings)
@@ -52,8 +57,7 @@ class TopicWriter:
                 for record in records
             ]
             self._producer.flush(timeout=timeout_s)
-            for future in futures:
-                future.get(timeout=timeout_s)
+            return [future.get(timeout=timeout_s).offset for future in futures]
         except LibraryError as error:
             raise translate(error, f"write to {topic}") from error
 
@@ -99,11 +103,12 @@ def _log_record(record: Any) -> LogRecord:
 class TopicTail:
     """Follows partition 0 of a topic. Not thread-safe: one owner."""
 
-    def __init__(self, settings: ConnectionSettings, topic: str) -> None:
+    def __init__(self, settings: ConnectionSettings, topic: str, from_offset: int = 0) -> None:
         self._partition = LibraryPartition(topic, 0)
         self._consumer = open_consumer(settings)
         self._consumer.assign([self._partition])
-        self._consumer.seek_to_beginning(self._partition)
+        # Below the log's start, auto.offset.reset=earliest finds the beginning.
+        self._consumer.seek(self._partition, from_offset)
 
     def poll(self, timeout_s: float) -> list[LogRecord]:
         """What arrived, at once if there is something. Raises KafkaError."""

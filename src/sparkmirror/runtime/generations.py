@@ -9,6 +9,7 @@ import random
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from typing import NamedTuple
 
 from sparkmirror.domain.assignment import assign
 from sparkmirror.domain.backoff import Backoff
@@ -22,15 +23,23 @@ from sparkmirror.runtime.flow_log import flow_log
 from sparkmirror.runtime.flow_settings import FlowSettings, SourceConnector
 from sparkmirror.storage.progress import Generation, ProgressReader, progress_topic
 
-_STOP_TIMEOUT_S = 6.0
+_ANNOUNCE_STOP_TIMEOUT_S = 1.5
+_STOP_TIMEOUT_S = 5.0
 _CANCEL_TIMEOUT_S = 2.5
 _RESUBMIT = Backoff(1.0, 60.0)
+
+
+class Announced(NamedTuple):
+    """A generation's number, and the offset of its record in the progress topic."""
+
+    number: int
+    offset: int
 
 
 def task_plans(
     settings: FlowSettings,
     connector: SourceConnector,
-    generation: int,
+    announced: Announced,
     partitions: Sequence[CopyPartition],
     slots: int,
 ) -> list[TaskPlan]:
@@ -43,7 +52,8 @@ def task_plans(
             flow=settings.flow,
             connector=connector.name,
             task=task,
-            generation=generation,
+            generation=announced.number,
+            announced_at=announced.offset,
             partitions=tuple(by_source[source] for source in dealt),
             consumer=connector.consumers[task],
             producer=connector.producers[task],
@@ -105,11 +115,11 @@ class Generations:
 
     def replace(self, partitions: Sequence[CopyPartition]) -> None:
         """Run these partitions and nothing else. Raises KafkaError when the topic can't be written."""
-        self._announce(Generation(self._connector.name, self._number + 1))
+        announced_at = self._announce(Generation(self._connector.name, self._number + 1))
         self._number += 1
         self._end_job()
         if partitions:
-            self._submit(partitions)
+            self._submit(partitions, announced_at)
 
     @property
     def has_ended(self) -> bool:
@@ -129,20 +139,23 @@ class Generations:
         """End the tasks in order; after some seconds, without."""
         if self._job is not None:
             try:
-                self._announce(Generation(self._connector.name, self._number, stopped=True))
+                stopped = Generation(self._connector.name, self._number, stopped=True)
+                self._announce(stopped, timeout_s=_ANNOUNCE_STOP_TIMEOUT_S)
             except SparkmirrorError as error:
                 self._log.warning("the tasks can't be told to stop (%s); cancelling them", error)
                 self._job.cancel()
             self._end_job()
         self._writer.close()
 
-    def _announce(self, generation: Generation) -> None:
-        self._writer.write(self._topic, [generation.to_record()])
+    def _announce(self, generation: Generation, timeout_s: float | None = None) -> int:
+        (offset,) = self._writer.write(self._topic, [generation.to_record()], timeout_s=timeout_s)
+        return offset
 
-    def _submit(self, partitions: Sequence[CopyPartition]) -> None:
+    def _submit(self, partitions: Sequence[CopyPartition], announced_at: int) -> None:
         session = self._session.result()
         slots = self._slots_of(session)
-        plans = task_plans(self._settings, self._connector, self._number, partitions, slots)
+        announced = Announced(self._number, announced_at)
+        plans = task_plans(self._settings, self._connector, announced, partitions, slots)
         wanted = min(self._connector.settings.tasks_max, len(partitions))
         if len(plans) < wanted:
             self._log.warning("%d tasks instead of %d: Spark has %d free slots", len(plans), wanted, slots)

@@ -128,6 +128,13 @@ class MirrorSource:
     # topics
 
     def _refresh(self) -> None:
+        try:
+            self._refresh_once()
+        except SparkmirrorError:
+            self.thread.hasten(_REFRESH, _PROBLEM_RETRY_S)
+            raise
+
+    def _refresh_once(self) -> None:
         source_admin, target_admin = self._admins
         source = {
             topic: SourceTopic(partitions) for topic, partitions in source_admin.partition_counts().items()

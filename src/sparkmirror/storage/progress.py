@@ -17,6 +17,7 @@ from sparkmirror.kafka.topic_log import LogRecord, TopicTail
 
 _PROGRESS = "progress"
 _GENERATION = "generation"
+_GENERATION_KEY = b'["generation",'
 
 
 def progress_topic(source: Alias) -> str:
@@ -86,6 +87,14 @@ class Generation:
         """Whether this record tells the given generation to stop."""
         newer = self.number > number or (self.number == number and self.stopped)
         return self.connector == connector and newer
+
+
+def parse_generation(record: LogRecord) -> Generation | None:
+    """Like `parse`, for readers to whom progress means nothing: that costs them a look at the key."""
+    if not (record.key or b"").startswith(_GENERATION_KEY):
+        return None
+    parsed = parse(record)
+    return parsed if isinstance(parsed, Generation) else None
 
 
 def parse(record: LogRecord) -> PartitionProgress | Generation | None:

@@ -102,7 +102,6 @@ def test_producer_defaults_are_connect_s() -> None:
     assert producer.connection.client_id == "connector-producer-msc-1"
     assert producer.connection.receive_buffer_bytes == -1
     assert (producer.acks, producer.compression, producer.in_flight_max) == (-1, None, 5)
-    assert producer.delivery_timeout_s == float("inf")
 
 
 @pytest.mark.parametrize(
@@ -110,12 +109,17 @@ def test_producer_defaults_are_connect_s() -> None:
     [
         ({"acks": "0"}, {}, -1),
         ({"producer.acks": "1"}, {}, 1),
-        ({"producer.acks": "1"}, {"producer.override.acks": "0"}, 0),
+        ({"producer.acks": "all"}, {"producer.override.acks": "1"}, 1),
         ({}, {"producer.acks": "0", "target.producer.acks": "0", "target.cluster.acks": "0"}, -1),
     ],
 )
 def test_producer_layers(worker: dict[str, str], own: dict[str, str], acks: int) -> None:
     assert clients.target_producer(WORKER | Properties(worker), connector(**own), 0).acks == acks
+
+
+def test_acks_0_is_refused_because_nothing_could_be_synced() -> None:
+    with pytest.raises(ConfigError, match=r"Invalid value 0 for configuration producer\.acks: .*offsets"):
+        clients.target_producer(WORKER | Properties({"producer.acks": "0"}), CONNECTOR, 0)
 
 
 def test_the_producer_inherits_the_worker_s_security() -> None:
@@ -135,7 +139,7 @@ def test_producer_settings_have_effect() -> None:
     }
     producer = clients.target_producer(WORKER | Properties(given), CONNECTOR, 0)
     assert (producer.request_bytes_max, producer.compression, producer.in_flight_max) == (2000, "none", 1)
-    assert (producer.delivery_timeout_s, producer.connection.client_id) == (40.0, "p")
+    assert producer.connection.client_id == "p"
 
 
 def test_no_more_is_in_flight_than_a_broker_remembers() -> None:
@@ -161,7 +165,7 @@ def test_offset_syncs_live_at_the_source() -> None:
     producer = clients.offset_syncs_producer(connector(**{"source.producer.acks": "1"}), 2)
     assert producer.connection.bootstrap_servers == (("a", 1),)
     assert producer.connection.client_id == "A->B|msc-2|offset-syncs-source-producer"
-    assert (producer.acks, producer.delivery_timeout_s) == (1, 120.0)
+    assert producer.acks == 1
 
 
 def test_offset_syncs_live_at_the_target() -> None:
