@@ -5,13 +5,13 @@ Controller and broker share a process, as in Kafka's quick start. Data and log s
 
 import socket
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import javaproperties
 
-from sparkmirror.clusters.cluster_state import NodeState
+from sparkmirror.clusters.cluster_state import ClusterSpec, NodeState
 from sparkmirror.clusters.ports import HOST
 from sparkmirror.clusters.processes import Process, start_process
 
@@ -67,9 +67,9 @@ class Broker:
     def state(self) -> NodeState:
         return NodeState(self.port, self.controller_port, self.process.identity if self.process else None)
 
-    def configure(self, quorum: Sequence["Broker"], settings: Mapping[str, str]) -> None:
+    def configure(self, quorum: Sequence["Broker"], spec: ClusterSpec) -> None:
         """Write server.properties for a node of this quorum."""
-        text = javaproperties.dumps(server_properties(self, quorum, settings), timestamp=False)
+        text = javaproperties.dumps(server_properties(self, quorum, spec), timestamp=False)
         self.properties_file.write_text(text, encoding="ascii")
 
     def launch(self, jvm: BrokerJvm, cluster_id: str, *, outlives_us: bool) -> None:
@@ -105,8 +105,8 @@ class Broker:
         return sum(_disk_bytes(file) for file in self.data.rglob("*"))
 
 
-def server_properties(node: Broker, quorum: Sequence[Broker], settings: Mapping[str, str]) -> dict[str, str]:
-    """What joins a node to its cluster, defaults for a small machine, and over them `settings`."""
+def server_properties(node: Broker, quorum: Sequence[Broker], spec: ClusterSpec) -> dict[str, str]:
+    """What joins a node to its cluster, defaults for a small machine, and over them the spec's settings."""
     voters = ",".join(f"{other.node_id}@{HOST}:{other.controller_port}" for other in quorum)
     copies = str(len(quorum))
     in_sync = str(min(len(quorum), 2))
@@ -128,11 +128,13 @@ def server_properties(node: Broker, quorum: Sequence[Broker], settings: Mapping[
         "share.coordinator.state.topic.replication.factor": copies,
         "share.coordinator.state.topic.min.isr": in_sync,
         "share.coordinator.state.topic.num.partitions": "5",
+        # Taken from the heap at start, all of it; Kafka's default would fill a small one.
+        "log.cleaner.dedupe.buffer.size": str(min(spec.heap_mb // 8, 128) << 20),
         "group.initial.rebalance.delay.ms": "0",
         # The controller refuses a restarted broker until the session of its former life has run out.
         "broker.heartbeat.interval.ms": "500",
         "broker.session.timeout.ms": "4000",
-        **settings,
+        **spec.settings,
     }
 
 

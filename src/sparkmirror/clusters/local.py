@@ -78,7 +78,7 @@ class LocalCluster:
         self._reserve_ports()
         on_progress(f"Starting cluster {self.spec.name}")
         for broker in self._brokers:
-            broker.configure(self._brokers, self.spec.settings)
+            broker.configure(self._brokers, self.spec)
             broker.launch(jvm, self._state.cluster_id, outlives_us=self._outlives_us)
             self._save()  # after each: whoever is killed here leaves no broker that nobody knows
 

@@ -1,0 +1,28 @@
+"""Real clusters, shared by every test of a run that asks for them."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from sparkmirror.clusters import ClusterSpec, LocalCluster, start_clusters
+
+
+@pytest.fixture(scope="session")
+def cluster_pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalCluster, LocalCluster]]:
+    home = tmp_path_factory.mktemp("clusters")
+    specs = [ClusterSpec(name, heap_mb=256) for name in ("source", "target")]
+    source, target = start_clusters([(spec, home / spec.name) for spec in specs])
+    with source, target:
+        yield source, target
+
+
+@pytest.fixture(scope="session")
+def source_cluster(cluster_pair: tuple[LocalCluster, LocalCluster]) -> LocalCluster:
+    """One broker that other tests use too: name topics and groups so that nobody else has them."""
+    return cluster_pair[0]
+
+
+@pytest.fixture(scope="session")
+def target_cluster(cluster_pair: tuple[LocalCluster, LocalCluster]) -> LocalCluster:
+    """Likewise; started beside the source."""
+    return cluster_pair[1]

@@ -1,0 +1,65 @@
+import io
+import json
+import logging
+
+from sparkmirror.cli.logging import JsonFormatter, LogFormat, TextFormatter, configure_logging
+
+ABOUT = {"flow": "a->b", "connector": "MirrorSourceConnector"}
+
+
+def record(message: str, **extra: object) -> logging.LogRecord:
+    made = logging.makeLogRecord({"name": "sparkmirror.run", "levelname": "WARNING", "msg": message, **extra})
+    made.created = 1700000000.123
+    return made
+
+
+def lines(log_format: LogFormat) -> list[str]:
+    stream = io.StringIO()
+    configure_logging(log_format, stream)
+    logging.getLogger("sparkmirror.run").info("started in %.1f s", 1.25, extra=ABOUT)
+    logging.getLogger("kafka.conn").info("noise")
+    logging.getLogger("py4j.clientserver").info("noise")
+    logging.getLogger("kafka.conn").warning("worth knowing")
+    return stream.getvalue().splitlines()
+
+
+def test_text_says_when_how_bad_and_where() -> None:
+    line = TextFormatter().format(record("partition lost", **ABOUT))
+    time, rest = line.split(" ", 1)
+    assert len(time) == len("12:00:00.123")
+    assert time.endswith(".123")
+    assert rest == "WARNING [a->b MirrorSourceConnector] partition lost"
+
+
+def test_text_without_a_flow() -> None:
+    assert TextFormatter().format(record("hello")).endswith(" WARNING hello")
+
+
+def test_json_has_everything_in_one_line() -> None:
+    assert json.loads(JsonFormatter().format(record("two\nlines", **ABOUT, partition=7, key=b"k"))) == {
+        "time": "2023-11-14T22:13:20.123+00:00",
+        "level": "WARNING",
+        "logger": "sparkmirror.run",
+        "message": "two\nlines",
+        "flow": "a->b",
+        "connector": "MirrorSourceConnector",
+        "partition": 7,
+        "key": "b'k'",
+    }
+
+
+def test_an_exception_is_part_of_the_line() -> None:
+    try:
+        int("no number")
+    except ValueError as error:
+        failed = record("bug", exc_info=(type(error), error, error.__traceback__))
+    assert json.loads(JsonFormatter().format(failed))["exception"].endswith("'no number'")
+    assert TextFormatter().format(failed).endswith("'no number'")
+
+
+def test_libraries_speak_only_when_it_matters() -> None:
+    assert [line.split(" ", 1)[1] for line in lines("text")] == [
+        "INFO    [a->b MirrorSourceConnector] started in 1.2 s",
+        "WARNING worth knowing",
+    ]
+    assert [json.loads(line)["message"] for line in lines("json")] == ["started in 1.2 s", "worth knowing"]

@@ -1,0 +1,48 @@
+from pathlib import Path
+
+import pytest
+
+from sparkmirror import __version__
+from sparkmirror.cli.main import main
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"sparkmirror {__version__}\n"
+
+
+@pytest.mark.parametrize("command", ["demo", "clusters"])
+def test_help_names_every_command(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert f"  sparkmirror {command}" in capsys.readouterr().out
+
+
+def test_wrong_usage_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["clusters", "down"])
+    assert caught.value.code == 2
+    assert "one of the arguments NAME --all is required" in capsys.readouterr().err
+
+
+def test_an_error_is_one_line_and_exit_code_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SPARKMIRROR_CACHE", str(tmp_path))
+    assert main(["clusters", "down", "nobody"]) == 1
+    assert capsys.readouterr().err == "sparkmirror: There is no cluster named nobody (known: none).\n"
+
+
+def test_missing_java_is_one_line_and_exit_code_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SPARKMIRROR_CACHE", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    assert main(["clusters", "up"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("sparkmirror: No Java was found in JAVA_HOME and PATH. ")
+    assert captured.err.count("\n") == 1
