@@ -6,6 +6,7 @@ hangs up it stops the copy thread in order and exits. Spark does not fence eithe
 newer generation, or can't ask any more, stops itself.
 """
 
+import gc
 import logging
 import os
 import select
@@ -28,6 +29,8 @@ _log = logging.getLogger(__name__)
 
 PULSE_S = 0.5
 _EXIT_TIMEOUT_S = 5.0
+_GC_THRESHOLD = 50_000
+"""Thousands of batches are alive at full speed and none is part of a cycle: look for cycles seldom."""
 _HANG_UP = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
 
 
@@ -46,6 +49,7 @@ def copy_task(plans: Sequence[TaskPlan]) -> Callable[[Iterable[pa.RecordBatch]],
 
 class _RunningTask:
     def __init__(self, plan: TaskPlan) -> None:
+        gc.set_threshold(_GC_THRESHOLD)
         logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=f"task {plan.task}: %(message)s")
         logging.getLogger("kafka").setLevel(logging.WARNING)
         self._plan = plan

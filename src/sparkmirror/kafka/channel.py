@@ -16,7 +16,8 @@ class Channel:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self._outgoing: deque[memoryview] = deque()
+        self._outgoing: deque[bytes | memoryview] = deque()
+        self._outgoing_bytes = 0
         self._size = memoryview(bytearray(_SIZE.size))
         self._frame: memoryview | None = None
         self._filled = 0
@@ -33,7 +34,8 @@ class Channel:
 
     def send(self, buffers: Sequence[bytes | memoryview]) -> None:
         """Queue one frame (its size prefix included) and send what fits now."""
-        self._outgoing.extend(memoryview(buffer) for buffer in buffers)
+        self._outgoing.extend(buffers)
+        self._outgoing_bytes += sum(map(len, buffers))
         self.flush()
 
     def flush(self) -> None:
@@ -43,7 +45,11 @@ class Channel:
             sent = self._transport.send(list(outgoing))
             if sent == 0:
                 return
-            while outgoing and sent >= len(outgoing[0]):
+            self._outgoing_bytes -= sent
+            if self._outgoing_bytes == 0:
+                outgoing.clear()
+                return
+            while sent >= len(outgoing[0]):
                 sent -= len(outgoing.popleft())
             if sent:
                 outgoing[0] = outgoing[0][sent:]

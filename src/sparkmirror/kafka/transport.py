@@ -28,7 +28,7 @@ class Transport(Protocol):
         """How many bytes arrived, at least one; None when there are none now. Raises DisconnectedError."""
         ...
 
-    def send(self, buffers: Sequence[memoryview]) -> int:
+    def send(self, buffers: Sequence[bytes | memoryview]) -> int:
         """How many bytes were taken, 0 when none fit now. Raises DisconnectedError."""
         ...
 
@@ -80,7 +80,7 @@ class PlainTransport:
             raise DisconnectedError(f"{self._address} closed the connection")
         return received
 
-    def send(self, buffers: Sequence[memoryview]) -> int:
+    def send(self, buffers: Sequence[bytes | memoryview]) -> int:
         try:
             return self._sock.sendmsg(buffers[:_BUFFERS_PER_SEND])
         except (BlockingIOError, InterruptedError):
