@@ -7,7 +7,7 @@ from typing import Literal
 from bench.measures import Percentiles
 from bench.results import Results, ThroughputRun, highest
 from bench.sides import Side
-from bench.workloads import THROUGHPUT, Workload
+from bench.workloads import IDLE, LATENCY, MEMORY, THROUGHPUT, Workload
 
 MB_PER_COPY_TASK_MAX = 200.0
 IDLE_PERCENT_MAX = 3.0
@@ -38,9 +38,12 @@ class Goal:
 
 
 def goals(results: Results) -> list[Goal]:
-    """Every goal, in the order of the table."""
-    rows = [row for workload in THROUGHPUT for row in _throughput_goals(results, workload)]
-    return [*rows, *_latency_goals(results), *_resource_goals(results)]
+    """The goals of everything that was tried, in the order of the table."""
+    tried = [workload for workload in THROUGHPUT if results.was_tried(workload.name)]
+    rows = [row for workload in tried for row in _throughput_goals(results, workload)]
+    rows += _latency_goals(results) if results.latency or results.was_tried(LATENCY) else ()
+    rows += _memory_goals(results) if results.memory or results.was_tried(MEMORY) else ()
+    return [*rows, *(_idle_goals(results) if results.idle or results.was_tried(IDLE) else ())]
 
 
 def _throughput_goals(results: Results, workload: Workload) -> Iterator[Goal]:
@@ -63,19 +66,16 @@ def _latency_goals(results: Results) -> Iterator[Goal]:
     yield Goal("latency p99 against MM2", "≤", 0.5, ratio(lambda run: run.p99_ms))
 
 
-def _resource_goals(results: Results) -> Iterator[Goal]:
+def _memory_goals(results: Results) -> Iterator[Goal]:
     memory = highest(run.peak_worker_pss_mb for run in results.memory if run.peak_worker_pss_mb)
     yield Goal("memory of one copy task, 8 partitions", "≤", MB_PER_COPY_TASK_MAX, memory, "MB")
-    for scope, percent in (("all processes", _idle_all), ("the task's Python worker", _idle_worker)):
-        yield Goal(f"1,000 idle partitions, {scope}", "≤", IDLE_PERCENT_MAX, percent(results), "% of a core")
 
 
-def _idle_all(results: Results) -> float | None:
-    return highest(run.all_processes_percent for run in results.idle)
-
-
-def _idle_worker(results: Results) -> float | None:
-    return highest(run.worker_percent for run in results.idle)
+def _idle_goals(results: Results) -> Iterator[Goal]:
+    everything = highest(run.all_processes_percent for run in results.idle)
+    worker = highest(run.worker_percent for run in results.idle)
+    for scope, percent in (("all processes", everything), ("the task's Python worker", worker)):
+        yield Goal(f"1,000 idle partitions, {scope}", "≤", IDLE_PERCENT_MAX, percent, "% of a core")
 
 
 def rate(run: ThroughputRun) -> float:

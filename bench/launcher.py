@@ -1,8 +1,8 @@
 """`python -m bench.launcher COMMAND …`: run it, adopt every orphan below it, end when the last process has.
 
 As subreaper (PR_SET_CHILD_SUBREAPER) it becomes the parent of all orphans, so that no CPU second and no
-leftover process escapes the measurement. SIGTERM is handed to the command; when the benchmark itself dies,
-the kernel sends that SIGTERM.
+leftover process escapes the measurement. SIGTERM is handed to the command. When the benchmark itself dies,
+the kernel sends SIGTERM too, and then everything is killed: nobody is left to wait for an orderly end.
 """
 
 import contextlib
@@ -37,9 +37,12 @@ def _reap_all(command_pid: int) -> int:
 
 def main(command: list[str]) -> int:
     _adopt_orphans()
+    benchmark_pid = os.getppid()
     pid = os.posix_spawnp(command[0], command, os.environ)
 
     def hand_on(number: int, _frame: FrameType | None) -> None:
+        if os.getppid() != benchmark_pid:
+            os.killpg(0, signal.SIGKILL)
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
 

@@ -20,6 +20,7 @@ class Sample:
     cpu_s: float
     source_broker_cpu_s: float = 0.0
     target_broker_cpu_s: float = 0.0
+    machine_cpu_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,13 @@ class Window:
     cpu_s: float
     source_broker_cpu_s: float
     target_broker_cpu_s: float
+    machine_cpu_s: float
+
+    @property
+    def other_cpu_s(self) -> float:
+        """Used by whatever else ran on the machine, the probe included."""
+        known = self.cpu_s + self.source_broker_cpu_s + self.target_broker_cpu_s
+        return max(0.0, self.machine_cpu_s - known)
 
     @property
     def records_per_s(self) -> float:
@@ -48,6 +56,7 @@ class Window:
             cpu_s=last.cpu_s - first.cpu_s,
             source_broker_cpu_s=last.source_broker_cpu_s - first.source_broker_cpu_s,
             target_broker_cpu_s=last.target_broker_cpu_s - first.target_broker_cpu_s,
+            machine_cpu_s=last.machine_cpu_s - first.machine_cpu_s,
         )
 
 

@@ -9,7 +9,7 @@ from bench.machine import Machine
 from bench.measures import Spread
 from bench.plan import Plan
 from bench.replay import IN_FLIGHT
-from bench.report import Table, mirror_cores, source_broker_cores, tables, target_broker_cores
+from bench.report import Table, mirror_cores, other_cores, source_broker_cores, tables, target_broker_cores
 from bench.results import Results
 from bench.sides import (
     JVM_OPTIONS,
@@ -55,9 +55,11 @@ def page(results: Results, occasion: Occasion) -> str:
 def _introduction(occasion: Occasion) -> str:
     return f"""# Benchmarks
 
-Written by `{occasion.command}` on {occasion.date}; run it again to get this page for your machine. Values are
-medians of {occasion.plan.runs} runs with (lowest to highest). Everything, both brokers included, shares
+Written on {occasion.date} by the command below; run it again to get this page for your machine. Values are
+medians of {occasion.plan.runs} runs (lowest to highest). Everything, both brokers included, shares
 {occasion.machine.cores} cores, so compare the sides with each other, not with other machines.
+
+    {occasion.command}
 """
 
 
@@ -74,7 +76,7 @@ def _shortfalls(results: Results, machine: Machine) -> Iterator[str]:
 
 def _shortfall(goal: Goal) -> str:
     reached = f"{goal.reached:.3g} {goal.unit} instead of {goal.relation} {goal.target:g}"
-    return f"{reached}, {goal.missed_by_percent:.0f} % short."
+    return f"{reached}, {goal.missed_by_percent:.0f} % too {'little' if goal.relation == '≥' else 'much'}."
 
 
 def _cause(goal: Goal, results: Results, machine: Machine) -> str:
@@ -83,18 +85,18 @@ def _cause(goal: Goal, results: Results, machine: Machine) -> str:
     if workload is None:
         return ""
     used = [results.spread(workload.name, Side.OURS, cores) for cores in _CORES]
-    names = ("sparkmirror", "the source's broker", "the target's broker")
+    names = ("sparkmirror", "the source's broker", "the target's broker", "others")
     shares = (f"{name} {spread.median:.2f}" for name, spread in zip(names, used, strict=True) if spread)
     return f" Of {machine.cores} cores in use meanwhile: {', '.join(shares)}.{_limit(used, machine)}"
 
 
-_CORES = (mirror_cores, source_broker_cores, target_broker_cores)
+_CORES = (mirror_cores, source_broker_cores, target_broker_cores, other_cores)
 
 
 def _limit(used: list[Spread | None], machine: Machine) -> str:
     busy = sum(spread.median for spread in used if spread) / machine.cores
     if busy > 0.9:
-        return " The machine is full: what the brokers take, the mirror can't have."
+        return " The machine is full: what the others take, the mirror can't have."
     return f" {100 * (1 - busy):.0f} % of the machine was idle: the limit is waiting, not work."
 
 
@@ -126,6 +128,8 @@ def _method(occasion: Occasion) -> str:
 - Sides take turns, in an order that rotates from run to run. Each run has an alias of its own, so it starts
   at the earliest offset without stored positions; the target topic exists already with {PARTITIONS}
   partitions; all topics of a run are deleted after it.
+- Before the first run of a workload the batches are replayed once without being counted, so that no side
+  meets brokers that have just started.
 - MM2 copies a shorter topic of the same batches, so that its runs end in reasonable time, but long enough for
   its JVM to compile its hot code. The columns for the second half show what it does after that.
 - Throughput: the target's end offsets, asked for 20 times a second, from the first answer that shows a record

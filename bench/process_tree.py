@@ -60,6 +60,17 @@ def all_stats() -> list[ProcessStat]:
     return [stat for pid in pids if (stat := read_stat(pid))]
 
 
+def machine_cpu_s() -> float:
+    """What all cores together have worked since boot."""
+    return parse_machine_cpu((_PROC / "stat").read_text())
+
+
+def parse_machine_cpu(text: str) -> float:
+    """The first line of /proc/stat, without idle and iowait; user time already holds that of guests."""
+    user, nice, system, _idle, _iowait, irq, softirq, steal = (int(ticks) for ticks in text.split()[1:9])
+    return (user + nice + system + irq + softirq + steal) / _TICKS_PER_S
+
+
 def pss_mb(pid: int) -> float:
     """Proportional set size: shared pages count for each process by its share. 0 when the process is gone."""
     try:

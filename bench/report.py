@@ -91,6 +91,7 @@ def _cores(cpu_s: Callable[[ThroughputRun], float]) -> Callable[[ThroughputRun],
 mirror_cores = _cores(lambda run: run.copying.cpu_s)
 source_broker_cores = _cores(lambda run: run.copying.source_broker_cpu_s)
 target_broker_cores = _cores(lambda run: run.copying.target_broker_cpu_s)
+other_cores = _cores(lambda run: run.copying.other_cpu_s)
 
 _QUANTITIES = (
     Quantity("records/s", rate, 0),
@@ -100,6 +101,7 @@ _QUANTITIES = (
     Quantity("cores used", mirror_cores, 2),
     Quantity("cores used by the source's broker", source_broker_cores, 2),
     Quantity("cores used by the target's broker", target_broker_cores, 2),
+    Quantity("cores used by others, the probe included", other_cores, 2),
     Quantity("first record after, s", lambda run: run.start_s, 1),
     Quantity("CPU s until then", lambda run: run.start_cpu_s, 1),
     Quantity("CPU s, whole life", lambda run: run.total_cpu_s, 1),

@@ -77,6 +77,11 @@ class Results:
     idle: list[IdleRun] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
 
+    def was_tried(self, workload: str) -> bool:
+        """Whether any side ran it, with or without success."""
+        ran = {run.workload for run in self.throughput}
+        return workload in ran | {failure.workload for failure in self.failures}
+
     def spread(self, workload: str, side: Side, value: Callable[[ThroughputRun], float]) -> Spread | None:
         runs = (run for run in self.throughput if (run.workload, run.side) == (workload, side))
         return Spread.of([value(run) for run in runs])

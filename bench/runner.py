@@ -40,12 +40,22 @@ class Runner:
     def _throughput(self, workload: Workload) -> None:
         data = self._write(workload)
         self.results.datasets.append(data)
+        self._warm_up(data)
         for run in range(1, self.plan.runs + 1):
             for side in self.plan.order(run):
                 self._attempt(
                     Failure(workload.name, side, run), partial(self._copy, side, _job(data, side, run))
                 )
         self.bed.drop_data()
+
+    def _warm_up(self, data: Dataset) -> None:
+        """One replay that nobody counts, so that the first side does not meet brokers that just started."""
+        job = Job(data.workload, 0, f"{data.workload}-warmup", data.topic, data.records)
+        self._attempt(Failure(data.workload, Side.CEILING, 0), partial(self._replay_uncounted, job))
+
+    def _replay_uncounted(self, job: Job) -> str:
+        throughput.measure(self.bed, Side.CEILING, job)
+        return "warm-up of the brokers, not counted"
 
     def _copy(self, side: Side, job: Job) -> str:
         run = throughput.measure(self.bed, side, job)

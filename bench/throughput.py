@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from bench.bed import Bed
 from bench.errors import BenchError
 from bench.measures import Sample, copying, first_with, second_half
+from bench.process_tree import machine_cpu_s
 from bench.results import ThroughputRun
 from bench.side_process import Ended, SideProcess
 from bench.sides import Mirroring, Side, ceiling_command, mm2_command, our_command, properties
@@ -72,7 +73,8 @@ def _sample(bed: Bed, process: SideProcess, topic: str, before: int, wanted: int
     records, at_s = bed.target.topics.end_offsets(topic, PARTITIONS), process.age_s
     if records and (not before or records >= wanted):
         process.tree.refresh()
-    return Sample(at_s, records, process.cpu_s(), bed.source.cpu_s(), bed.target.cpu_s())
+    cpu_s = process.cpu_s()
+    return Sample(at_s, records, cpu_s, bed.source.cpu_s(), bed.target.cpu_s(), machine_cpu_s())
 
 
 def _result(side: Side, job: Job, samples: list[Sample], process: SideProcess, ended: Ended) -> ThroughputRun:

@@ -10,7 +10,7 @@ def throughput_run(
 ) -> ThroughputRun:
     """A run of 10 s on a machine whose target broker used one core."""
     records = int(rate * 10)
-    window = Window(records, 10.0, cpu_per_million * records / 1e6, 5.0, 10.0)
+    window = Window(records, 10.0, cpu_per_million * records / 1e6, 5.0, 10.0, 17.0)
     return ThroughputRun(
         workload=workload,
         side=side,

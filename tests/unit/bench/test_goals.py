@@ -1,6 +1,6 @@
 from bench.goals import Goal, goals
 from bench.measures import Percentiles
-from bench.results import IdleRun, LatencyRun, Results
+from bench.results import Failure, IdleRun, LatencyRun, Results
 from bench.sides import Side
 from tests.unit.bench.runs import throughput_run
 
@@ -22,8 +22,12 @@ def test_throughput_and_cpu_are_ratios_of_medians() -> None:
 
 
 def test_what_was_not_measured_is_neither_met_nor_missed_by_something() -> None:
-    missing = goals(Results())[0]
+    missing = goals(Results(failures=[Failure("1kb", Side.OURS, 1, "why")]))[0]
     assert (missing.reached, missing.is_met, missing.missed_by_percent) == (None, False, None)
+
+
+def test_what_was_not_tried_has_no_goal() -> None:
+    assert goals(Results()) == []
 
 
 def test_a_miss_is_told_in_percent_of_the_target() -> None:

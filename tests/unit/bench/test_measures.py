@@ -6,17 +6,17 @@ SAMPLES = [
     Sample(4.0, 0, 2.0),
     Sample(5.0, 100, 3.0),
     Sample(6.0, 600, 4.0),
-    Sample(7.0, 1100, 6.0, 1.0, 2.0),
-    Sample(9.0, 1100, 9.0, 1.0, 2.0),
+    Sample(7.0, 1100, 6.0, 1.0, 2.0, 10.0),
+    Sample(9.0, 1100, 9.0, 1.0, 2.0, 10.0),
 ]
 
 
 def test_a_window_begins_with_the_first_record_and_ends_with_the_first_sight_of_the_last() -> None:
-    assert copying(SAMPLES) == Window(1000, 2.0, 3.0, 1.0, 2.0)
+    assert copying(SAMPLES) == Window(1000, 2.0, 3.0, 1.0, 2.0, 10.0)
 
 
 def test_the_second_half_begins_where_half_of_the_records_have_arrived() -> None:
-    assert second_half(SAMPLES) == Window(500, 1.0, 2.0, 1.0, 2.0)
+    assert second_half(SAMPLES) == Window(500, 1.0, 2.0, 1.0, 2.0, 10.0)
 
 
 def test_rates_of_a_window() -> None:
@@ -25,8 +25,13 @@ def test_rates_of_a_window() -> None:
     assert window.cpu_s_per_million == pytest.approx(3000)
 
 
+def test_what_neither_the_side_nor_the_brokers_used_was_used_by_others() -> None:
+    assert copying(SAMPLES).other_cpu_s == 4.0
+    assert Window(1, 1.0, 2.0, 0.0, 0.0, 1.9).other_cpu_s == 0.0
+
+
 def test_an_empty_window_divides_by_nothing() -> None:
-    empty = Window(0, 0.0, 1.0, 0.0, 0.0)
+    empty = Window(0, 0.0, 1.0, 0.0, 0.0, 0.0)
     assert (empty.records_per_s, empty.cpu_s_per_million) == (0.0, 0.0)
 
 

@@ -29,7 +29,7 @@ def results() -> Results:
 def test_the_page_says_on_what_and_how_it_was_measured() -> None:
     text = page(results(), OCCASION)
     for told in (
-        "`python -m bench`",
+        "    python -m bench\n",
         "2026-01-02",
         "a CPU",
         "tasks.max = 2",
@@ -41,8 +41,8 @@ def test_the_page_says_on_what_and_how_it_was_measured() -> None:
 
 def test_a_missed_target_is_explained_with_the_load_of_the_machine() -> None:
     text = page(results(), OCCASION)
-    assert "2 times instead of ≥ 3, 33 % short." in text
-    assert "the target's broker 1.00. 20 % of the machine was idle" in text
+    assert "2 times instead of ≥ 3, 33 % too little." in text
+    assert "the target's broker 1.00, others 0.10. 15 % of the machine was idle" in text
 
 
 def test_a_failed_run_stays_one_row_of_its_table() -> None:

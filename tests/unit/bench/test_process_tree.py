@@ -1,6 +1,6 @@
 import os
 
-from bench.process_tree import ProcessStat, descendants, parse_stat, spark_workers
+from bench.process_tree import ProcessStat, descendants, parse_machine_cpu, parse_stat, spark_workers
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -12,6 +12,12 @@ def stat(pid: int, parent: int, name: str = "python", cpu_s: float = 0.0) -> Pro
 def test_a_name_may_hold_spaces_and_parentheses() -> None:
     line = f"42 (tmux: (a) b) S 7 42 42 0 -1 0 1 2 3 4 {TICKS} {2 * TICKS} {3 * TICKS} {4 * TICKS} 20 0 1"
     assert parse_stat(line) == ProcessStat(42, 7, "tmux: (a) b", 10.0)
+
+
+def test_idle_cores_and_waits_for_disks_are_no_work() -> None:
+    assert (
+        parse_machine_cpu(f"cpu  {TICKS} {TICKS} {TICKS} 900 900 {TICKS} {TICKS} {TICKS} 7 7\ncpu0 1") == 6.0
+    )
 
 
 def test_descendants_reach_grandchildren_and_leave_out_strangers() -> None:
