@@ -9,6 +9,7 @@ from pathlib import Path
 from types import FrameType
 
 from sparkmirror.cli.logging import add_logging_arguments
+from sparkmirror.clusters.java import find_java
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import read_properties
 from sparkmirror.domain.errors import SparkmirrorError
@@ -66,6 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     except SparkmirrorError as error:
         _log.error("%s: %s", arguments.file, error)
         return _FAILED
+    find_java()
     mirror = MirrorMaker(flows, spark, arguments.log_file or _log_file())
     _log.info("flows: %s", ", ".join(str(flow.flow) for flow in flows))
     try:
