@@ -82,6 +82,8 @@ def test_data_outlives_a_kill_and_a_stop_and_processes_do_not(tmp_path: Path) ->
     with LocalCluster.start(spec, tmp_path) as cluster:
         address = cluster.bootstrap_servers
         produce(address, b"first life")
+        with pytest.raises(ClusterStartError, match="already running"):
+            LocalCluster.start(spec, tmp_path)
         killed = sessions_of(cluster.pids)
         assert len(killed) == 2  # JVM and guard
         cluster.kill_broker(0)

@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     configure_logging(arguments.log_format)
     try:
         return int(arguments.run(arguments))
-    except SparkmirrorError as error:
+    except (SparkmirrorError, OSError) as error:  # a folder that can't be written is no bug of ours
         sys.stderr.write(f"sparkmirror: {error}\n")
         return _JAVA_MISSING if isinstance(error, JavaMissingError) else _FAILED
     except KeyboardInterrupt:

@@ -14,7 +14,7 @@ from sparkmirror.domain.errors import JarsError
 
 # Without these the JVM waits for a silent server for ever.
 _TIMEOUTS = ("-Dsun.net.client.defaultConnectTimeout=15000", "-Dsun.net.client.defaultReadTimeout=60000")
-_ERROR_LINES = 6
+_TELLING = ("server access error", "host ", "download failed", "exception", ": not found", "error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +106,10 @@ def _run(command: Sequence[str], keep_open: int, on_line: Callable[[str], None])
 
 
 def _reason(lines: Sequence[str], code: int) -> str:
-    """The lines in which Ivy says what went wrong; they begin with colons, colon-less ones are noise."""
-    marks = ("unresolved dependency", "download failed", "not found", "error", "exception")
-    telling = [line for line in lines if any(mark in line.lower() for mark in marks)]
-    shown = (
-        "; ".join(dict.fromkeys(line.strip(": ") for line in telling[-_ERROR_LINES:])) or f"exit code {code}"
-    )
+    """Ivy's most telling line: why the network failed comes before what could not be resolved for it."""
+    told = (line.strip(":\t ") for mark in _TELLING for line in lines if mark in line.lower())
+    what = next(told, f"Ivy ended with exit code {code}")
     return (
-        f"Kafka's jars could not be fetched from Maven Central ({shown}). Check the network, or name the "
+        f"Kafka's jars could not be fetched from Maven Central: {what}. Check the network, or name the "
         "ivysettings.xml of your own repository in SPARKMIRROR_IVY_SETTINGS, then try again."
     )

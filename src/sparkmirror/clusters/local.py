@@ -34,7 +34,7 @@ class LocalCluster:
 
     def __init__(self, state: ClusterState, directory: Path, *, outlives_us: bool = False) -> None:
         self.directory = directory
-        self._state = state
+        self.state = state
         self._outlives_us = outlives_us
         self._reserved: list[ReservedPort] = []
         self._brokers = tuple(Broker(i, directory, node) for i, node in enumerate(state.nodes))
@@ -56,7 +56,7 @@ class LocalCluster:
 
     @property
     def spec(self) -> ClusterSpec:
-        return self._state.spec
+        return self.state.spec
 
     @property
     def brokers(self) -> Sequence[Broker]:
@@ -79,7 +79,7 @@ class LocalCluster:
         on_progress(f"Starting cluster {self.spec.name}")
         for broker in self._brokers:
             broker.configure(self._brokers, self.spec)
-            broker.launch(jvm, self._state.cluster_id, outlives_us=self._outlives_us)
+            broker.launch(jvm, self.state.cluster_id, outlives_us=self._outlives_us)
             self._save()  # after each: whoever is killed here leaves no broker that nobody knows
 
     def await_answers(self, on_progress: Progress = _silent) -> None:
@@ -124,7 +124,7 @@ class LocalCluster:
         broker = self._brokers[i]
         if broker.is_alive():
             return
-        broker.launch(self._jvm(_silent), self._state.cluster_id, outlives_us=self._outlives_us)
+        broker.launch(self._jvm(_silent), self.state.cluster_id, outlives_us=self._outlives_us)
         self._save()
         self._await([broker])
 
@@ -150,8 +150,8 @@ class LocalCluster:
 
     def _save(self) -> None:
         nodes = tuple(broker.state for broker in self._brokers)
-        self._state = replace(self._state, nodes=nodes)
-        self._state.save(self.directory)
+        self.state = replace(self.state, nodes=nodes)
+        self.state.save(self.directory)
 
     def _await(self, started: Sequence[Broker]) -> None:
         """Wait for these, each of which must see every broker that runs."""
@@ -170,8 +170,7 @@ def start_clusters(
     clusters: list[LocalCluster] = []
     try:
         for spec, directory in plans:
-            saved = ClusterState.load(directory)
-            state = saved.wanted_as(spec) if saved else ClusterState.new(spec)
+            state = _state_for(spec, directory)
             clusters.append(LocalCluster(state, directory, outlives_us=outlives_us))
             clusters[-1].launch(on_progress)
         for cluster in clusters:
@@ -185,6 +184,15 @@ def start_clusters(
 
 class _PortTakenError(ClusterStartError):
     """Somebody took a port between our choice and the broker's bind."""
+
+
+def _state_for(spec: ClusterSpec, directory: Path) -> ClusterState:
+    before = LocalCluster.attach(directory)
+    if before is None:
+        return ClusterState.new(spec)
+    if before.pids:
+        raise ClusterStartError(f"Cluster {before.spec.name} in {directory} is already running.")
+    return before.state.wanted_as(spec)
 
 
 def _reserve(number: int) -> ReservedPort:

@@ -13,7 +13,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"sparkmirror {__version__}\n"
 
 
-@pytest.mark.parametrize("command", ["demo", "clusters"])
+@pytest.mark.parametrize("command", ["demo", "run", "clusters"])
 def test_help_names_every_command(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
@@ -33,6 +33,22 @@ def test_an_error_is_one_line_and_exit_code_1(
     monkeypatch.setenv("SPARKMIRROR_CACHE", str(tmp_path))
     assert main(["clusters", "down", "nobody"]) == 1
     assert capsys.readouterr().err == "sparkmirror: There is no cluster named nobody (known: none).\n"
+
+
+def test_a_folder_that_cannot_be_used_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    monkeypatch.setenv("SPARKMIRROR_CACHE", str(file))
+    assert main(["clusters", "down", "nobody"]) == 1
+    assert capsys.readouterr().err.startswith("sparkmirror: ")
+
+
+def test_a_command_may_have_an_exit_code_of_its_own_for_wrong_usage() -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["run"])
+    assert caught.value.code == 255
 
 
 def test_missing_java_is_one_line_and_exit_code_2(

@@ -7,6 +7,7 @@ import pytest
 
 from sparkmirror.clusters.ivy import Ivy, Module
 from sparkmirror.clusters.jars import JarSet, ensure_jars, kafka_jars, mirror_maker_jars
+from sparkmirror.clusters.java import Java
 from sparkmirror.domain.errors import JarsError
 
 CONTENT = {"broker-1.jar": "broker\n", "clients-1.jar": "clients\n"}
@@ -93,10 +94,9 @@ def test_a_failed_fetch_says_why_and_keeps_what_it_has_for_the_next_try(
     tmp_path: Path, fake: FakeIvy
 ) -> None:
     cache = tmp_path / "cache"
-    body = (
-        "touch $cache/kept $jars/half.jar; echo ':: UNRESOLVED DEPENDENCY: org#broker;1: not found'; exit 1"
-    )
-    with pytest.raises(JarsError, match=r"UNRESOLVED DEPENDENCY: org#broker;1: not found.*SPARKMIRROR_IVY"):
+    said = "echo ':: org#broker;1: not found'; echo 'Host repo not found'"
+    body = f"touch $cache/kept $jars/half.jar; {said}; exit 1"
+    with pytest.raises(JarsError, match=r"Central: Host repo not found\. .* SPARKMIRROR_IVY"):
         ensure_jars(SET, cache=cache, ivy=fake.which(body))
     assert (cache / "jars" / "set-1.partial" / "ivy" / "kept").exists()
     assert names(ensure_jars(SET, cache=cache, ivy=fake.which())) == set(CONTENT)
@@ -112,6 +112,12 @@ def test_a_deleted_jar_is_fetched_again(tmp_path: Path, fake: FakeIvy) -> None:
 def test_own_ivy_settings_are_passed_on(tmp_path: Path, fake: FakeIvy) -> None:
     ensure_jars(SET, cache=tmp_path / "cache", ivy=fake.which(settings="/etc/ivysettings.xml"))
     assert "-settings /etc/ivysettings.xml" in fake.calls[0]
+
+
+def test_pyspark_brings_ivy() -> None:
+    ivy = Ivy.of_pyspark(Java("/bin/java", 17), {"SPARKMIRROR_IVY_SETTINGS": "/etc/ivysettings.xml"})
+    assert ivy.jar.is_file()
+    assert (ivy.java, ivy.settings) == ("/bin/java", "/etc/ivysettings.xml")
 
 
 @pytest.mark.parametrize("jar_set", [kafka_jars(), mirror_maker_jars()], ids=lambda jar_set: jar_set.name)
