@@ -13,6 +13,7 @@ from typing import Literal, TextIO
 LogFormat = Literal["text", "json"]
 
 _CHATTY_LIBRARIES = ("kafka", "py4j")
+"""What goes wrong in them comes back as an error, which is told in our words, once."""
 _PLAIN_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"asctime", "message", "taskName"}
 
 
@@ -32,7 +33,7 @@ def configure_logging(log_format: LogFormat, stream: TextIO | None = None) -> No
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     for name in _CHATTY_LIBRARIES:
-        logging.getLogger(name).setLevel(logging.WARNING)
+        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 class TextFormatter(logging.Formatter):

@@ -51,7 +51,7 @@ class _RunningTask:
     def __init__(self, plan: TaskPlan) -> None:
         gc.set_threshold(_GC_THRESHOLD)
         logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=f"task {plan.task}: %(message)s")
-        logging.getLogger("kafka").setLevel(logging.WARNING)
+        logging.getLogger("kafka").setLevel(logging.CRITICAL)
         self._plan = plan
         self._jvm = _lowest_socket()
         self._copy = CopyLoop(plan)

@@ -61,6 +61,8 @@ def open_consumer(settings: ConnectionSettings, *, read_committed: bool = False)
             group_id=None,
             enable_auto_commit=False,
             auto_offset_reset="earliest",
+            # State topics are made with settings of their own; asking for one must not make it with defaults.
+            allow_auto_create_topics=False,
             isolation_level="read_committed" if read_committed else "read_uncommitted",
         )
     except Exception as error:
