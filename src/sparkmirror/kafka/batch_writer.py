@@ -14,17 +14,15 @@ from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.client_settings import ProducerSettings
 from sparkmirror.domain.errors import AuthorizationError, DisconnectedError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.record_batch import SEQUENCE_MODULUS, OutgoingBatch, stamp
-from sparkmirror.domain.records import halve
+from sparkmirror.domain.record_batch import OutgoingBatch
 from sparkmirror.kafka import error_codes, produce
 from sparkmirror.kafka.broker_link import BrokerLink
 from sparkmirror.kafka.cluster_view import ClusterView
 from sparkmirror.kafka.produce import ProducedPartition, decode_produce_response, encode_produce_request
-from sparkmirror.kafka.producer_ids import NOT_IDEMPOTENT, ProducerId, new_producer_id
+from sparkmirror.kafka.producer_ids import NOT_IDEMPOTENT, new_producer_id
+from sparkmirror.kafka.producer_lane import ProducerLane
 
 _HOUSEKEEPING_S = 1.0
-_IN_FLIGHT_PER_PARTITION = 5
-"""A broker remembers the last five batches of a producer on a partition, and refuses what is older."""
 
 
 class WriterListener(Protocol):
@@ -42,100 +40,13 @@ class WriterListener(Protocol):
         """The target will never take the next batch as it is. It and all after it were discarded."""
 
 
-class _Pending:
-    """A batch on its way. Mutable: it's stamped again when its partition gets another producer id."""
-
-    __slots__ = ("batch", "completes", "sequence", "stamped_for")
-
-    def __init__(self, batch: OutgoingBatch, sequence: int, *, completes: bool) -> None:
-        self.batch = batch
-        self.sequence = sequence
-        self.completes = completes
-        self.stamped_for: ProducerId | None = None
-
-    def stamped(self, producer: ProducerId) -> memoryview:
-        if self.stamped_for != producer:
-            sequence = self.sequence if producer != NOT_IDEMPOTENT else -1
-            stamp(self.batch.data, producer.id, producer.epoch, sequence)
-            self.stamped_for = producer
-        return self.batch.data
-
-
-class _Lane:
-    """One partition: what waits, what is in flight, and what went wrong first."""
-
-    def __init__(self, partition: TopicPartition) -> None:
-        self.partition = partition
-        self.sink: _Sink | None = None
-        self.ready: deque[_Pending] = deque()
-        self.in_flight: deque[_Pending] = deque()
-        self.unsettled: list[_Pending] = []
-        self.failure: SparkmirrorError | None = None
-        self.failures = 0
-        self.resting = False
-        self.producer: ProducerId | None = None
-        self.next_sequence = 0
-        self.proven = False
-        """Whether a batch was acknowledged under this id. Until then the broker holds no state for it: were
-        the first batch refused and the second accepted, a hole would look like success. So one at a time."""
-
-    @property
-    def in_flight_max(self) -> int:
-        idempotent = self.producer != NOT_IDEMPOTENT
-        return _IN_FLIGHT_PER_PARTITION if self.proven and idempotent else 1
-
-    @property
-    def can_send(self) -> bool:
-        return (
-            bool(self.ready)
-            and self.failure is None
-            and not self.resting
-            and self.producer is not None
-            and len(self.in_flight) < self.in_flight_max
-        )
-
-    def append(self, batch: OutgoingBatch) -> None:
-        self.ready.append(_Pending(batch, self.next_sequence, completes=True))
-        self.next_sequence = (self.next_sequence + len(batch.offsets)) % SEQUENCE_MODULUS
-
-    def split_first(self) -> bool:
-        """Replace the first batch by two halves; False when it's a single record."""
-        first = self.ready[0]
-        halves = halve(first.batch)
-        if not halves:
-            return False
-        self.ready.popleft()
-        sequence = first.sequence
-        parts = []
-        for number, half in enumerate(halves, start=1):
-            completes = first.completes and number == len(halves)
-            parts.append(_Pending(half, sequence, completes=completes))
-            sequence = (sequence + len(half.offsets)) % SEQUENCE_MODULUS
-        self.ready.extendleft(reversed(parts))
-        return True
-
-    def use_producer(self, producer: ProducerId) -> None:
-        """Number everything that waits anew, from 0."""
-        self.producer = producer
-        self.proven = False
-        self.next_sequence = 0
-        for pending in self.ready:
-            pending.sequence = self.next_sequence
-            pending.stamped_for = None
-            self.next_sequence = (self.next_sequence + len(pending.batch.offsets)) % SEQUENCE_MODULUS
-
-    def discard(self) -> None:
-        self.next_sequence = self.ready[0].sequence if self.ready else self.next_sequence
-        self.ready.clear()
-
-
 class _Request:
     """One Produce request under way."""
 
     def __init__(self, correlation_id: int, sent_at: float) -> None:
         self.correlation_id = correlation_id
         self.sent_at = sent_at
-        self.lanes: dict[TopicPartition, _Lane] = {}
+        self.lanes: dict[TopicPartition, ProducerLane] = {}
 
 
 class _Sink:
@@ -145,7 +56,7 @@ class _Sink:
         self.link = link
         self.version = 0
         self.requests: deque[_Request] = deque()
-        self.ready: dict[_Lane, None] = {}
+        self.ready: dict[ProducerLane, None] = {}
         self.throttled = False
 
 
@@ -161,14 +72,14 @@ class BatchWriter:
         connection = settings.connection
         self._backoff = Backoff(connection.retry_backoff_s, connection.retry_backoff_max_s)
         self._view = ClusterView(connection, loop, self._leaders_changed, self._cluster_failed)
-        self._lanes: dict[TopicPartition, _Lane] = {}
+        self._lanes: dict[TopicPartition, ProducerLane] = {}
         self._sinks: dict[int, _Sink] = {}
         self._sink_of: dict[BrokerLink, _Sink] = {}
         self._correlation_id = 0
         self._housekeeping: asyncio.TimerHandle | None = None
 
     def start(self, partitions: Collection[TopicPartition]) -> None:
-        self._lanes = {partition: _Lane(partition) for partition in partitions}
+        self._lanes = {partition: ProducerLane(partition) for partition in partitions}
         self._view.start(sorted({partition.topic for partition in partitions}))
         self._loop.create_task(self._identify(list(self._lanes.values()), failures=0))
         self._housekeep()
@@ -185,8 +96,7 @@ class BatchWriter:
         """Take a batch over; nothing is sent before `flush`."""
         lane = self._lanes[partition]
         lane.append(batch)
-        if lane.sink is not None:
-            lane.sink.ready[lane] = None
+        self._offer(lane)
 
     def flush(self) -> None:
         for sink in self._sinks.values():
@@ -204,7 +114,7 @@ class BatchWriter:
 
     # identity
 
-    async def _identify(self, lanes: Collection[_Lane], failures: int) -> None:
+    async def _identify(self, lanes: Collection[ProducerLane], failures: int) -> None:
         try:
             producer = await self._loop.run_in_executor(None, new_producer_id, self._settings.connection)
         except AuthorizationError:
@@ -222,31 +132,34 @@ class BatchWriter:
 
     # routing: which broker leads which partition
 
-    def _route(self, lane: _Lane) -> None:
+    def _route(self, lane: ProducerLane) -> None:
         if lane.in_flight or lane.unsettled or not self._view.is_known:
             return
         leader = self._view.leader(lane.partition)
         if leader is None:
-            lane.sink = None
+            lane.leader = None
             code = self._view.topic_error(lane.partition.topic) or error_codes.LEADER_NOT_AVAILABLE
             error = error_codes.error_for(code, f"{lane.partition} on the target")
             self._listener.write_failed(lane.partition, error)
             self._view.refresh()
             return
-        if lane.sink is not None:
-            lane.sink.ready.pop(lane, None)
-        lane.sink = self._sink(leader.node_id)
-        lane.sink.ready[lane] = None
+        if lane.leader is not None and lane.leader != leader.node_id:
+            self._sinks[lane.leader].ready.pop(lane, None)
+        lane.leader = leader.node_id
+        self._connect_to(leader.node_id)
+        self._offer(lane)
 
-    def _sink(self, node_id: int) -> _Sink:
-        sink = self._sinks.get(node_id)
-        if sink is None:
+    def _offer(self, lane: ProducerLane) -> None:
+        if lane.ready and lane.leader is not None:
+            self._sinks[lane.leader].ready[lane] = None
+
+    def _connect_to(self, node_id: int) -> None:
+        if node_id not in self._sinks:
             broker = self._view.broker(node_id)
             assert broker is not None, "a leader is always among the brokers of the same answer"
             link = BrokerLink(broker, self._settings.connection, self._loop, self)
-            sink = self._sinks[node_id] = self._sink_of[link] = _Sink(link)
+            self._sinks[node_id] = self._sink_of[link] = _Sink(link)
             link.start()
-        return sink
 
     def _leaders_changed(self) -> None:
         for node_id, sink in self._sinks.items():
@@ -257,7 +170,7 @@ class BatchWriter:
 
     def _cluster_failed(self, error: SparkmirrorError) -> None:
         for lane in self._lanes.values():
-            if lane.sink is None:
+            if lane.leader is None:
                 self._listener.write_failed(lane.partition, error)
 
     # requests and responses
@@ -274,7 +187,7 @@ class BatchWriter:
             for lane in request.lanes.values():
                 self._unsettle(lane, error)
         for lane in self._lanes.values():
-            if lane.sink is sink and lane.ready:
+            if lane.ready and lane.leader is not None and self._sinks.get(lane.leader) is sink:
                 self._listener.write_failed(lane.partition, error)
         self._view.refresh()
 
@@ -320,7 +233,7 @@ class BatchWriter:
         """One batch per partition, in turn, as many as fit into a request; a large one travels alone."""
         batches: dict[TopicPartition, memoryview] = {}
         room = self._settings.request_bytes_max
-        served: list[_Lane] = []
+        served: list[ProducerLane] = []
         while sink.ready:
             lane = next(iter(sink.ready))
             if lane.can_send:
@@ -339,7 +252,7 @@ class BatchWriter:
 
     # outcomes
 
-    def _settle(self, lane: _Lane, produced: ProducedPartition) -> None:
+    def _settle(self, lane: ProducerLane, produced: ProducedPartition) -> None:
         if lane.failure is not None or produced.error:
             context = f"produce to {lane.partition}"
             self._unsettle(lane, error_codes.error_for(produced.error, context, produced.message))
@@ -347,13 +260,12 @@ class BatchWriter:
         pending = lane.in_flight.popleft()
         lane.proven = True
         lane.failures = 0
-        if lane.ready and lane.sink is not None:
-            lane.sink.ready[lane] = None
+        self._offer(lane)
         self._listener.acknowledged(
             lane.partition, pending.batch, produced.base_offset, completes=pending.completes
         )
 
-    def _unsettle(self, lane: _Lane, error: SparkmirrorError) -> None:
+    def _unsettle(self, lane: ProducerLane, error: SparkmirrorError) -> None:
         """Drain first: what follows a failed batch is sent again in order, whatever became of it."""
         lane.unsettled.append(lane.in_flight.popleft())
         lane.failure = lane.failure or error
@@ -363,7 +275,7 @@ class BatchWriter:
             failure, lane.failure = lane.failure, None
             self._recover(lane, failure)
 
-    def _recover(self, lane: _Lane, error: SparkmirrorError) -> None:
+    def _recover(self, lane: ProducerLane, error: SparkmirrorError) -> None:
         code = getattr(error, "code", 0)
         if code in error_codes.BATCH_TOO_LARGE and lane.split_first():
             self._resume(lane)
@@ -377,7 +289,7 @@ class BatchWriter:
             lane.discard()
             self._listener.write_refused(lane.partition, error)
 
-    def _rest(self, lane: _Lane, error: SparkmirrorError) -> None:
+    def _rest(self, lane: ProducerLane, error: SparkmirrorError) -> None:
         lane.failures += 1
         lane.resting = True
         self._listener.write_failed(lane.partition, error)
@@ -385,11 +297,11 @@ class BatchWriter:
             self._view.refresh()
         self._loop.call_later(self._backoff.delay_s(lane.failures, random.random()), self._resume, lane)
 
-    def _resume(self, lane: _Lane) -> None:
+    def _resume(self, lane: ProducerLane) -> None:
         lane.resting = False
         self._route(lane)
-        if lane.sink is not None:
-            self._send(lane.sink)
+        if lane.leader is not None:
+            self._send(self._sinks[lane.leader])
 
     def _housekeep(self) -> None:
         """A broker that accepts a request and never answers must not hold its partitions for ever."""

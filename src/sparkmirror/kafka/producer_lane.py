@@ -1,0 +1,103 @@
+"""One target partition as the writer sees it: what waits, what is in flight, and its sequence numbers.
+
+Sends nothing; `batch_writer` does.
+"""
+
+from collections import deque
+
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.record_batch import SEQUENCE_MODULUS, OutgoingBatch, stamp
+from sparkmirror.domain.records import halve
+from sparkmirror.kafka.producer_ids import NOT_IDEMPOTENT, ProducerId
+
+_IN_FLIGHT_PER_PARTITION = 5
+"""A broker remembers the last five batches of a producer on a partition, and refuses what is older."""
+
+
+class PendingBatch:
+    """A batch on its way. Mutable: it's stamped again when its partition gets another producer id."""
+
+    __slots__ = ("batch", "completes", "sequence", "stamped_for")
+
+    def __init__(self, batch: OutgoingBatch, sequence: int, *, completes: bool) -> None:
+        self.batch = batch
+        self.sequence = sequence
+        self.completes = completes
+        self.stamped_for: ProducerId | None = None
+
+    def stamped(self, producer: ProducerId) -> memoryview:
+        if self.stamped_for != producer:
+            sequence = self.sequence if producer != NOT_IDEMPOTENT else -1
+            stamp(self.batch.data, producer.id, producer.epoch, sequence)
+            self.stamped_for = producer
+        return self.batch.data
+
+
+class ProducerLane:
+    """One partition: what waits, what is in flight, and what went wrong first."""
+
+    def __init__(self, partition: TopicPartition) -> None:
+        self.partition = partition
+        self.leader: int | None = None
+        """The node id of the broker that takes the batches, None while nobody leads."""
+        self.ready: deque[PendingBatch] = deque()
+        self.in_flight: deque[PendingBatch] = deque()
+        self.unsettled: list[PendingBatch] = []
+        self.failure: SparkmirrorError | None = None
+        self.failures = 0
+        self.resting = False
+        self.producer: ProducerId | None = None
+        self.next_sequence = 0
+        self.proven = False
+        """Whether a batch was acknowledged under this id. Until then the broker holds no state for it: were
+        the first batch refused and the second accepted, a hole would look like success. So one at a time."""
+
+    @property
+    def in_flight_max(self) -> int:
+        idempotent = self.producer != NOT_IDEMPOTENT
+        return _IN_FLIGHT_PER_PARTITION if self.proven and idempotent else 1
+
+    @property
+    def can_send(self) -> bool:
+        return (
+            bool(self.ready)
+            and self.failure is None
+            and not self.resting
+            and self.producer is not None
+            and len(self.in_flight) < self.in_flight_max
+        )
+
+    def append(self, batch: OutgoingBatch) -> None:
+        self.ready.append(PendingBatch(batch, self.next_sequence, completes=True))
+        self.next_sequence = (self.next_sequence + len(batch.offsets)) % SEQUENCE_MODULUS
+
+    def split_first(self) -> bool:
+        """Replace the first batch by two halves; False when it's a single record."""
+        first = self.ready[0]
+        halves = halve(first.batch)
+        if not halves:
+            return False
+        self.ready.popleft()
+        sequence = first.sequence
+        parts = []
+        for number, half in enumerate(halves, start=1):
+            completes = first.completes and number == len(halves)
+            parts.append(PendingBatch(half, sequence, completes=completes))
+            sequence = (sequence + len(half.offsets)) % SEQUENCE_MODULUS
+        self.ready.extendleft(reversed(parts))
+        return True
+
+    def use_producer(self, producer: ProducerId) -> None:
+        """Number everything that waits anew, from 0."""
+        self.producer = producer
+        self.proven = False
+        self.next_sequence = 0
+        for pending in self.ready:
+            pending.sequence = self.next_sequence
+            pending.stamped_for = None
+            self.next_sequence = (self.next_sequence + len(pending.batch.offsets)) % SEQUENCE_MODULUS
+
+    def discard(self) -> None:
+        self.next_sequence = self.ready[0].sequence if self.ready else self.next_sequence
+        self.ready.clear()
