@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from sparkmirror.domain.copy_plan import TaskPlan
+from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.engine.copy_task import copy_task
 from sparkmirror.engine.outcomes import SCHEMA, EndReason, Outcome
 from sparkmirror.engine.session import Session
@@ -26,6 +27,7 @@ class GenerationJob:
         self._on_end = on_end
         first = plans[0]
         self._group = f"{first.flow} {first.connector} generation {first.generation}"
+        self._cancelled = False
         self._thread = threading.Thread(target=self._run, name=self._group, daemon=True)
 
     def start(self) -> None:
@@ -33,6 +35,7 @@ class GenerationJob:
 
     def cancel(self) -> None:
         """For tasks that did not heed their stop record. Their workers end within seconds."""
+        self._cancelled = True
         self._session.spark.sparkContext.cancelJobGroup(self._group)
 
     def join(self, timeout_s: float) -> bool:
@@ -44,7 +47,8 @@ class GenerationJob:
         try:
             result: Sequence[Outcome] | Exception = self._collect()
         except Exception as error:  # noqa: BLE001 - an aborted job is resubmitted, and its cause shown
-            result = error
+            # A cancelled job ends with an error too, and has nothing to say.
+            result = () if self._cancelled else SparkmirrorError(_in_one_line(error))
         self._on_end(result)
 
     def _collect(self) -> Sequence[Outcome]:
@@ -54,3 +58,9 @@ class GenerationJob:
         count = len(self._plans)
         rows = spark.range(0, count, 1, count).mapInArrow(copy_task(self._plans), SCHEMA).collect()
         return [Outcome(row.task, EndReason(row.reason), row.detail) for row in rows]
+
+
+def _in_one_line(error: Exception) -> str:
+    """What an exception of the JVM's says, without its stack: Spark's own log has that."""
+    lines = str(error).splitlines() or [repr(error)]
+    return next((line.removeprefix(": ") for line in lines if line.startswith(": ")), lines[0])

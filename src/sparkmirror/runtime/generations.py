@@ -9,6 +9,7 @@ import random
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import NamedTuple
 
 from sparkmirror.domain.assignment import assign
@@ -159,8 +160,9 @@ class Generations:
         wanted = min(self._connector.settings.tasks_max, len(partitions))
         if len(plans) < wanted:
             self._log.warning("%d tasks instead of %d: Spark has %d free slots", len(plans), wanted, slots)
-        self._ended.clear()
-        self._job = GenerationJob(session, plans, self._job_ended)
+        # An event of its own: a job that was given up may end while its successor runs.
+        self._ended = threading.Event()
+        self._job = GenerationJob(session, plans, partial(self._job_ended, self._ended))
         self._job.start()
         self._log.info(
             "generation %d copies %d partitions in %d tasks",
@@ -177,7 +179,7 @@ class Generations:
         job.cancel()
         job.join(_CANCEL_TIMEOUT_S)
 
-    def _job_ended(self, result: Sequence[Outcome] | Exception) -> None:
+    def _job_ended(self, ended: threading.Event, result: Sequence[Outcome] | Exception) -> None:
         if isinstance(result, Exception):
             self._log.error("the Spark job ended: %s", result)
         else:
@@ -185,4 +187,4 @@ class Generations:
                 if outcome.reason in (EndReason.BUG, EndReason.OUT_OF_TOUCH):
                     detail = f"\n{outcome.detail}" if outcome.detail else ""
                     self._log.error("task %d ended: %s%s", outcome.task, outcome.reason.value, detail)
-        self._ended.set()
+        ended.set()
