@@ -9,6 +9,8 @@ from bench.results import Results, ThroughputRun
 from bench.sides import Side
 from bench.workloads import THROUGHPUT, Workload
 
+_REASON_CHARS = 400
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -167,7 +169,16 @@ def _idle_rows(results: Results) -> Iterator[tuple[str, str]]:
 
 
 def failure_table(results: Results) -> Table:
-    rows = tuple(
-        (failure.title, failure.reason.replace("\n", " ").replace("|", "/")) for failure in results.failures
-    )
+    """JSON has the reasons in full."""
+    rows = tuple((failure.title, _cell(failure.reason)) for failure in results.failures)
     return Table("Runs that failed", ("", "reason"), rows)
+
+
+def _cell(text: str) -> str:
+    """One line without column marks; the middle of a long text is left out."""
+    line = " ".join(text.replace("|", "/").split())
+    return (
+        line
+        if len(line) <= _REASON_CHARS
+        else f"{line[: _REASON_CHARS // 2]} … {line[-_REASON_CHARS // 2 :]}"
+    )

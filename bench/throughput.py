@@ -13,7 +13,7 @@ from bench.sides import Mirroring, Side, ceiling_command, mm2_command, our_comma
 from bench.workloads import PARTITIONS
 
 POLL_INTERVAL_S = 0.05
-_STALL_S = 90.0
+_STALL_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,14 @@ def test_a_failed_run_stays_one_row_of_its_table() -> None:
     assert "| 100b-lz4 run 2, sparkmirror | first line second / line |" in page(results(), OCCASION)
 
 
+def test_a_long_reason_keeps_its_beginning_and_its_end() -> None:
+    filled = Results(failures=[Failure("1kb", Side.OURS, 1, "begin " + "log " * 500 + "end")])
+    (row,) = (line for line in page(filled, OCCASION).splitlines() if line.startswith("| 1kb run 1"))
+    assert len(row) < 500
+    assert "| begin log" in row
+    assert row.endswith("log end |")
+
+
 def test_sides_without_runs_have_no_column() -> None:
     assert "|  | sparkmirror | MM2, defaults |" in page(results(), OCCASION)
 
