@@ -1,5 +1,6 @@
 """Topics, configs and ACLs of one cluster. Bulk calls return a result per item."""
 
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,8 @@ from sparkmirror.domain.config_filter import AlterConfigOp, ConfigEntry, ConfigS
 from sparkmirror.domain.errors import KafkaError, UnsupportedVersionError
 from sparkmirror.kafka.clients import open_admin
 from sparkmirror.kafka.error_codes import error_for, translate
+
+_VISIBLE_POLL_S = 0.05
 
 Results = Mapping[str, KafkaError | None]
 """Per topic: None when it worked."""
@@ -57,6 +60,17 @@ class Admin:
             for topic in topics
             if not topic["error_code"] and not topic["is_internal"]
         }
+
+    def await_partitions(self, counts: Mapping[str, int], timeout_s: float) -> Mapping[str, int]:
+        """`partition_counts`, once it holds what was just created or grown, or after the time."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            seen = self.partition_counts()
+            if all(seen.get(topic, 0) >= count for topic, count in counts.items()):
+                return seen
+            if time.monotonic() > deadline:
+                return seen
+            time.sleep(_VISIBLE_POLL_S)
 
     def topic_configs(self, topics: Collection[str]) -> Mapping[str, Sequence[ConfigEntry]]:
         """All configs of these topics, defaults included."""

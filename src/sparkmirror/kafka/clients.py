@@ -56,14 +56,16 @@ def open_producer(settings: ConnectionSettings) -> Any:
 def open_consumer(settings: ConnectionSettings, *, read_committed: bool = False) -> Any:
     """A KafkaConsumer without a group, for the state topics."""
     try:
-        return KafkaConsumer(
+        consumer = KafkaConsumer(
             **_connection_options(settings),
             group_id=None,
             enable_auto_commit=False,
             auto_offset_reset="earliest",
-            # State topics are made with settings of their own; asking for one must not make it with defaults.
-            allow_auto_create_topics=False,
             isolation_level="read_committed" if read_committed else "read_uncommitted",
         )
     except Exception as error:
         raise translate(error, f"connect to {_cluster(settings)}") from error
+    # State topics are made with settings of their own; asking for one must not make it with defaults. The
+    # library's option for that does not reach its metadata requests (kafka-python 3.0.12).
+    consumer._client.cluster.config["allow_auto_create_topics"] = False  # noqa: SLF001
+    return consumer

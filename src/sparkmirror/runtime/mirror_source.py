@@ -6,6 +6,8 @@ from dataclasses import replace
 
 from sparkmirror.connectors.source import remote_topic, should_replicate
 from sparkmirror.connectors.topic_plan import (
+    GrowTopic,
+    NewTopic,
     SourceTopic,
     TopicPlan,
     copy_partitions,
@@ -31,6 +33,8 @@ from sparkmirror.storage.progress import progress_topic
 _WATCH_INTERVAL_S = 1.0
 _WAITING_RETRY_S = 2.0
 """How soon to look again for partitions that were just created and are not visible yet."""
+_VISIBLE_TIMEOUT_S = 3.0
+"""How long to wait for them at once: a generation without them would be replaced soon."""
 _PROBLEM_RETRY_S = 30.0
 _NEVER_S = float("inf")
 
@@ -139,12 +143,12 @@ class MirrorSource:
         source = {
             topic: SourceTopic(partitions) for topic, partitions in source_admin.partition_counts().items()
         }
-        target = target_admin.partition_counts()
-        problems = self._apply(self._plan(source, target))
-        copy = copy_partitions(self._told, source, target_admin.partition_counts())
+        made, problems = self._apply(self._plan(source, target_admin.partition_counts()))
+        self._report_problems(problems)
+        target = target_admin.await_partitions(made, _VISIBLE_TIMEOUT_S)
+        copy = copy_partitions(self._told, source, target)
         if copy.waiting:
             self.thread.hasten(_REFRESH, _PROBLEM_RETRY_S if problems else _WAITING_RETRY_S)
-        self._report_problems(problems)
         self._run(self._with_timestamp_types(copy.ready))
 
     def _plan(self, source: Mapping[str, SourceTopic], target: Mapping[str, int]) -> TopicPlan:
@@ -155,19 +159,21 @@ class MirrorSource:
         }
         return plan_topics(self._told, {**source, **described}, target)
 
-    def _apply(self, plan: TopicPlan) -> list[str]:
-        """Create and grow topics on the target; what could not be done comes back as text."""
+    def _apply(self, plan: TopicPlan) -> tuple[Mapping[str, int], list[str]]:
+        """Create and grow topics on the target: their partitions now, and as text what could not be done."""
         creations = [
             TopicCreation(new.name, new.partitions, new.replication_factor, dict(new.configs))
             for new in plan.creates
         ]
         created = self._admins[1].create_topics(creations)
         grown = self._admins[1].grow_topics({topic.name: topic.partitions for topic in plan.grows})
-        for topic, error in {**created, **grown}.items():
-            if error is None:
-                self._log.info("%s %s", "created" if topic in created else "grew", topic)
-        failures = [str(error) for error in (*created.values(), *grown.values()) if error is not None]
-        return [*plan.warnings, *failures]
+        results = {**created, **grown}
+        changes: list[NewTopic | GrowTopic] = [*plan.creates, *plan.grows]
+        made = {change.name: change.partitions for change in changes if results[change.name] is None}
+        for topic in made:
+            self._log.info("%s %s", "created" if topic in created else "grew", topic)
+        failures = [str(error) for error in results.values() if error is not None]
+        return made, [*plan.warnings, *failures]
 
     def _report_problems(self, problems: Iterable[str]) -> None:
         current = set(problems)
