@@ -1,13 +1,21 @@
 """Record batches as kafka-python's encoder makes them, an implementation that shares no code with ours."""
 
+import gzip
 import struct
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import pyarrow as pa
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 from kafka.record.util import calc_crc32c
 
-from sparkmirror.domain.record_batch import CONTROL, TRANSACTIONAL, FetchedBatch, iterate_batches
+from sparkmirror.domain.record_batch import (
+    CONTROL,
+    HEADER_BYTES,
+    TRANSACTIONAL,
+    FetchedBatch,
+    iterate_batches,
+)
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _FIELDS = (
@@ -28,14 +36,61 @@ class Rec(NamedTuple):
 
 
 def encode(records: Iterable[Rec], *, codec: int = 0, **header: int) -> bytearray:
-    """A batch of these records. `header` overrides fields afterwards, by our names; the CRC fits them.
-
-    kafka-python alone compresses gzip (codec 1); other codecs need libraries that are not here.
-    """
-    builder = DefaultRecordBatchBuilder(2, codec, False, -1, -1, -1, 1 << 30)
+    """A batch of these records. `header` overrides fields afterwards, by our names; the CRC fits them."""
+    builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 1 << 30)
     for record in records:
         builder.append(record.offset, record.timestamp, record.key, record.value, list(record.headers))
-    return patch(bytearray(builder.build()), **header)
+    plain = bytearray(builder.build())
+    data = plain[:HEADER_BYTES] + compress(codec, bytes(plain[HEADER_BYTES:]))
+    return patch(data, **{"length": len(data) - 12, "attributes": codec, **header})
+
+
+def compress(codec: int, data: bytes) -> bytes:
+    """By Arrow's codecs, not ours. Snappy comes raw, as librdkafka and Go's clients write it."""
+    match codec:
+        case 0:
+            return data
+        case 1:
+            return gzip.compress(data)
+        case 2:
+            return bytes(pa.compress(data, "snappy", asbytes=True))
+        case 3 | 4:
+            return bytes(pa.compress(data, "lz4" if codec == 3 else "zstd", asbytes=True))
+        case _:
+            raise ValueError(codec)
+
+
+def decompress(codec: int, data: bytes) -> bytes:
+    match codec:
+        case 0:
+            return data
+        case 2:
+            return _decompress_snappy(data)
+        case _:
+            stream = pa.CompressedInputStream(pa.BufferReader(data), {1: "gzip", 3: "lz4", 4: "zstd"}[codec])
+            return bytes(stream.read())
+
+
+def _decompress_snappy(data: bytes) -> bytes:
+    """Java's framing (snappy-java's SnappyOutputStream): magic, version, compatible version, blocks."""
+    if not data.startswith(b"\x82SNAPPY\x00"):
+        return _decompress_raw_snappy(data)
+    assert struct.unpack_from(">ii", data, 8) == (1, 1)
+    plain, at = b"", 16
+    while at < len(data):
+        (size,) = struct.unpack_from(">i", data, at)
+        plain += _decompress_raw_snappy(data[at + 4 : at + 4 + size])
+        at += 4 + size
+    return plain
+
+
+def _decompress_raw_snappy(data: bytes) -> bytes:
+    size = shift = at = 0
+    while True:
+        size |= (data[at] & 0x7F) << shift
+        if data[at] < 0x80:
+            return bytes(pa.decompress(data, size, "snappy", asbytes=True))
+        at, shift = at + 1, shift + 7
 
 
 def patch(data: bytearray, **header: int) -> bytearray:
@@ -61,8 +116,11 @@ def marker(base_offset: int, producer_id: int, *, commit: bool) -> bytearray:
 
 def decode(data: bytes | bytearray | memoryview) -> list[Rec]:
     """Every record of one batch as kafka-python reads it, with absolute offsets; its CRC is checked."""
-    batch = DefaultRecordBatch(bytes(data))
-    assert batch.validate_crc()
+    assert DefaultRecordBatch(bytes(data)).validate_crc()
+    codec = data[22] & 7
+    plain = bytearray(data[:HEADER_BYTES]) + decompress(codec, bytes(data[HEADER_BYTES:]))
+    plain[22] &= ~7
+    batch = DefaultRecordBatch(plain)
     return [
         Rec(record.offset, record.timestamp, record.key, record.value, tuple(record.headers))
         for record in batch

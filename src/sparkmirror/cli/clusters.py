@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from rich.console import Console
 from rich.filesize import decimal
 
-from sparkmirror.cli.demo.narrator import Narrator
+from sparkmirror.cli.narrator import Narrator
 from sparkmirror.clusters.broker import Broker
 from sparkmirror.clusters.local import LocalCluster
 from sparkmirror.clusters.named import ClusterRequest, NamedClusters

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import FrameType
 
 from sparkmirror.cli.logging import add_logging_arguments
-from sparkmirror.clusters.java import find_java
+from sparkmirror.clusters.java import Java, find_java
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import read_properties
 from sparkmirror.domain.errors import SparkmirrorError
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     except SparkmirrorError as error:
         _log.error("%s: %s", arguments.file, error)
         return _FAILED
-    find_java()
+    _use_java(find_java())
     mirror = MirrorMaker(flows, spark, arguments.log_file or _log_file())
     _log.info("flows: %s", ", ".join(str(flow.flow) for flow in flows))
     try:
@@ -87,6 +87,13 @@ def run(arguments: argparse.Namespace) -> int:
         mirror.close()
     _log.info("stopped; the last positions are written")
     return 0
+
+
+def _use_java(java: Java) -> None:
+    """Spark takes JAVA_HOME before PATH, whatever its version."""
+    home = os.environ.get("JAVA_HOME")
+    if home and not java.executable.startswith(home):
+        del os.environ["JAVA_HOME"]
 
 
 def _read(arguments: argparse.Namespace) -> tuple[list[FlowSettings], dict[str, str]]:

@@ -70,11 +70,15 @@ def read_records(batch: FetchedBatch) -> list[RawRecord]:
                 raise CorruptBatchError(f"record of {size} bytes in a batch of {len(data)}")
             timestamp_delta, at = read_varint(data, at + 1)
             offset_delta, at = read_varint(data, at)
+            if at > end:
+                raise CorruptBatchError(f"record of {size} bytes is shorter than its fields")
             timestamp = _timestamp(header, timestamp_delta)
             records.append(RawRecord(header.base_offset + offset_delta, timestamp, bytes(data[at:end])))
             at = end
     except IndexError as error:
         raise CorruptBatchError(f"batch ends before its {header.record_count} records") from error
+    if at != len(data):
+        raise CorruptBatchError(f"{len(data) - at} bytes follow the batch's {header.record_count} records")
     return records
 
 
@@ -125,4 +129,10 @@ def halve(batch: OutgoingBatch) -> list[OutgoingBatch]:
         record._replace(offset=offset)
         for record, offset in zip(read_records(fetched), batch.offsets, strict=True)
     ]
-    return rewrite(records, fetched.header.attributes & CODEC_MASK, len(batch.data) // 2 + HEADER_BYTES)
+    codec, middle = fetched.header.attributes & CODEC_MASK, len(records) // 2
+    # By count, not by size: another run of the codec may shrink the whole, and nothing would be split.
+    return [
+        half
+        for part in (records[:middle], records[middle:])
+        for half in rewrite(part, codec, len(batch.data))
+    ]

@@ -1,4 +1,5 @@
 import pytest
+
 from bench.measures import Percentiles, Sample, Spread, Window, copying, percentile, second_half
 
 SAMPLES = [

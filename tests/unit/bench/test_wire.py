@@ -1,6 +1,7 @@
 import struct
 
 import pytest
+
 from bench.errors import BenchError
 from bench.wire import (
     Batch,

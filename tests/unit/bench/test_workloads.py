@@ -1,5 +1,6 @@
 import cramjam
 import pytest
+
 from bench.workloads import BY_NAME, KEY_BYTES, THROUGHPUT, Workload, values
 
 

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch
-from tests.batches import NOW_MS, Rec, decode, encode, fetched, joined, patch
 
 from sparkmirror.domain.errors import CorruptBatchError
 from sparkmirror.domain.record_batch import (
@@ -24,6 +23,7 @@ from sparkmirror.domain.record_batch import (
     iterate_batches,
     stamp,
 )
+from tests.batches import NOW_MS, Rec, decode, encode, fetched, joined, patch
 
 DELETE_HORIZON = 0x40
 THREE = [Rec(delta, NOW_MS + 10 * delta, b"k%d" % delta, b"v%d" % delta) for delta in range(3)]

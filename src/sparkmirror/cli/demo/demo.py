@@ -13,11 +13,11 @@ from sparkmirror.cli.demo.assortment import ASSORTMENT
 from sparkmirror.cli.demo.compare import compare_topic
 from sparkmirror.cli.demo.dashboard import Dashboard
 from sparkmirror.cli.demo.mirror import SOURCE, TARGET, MirrorProcess, mirror_properties
-from sparkmirror.cli.demo.narrator import Narrator
 from sparkmirror.cli.demo.shop import Shop
 from sparkmirror.cli.demo.topic_reader import TopicReader
 from sparkmirror.cli.demo.verdict import TopicVerdict, is_whole, print_verdict
 from sparkmirror.cli.demo.watch import Watch, has_begun, has_reached
+from sparkmirror.cli.narrator import Narrator
 from sparkmirror.clusters.cluster_state import ClusterSpec
 from sparkmirror.clusters.local import LocalCluster, start_clusters
 from sparkmirror.domain.client_settings import ConnectionSettings

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 from rich.console import Console
-from tests.unit.cli.demo.progress_records import progress
 
 from sparkmirror.cli.demo.dashboard import Dashboard
 from sparkmirror.cli.demo.throughput import Snapshot
@@ -12,6 +11,7 @@ from sparkmirror.cli.demo.watch import Watch, has_begun, has_reached
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import ConnectorName, TopicPartition
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
+from tests.unit.cli.demo.progress_records import progress
 
 ORDERS = TopicPartition("orders", 0)
 

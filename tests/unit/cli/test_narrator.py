@@ -2,7 +2,7 @@ import io
 
 from rich.console import Console
 
-from sparkmirror.cli.demo.narrator import Narrator
+from sparkmirror.cli.narrator import Narrator
 
 
 class Clock:
