@@ -1,0 +1,126 @@
+"""What brokers hold: read it, add to it, configure it. Shares no client code with the mirror."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Final
+
+import confluent_kafka as confluent
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    ResourceType,
+)
+
+from sparkmirror.cli.demo.topic_reader import TopicReader
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.record_batch import FetchedBatch, iterate_batches
+
+_TIMEOUT_S: Final = 30.0
+
+Keyed = tuple[bytes | None, bytes | None]
+"""A record's key and value."""
+
+
+def admin(cluster: LocalCluster) -> AdminClient:
+    return AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
+
+
+def topics(cluster: LocalCluster) -> Mapping[str, int]:
+    """The topics and their numbers of partitions."""
+    listed = admin(cluster).list_topics(timeout=_TIMEOUT_S).topics
+    return {name: len(topic.partitions) for name, topic in listed.items()}
+
+
+def replication_factor(cluster: LocalCluster, topic: str) -> int:
+    (listed,) = admin(cluster).list_topics(topic, timeout=_TIMEOUT_S).topics.values()
+    return len(listed.partitions[0].replicas)
+
+
+def config(cluster: LocalCluster, topic: str) -> Mapping[str, str | None]:
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    (future,) = admin(cluster).describe_configs([resource]).values()
+    return {name: entry.value for name, entry in future.result(_TIMEOUT_S).items()}
+
+
+def configure(cluster: LocalCluster, topic: str, changes: Mapping[str, str]) -> None:
+    entries = [
+        ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        for name, value in changes.items()
+    ]
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+    (future,) = admin(cluster).incremental_alter_configs([resource]).values()
+    future.result(_TIMEOUT_S)
+
+
+def grow(cluster: LocalCluster, topic: str, partitions: int) -> None:
+    (future,) = admin(cluster).create_partitions([NewPartitions(topic, partitions)]).values()
+    future.result(_TIMEOUT_S)
+
+
+def append(
+    cluster: LocalCluster,
+    topic: str,
+    records: Iterable[Keyed],
+    *,
+    partition: int = 0,
+    settings: Mapping[str, str] | None = None,
+    timestamp_ms: int = 0,
+) -> None:
+    """Produce and wait for the acknowledgements; partition -1 lets the key choose."""
+    producer = confluent.Producer(
+        {"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0, **(settings or {})}
+    )
+    for key, value in records:
+        producer.produce(
+            topic,
+            partition=partition,
+            key=key,
+            value=value,
+            timestamp=timestamp_ms,
+            on_delivery=_raise_undelivered,
+        )
+    assert producer.flush(_TIMEOUT_S) == 0, f"{topic} was not acknowledged"
+
+
+def numbered(count: int, first: int = 0) -> list[Keyed]:
+    return [(b"key-%d" % number, b"value-%d" % number) for number in range(first, first + count)]
+
+
+def records(cluster: LocalCluster, topic: str) -> Iterator[confluent.Message]:
+    """All records of all partitions, aborted ones included; none if the topic doesn't exist."""
+    with TopicReader(cluster.bootstrap_servers, topic) as reader:
+        for partition in range(reader.partition_count()):
+            yield from reader.read(partition)
+
+
+def keyed(cluster: LocalCluster, topic: str) -> list[Keyed]:
+    """Keys and values of all records."""
+    return [(record.key(), record.value()) for record in records(cluster, topic)]
+
+
+def latest(cluster: LocalCluster, topic: str) -> Mapping[bytes | None, bytes | None]:
+    """What compaction would leave."""
+    return dict(keyed(cluster, topic))
+
+
+def end_offsets(cluster: LocalCluster, names: Collection[str]) -> Mapping[TopicPartition, int]:
+    ends = {}
+    for topic in names:
+        with TopicReader(cluster.bootstrap_servers, topic) as reader:
+            for partition in range(reader.partition_count()):
+                ends[TopicPartition(topic, partition)] = reader.offsets(partition)[1]
+    return ends
+
+
+def batches_on_disk(cluster: LocalCluster, topic: str, partition: int = 0) -> list[FetchedBatch]:
+    """The batches as the broker keeps them; for a topic of one segment."""
+    (log,) = (cluster.brokers[0].data / f"{topic}-{partition}").glob("*.log")
+    return list(iterate_batches(memoryview(bytearray(log.read_bytes()))))
+
+
+def _raise_undelivered(error: confluent.KafkaError | None, _: confluent.Message) -> None:
+    if error is not None:
+        raise confluent.KafkaException(error)

@@ -1,0 +1,177 @@
+"""The scenario that most system tests share: what is written, which flows mirror it, when it has arrived.
+
+Every flow reads the same source under an alias of its own, so that one process carries many settings.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.domain.ids import TopicPartition
+from tests.system.broker_data import append, end_offsets, keyed, latest, numbered
+from tests.system.mirror import Mirror
+from tests.system.mixed_data import WRITERS, create_topic, write_codecs, write_log_append_time
+from tests.system.progress import await_caught_up
+
+MIXED: Final = tuple(f"mixed.{kind}" for kind in WRITERS)
+TO_APPEND_TIME: Final = "mixed.to-append-time"
+APPEND_TIME_BOTH: Final = "mixed.append-time-both"
+BIG_BATCH: Final = "mixed.big-batch"
+COMMITTED: Final = ("mixed.transactions", "mixed.codecs")
+TUNED: Final = ("tuned.codecs", "tuned.large-records", "tuned.acks")
+LATE: Final = "late.records"
+SHOP: Final = "shop.orders"
+
+RESUMED_AT: Final = {0: 300, 1: 450}
+"""Offsets in the middle of the batches of `BIG_BATCH`, which stored positions name before the first run."""
+
+
+class Sides(NamedTuple):
+    source: LocalCluster
+    target: LocalCluster
+
+
+@dataclass(frozen=True, slots=True)
+class Mirrored:
+    """Two clusters and the mirror between them, which is in its second run and has caught up."""
+
+    sides: Sides
+    mirror: Mirror
+    first_run: "FirstRun"
+
+
+@dataclass(frozen=True, slots=True)
+class FirstRun:
+    """What the first run left when it had stopped."""
+
+    ends: Mapping[TopicPartition, int]
+    positions: Mapping[bytes | None, bytes | None]
+    log: str
+
+    @classmethod
+    def ended(cls, sides: Sides, log: str) -> "FirstRun":
+        ends = end_offsets(sides.source, (*MIXED, TO_APPEND_TIME, APPEND_TIME_BOTH))
+        return cls(ends, latest(sides.target, "mm2-offsets.A.internal"), log)
+
+
+def properties(sides: Sides) -> dict[str, str]:
+    source, target = (cluster.bootstrap_servers for cluster in sides)
+    return {
+        "clusters": "A, B, rc, tuned, late",
+        "B.bootstrap.servers": target,
+        **{f"{alias}.bootstrap.servers": source for alias in ("A", "rc", "tuned", "late")},
+        "refresh.topics.interval.seconds": "1",
+        "sync.topic.configs.interval.seconds": "1",
+        **_there_and_back(),
+        **_committed(),
+        **_tuned(),
+        **_late(),
+    }
+
+
+def _there_and_back() -> dict[str, str]:
+    return {
+        "A->B.enabled": "true",
+        "A->B.topics": r"mixed\..*, new\..*, .*shop\.orders",
+        "A->B.topics.exclude": r"new\.secret.*, .*\.replica",
+        "A->B.tasks.max": "3",
+        "A->B.emit.heartbeats.enabled": "true",
+        "B->A.enabled": "true",
+        "B->A.topics": r".*shop\.orders",
+        "B->A.emit.heartbeats.enabled": "true",
+    }
+
+
+def _committed() -> dict[str, str]:
+    return {
+        "rc->B.enabled": "true",
+        "rc->B.topics": ", ".join(COMMITTED),
+        "rc->B.replication.policy.separator": "_",
+        "rc->B.offset-syncs.topic.location": "target",
+        "rc.consumer.isolation.level": "read_committed",
+    }
+
+
+def _tuned() -> dict[str, str]:
+    return {
+        "tuned->B.enabled": "true",
+        "tuned->B.topics": r"tuned\..*",
+        "tuned->B.heartbeats.replication.enabled": "false",
+        "tuned->B.producer.override.compression.type": "zstd",
+        "tuned->B.producer.override.acks": "1",
+        "tuned.consumer.max.partition.fetch.bytes": "1000",
+    }
+
+
+def _late() -> dict[str, str]:
+    return {
+        "late->B.enabled": "true",
+        "late->B.topics": LATE,
+        "late->B.heartbeats.replication.enabled": "false",
+        "late->B.replication.policy.class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
+        "late.consumer.auto.offset.reset": "latest",
+        "late.consumer.fetch.min.bytes": "1000000",
+        "late.consumer.fetch.max.wait.ms": "2000",
+    }
+
+
+def write_data(sides: Sides) -> None:
+    """Everything that is there before the mirror starts."""
+    source, target = (cluster.bootstrap_servers for cluster in sides)
+    for kind, write in WRITERS.items():
+        write(source, f"mixed.{kind}")
+    write_codecs(source, TO_APPEND_TIME)
+    write_log_append_time(source, APPEND_TIME_BOTH)
+    for topic in (TO_APPEND_TIME, APPEND_TIME_BOTH):
+        create_topic(target, f"A.{topic}", partitions=3, config={"message.timestamp.type": "LogAppendTime"})
+    WRITERS["codecs"](source, "tuned.codecs")
+    WRITERS["large-records"](source, "tuned.large-records")
+    create_topic(source, "tuned.acks")
+    create_topic(target, "tuned.tuned.acks", config={"min.insync.replicas": "2"})
+    append(sides.source, "tuned.acks", numbered(10))
+    create_topic(source, LATE)
+    append(sides.source, LATE, numbered(10))
+    for side in sides:
+        create_topic(side.bootstrap_servers, SHOP)
+        append(side, SHOP, [(b"from", side.spec.name.encode())])
+    _store_positions(sides)
+
+
+def _store_positions(sides: Sides) -> None:
+    """As MM2 would have left them in its offsets topic."""
+    topic = "mm2-offsets.A.internal"
+    create_topic(sides.target.bootstrap_servers, topic, partitions=25, config={"cleanup.policy": "compact"})
+    stored = [
+        (position_key(TopicPartition(BIG_BATCH, partition)), b'{"offset":%d}' % (offset - 1))
+        for partition, offset in RESUMED_AT.items()
+    ]
+    append(sides.target, topic, stored, partition=-1, settings={"partitioner": "murmur2"})
+
+
+def position_key(partition: TopicPartition) -> bytes:
+    """Jackson's bytes: no spaces, the fields in the order of Java's hash map."""
+    fields = {"cluster": "A", "partition": partition.partition, "topic": partition.topic}
+    return json.dumps(["MirrorSourceConnector", fields], separators=(",", ":")).encode()
+
+
+def write_more_data(sides: Sides) -> None:
+    """What comes while the mirror is down."""
+    for topic in ("mixed.codecs", "mixed.transactions", BIG_BATCH, TO_APPEND_TIME):
+        for partition in range(2):
+            append(sides.source, topic, numbered(70), partition=partition)
+    append(sides.source, SHOP, [(b"from", b"source again")])
+
+
+def await_all_caught_up(sides: Sides) -> None:
+    source, target = sides
+    await_caught_up(source, target, "A", (*MIXED, TO_APPEND_TIME, APPEND_TIME_BOTH, SHOP))
+    await_caught_up(source, target, "rc", COMMITTED)
+    await_caught_up(source, target, "tuned", TUNED)
+    await_caught_up(source, target, "late", [LATE])
+    await_caught_up(target, source, "B", [SHOP])
+
+
+def values(cluster: LocalCluster, topic: str) -> list[bytes | None]:
+    return [value for _, value in keyed(cluster, topic)]

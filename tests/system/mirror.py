@@ -1,0 +1,142 @@
+"""A mirror as a user runs it: `sparkmirror run` in a process of its own, watched from outside."""
+
+import re
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+from uuid import uuid4
+
+import javaproperties
+import psutil
+
+from sparkmirror.clusters.processes import Process, start_process
+
+COMMAND = str(Path(sys.executable).with_name("sparkmirror"))
+START_TIMEOUT_S = 90.0
+STOP_TIMEOUT_S = 10.0
+_MARK = "SPARKMIRROR_TEST_MIRROR"
+_POLL_S = 0.1
+
+T = TypeVar("T")
+
+REPLICATION = {
+    # One broker per cluster holds one replica.
+    "replication.factor": "1",
+    "heartbeats.topic.replication.factor": "1",
+    "offset-syncs.topic.replication.factor": "1",
+    "offset.storage.replication.factor": "1",
+    "emit.heartbeats.enabled": "false",
+}
+"""What every mirror of these tests needs; heartbeats only where somebody asks for them."""
+
+
+class Mirror:
+    """One `mm2.properties` and the process that runs it, now and again. Never outlives this process."""
+
+    def __init__(self, folder: Path, properties: Mapping[str, str]) -> None:
+        folder.mkdir()
+        self.log = folder / "mirror.log"
+        self.spark_log = folder / "spark.log"
+        self._properties = folder / "mm2.properties"
+        self._properties.write_text(javaproperties.dumps(dict(properties)), encoding="ascii")
+        self._mark = f"{_MARK}={uuid4().hex}"
+        self._process: Process | None = None
+
+    def start(self) -> None:
+        """Every process that comes of it inherits the mark, wherever it's adopted later."""
+        run = [COMMAND, "run", str(self._properties), "--log-file", str(self.spark_log)]
+        self._process = start_process([["env", self._mark, *run]], self.log, outlives_us=False)
+
+    def await_log(self, text: str, timeout_s: float = START_TIMEOUT_S) -> str:
+        """The first line that holds the text, or that matches it as a regular expression."""
+        pattern = re.compile(f".*(?:{text}).*")
+
+        def found() -> str | None:
+            match = pattern.search(self.log_text())
+            if match is None:
+                assert self._running.is_alive(), self.log_text()
+            return None if match is None else match[0]
+
+        return await_value(found, timeout_s, lambda: f"no line with {text!r} in\n{self.log_text()}")
+
+    def log_text(self) -> str:
+        return self.log.read_text(encoding="utf-8", errors="replace")
+
+    def processes(self) -> list[psutil.Process]:
+        """Every living process that carries the mark."""
+        return [process for process in psutil.process_iter() if _carries(process, self._mark)]
+
+    def jvm(self) -> psutil.Process:
+        (jvm,) = (process for process in self.processes() if process.name() == "java")
+        return jvm
+
+    def workers(self) -> list[psutil.Process]:
+        """The Python workers: children of Spark's Python daemon."""
+        return [child for child in self.jvm().children(recursive=True) if child.ppid() != self.jvm().pid]
+
+    def send(self, number: signal.Signals) -> None:
+        psutil.Process(self._running.pid).send_signal(number)
+
+    def wait(self, timeout_s: float) -> int:
+        """Its exit code."""
+        assert self._running.wait(timeout_s), f"still running after {timeout_s} s:\n{self.log_text()}"
+        code = self._running.exit_code
+        self._running.kill()  # what guarded it
+        assert code is not None
+        return code
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
+        """Stop it in order, which must take less than 10 s and leave nothing behind."""
+        self.send(number)
+        assert self.wait(STOP_TIMEOUT_S) == 0, self.log_text()
+        self.assert_nothing_left(within_s=0.5)
+
+    def assert_nothing_left(self, within_s: float) -> None:
+        _, left = psutil.wait_procs(self.processes(), timeout=within_s)
+        assert not left
+
+    def close(self) -> None:
+        """End it by force if it still runs."""
+        if self._process is not None:
+            self._process.kill()
+        for process in self.processes():
+            process.kill()
+
+    @property
+    def _running(self) -> Process:
+        assert self._process is not None, "not started"
+        return self._process
+
+
+@contextmanager
+def running_mirror(folder: Path, properties: Mapping[str, str]) -> Iterator[Mirror]:
+    """A started mirror; on the way out it's ended by force if that is still needed."""
+    mirror = Mirror(folder, {**REPLICATION, **properties})
+    try:
+        mirror.start()
+        yield mirror
+    finally:
+        mirror.close()
+
+
+def await_value(probe: Callable[[], T | None], timeout_s: float, what: Callable[[], str]) -> T:
+    """What the probe answers as soon as that is neither None nor False."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        value = probe()
+        if value is not None and value is not False:
+            return value
+        assert time.monotonic() < deadline, f"not within {timeout_s:g} s: {what()}"
+        time.sleep(_POLL_S)
+
+
+def _carries(process: psutil.Process, mark: str) -> bool:
+    name, _, value = mark.partition("=")
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE and bool(process.environ().get(name) == value)
+    except psutil.Error:
+        return False
