@@ -249,6 +249,11 @@ class CopyLoop:
     def write_failed(self, partition: TopicPartition, error: SparkmirrorError) -> None:
         self._by_target[partition].write_error = error
 
+    def write_possible(self, partition: TopicPartition) -> None:
+        copy = self._by_target[partition]
+        if copy.write_error is not None and copy.write_error.retriable:
+            copy.write_error = None
+
     def write_refused(self, partition: TopicPartition, error: SparkmirrorError) -> None:
         copy = self._by_target[partition]
         self._outstanding_bytes -= copy.outstanding_bytes

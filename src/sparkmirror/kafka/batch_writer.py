@@ -36,6 +36,9 @@ class WriterListener(Protocol):
     def write_failed(self, partition: TopicPartition, error: SparkmirrorError) -> None:
         """The partition is tried again with back-off; an acknowledgement says that it is well."""
 
+    def write_possible(self, partition: TopicPartition) -> None:
+        """Leader and producer id are known and nothing waits: without data no acknowledgement would tell."""
+
     def write_refused(self, partition: TopicPartition, error: SparkmirrorError) -> None:
         """The target will never take the next batch as it is. It and all after it were discarded."""
 
@@ -147,6 +150,8 @@ class BatchWriter:
             self._sinks[lane.leader].ready.pop(lane, None)
         lane.leader = leader.node_id
         self._connect_to(leader.node_id)
+        if lane.producer is not None and not lane.ready:
+            self._listener.write_possible(lane.partition)
         self._offer(lane)
 
     def _offer(self, lane: ProducerLane) -> None:
