@@ -88,6 +88,8 @@ class PartitionCopy:
         self.failures = 0
         bucket = bucket_of(now_ms - batch.max_timestamp)
         self._latency[bucket] = self._latency.get(bucket, 0) + len(batch.offsets)
+        # Also for a part of a source batch: were the next part refused, this one would be copied again.
+        self.position = batch.offsets[-1] + 1
         if completes:
             size, position = self._outstanding.popleft()
             self.outstanding_bytes -= size
