@@ -10,7 +10,9 @@ from sparkmirror.clusters import ClusterSpec, LocalCluster, start_clusters
 @pytest.fixture(scope="session")
 def cluster_pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalCluster, LocalCluster]]:
     home = tmp_path_factory.mktemp("clusters")
-    specs = [ClusterSpec(name, heap_mb=256) for name in ("source", "target")]
+    # The cleaner would let tests of compacted topics wait for 15 s.
+    settings = {"log.cleaner.backoff.ms": "200"}
+    specs = [ClusterSpec(name, settings=settings, heap_mb=256) for name in ("source", "target")]
     source, target = start_clusters([(spec, home / spec.name) for spec in specs])
     with source, target:
         yield source, target

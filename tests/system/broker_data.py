@@ -41,7 +41,8 @@ def replication_factor(cluster: LocalCluster, topic: str) -> int:
 
 def config(cluster: LocalCluster, topic: str) -> Mapping[str, str | None]:
     resource = ConfigResource(ResourceType.TOPIC, topic)
-    (future,) = admin(cluster).describe_configs([resource]).values()
+    client = admin(cluster)  # its end would end what it was asked
+    (future,) = client.describe_configs([resource]).values()
     return {name: entry.value for name, entry in future.result(_TIMEOUT_S).items()}
 
 
@@ -51,12 +52,14 @@ def configure(cluster: LocalCluster, topic: str, changes: Mapping[str, str]) -> 
         for name, value in changes.items()
     ]
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
-    (future,) = admin(cluster).incremental_alter_configs([resource]).values()
+    client = admin(cluster)  # its end would end what it was asked
+    (future,) = client.incremental_alter_configs([resource]).values()
     future.result(_TIMEOUT_S)
 
 
 def grow(cluster: LocalCluster, topic: str, partitions: int) -> None:
-    (future,) = admin(cluster).create_partitions([NewPartitions(topic, partitions)]).values()
+    client = admin(cluster)  # its end would end what it was asked
+    (future,) = client.create_partitions([NewPartitions(topic, partitions)]).values()
     future.result(_TIMEOUT_S)
 
 

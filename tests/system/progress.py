@@ -28,6 +28,7 @@ class Progress:
         topic = progress_topic(Alias(alias))
         await_value(lambda: topic in topics(target), CATCH_UP_TIMEOUT_S, lambda: f"{topic} is not there")
         self._reader = ProgressReader(connection(target), topic)
+        self._reader.catch_up()
 
     def now(self) -> Mapping[TopicPartition, PartitionProgress]:
         return {progress.source: progress for progress in self._reader.poll(_TICK_S).values()}
