@@ -3,7 +3,7 @@
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from sparkmirror import __version__
 from sparkmirror.cli import clusters, run
@@ -63,6 +63,13 @@ def build_parser() -> argparse.ArgumentParser:
 
 class _Parser(argparse.ArgumentParser):
     """Ends on wrong usage with the command's own code; argparse always takes 2."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Argparse leaves what a command doesn't know to the parser above it, which has another code."""
+        known, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return known, unknown
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)

@@ -45,9 +45,10 @@ def test_a_folder_that_cannot_be_used_is_one_line(
     assert capsys.readouterr().err.startswith("sparkmirror: ")
 
 
-def test_a_command_may_have_an_exit_code_of_its_own_for_wrong_usage() -> None:
+@pytest.mark.parametrize("arguments", [[], ["mm2.properties", "--nonsense"]])
+def test_a_command_may_have_an_exit_code_of_its_own_for_wrong_usage(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as caught:
-        main(["run"])
+        main(["run", *arguments])
     assert caught.value.code == 255
 
 
