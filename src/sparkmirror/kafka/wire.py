@@ -100,4 +100,5 @@ class Reader:
             return
         for _ in range(self.unsigned_varint()):
             self.unsigned_varint()
-            self.at += self.unsigned_varint()
+            size = self.unsigned_varint()
+            self.at += size
