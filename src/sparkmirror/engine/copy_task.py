@@ -31,6 +31,8 @@ PULSE_S = 0.5
 _EXIT_TIMEOUT_S = 5.0
 _GC_THRESHOLD = 50_000
 """Thousands of batches are alive at full speed and none is part of a cycle: look for cycles seldom."""
+_SWITCH_INTERVAL_S = 0.0001
+"""The copy thread waits for no other thread longer than this: Python's 5 ms would show in the latency."""
 _HANG_UP = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
 
 
@@ -50,6 +52,7 @@ def copy_task(plans: Sequence[TaskPlan]) -> Callable[[Iterable[pa.RecordBatch]],
 class _RunningTask:
     def __init__(self, plan: TaskPlan) -> None:
         gc.set_threshold(_GC_THRESHOLD)
+        sys.setswitchinterval(_SWITCH_INTERVAL_S)
         logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=f"task {plan.task}: %(message)s")
         logging.getLogger("kafka").setLevel(logging.CRITICAL)
         self._plan = plan
