@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         flows, spark = _read(arguments)
     except SparkmirrorError as error:
-        _log.error("%s: %s", arguments.file, error)
+        _log.error("%s", error)
         return _FAILED
     _use_java(find_java())
     mirror = MirrorMaker(flows, spark, arguments.log_file or _log_file())
@@ -98,9 +98,13 @@ def _use_java(java: Java) -> None:
 
 def _read(arguments: argparse.Namespace) -> tuple[list[FlowSettings], dict[str, str]]:
     """Everything that can be wrong with the file is found here, before anything is started."""
-    config = MirrorMakerConfig(read_properties(arguments.file))
-    flows = [flow_settings(flow) for flow in config.flows(arguments.clusters)]
-    spark = dict(config.spark_properties())
+    properties = read_properties(arguments.file)
+    try:
+        config = MirrorMakerConfig(properties)
+        flows = [flow_settings(flow) for flow in config.flows(arguments.clusters)]
+        spark = dict(config.spark_properties())
+    except SparkmirrorError as error:
+        raise SparkmirrorError(f"{arguments.file}: {error}") from error
     if arguments.master:
         spark["spark.master"] = arguments.master
     unknown = config.unknown_keys()
