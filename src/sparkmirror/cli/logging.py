@@ -31,6 +31,8 @@ def configure_logging(log_format: LogFormat, stream: TextIO | None = None) -> No
     """Send every logger of this process to one handler, replacing those there were."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
+    # Py4J tells the root logger, with a stack, when the JVM is gone; we name our loggers.
+    handler.addFilter(lambda record: record.name != "root")
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     for name in _CHATTY_LIBRARIES:
         logging.getLogger(name).setLevel(logging.CRITICAL)

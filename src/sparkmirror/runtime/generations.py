@@ -110,13 +110,14 @@ class Generations:
         reader = ProgressReader(self._settings.worker_client, self._topic)
         try:
             reader.catch_up()
-            self._number = reader.generation(self._connector.name)
+            last = reader.generations.get(self._connector.name)
+            self._number = 0 if last is None else last.number
         finally:
             reader.close()
 
     def replace(self, partitions: Sequence[CopyPartition]) -> None:
         """Run these partitions and nothing else. Raises KafkaError when the topic can't be written."""
-        announced_at = self._announce(Generation(self._connector.name, self._number + 1))
+        announced_at = self._announce(Generation(self._connector.name, self._number + 1, len(partitions)))
         self._number += 1
         self._end_job()
         if partitions:

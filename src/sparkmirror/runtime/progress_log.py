@@ -9,6 +9,7 @@ from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.runtime.flow_log import flow_log
 from sparkmirror.runtime.periodic import PeriodicThread
 from sparkmirror.runtime.schedule import Job
+from sparkmirror.runtime.silent_partitions import SilentPartitions
 from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader, progress_topic
 
 _POLL_INTERVAL_S = 1.0
@@ -27,6 +28,7 @@ class ProgressLog:
         self._reader: ProgressReader | None = None
         self._began_at = time.time()
         self._errors: dict[TopicPartition, str | None] = {}
+        self._silent = SilentPartitions()
         self._counted = (0, 0)
         self.thread = PeriodicThread("progress log", self._log, self._prepare, self._close)
 
@@ -34,6 +36,7 @@ class ProgressLog:
         self._reader = ProgressReader(self._connection, progress_topic(self._flow.source))
         return (
             Job("follow", _POLL_INTERVAL_S, self._follow),
+            Job("listen for silence", _POLL_INTERVAL_S, self._listen),
             Job("summarize", _SUMMARY_INTERVAL_S, self._summarize, first_after_s=_SUMMARY_INTERVAL_S),
         )
 
@@ -58,6 +61,21 @@ class ProgressLog:
                 self._log.log(level, "%s %s: %s", report.source, report.state.value, report.error)
         if len(changed) > _NAMED_MAX:
             self._log.warning("… and %d more partitions", len(changed) - _NAMED_MAX)
+
+    def _listen(self) -> None:
+        """A task that can't begin, or hangs, reports nothing: say so, rather than count the others only."""
+        assert self._reader is not None
+        generations, reports = self._reader.generations.values(), self._reader.poll().values()
+        for generation, missing in self._silent.look(generations, reports, time.monotonic()):
+            if missing:
+                self._log.warning(
+                    "%d of %d partitions are not copied yet: their tasks do not report; "
+                    "Spark's log has what they say",
+                    missing,
+                    generation.partitions,
+                )
+            else:
+                self._log.info("all %d partitions are copied", generation.partitions)
 
     def _summarize(self) -> None:
         reports = self._current()

@@ -73,14 +73,18 @@ class PartitionProgress:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """Which generation of a connector's tasks may run. A lower number must stop; so must a stopped one."""
+    """Which generation of a connector's tasks may run. A lower number must stop; so must a stopped one.
+
+    `partitions` is how many its tasks share: each reports within seconds, whether it has data or not.
+    """
 
     connector: ConnectorName
     number: int
+    partitions: int = 0
     stopped: bool = False
 
     def to_record(self) -> LogRecord:
-        value = {"generation": self.number, "stopped": self.stopped}
+        value = {"generation": self.number, "partitions": self.partitions, "stopped": self.stopped}
         return LogRecord(_encode([_GENERATION, self.connector]), _encode(value))
 
     def ends(self, connector: ConnectorName, number: int) -> bool:
@@ -103,12 +107,21 @@ def parse(record: LogRecord) -> PartitionProgress | Generation | None:
         key = json.loads(record.key or b"null")
         value = json.loads(record.value or b"null")
         if key[0] == _GENERATION:
-            return Generation(ConnectorName(key[1]), int(value["generation"]), bool(value["stopped"]))
+            return _generation(key, value)
         if key[0] == _PROGRESS:
             return _progress(key, value)
     except (ValueError, TypeError, KeyError, IndexError):
         return None
     return None
+
+
+def _generation(key: list[Any], value: dict[str, Any]) -> Generation:
+    return Generation(
+        connector=ConnectorName(key[1]),
+        number=int(value["generation"]),
+        partitions=int(value["partitions"]),
+        stopped=bool(value["stopped"]),
+    )
 
 
 def _progress(key: list[Any], value: dict[str, Any]) -> PartitionProgress:
@@ -159,10 +172,10 @@ class ProgressReader:
         """Take in all that is there now. Raises KafkaError, RetriableError when it takes too long."""
         self._take(self._tail.read_to_end(deadline_s))
 
-    def generation(self, connector: ConnectorName) -> int:
-        """The number of the newest generation seen, 0 before the first."""
-        newest = self._generations.get(connector)
-        return 0 if newest is None else newest.number
+    @property
+    def generations(self) -> Mapping[ConnectorName, Generation]:
+        """The newest that was seen of each connector; a live view."""
+        return self._generations
 
     def close(self) -> None:
         self._tail.close()
