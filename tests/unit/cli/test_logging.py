@@ -20,6 +20,7 @@ def lines(log_format: LogFormat) -> list[str]:
     logging.getLogger("kafka.conn").info("noise")
     logging.getLogger("py4j.clientserver").info("noise")
     logging.getLogger("kafka.conn").error("told in our words too")
+    logging.getLogger().info("how Py4J mourns its JVM")
     return stream.getvalue().splitlines()
 
 
