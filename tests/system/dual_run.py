@@ -150,9 +150,9 @@ def _store_positions(sides: Sides) -> None:
     append(sides.target, topic, stored, partition=-1, settings={"partitioner": "murmur2"})
 
 
-def position_key(partition: TopicPartition) -> bytes:
+def position_key(partition: TopicPartition, alias: str = "A") -> bytes:
     """Jackson's bytes: no spaces, the fields in the order of Java's hash map."""
-    fields = {"cluster": "A", "partition": partition.partition, "topic": partition.topic}
+    fields = {"cluster": alias, "partition": partition.partition, "topic": partition.topic}
     return json.dumps(["MirrorSourceConnector", fields], separators=(",", ":")).encode()
 
 

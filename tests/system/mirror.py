@@ -1,5 +1,6 @@
 """A mirror as a user runs it: `sparkmirror run` in a process of its own, watched from outside."""
 
+import os
 import re
 import signal
 import sys
@@ -37,19 +38,21 @@ REPLICATION = {
 class Mirror:
     """One `mm2.properties` and the process that runs it, now and again. Never outlives this process."""
 
-    def __init__(self, folder: Path, properties: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, properties: Mapping[str, str], *arguments: str) -> None:
         folder.mkdir()
         self.log = folder / "mirror.log"
         self.spark_log = folder / "spark.log"
         self._properties = folder / "mm2.properties"
         self._properties.write_text(javaproperties.dumps(dict(properties)), encoding="ascii")
+        self._arguments = arguments
         self._mark = f"{_MARK}={uuid4().hex}"
         self._process: Process | None = None
 
     def start(self) -> None:
         """Every process that comes of it inherits the mark, wherever it's adopted later."""
         run = [COMMAND, "run", str(self._properties), "--log-file", str(self.spark_log)]
-        self._process = start_process([["env", self._mark, *run]], self.log, outlives_us=False)
+        step = ["env", self._mark, *run, *self._arguments]
+        self._process = start_process([step], self.log, outlives_us=False)
 
     def await_log(self, text: str, timeout_s: float = START_TIMEOUT_S) -> str:
         """The first line that holds the text, or that matches it as a regular expression."""
@@ -81,6 +84,10 @@ class Mirror:
     def send(self, number: signal.Signals) -> None:
         psutil.Process(self._running.pid).send_signal(number)
 
+    def press_ctrl_c(self) -> None:
+        """What a terminal does: SIGINT to every process of the group in its foreground."""
+        os.killpg(self._running.pid, signal.SIGINT)
+
     def wait(self, timeout_s: float) -> int:
         """Its exit code."""
         assert self._running.wait(timeout_s), f"still running after {timeout_s} s:\n{self.log_text()}"
@@ -89,9 +96,12 @@ class Mirror:
         assert code is not None
         return code
 
-    def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
+    def stop(self) -> None:
         """Stop it in order, which must take less than 10 s and leave nothing behind."""
-        self.send(number)
+        self.send(signal.SIGTERM)
+        self.assert_stopped()
+
+    def assert_stopped(self) -> None:
         assert self.wait(STOP_TIMEOUT_S) == 0, self.log_text()
         self.assert_nothing_left(within_s=0.5)
 
@@ -113,9 +123,9 @@ class Mirror:
 
 
 @contextmanager
-def running_mirror(folder: Path, properties: Mapping[str, str]) -> Iterator[Mirror]:
+def running_mirror(folder: Path, properties: Mapping[str, str], *arguments: str) -> Iterator[Mirror]:
     """A started mirror; on the way out it's ended by force if that is still needed."""
-    mirror = Mirror(folder, {**REPLICATION, **properties})
+    mirror = Mirror(folder, {**REPLICATION, **properties}, *arguments)
     try:
         mirror.start()
         yield mirror
