@@ -1,0 +1,175 @@
+"""A copy loop without Spark: a plan made by hand, run in a thread, watched through what it writes."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Final
+
+import confluent_kafka as confluent
+
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
+from sparkmirror.domain.copy_plan import CopyPartition, OffsetSyncPlan, StatePlan, TaskPlan
+from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
+from sparkmirror.engine.copy_loop import CopyLoop
+from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.storage.positions import position_record
+from sparkmirror.storage.progress import PartitionProgress, ProgressReader
+from tests.system.broker_data import Keyed, append, latest, numbered, records
+from tests.system.mirror import await_value
+from tests.system.mixed_data import create_topic
+
+CONNECTOR: Final = ConnectorName("ContractConnector")
+SOURCE: Final = Alias("near")
+POSITIONS: Final = "contract.positions"
+PROGRESS: Final = "contract.progress"
+SYNCS: Final = "contract.offset-syncs"
+STOP_TIMEOUT_S: Final = 10.0
+WAIT_S: Final = 20.0
+
+
+def connection(cluster: LocalCluster, **changes: float) -> ConnectionSettings:
+    host, port = cluster.bootstrap_servers.split(",")[0].split(":")
+    return replace(ConnectionSettings(((host, int(port)),)), **changes)  # type: ignore[arg-type]  # its times
+
+
+def remote(topic: str) -> str:
+    return f"{SOURCE}.{topic}"
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """Two clusters with the state topics of a copy task."""
+
+    source: LocalCluster
+    target: LocalCluster
+
+    def create_state_topics(self) -> None:
+        compacted = {"cleanup.policy": "compact"}
+        create_topic(self.target.bootstrap_servers, POSITIONS, partitions=3, config=compacted)
+        create_topic(self.target.bootstrap_servers, PROGRESS, config=compacted)
+        create_topic(self.source.bootstrap_servers, SYNCS, config=compacted)
+
+    def create(
+        self, topic: str, *, partitions: int = 1, target_config: Mapping[str, str] | None = None
+    ) -> None:
+        """The topic at the source and its copy at the target."""
+        create_topic(self.source.bootstrap_servers, topic, partitions=partitions)
+        create_topic(
+            self.target.bootstrap_servers, remote(topic), partitions=partitions, config=target_config
+        )
+
+    def plan(self, *partitions: TopicPartition, **consumer: object) -> TaskPlan:
+        """`consumer` are fields of ConsumerSettings."""
+        source, target = connection(self.source), connection(self.target)
+        return TaskPlan(
+            flow=Flow(SOURCE, Alias("far")),
+            connector=CONNECTOR,
+            task=3,
+            generation=7,
+            announced_at=0,
+            partitions=tuple(CopyPartition(partition, remote(partition.topic)) for partition in partitions),
+            consumer=replace(ConsumerSettings(source), **consumer),  # type: ignore[arg-type]  # as said above
+            producer=ProducerSettings(target),
+            state=StatePlan(target, POSITIONS, PROGRESS),
+            offset_syncs=OffsetSyncPlan(source, SYNCS, lag_max=100),
+        )
+
+    def source_has(self, topic: str, count: int, *, partition: int = 0) -> list[Keyed]:
+        """Append so many numbered records after those that are there; answers with all there are now."""
+        there = self.written(topic, partition)
+        new = numbered(count, len(there))
+        append(self.source, topic, new, partition=partition)
+        return [*there, *new]
+
+    def written(self, topic: str, partition: int = 0) -> list[Keyed]:
+        """Keys and values of a partition at the source."""
+        return _keyed(self.source, topic, partition)
+
+    def copied(self, topic: str, partition: int = 0) -> list[Keyed]:
+        """Those of its copy at the target."""
+        return _keyed(self.target, remote(topic), partition)
+
+    def await_copied(self, topic: str, expected: list[Keyed], *, partition: int = 0) -> None:
+        """Exactly these, in this order."""
+        seen: list[Keyed] = []
+
+        def arrived() -> bool:
+            seen[:] = self.copied(topic, partition)
+            return len(seen) >= len(expected)
+
+        await_value(arrived, WAIT_S, lambda: f"{len(seen)} of {len(expected)} records of {topic}")
+        assert seen == expected
+
+    def position(self, partition: TopicPartition) -> int | None:
+        """The stored position: the last replicated offset, looked up under the bytes that Connect writes."""
+        where = {"cluster": SOURCE, "partition": partition.partition, "topic": partition.topic}
+        key = json.dumps([CONNECTOR, where], separators=(",", ":")).encode()
+        value = latest(self.target, POSITIONS).get(key)
+        return None if value is None else json.loads(value)["offset"]
+
+    def store_position(self, partition: TopicPartition, offset: int) -> None:
+        writer = TopicWriter(connection(self.target))
+        writer.write(POSITIONS, [position_record(CONNECTOR, SOURCE, partition, offset)])
+        writer.close()
+
+
+def _keyed(cluster: LocalCluster, topic: str, partition: int) -> list[Keyed]:
+    found = records(cluster, topic)
+    return [(record.key(), record.value()) for record in found if record.partition() == partition]
+
+
+@contextmanager
+def running(plan: TaskPlan) -> Iterator[None]:
+    """The loop in a thread of its own; on the way out it's stopped in order, which must work in time."""
+    copy_loop = CopyLoop(plan)
+    errors: list[Exception] = []
+    thread = threading.Thread(target=_run, args=(copy_loop, errors), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        if thread.is_alive():
+            copy_loop.stop()
+        thread.join(STOP_TIMEOUT_S)
+    assert not thread.is_alive(), "the copy loop did not stop"
+    assert not errors, errors
+
+
+def _run(copy_loop: CopyLoop, errors: list[Exception]) -> None:
+    try:
+        copy_loop.run()
+    except Exception as error:  # noqa: BLE001 - handed to the test's thread
+        errors.append(error)
+
+
+class Watch:
+    """What a task says about its partitions."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._reader = ProgressReader(connection(bench.target), PROGRESS)
+
+    def close(self) -> None:
+        self._reader.close()
+
+    def await_progress(
+        self, topic: str, holds: Callable[[PartitionProgress], bool], *, partition: int = 0
+    ) -> PartitionProgress:
+        """The first report of the partition for which that holds."""
+        seen: list[PartitionProgress] = []
+
+        def found() -> PartitionProgress | None:
+            key = CONNECTOR, TopicPartition(topic, partition)
+            report = self._reader.poll(0.05).get(key)
+            if report is not None:
+                seen[:] = [report]
+            return report if report is not None and holds(report) else None
+
+        return await_value(found, WAIT_S, lambda: f"the last report was {seen}")
+
+
+def message_fields(message: confluent.Message) -> tuple[object, ...]:
+    """Everything of a record that a copy must keep."""
+    return message.key(), message.value(), message.timestamp(), message.headers()

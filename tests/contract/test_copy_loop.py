@@ -1,0 +1,117 @@
+"""A copy task's loop between real brokers: what it copies, what it leaves behind, how it goes on."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.wire_records import OffsetSync
+from sparkmirror.storage.progress import PartitionProgress, PartitionState
+from tests.contract.copying import SYNCS, Bench, Watch, message_fields, remote, running
+from tests.system.broker_data import append, keyed, numbered, records
+from tests.system.mixed_data import create_topic
+
+
+def test_every_record_arrives_and_the_state_says_so(bench: Bench, watch: Watch) -> None:
+    topic = "contract.copied"
+    bench.create(topic, partitions=3)
+    for number, codec in enumerate(("none", "lz4", "zstd")):
+        append(bench.source, topic, numbered(200), partition=number, settings={"compression.type": codec})
+    partitions = [TopicPartition(topic, number) for number in range(3)]
+    with running(bench.plan(*partitions)):
+        for partition in partitions:
+            report = watch.await_progress(topic, caught_up, partition=partition.partition)
+            assert (report.records, report.position, report.lag) == (200, 199, 0)
+            assert (report.task, report.generation, report.target_topic) == (3, 7, remote(topic))
+            assert sum(report.latency.counts.values()) == 200
+    originals, copies = (
+        [(record.partition(), record.offset(), *message_fields(record)) for record in records(at, name)]
+        for at, name in ((bench.source, topic), (bench.target, remote(topic)))
+    )
+    assert len(originals) == 600
+    assert copies == originals
+    assert [bench.position(partition) for partition in partitions] == [199] * 3
+    syncs = {sync.topic_partition: sync for sync in offset_syncs(bench)}
+    for partition in partitions:
+        assert syncs[partition] == OffsetSync(partition, 199, 199)
+
+
+def test_orderly_stops_in_the_midst_of_it_leave_no_gap_and_no_duplicate(bench: Bench, watch: Watch) -> None:
+    topic = "contract.stopped"
+    bench.create(topic)
+    plan = bench.plan(TopicPartition(topic, 0))
+    copied = [0]
+    with produced_for_ever(bench, topic):
+        for _ in range(2):
+            with running(plan):
+                watch.await_progress(topic, lambda report: (report.position or 0) > copied[-1] + 20)
+            copied.append(len(bench.copied(topic)))
+            assert bench.position(TopicPartition(topic, 0)) == copied[-1] - 1
+    assert copied[0] < copied[1] < copied[2]
+    with running(plan):
+        bench.await_copied(topic, bench.written(topic))
+
+
+def test_a_position_inside_a_batch_is_honoured(bench: Bench) -> None:
+    topic = "contract.inside"
+    bench.create(topic)
+    expected = bench.source_has(topic, 30)
+    bench.store_position(TopicPartition(topic, 0), 11)
+    with running(bench.plan(TopicPartition(topic, 0))):
+        bench.await_copied(topic, expected[12:])
+    assert bench.position(TopicPartition(topic, 0)) == 29
+
+
+def test_a_target_topic_that_comes_later_is_waited_for(bench: Bench, watch: Watch) -> None:
+    topic = "contract.later"
+    create_topic(bench.source.bootstrap_servers, topic)
+    expected = bench.source_has(topic, 10)
+    with running(bench.plan(TopicPartition(topic, 0))):
+        report = watch.await_progress(topic, lambda report: report.error is not None)
+        assert report.state is PartitionState.RETRYING
+        assert report.error == f"{remote(topic)}-0 on the target: UNKNOWN_TOPIC_OR_PARTITION"
+        create_topic(bench.target.bootstrap_servers, remote(topic))
+        bench.await_copied(topic, expected)
+        watch.await_progress(topic, caught_up)
+
+
+def test_a_source_topic_that_comes_later_is_waited_for(bench: Bench, watch: Watch) -> None:
+    topic = "contract.source-later"
+    create_topic(bench.target.bootstrap_servers, remote(topic))
+    with running(bench.plan(TopicPartition(topic, 0))):
+        report = watch.await_progress(topic, lambda report: report.error is not None)
+        assert report.state is PartitionState.RETRYING
+        create_topic(bench.source.bootstrap_servers, topic)
+        bench.await_copied(topic, bench.source_has(topic, 10))
+        watch.await_progress(topic, caught_up)
+
+
+def caught_up(report: PartitionProgress) -> bool:
+    return report.state is PartitionState.RUNNING and report.lag == 0 and report.records > 0
+
+
+@contextmanager
+def produced_for_ever(bench: Bench, topic: str) -> Iterator[None]:
+    """Numbered records in small batches, until the end of the block."""
+    enough = threading.Event()
+
+    def produce() -> None:
+        first = 0
+        while not enough.is_set():
+            append(bench.source, topic, numbered(20, first))
+            first += 20
+
+    thread = threading.Thread(target=produce)
+    thread.start()
+    try:
+        yield
+    finally:
+        enough.set()
+        thread.join()
+
+
+def offset_syncs(bench: Bench) -> Iterator[OffsetSync]:
+    for key, value in keyed(bench.source, SYNCS):
+        assert key is not None
+        assert value is not None
+        yield OffsetSync.decode(key, value)
