@@ -67,9 +67,20 @@ _REFUSED = frozenset({CORRUPT_MESSAGE, INVALID_TIMESTAMP, INVALID_RECORD})
 """Answers that the same batch gets every time; the library calls CORRUPT_MESSAGE retriable, for consumers."""
 
 
+_NAMES = {
+    NONE: "NONE",
+    NOT_LEADER_OR_FOLLOWER: "NOT_LEADER_OR_FOLLOWER",
+    MESSAGE_TOO_LARGE: "MESSAGE_TOO_LARGE",
+    17: "INVALID_TOPIC_EXCEPTION",
+}
+"""Where the library's word is not the one that people will find in Kafka's documentation."""
+
+
 def name_of(code: int) -> str:
-    """Kafka's own name, e.g. `NOT_LEADER_OR_FOLLOWER`."""
-    return str(getattr(library.for_code(code), "message", code))
+    """Kafka's own name, e.g. `NOT_LEADER_OR_FOLLOWER`; the number for a code that the library lacks."""
+    known = library.for_code(code)
+    is_unknown = issubclass(known, library.UnrecognizedBrokerError)
+    return f"error code {code}" if is_unknown else _NAMES.get(code, str(known.message))
 
 
 def is_retriable(code: int) -> bool:

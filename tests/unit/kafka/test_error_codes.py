@@ -1,0 +1,44 @@
+"""Names as Kafka's documentation has them, and what trying again can help."""
+
+import pytest
+
+from sparkmirror.domain.errors import AuthorizationError, KafkaError, RetriableError, TopicExistsError
+from sparkmirror.kafka import error_codes
+from sparkmirror.kafka.error_codes import error_for, name_of
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        (0, "NONE"),
+        (3, "UNKNOWN_TOPIC_OR_PARTITION"),
+        (6, "NOT_LEADER_OR_FOLLOWER"),
+        (10, "MESSAGE_TOO_LARGE"),
+        (17, "INVALID_TOPIC_EXCEPTION"),
+        (4711, "error code 4711"),
+    ],
+)
+def test_names_are_those_of_kafkas_documentation(code: int, name: str) -> None:
+    assert name_of(code) == name
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "retriable"),
+    [
+        (error_codes.NOT_LEADER_OR_FOLLOWER, RetriableError, True),
+        (error_codes.REQUEST_TIMED_OUT, RetriableError, True),
+        (error_codes.TOPIC_AUTHORIZATION_FAILED, AuthorizationError, False),
+        (error_codes.TOPIC_ALREADY_EXISTS, TopicExistsError, False),
+        (error_codes.INVALID_TIMESTAMP, KafkaError, False),
+        # Retriable for a consumer; a producer's batch stays corrupt.
+        (error_codes.CORRUPT_MESSAGE, KafkaError, False),
+    ],
+)
+def test_an_error_says_whether_trying_again_can_help(
+    code: int, kind: type[Exception], retriable: bool
+) -> None:
+    error = error_for(code, "produce to t-0", "why")
+    assert type(error) is kind
+    assert error.retriable is retriable
+    assert error.code == code
+    assert str(error) == f"produce to t-0: {name_of(code)} (why)"
