@@ -78,9 +78,8 @@ _NAMES = {
 
 def name_of(code: int) -> str:
     """Kafka's own name, e.g. `NOT_LEADER_OR_FOLLOWER`; the number for a code that the library lacks."""
-    known = library.for_code(code)
-    is_unknown = issubclass(known, library.UnrecognizedBrokerError)
-    return f"error code {code}" if is_unknown else _NAMES.get(code, str(known.message))
+    known = library.kafka_errors.get(code)
+    return f"error code {code}" if known is None else _NAMES.get(code, str(known.message))
 
 
 def is_retriable(code: int) -> bool:
