@@ -1,0 +1,98 @@
+"""Where a copy goes on when its position, or the topic that it's about, exists no more."""
+
+import re
+
+import confluent_kafka as confluent
+import pytest
+
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.domain.client_settings import OffsetReset
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.storage.progress import PartitionState
+from tests.contract.copying import Bench, Watch, remote, running
+from tests.system.broker_data import admin, append, numbered
+from tests.system.mirror import await_value
+from tests.system.mixed_data import create_topic
+
+TIMEOUT_S = 20.0
+GONE_BEFORE, STORED, WRITTEN = 10, 4, 20
+
+
+@pytest.fixture
+def beheaded(bench: Bench, request: pytest.FixtureRequest) -> str:
+    """A topic that lost the records after the stored position, and a partition that is well."""
+    topic = "contract." + re.sub(r"\W+", "-", request.node.name)
+    bench.create(topic, partitions=2)
+    bench.source_has(topic, WRITTEN)
+    bench.store_position(TopicPartition(topic, 0), STORED)
+    delete_records(bench.source, topic, GONE_BEFORE)
+    return topic
+
+
+@pytest.mark.parametrize(
+    ("policy", "first"), [(OffsetReset.EARLIEST, GONE_BEFORE), (OffsetReset.LATEST, WRITTEN)], ids=str
+)
+def test_a_position_out_of_range_is_reset(
+    bench: Bench, watch: Watch, beheaded: str, policy: OffsetReset, first: int
+) -> None:
+    with running(bench.plan(TopicPartition(beheaded, 0), offset_reset=policy)):
+        watch.await_progress(beheaded, lambda report: report.position == WRITTEN - 1)
+        append(bench.source, beheaded, numbered(3, WRITTEN))
+        bench.await_copied(beheaded, numbered(WRITTEN + 3 - first, first))
+
+
+def test_a_position_out_of_range_is_an_error_where_there_is_no_policy(
+    bench: Bench, watch: Watch, beheaded: str
+) -> None:
+    well, beheaded_partition = TopicPartition(beheaded, 1), TopicPartition(beheaded, 0)
+    bench.store_position(well, 1)
+    expected = bench.source_has(beheaded, 5, partition=1)[2:]
+    with running(bench.plan(beheaded_partition, well, offset_reset=OffsetReset.NONE)):
+        report = watch.await_progress(beheaded, lambda report: report.state is PartitionState.FAILED)
+        assert report.error == f"{beheaded}-0 has no valid position and auto.offset.reset is none"
+        bench.await_copied(beheaded, expected, partition=1)
+    assert bench.copied(beheaded) == []
+    assert bench.position(beheaded_partition) == STORED
+
+
+def test_a_shorter_topic_of_the_same_name_is_copied_from_its_beginning(bench: Bench, watch: Watch) -> None:
+    topic = "contract.recreated"
+    bench.create(topic)
+    before = bench.source_has(topic, 9)
+    with running(bench.plan(TopicPartition(topic, 0))):
+        bench.await_copied(topic, before)
+        delete_topic(bench.source, topic)
+        watch.await_progress(topic, lambda report: report.state is PartitionState.RETRYING)
+        create_topic(bench.source.bootstrap_servers, topic)
+        append(bench.source, topic, numbered(4, 100))
+        bench.await_copied(topic, [*before, *numbered(4, 100)])
+        watch.await_progress(topic, lambda report: report.position == 3 and report.error is None)
+
+
+def test_a_target_topic_made_anew_takes_what_comes_next(bench: Bench, watch: Watch) -> None:
+    topic = "contract.target-recreated"
+    bench.create(topic)
+    before = bench.source_has(topic, 9)
+    with running(bench.plan(TopicPartition(topic, 0))):
+        bench.await_copied(topic, before)
+        delete_topic(bench.target, remote(topic))
+        bench.source_has(topic, 4)
+        watch.await_progress(topic, lambda report: report.state is PartitionState.RETRYING)
+        create_topic(bench.target.bootstrap_servers, remote(topic))
+        bench.await_copied(topic, numbered(4, 9))
+        watch.await_progress(topic, lambda report: report.position == 12 and report.error is None)
+
+
+def delete_records(cluster: LocalCluster, topic: str, before: int) -> None:
+    client = admin(cluster)  # its end would end what it was asked
+    (future,) = client.delete_records([confluent.TopicPartition(topic, 0, before)]).values()
+    future.result(TIMEOUT_S)
+
+
+def delete_topic(cluster: LocalCluster, topic: str) -> None:
+    """Returns when the brokers have forgotten it."""
+    client = admin(cluster)  # its end would end what it was asked
+    client.delete_topics([topic])[topic].result(TIMEOUT_S)
+    await_value(
+        lambda: topic not in client.list_topics(timeout=TIMEOUT_S).topics, TIMEOUT_S, lambda: f"{topic} stays"
+    )
