@@ -38,7 +38,9 @@ class PeriodicThread:
         self._stopping.set()
 
     def join(self, timeout_s: float) -> bool:
-        """Whether it has ended."""
+        """Whether it has ended. One that still prepares is not waited for: it has nothing to end in order."""
+        if self._schedule is None:
+            return True
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
@@ -63,6 +65,8 @@ class PeriodicThread:
             job.action()
         except SparkmirrorError as error:
             self._log.warning("%s failed: %s", job.name, error)
+        except Exception:  # noqa: BLE001 - a bug in one job must not end the others, nor the orderly stop
+            self._log.exception("%s failed", job.name)
 
     def _prepared(self) -> Iterable[Job] | None:
         failures = 0
@@ -70,6 +74,8 @@ class PeriodicThread:
             try:
                 return self._prepare()
             except SparkmirrorError as error:
+                if self._stopping.is_set():
+                    break
                 failures += 1
                 delay_s = _UNREACHABLE.delay_s(failures, 0.5)
                 self._log.warning("%s; trying again in %.0f s", error, delay_s)
