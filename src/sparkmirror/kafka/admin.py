@@ -22,8 +22,8 @@ from kafka.errors import KafkaError as LibraryError
 from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.config_filter import AlterConfigOp, ConfigEntry, ConfigSource
-from sparkmirror.domain.errors import KafkaError, UnsupportedVersionError
-from sparkmirror.kafka.clients import open_admin
+from sparkmirror.domain.errors import DisconnectedError, KafkaError, UnsupportedVersionError
+from sparkmirror.kafka.clients import open_admin, require_answer
 from sparkmirror.kafka.error_codes import error_for, translate
 
 _VISIBLE_POLL_S = 0.05
@@ -46,6 +46,7 @@ class Admin:
     def __init__(self, settings: ConnectionSettings, cluster: str) -> None:
         """`cluster` names it in errors: an alias."""
         self._cluster = cluster
+        self._settings = settings
         self._timeout_ms = int(settings.request_timeout_s * 1000)
         self._client = open_admin(settings)
 
@@ -174,9 +175,18 @@ class Admin:
         try:
             return method(*arguments, **options)
         except (LibraryError, OSError) as error:
-            raise translate(error, f"{action} on {self._cluster}") from error
+            raise self._explained(translate(error, f"{action} on {self._cluster}")) from error
         except ValueError as error:  # the library's word for an API that the broker lacks
             raise UnsupportedVersionError(f"{action} on {self._cluster}: {error}") from error
+
+    def _explained(self, error: KafkaError) -> KafkaError:
+        """When nobody can be reached the library says `No node_id provided`; people need the address."""
+        if error.retriable:
+            try:
+                require_answer(self._settings)
+            except DisconnectedError as reason:
+                return DisconnectedError(f"{error}: {reason}")
+        return error
 
     def _result(self, action: str, topic: str, answer: Mapping[str, Any]) -> KafkaError | None:
         code = answer["error_code"]

@@ -1,5 +1,10 @@
-"""kafka-python's own clients, built from connection settings in one place."""
+"""kafka-python's own clients, built from connection settings in one place.
 
+Whoever opens one learns at once, by a DisconnectedError, that no broker can be reached, and why: the library
+would go on trying for 10 to 30 s and then not say what kept it.
+"""
+
+from dataclasses import replace
 from typing import Any
 
 from kafka import KafkaConsumer, KafkaProducer
@@ -7,6 +12,7 @@ from kafka.admin import KafkaAdminClient
 
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.kafka.error_codes import translate
+from sparkmirror.kafka.metadata import Metadata, connect_to_any
 
 
 def _connection_options(settings: ConnectionSettings) -> dict[str, Any]:
@@ -30,8 +36,15 @@ def _cluster(settings: ConnectionSettings) -> str:
     return ",".join(f"{_bracketed(host)}:{port}" for host, port in settings.bootstrap_servers)
 
 
+def require_answer(settings: ConnectionSettings) -> None:
+    """Raises DisconnectedError naming each bootstrap server when none answers within `connect_timeout_s`."""
+    patience_s = min(settings.connect_timeout_s, settings.request_timeout_s)
+    connect_to_any(replace(settings, request_timeout_s=patience_s), Metadata()).close()
+
+
 def open_admin(settings: ConnectionSettings) -> Any:
-    """A KafkaAdminClient. Raises DisconnectedError when no broker answers within `connect_timeout_s`."""
+    """A KafkaAdminClient."""
+    require_answer(settings)
     options = _connection_options(settings)
     try:
         return KafkaAdminClient(**options, bootstrap_timeout_ms=int(settings.connect_timeout_s * 1000))
@@ -41,6 +54,7 @@ def open_admin(settings: ConnectionSettings) -> Any:
 
 def open_producer(settings: ConnectionSettings) -> Any:
     """A KafkaProducer for the state topics: acks=all, one request in flight, as Connect writes them."""
+    require_answer(settings)
     try:
         return KafkaProducer(
             **_connection_options(settings),
@@ -55,6 +69,7 @@ def open_producer(settings: ConnectionSettings) -> Any:
 
 def open_consumer(settings: ConnectionSettings, *, read_committed: bool = False) -> Any:
     """A KafkaConsumer without a group, for the state topics."""
+    require_answer(settings)
     try:
         consumer = KafkaConsumer(
             **_connection_options(settings),

@@ -121,4 +121,5 @@ def translate(error: Exception, context: str) -> KafkaError:
 
 
 def _reason(error: Any) -> str:
-    return f"{type(error).__name__}: {error}"
+    name, text = type(error).__name__, str(error)
+    return text if text.startswith(name) else f"{name}: {text}"

@@ -74,6 +74,8 @@ class PlainTransport:
             received = self._sock.recv_into(view)
         except (BlockingIOError, InterruptedError):
             return None
+        except TimeoutError as error:
+            raise DisconnectedError(f"{self._address} did not answer in time") from error
         except OSError as error:
             raise DisconnectedError(f"{self._address}: {error}") from error
         if received == 0:
