@@ -5,7 +5,9 @@ import time
 from collections.abc import Iterable
 
 from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow, TopicPartition
+from sparkmirror.kafka.clients import require_answer
 from sparkmirror.runtime.flow_log import flow_log
 from sparkmirror.runtime.periodic import PeriodicThread
 from sparkmirror.runtime.schedule import Job
@@ -13,6 +15,7 @@ from sparkmirror.runtime.silent_partitions import SilentPartitions
 from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader, progress_topic
 
 _POLL_INTERVAL_S = 1.0
+_LOOK_INTERVAL_S = 5.0
 _SUMMARY_INTERVAL_S = 30.0
 _NAMED_MAX = 20
 """How many partitions a single round names; a cluster that is down has thousands."""
@@ -29,6 +32,7 @@ class ProgressLog:
         self._began_at = time.time()
         self._errors: dict[TopicPartition, str | None] = {}
         self._silent = SilentPartitions()
+        self._cut_off = False
         self._counted = (0, 0)
         self.thread = PeriodicThread("progress log", self._log, self._prepare, self._close)
 
@@ -36,6 +40,7 @@ class ProgressLog:
         self._reader = ProgressReader(self._connection, progress_topic(self._flow.source))
         return (
             Job("follow", _POLL_INTERVAL_S, self._follow),
+            Job("look for the target", _LOOK_INTERVAL_S, self._look_for_target),
             Job("listen for silence", _POLL_INTERVAL_S, self._listen),
             Job("summarize", _SUMMARY_INTERVAL_S, self._summarize, first_after_s=_SUMMARY_INTERVAL_S),
         )
@@ -61,6 +66,19 @@ class ProgressLog:
                 self._log.log(level, "%s %s: %s", report.source, report.state.value, report.error)
         if len(changed) > _NAMED_MAX:
             self._log.warning("… and %d more partitions", len(changed) - _NAMED_MAX)
+
+    def _look_for_target(self) -> None:
+        """What would say that the target is away stands on the target."""
+        try:
+            require_answer(self._connection)
+        except SparkmirrorError as error:
+            if not self._cut_off:
+                self._log.warning("the target can't be reached: %s; trying again", error)
+            self._cut_off = True
+        else:
+            if self._cut_off:
+                self._log.info("the target can be reached again")
+            self._cut_off = False
 
     def _listen(self) -> None:
         """A task that can't begin, or hangs, reports nothing: say so, rather than count the others only."""
