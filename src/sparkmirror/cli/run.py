@@ -85,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _FAILED
     finally:
         mirror.close()
-    _log.info("stopped; the last positions are written")
+    _log.info("stopped")
     return 0
 
 

@@ -62,9 +62,15 @@ class TopicWriter:
             raise translate(error, f"write to {topic}") from error
 
     def close(self) -> None:
-        if self._producer is not None:
+        """Give up what `write` could not get acknowledged."""
+        if self._producer is None:
+            return
+        try:
             self._producer.close(timeout=1)
-            self._producer = None
+        except LibraryError:
+            # Then its close ends before it has ended the thread that goes on trying (kafka-python 3.0.12).
+            self._producer._sender.force_close()  # noqa: SLF001
+        self._producer = None
 
 
 def read_topic(

@@ -146,7 +146,10 @@ class Generations:
             except SparkmirrorError as error:
                 self._log.warning("the tasks can't be told to stop (%s); cancelling them", error)
                 self._job.cancel()
-            self._end_job()
+                self._job.join(_CANCEL_TIMEOUT_S)
+            else:
+                if self._end_job():
+                    self._log.info("stopped; the last positions are written")
         self._writer.close()
 
     def _announce(self, generation: Generation, timeout_s: float | None = None) -> int:
@@ -172,13 +175,15 @@ class Generations:
             len(plans),
         )
 
-    def _end_job(self) -> None:
+    def _end_job(self) -> bool:
+        """Whether there was none, or it heeded its stop record."""
         job, self._job = self._job, None
         if job is None or job.join(_STOP_TIMEOUT_S):
-            return
+            return True
         self._log.warning("tasks did not stop in %.0f s; cancelling them", _STOP_TIMEOUT_S)
         job.cancel()
         job.join(_CANCEL_TIMEOUT_S)
+        return False
 
     def _job_ended(self, ended: threading.Event, result: Sequence[Outcome] | Exception) -> None:
         if isinstance(result, Exception):
