@@ -1,0 +1,144 @@
+"""Clusters that can't be reached: at the start, while mirroring, and at the end."""
+
+import re
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from sparkmirror.clusters import ClusterSpec, LocalCluster
+from sparkmirror.clusters.cluster_state import ClusterState, NodeState
+from sparkmirror.clusters.ports import HOST, ReservedPort
+from tests.system.broker_data import append, keyed, numbered
+from tests.system.dual_run import Sides
+from tests.system.mirror import STOP_TIMEOUT_S, Mirror, await_value, running_mirror
+from tests.system.mixed_data import create_topic
+
+OUT: Final = "unreachable.out"
+BACK: Final = "unreachable.back"
+FLOWS: Final = ("near->late", "late->near")
+COME_UP_TIMEOUT_S: Final = 45
+"""Back-off ends at 30 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A mirror between `near`, which is there, `late`, which is not yet, and one that accepts and is mute."""
+
+    near: LocalCluster
+    late: LocalCluster
+    mirror: Mirror
+
+    def first_line(self, pattern: str) -> str:
+        return self.mirror.await_log(pattern)
+
+    def await_copies(self, count: int) -> None:
+        """All numbered records so far, in order and once, both ways."""
+        for cluster, topic in ((self.late, f"near.{OUT}"), (self.near, f"late.{BACK}")):
+            await_value(
+                lambda cluster=cluster, topic=topic: len(keyed(cluster, topic)) >= count,  # type: ignore[misc]
+                COME_UP_TIMEOUT_S,
+                lambda topic=topic: f"{topic} is not complete\n{self.mirror.log_text()}",  # type: ignore[misc]
+            )
+            assert keyed(cluster, topic) == numbered(count)
+
+
+@pytest.fixture(scope="module")
+def scene(sides: Sides, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    folder = tmp_path_factory.mktemp("unreachable")
+    with ExitStack() as stack:
+        late = stack.enter_context(cluster_to_come(folder, stack))
+        mute = stack.enter_context(socket.create_server((HOST, 0)))
+        create_topic(sides.source.bootstrap_servers, OUT)
+        properties = {
+            "clusters": "near, late, mute",
+            "near.bootstrap.servers": sides.source.bootstrap_servers,
+            "late.bootstrap.servers": late.bootstrap_servers,
+            "mute.bootstrap.servers": f"{HOST}:{mute.getsockname()[1]}",
+            "near->late.enabled": "true",
+            "near->late.topics": OUT,
+            "late->near.enabled": "true",
+            "late->near.topics": BACK,
+            "near->mute.enabled": "true",
+            "near->mute.topics": OUT,
+            "refresh.topics.interval.seconds": "1",
+            "heartbeats.replication.enabled": "false",
+        }
+        mirror = stack.enter_context(running_mirror(folder / "mirror", properties))
+        yield Scene(sides.source, late, mirror)
+
+
+def cluster_to_come(folder: Path, stack: ExitStack) -> LocalCluster:
+    """One that will listen on a port that is ours from now on."""
+    port = ReservedPort()
+    stack.callback(port.release)
+    spec = ClusterSpec("late", settings={"broker.session.timeout.ms": "1500"}, heap_mb=256)
+    state = replace(ClusterState.new(spec), nodes=(NodeState(port.number),))
+    return LocalCluster(state, folder / "late")
+
+
+def clock(line: str) -> datetime:
+    return datetime.strptime(line.split(maxsplit=1)[0], "%H:%M:%S.%f")  # noqa: DTZ007 - only differences count
+
+
+def test_it_is_said_at_once(scene: Scene) -> None:
+    began = clock(scene.mirror.await_log("flows: "))
+    for flow in FLOWS:
+        line = scene.mirror.await_log(
+            rf"\[{flow} .*can't connect to {scene.late.bootstrap_servers}: .*refused"
+        )
+        assert clock(line) - began < timedelta(seconds=1)
+
+
+def test_it_is_tried_again_with_growing_delays(scene: Scene) -> None:
+    said = [
+        clock(scene.mirror.await_log(rf"\[near->late Mirror.*trying again in {delay} s")) for delay in (1, 2)
+    ]
+    assert timedelta(seconds=0.9) < said[1] - said[0] < timedelta(seconds=2)
+
+
+def test_it_is_mirrored_once_it_comes_up(scene: Scene) -> None:
+    scene.late.launch()
+    append(scene.near, OUT, numbered(100))
+    scene.late.await_answers()
+    create_topic(scene.late.bootstrap_servers, BACK)
+    append(scene.late, BACK, numbered(100))
+    scene.await_copies(100)
+
+
+def test_one_that_does_not_answer_is_said_too(scene: Scene) -> None:
+    assert "near->mute" in scene.mirror.await_log("did not answer in time; trying again", timeout_s=15)
+
+
+def test_a_broker_may_go_away_while_mirroring(scene: Scene) -> None:
+    scene.late.kill_broker(0)
+    append(scene.near, OUT, numbered(100, first=100))
+    scene.mirror.await_log(
+        rf"\[late->near\] {BACK}-0 RETRYING: .*{scene.late.bootstrap_servers}", timeout_s=15
+    )
+    scene.mirror.await_log(r"\[near->late\] the target can't be reached: .*refused", timeout_s=15)
+    scene.late.start_broker(0)
+    append(scene.late, BACK, numbered(100, first=100))
+    scene.await_copies(200)
+    scene.mirror.await_log(rf"\[late->near\] {BACK}-0 is copied again", timeout_s=15)
+
+
+def test_it_stops_in_time_without_its_target(scene: Scene) -> None:
+    scene.late.kill_broker(0)
+    append(scene.near, OUT, numbered(100, first=200))
+    began = time.monotonic()
+    scene.mirror.send(signal.SIGTERM)
+    assert scene.mirror.wait(STOP_TIMEOUT_S) == 0
+    # A task that can't write its last positions gives up after some seconds.
+    scene.mirror.assert_nothing_left(within_s=began + STOP_TIMEOUT_S - time.monotonic())
+    said = scene.mirror.log_text()
+    assert re.search(r"\[near->late \S+] the tasks can't be told to stop", said)
+    assert re.search(r"\[late->near \S+] stopped; the last positions are written", said)
+    assert "Traceback" not in said
