@@ -1,0 +1,175 @@
+"""What the target refuses is reported with topic and reason, holds up nothing else, and can be mended."""
+
+import re
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Final
+
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from sparkmirror.clusters import ClusterSpec, LocalCluster
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.storage.progress import PartitionProgress, PartitionState
+from tests.system.broker_data import Keyed, admin, append, configure, keyed, numbered, topics
+from tests.system.dual_run import Sides
+from tests.system.mirror import Mirror, await_value, running_mirror
+from tests.system.mixed_data import create_topic
+from tests.system.progress import Progress, await_caught_up
+
+GOOD: Final = "fail.good"
+COLLIDING: Final = "fail.colliding"
+COLLIDES_WITH: Final = "refused.fail_colliding"
+"""Kafka's metrics can't tell dots from underscores, so no two topics may differ in them only."""
+TOO_LONG: Final = f"fail.{'long' * 60}"
+LARGE: Final = "fail.large"
+DENIED: Final = "fail.denied"
+OLD: Final = "fail.old"
+REFUSED: Final = {
+    LARGE: "MESSAGE_TOO_LARGE",
+    DENIED: "TOPIC_AUTHORIZATION_FAILED",
+    OLD: "INVALID_TIMESTAMP",
+}
+LARGE_RECORDS: Final[list[Keyed]] = [*numbered(3), (b"large", bytes(5000)), *numbered(2, first=3)]
+WAIT_S: Final = 45.0
+TIMEOUT_S: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    source: LocalCluster
+    target: LocalCluster
+    mirror: Mirror
+
+    def await_progress(self, partition: TopicPartition, state: PartitionState) -> PartitionProgress:
+        with closing(Progress(self.target, "refused")) as progress:
+
+            def found() -> PartitionProgress | None:
+                report = progress.now().get(partition)
+                return report if report is not None and report.state is state else None
+
+            return await_value(found, WAIT_S, lambda: f"{partition} is not {state}: {progress.now()}")
+
+
+@pytest.fixture(scope="module")
+def scene(sides: Sides, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    folder = tmp_path_factory.mktemp("failures")
+    authorizer = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
+    }
+    spec = ClusterSpec("strict", settings=authorizer, heap_mb=256)
+    with LocalCluster.start(spec, folder / "strict") as strict:
+        prepare(sides.source, strict)
+        with running_mirror(folder / "mirror", properties(sides.source, strict)) as mirror:
+            yield Scene(sides.source, strict, mirror)
+            mirror.stop()
+
+
+def properties(source: LocalCluster, target: LocalCluster) -> dict[str, str]:
+    return {
+        "clusters": "refused, strict",
+        "refused.bootstrap.servers": source.bootstrap_servers,
+        "strict.bootstrap.servers": target.bootstrap_servers,
+        "refused->strict.enabled": "true",
+        "refused->strict.topics": r"fail\..*",
+        "refresh.topics.interval.seconds": "1",
+        "sync.topic.configs.enabled": "false",
+        "heartbeats.replication.enabled": "false",
+    }
+
+
+def prepare(source: LocalCluster, target: LocalCluster) -> None:
+    configs: Mapping[str, dict[str, str]] = {
+        LARGE: {"max.message.bytes": "1000"},
+        OLD: {"message.timestamp.before.max.ms": "3600000"},
+        DENIED: {},
+    }
+    for topic, config in configs.items():
+        create_topic(target.bootstrap_servers, f"refused.{topic}", partitions=2, config=config)
+    create_topic(target.bootstrap_servers, COLLIDES_WITH)
+    for topic in (GOOD, COLLIDING, TOO_LONG, *REFUSED):
+        create_topic(source.bootstrap_servers, topic, partitions=2)
+    for topic in (GOOD, COLLIDING, DENIED):
+        append(source, topic, numbered(10))
+    days_ago_ms = int((time.time() - 2 * 86400) * 1000)
+    append(source, OLD, numbered(10), timestamp_ms=days_ago_ms)
+    append(source, OLD, numbered(10), partition=1)
+    for record in LARGE_RECORDS:  # each is a batch of its own
+        append(source, LARGE, [record])
+    append(source, LARGE, numbered(10), partition=1)
+    deny_writes(target, f"refused.{DENIED}")
+
+
+def deny_writes(cluster: LocalCluster, topic: str) -> None:
+    """Everything else is allowed."""
+    wanted = {AclOperation.ALL: AclPermissionType.ALLOW, AclOperation.WRITE: AclPermissionType.DENY}
+    acls = [
+        AclBinding(ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, "User:ANONYMOUS", "*", *acl)
+        for acl in wanted.items()
+    ]
+    client = admin(cluster)  # its end would end what it was asked
+    for future in client.create_acls(acls).values():
+        future.result(TIMEOUT_S)
+
+
+@pytest.mark.parametrize(
+    ("topic", "reason"),
+    [
+        (
+            COLLIDING,
+            rf"create topic refused.{COLLIDING} on strict: INVALID_TOPIC_EXCEPTION .*{COLLIDES_WITH}",
+        ),
+        (TOO_LONG, rf"topic {TOO_LONG} can't be mirrored: .* Kafka allows 249"),
+    ],
+)
+def test_a_topic_that_can_not_be_created_is_said_once(scene: Scene, topic: str, reason: str) -> None:
+    line = scene.mirror.await_log(reason)
+    assert "WARNING [refused->strict MirrorSourceConnector]" in line
+    await_caught_up(scene.source, scene.target, "refused", [GOOD])
+    assert len(re.findall(reason, scene.mirror.log_text())) == 1, "and every second again"
+
+
+@pytest.mark.parametrize("topic", REFUSED)
+def test_a_refusing_partition_reports_topic_and_reason(scene: Scene, topic: str) -> None:
+    report = scene.await_progress(TopicPartition(topic, 0), PartitionState.FAILED)
+    assert report.error is not None
+    assert report.error.startswith(f"produce to refused.{topic}-0: {REFUSED[topic]}")
+    line = scene.mirror.await_log(rf"{topic}-0 FAILED: ")
+    assert line.endswith(f"ERROR   [refused->strict] {topic}-0 FAILED: {report.error}")
+
+
+def test_everything_else_goes_on(scene: Scene) -> None:
+    append(scene.source, GOOD, numbered(10, first=10))
+    await_caught_up(scene.source, scene.target, "refused", [GOOD])
+    assert keyed(scene.target, f"refused.{GOOD}") == numbered(20)
+    for topic in (LARGE, OLD):
+        report = scene.await_progress(TopicPartition(topic, 1), PartitionState.RUNNING)
+        assert (report.position, report.lag, report.error) == (9, 0, None)
+
+
+def test_what_came_before_the_refused_batch_has_arrived(scene: Scene) -> None:
+    report = scene.await_progress(TopicPartition(LARGE, 0), PartitionState.FAILED)
+    assert (report.position, report.lag) == (2, 3)
+    copied = keyed(scene.target, f"refused.{LARGE}")
+    assert copied[:3] == LARGE_RECORDS[:3]
+    assert len(copied) == 3 + 10
+
+
+def test_mending_is_enough(scene: Scene) -> None:
+    configure(scene.target, f"refused.{LARGE}", {"max.message.bytes": "1000000"})
+    client = admin(scene.target)  # its end would end what it was asked
+    (deleted,) = client.delete_topics([COLLIDES_WITH]).values()
+    deleted.result(TIMEOUT_S)
+    await_caught_up(scene.source, scene.target, "refused", [LARGE, COLLIDING])
+    assert keyed(scene.target, f"refused.{LARGE}")[:6] == LARGE_RECORDS
+    assert topics(scene.target)[f"refused.{COLLIDING}"] == 2
+    scene.mirror.await_log(f"{LARGE}-0 is copied again")
