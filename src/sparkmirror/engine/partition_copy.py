@@ -100,6 +100,7 @@ class PartitionCopy:
         """The position was unknown, or does not exist any more."""
         if not self._outstanding:
             self.position = offset
+            self.write_error = None  # what the target refused is not there any more
         self.fetch_position = offset
 
     def discard(self) -> None:

@@ -131,6 +131,15 @@ def test_restarting_elsewhere() -> None:
     assert copy.position == 52
 
 
+def test_what_was_refused_and_is_gone_from_the_source_is_no_error_any_more() -> None:
+    copy = partition_copy()
+    list(copy.take(fetched(batch(0))))
+    copy.write_error = KafkaError("INVALID_TIMESTAMP")
+    copy.discard()
+    copy.restart_at(10)
+    assert (copy.error, copy.position) == (None, 10)
+
+
 def test_before_the_first_record_there_is_no_position() -> None:
     assert partition_copy().last_replicated is None
     assert partition_copy(position=1).last_replicated == 0
