@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sparkmirror.clusters import LocalCluster
+from sparkmirror.clusters import ClusterSpec, LocalCluster
 from tests.contract.copying import Bench, Watch
 
 
@@ -20,3 +20,15 @@ def watch(bench: Bench) -> Iterator[Watch]:
     made = Watch(bench)
     yield made
     made.close()
+
+
+@pytest.fixture(scope="session")
+def frail_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """One broker to kill and freeze. A test leaves it running."""
+    settings = {
+        # A short session: the controller makes a restarted broker wait until its former one has run out.
+        "broker.session.timeout.ms": "1500",
+    }
+    spec = ClusterSpec("frail", settings=settings, heap_mb=256)
+    with LocalCluster.start(spec, tmp_path_factory.mktemp("frail")) as cluster:
+        yield cluster

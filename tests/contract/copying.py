@@ -86,11 +86,11 @@ class Bench:
 
     def written(self, topic: str, partition: int = 0) -> list[Keyed]:
         """Keys and values of a partition at the source."""
-        return _keyed(self.source, topic, partition)
+        return keyed_of(self.source, topic, partition)
 
     def copied(self, topic: str, partition: int = 0) -> list[Keyed]:
         """Those of its copy at the target."""
-        return _keyed(self.target, remote(topic), partition)
+        return keyed_of(self.target, remote(topic), partition)
 
     def await_copied(self, topic: str, expected: list[Keyed], *, partition: int = 0) -> None:
         """Exactly these, in this order."""
@@ -116,7 +116,8 @@ class Bench:
         writer.close()
 
 
-def _keyed(cluster: LocalCluster, topic: str, partition: int) -> list[Keyed]:
+def keyed_of(cluster: LocalCluster, topic: str, partition: int = 0) -> list[Keyed]:
+    """Keys and values of one partition."""
     found = records(cluster, topic)
     return [(record.key(), record.value()) for record in found if record.partition() == partition]
 

@@ -1,0 +1,201 @@
+"""A loop in a thread of its own, and what a writer and a reader on it tell."""
+
+import asyncio
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import Final, NamedTuple, TypeVar
+
+from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.record_batch import OutgoingBatch, iterate_batches
+from sparkmirror.kafka.batch_reader import BatchReader
+from sparkmirror.kafka.batch_writer import BatchWriter
+from sparkmirror.kafka.fetch import FetchedPartition
+from tests.batches import Rec, decode, encode
+from tests.system.broker_data import Keyed
+from tests.system.mirror import await_value
+
+WAIT_S: Final = 30.0
+PLENTY: Final = 32 << 20
+
+T = TypeVar("T")
+
+
+@contextmanager
+def running_loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """What goes wrong on the loop fails the test."""
+    loop = asyncio.new_event_loop()
+    bugs: list[Mapping[str, object]] = []
+    loop.set_exception_handler(lambda _, context: bugs.append(context))
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        yield loop
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        for task in asyncio.all_tasks(loop):
+            task.cancel()
+        loop.run_until_complete(asyncio.sleep(0))
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
+    assert not bugs, bugs
+
+
+def on_loop(loop: asyncio.AbstractEventLoop, call: Callable[[], T]) -> T:
+    """The call's result, made on the loop's thread."""
+    done: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(call())
+        except Exception as error:  # noqa: BLE001 - handed to the test's thread
+            done.set_exception(error)
+
+    loop.call_soon_threadsafe(run)
+    return done.result(WAIT_S)
+
+
+class Acknowledged(NamedTuple):
+    partition: TopicPartition
+    base_offset: int
+    record_count: int
+    completes: bool
+
+
+class Failure(NamedTuple):
+    partition: TopicPartition
+    error: SparkmirrorError
+
+
+class Writing:
+    """A BatchWriter and all that it told; batches hold numbered records."""
+
+    def __init__(self, settings: ProducerSettings, loop: asyncio.AbstractEventLoop) -> None:
+        self.acknowledgements: list[Acknowledged] = []
+        self.acknowledged_records: Counter[TopicPartition] = Counter()
+        self.failures: list[Failure] = []
+        self.refusals: list[Failure] = []
+        self._loop = loop
+        self.writer = BatchWriter(settings, loop, self)
+
+    def append(self, partition: TopicPartition, *batches: Sequence[Keyed]) -> None:
+        """Append them and flush."""
+        encoded = [outgoing(records) for records in batches]
+
+        def run() -> None:
+            for batch in encoded:
+                self.writer.append(partition, batch)
+            self.writer.flush()
+
+        on_loop(self._loop, run)
+
+    def await_acknowledged(self, partition: TopicPartition, records: int) -> None:
+        """Exactly so many."""
+        await_value(
+            lambda: self.acknowledged_records[partition] >= records,
+            WAIT_S,
+            lambda: f"{self.acknowledgements[-3:]}; {self.failures[-3:]}; {self.refusals}",
+        )
+        assert self.acknowledged_records[partition] == records
+
+    def acknowledged(
+        self, partition: TopicPartition, batch: OutgoingBatch, base_offset: int, *, completes: bool
+    ) -> None:
+        self.acknowledgements.append(Acknowledged(partition, base_offset, len(batch.offsets), completes))
+        self.acknowledged_records[partition] += len(batch.offsets)
+
+    def write_failed(self, partition: TopicPartition, error: SparkmirrorError) -> None:
+        self.failures.append(Failure(partition, error))
+
+    def write_possible(self, partition: TopicPartition) -> None: ...
+
+    def write_refused(self, partition: TopicPartition, error: SparkmirrorError) -> None:
+        self.refusals.append(Failure(partition, error))
+
+
+@contextmanager
+def writing(settings: ProducerSettings, partitions: Collection[TopicPartition]) -> Iterator[Writing]:
+    with running_loop() as loop:
+        made = Writing(settings, loop)
+        on_loop(loop, lambda: made.writer.start(partitions))
+        try:
+            yield made
+        finally:
+            on_loop(loop, made.writer.stop)
+
+
+def outgoing(records: Sequence[Keyed]) -> OutgoingBatch:
+    return OutgoingBatch(memoryview(batch_of(records)), range(len(records)), 0)
+
+
+def batch_of(records: Sequence[Keyed], **header: int) -> bytearray:
+    """Records of now: a broker forgets a producer whose last record is a day old, whenever it came."""
+    now_ms = int(time.time() * 1000)
+    return encode([Rec(at, now_ms, key, value) for at, (key, value) in enumerate(records)], **header)
+
+
+class Reading:
+    """A BatchReader that goes on after every response, and all that it told."""
+
+    def __init__(self, settings: ConsumerSettings, loop: asyncio.AbstractEventLoop) -> None:
+        self.records: dict[TopicPartition, list[Rec]] = {}
+        self.response_bytes: list[int] = [0]
+        self.failures: list[Failure] = []
+        self.out_of_range: list[TopicPartition] = []
+        self.budget = PLENTY
+        self._next: dict[TopicPartition, int] = {}
+        self.loop = loop
+        self.reader = BatchReader(settings, loop, self)
+
+    def start(self, offsets: Mapping[TopicPartition, int]) -> None:
+        self._next.update(offsets)
+        on_loop(self.loop, lambda: self.reader.start(offsets.keys(), offsets))
+
+    def keyed(self, partition: TopicPartition) -> list[Keyed]:
+        return [(record.key, record.value) for record in self.records.get(partition, ())]
+
+    def await_records(self, partition: TopicPartition, expected: Sequence[Keyed]) -> None:
+        """Exactly these, in this order."""
+        await_value(
+            lambda: len(self.keyed(partition)) >= len(expected),
+            WAIT_S,
+            lambda: f"{len(self.keyed(partition))} of {len(expected)} records; {self.failures[-3:]}",
+        )
+        assert self.keyed(partition) == list(expected)
+
+    def fetched(self, partition: FetchedPartition) -> None:
+        self.response_bytes[-1] += len(partition.records)
+        for batch in iterate_batches(partition.records):
+            fresh = [rec for rec in decode(batch.data) if rec.offset >= self._next[partition.partition]]
+            self.records.setdefault(partition.partition, []).extend(fresh)
+            self._next[partition.partition] = batch.header.last_offset + 1
+        self.reader.advance(partition.partition, self._next[partition.partition])
+
+    def response_taken(self) -> None:
+        self.response_bytes.append(0)
+
+    def fetch_failed(self, partition: TopicPartition, error: SparkmirrorError) -> None:
+        self.failures.append(Failure(partition, error))
+
+    def offset_out_of_range(self, partition: TopicPartition) -> None:
+        self.out_of_range.append(partition)
+
+    def budget_bytes(self) -> int:
+        return self.budget
+
+
+@contextmanager
+def reading(settings: ConsumerSettings, offsets: Mapping[TopicPartition, int]) -> Iterator[Reading]:
+    with running_loop() as loop:
+        made = Reading(settings, loop)
+        made.start(offsets)
+        try:
+            yield made
+        finally:
+            on_loop(loop, made.reader.stop)

@@ -1,0 +1,104 @@
+"""A broker ends, or freezes, while it's written to and read from: every record once, in order."""
+
+import os
+import re
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import pytest
+
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
+from sparkmirror.domain.ids import TopicPartition
+from tests.contract.copying import connection, keyed_of
+from tests.contract.looping import Writing, reading, writing
+from tests.system.broker_data import numbered
+from tests.system.mirror import await_value
+from tests.system.mixed_data import create_topic
+
+BACKLOG_RECORDS: Final = 60
+WAIT_S: Final = 20.0
+
+Failures = Callable[[], list[str]]
+Interrupt = Callable[[LocalCluster, Failures], None]
+
+
+def kill_and_start(cluster: LocalCluster, _: Failures) -> None:
+    cluster.kill_broker(0)
+    cluster.start_broker(0)
+
+
+def stop_and_start(cluster: LocalCluster, _: Failures) -> None:
+    cluster.stop_broker(0)
+    cluster.start_broker(0)
+
+
+def freeze(cluster: LocalCluster, failures: Failures) -> None:
+    """Until what was asked is given up: it accepts everything and answers nothing."""
+    (pid,) = cluster.pids
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        await_value(lambda: given_up(failures()) == {"Fetch", "Produce"}, WAIT_S, lambda: str(failures()))
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def given_up(failures: list[str]) -> set[str]:
+    """The requests that waited too long for their answers."""
+    left = (
+        re.search(r"127\.0\.0\.1:\d+ left a (\w+) unanswered for [\d.]+ s", failure) for failure in failures
+    )
+    return {match[1] for match in left if match}
+
+
+@pytest.mark.parametrize("interrupt", [kill_and_start, stop_and_start, freeze])
+def test_a_broker_that_comes_back_has_and_gives_every_record_once(
+    frail_cluster: LocalCluster, interrupt: Interrupt
+) -> None:
+    topic = f"contract.{interrupt.__name__}"
+    create_topic(frail_cluster.bootstrap_servers, topic, partitions=2)
+    partitions = [TopicPartition(topic, number) for number in range(2)]
+    connected = connection(frail_cluster, request_timeout_s=1.0)
+    with (
+        reading(ConsumerSettings(connected), dict.fromkeys(partitions, 0)) as reader,
+        writing(ProducerSettings(connected), partitions) as writer,
+    ):
+        with written_for_ever(writer, partitions) as appended:
+            await_value(lambda: len(reader.keyed(partitions[1])) > 300, WAIT_S, lambda: str(writer.failures))
+            interrupt(
+                frail_cluster,
+                lambda: [str(failure.error) for failure in (*reader.failures, *writer.failures)],
+            )
+        for partition in partitions:
+            writer.await_acknowledged(partition, appended[partition])
+            reader.await_records(partition, numbered(appended[partition]))
+            assert keyed_of(frail_cluster, *partition) == numbered(appended[partition])
+    assert not writer.refusals
+    assert not reader.out_of_range
+
+
+@contextmanager
+def written_for_ever(
+    writer: Writing, partitions: list[TopicPartition]
+) -> Iterator[dict[TopicPartition, int]]:
+    """Batches of numbered records, always some on their way; gives how many records were appended."""
+    appended = dict.fromkeys(partitions, 0)
+    enough = threading.Event()
+
+    def write() -> None:
+        while not enough.wait(0.001):
+            for partition, count in appended.items():
+                if count - writer.acknowledged_records[partition] < BACKLOG_RECORDS:
+                    writer.append(partition, *(numbered(3, count + at) for at in range(0, 30, 3)))
+                    appended[partition] += 30
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        yield appended
+    finally:
+        enough.set()
+        thread.join()
