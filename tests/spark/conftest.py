@@ -1,0 +1,32 @@
+"""One local Spark session for all tests of this folder; whatever it started must end with it."""
+
+from collections.abc import Iterator
+
+import psutil
+import pytest
+
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.engine.session import Session, default_master
+from tests.spark.running_job import Bed
+
+
+@pytest.fixture(scope="session")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    log = tmp_path_factory.mktemp("spark") / "spark.log"
+    started = Session.start(default_master(8), {}, log)
+    jvm = psutil.Process(started._jvm.pid)
+    yield started
+    family = [jvm, *jvm.children(recursive=True)]
+    assert any("worker_daemon" in " ".join(process.cmdline()) for process in family), "no Python daemon ran"
+    started.close()
+    _, left = psutil.wait_procs(family, timeout=1)
+    assert not left, f"Session.close left {left}"
+    assert not started.is_alive
+    assert "WARN" in log.read_text(), "Spark's noise has gone elsewhere"
+
+
+@pytest.fixture(scope="session")
+def bed(session: Session, source_cluster: LocalCluster, target_cluster: LocalCluster) -> Bed:
+    made = Bed(session, source_cluster, target_cluster)
+    made.create_state_topics()
+    return made

@@ -1,0 +1,160 @@
+"""A generation's job over two real clusters, driven by hand: its plans, its orders, its outcomes."""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import psutil
+
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
+from sparkmirror.domain.copy_plan import CopyPartition, StatePlan, TaskPlan
+from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
+from sparkmirror.engine.generation_job import GenerationJob
+from sparkmirror.engine.outcomes import EndReason, Outcome
+from sparkmirror.engine.session import Session
+from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.storage.positions import read_positions
+from sparkmirror.storage.progress import Generation
+from tests.system.broker_data import append, end_offsets, numbered
+from tests.system.mirror import await_value
+from tests.system.mixed_data import create_topic
+from tests.system.progress import connection
+
+PARTITIONS: Final = 3
+FLOW: Final = Flow(Alias("here"), Alias("there"))
+_POSITIONS: Final = "spark.positions"
+_PROGRESS: Final = "spark.progress"
+WAIT_S: Final = 30.0
+
+
+def topic(connector: str) -> str:
+    """Every connector has its own."""
+    return f"spark.{connector}"
+
+
+def remote(connector: str) -> str:
+    return f"here.{topic(connector)}"
+
+
+class RunningJob:
+    """A started job; `outcomes` waits for its end."""
+
+    def __init__(self, session: Session, plans: Sequence[TaskPlan]) -> None:
+        self._session = session
+        self._result: list[Sequence[Outcome] | Exception] = []
+        self._ended = threading.Event()
+        self.job = GenerationJob(session, plans, self._end)
+        self.job.start()
+
+    def _end(self, result: Sequence[Outcome] | Exception) -> None:
+        self._result.append(result)
+        self._ended.set()
+
+    @property
+    def has_ended(self) -> bool:
+        return self._ended.is_set()
+
+    def outcomes(self, timeout_s: float = WAIT_S) -> Sequence[Outcome]:
+        assert self._ended.wait(timeout_s), "the job goes on"
+        assert self.job.join(timeout_s)
+        (result,) = self._result  # told once
+        assert not isinstance(result, Exception), result
+        return result
+
+    def reasons(self, timeout_s: float = WAIT_S) -> list[tuple[int, EndReason]]:
+        return sorted((outcome.task, outcome.reason) for outcome in self.outcomes(timeout_s))
+
+    def stages(self) -> list[tuple[int, int]]:
+        """How many tasks each stage of each job has, and how many of them run."""
+        tracker = self._session.spark.sparkContext.statusTracker()
+        jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(self.job._group)]
+        infos = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
+        return [(info.numTasks, info.numActiveTasks) for info in infos if info]
+
+
+@dataclass(frozen=True, slots=True)
+class Bed:
+    session: Session
+    source: LocalCluster
+    target: LocalCluster
+
+    def create_state_topics(self) -> None:
+        for name in (_POSITIONS, _PROGRESS):
+            config = {"cleanup.policy": "compact"}
+            create_topic(self.target.bootstrap_servers, name, config=config)
+
+    def create_topics(self, connector: str) -> None:
+        create_topic(self.source.bootstrap_servers, topic(connector), partitions=PARTITIONS)
+        create_topic(self.target.bootstrap_servers, remote(connector), partitions=PARTITIONS)
+
+    def announce(self, generation: Generation) -> int:
+        writer = TopicWriter(connection(self.target))
+        (offset,) = writer.write(_PROGRESS, [generation.to_record()])
+        writer.close()
+        return offset
+
+    def plans(self, connector: str, generation: int = 1) -> list[TaskPlan]:
+        """An announced generation of one task per partition."""
+        name = ConnectorName(connector)
+        plan = TaskPlan(
+            flow=FLOW,
+            connector=name,
+            task=0,
+            generation=generation,
+            announced_at=self.announce(Generation(name, generation, PARTITIONS)),
+            partitions=(),
+            consumer=ConsumerSettings(connection(self.source)),
+            producer=ProducerSettings(connection(self.target)),
+            state=StatePlan(connection(self.target), _POSITIONS, _PROGRESS),
+            offset_syncs=None,
+        )
+        sources = [TopicPartition(topic(connector), number) for number in range(PARTITIONS)]
+        return [
+            replace(plan, task=task, partitions=(CopyPartition(source, remote(connector)),))
+            for task, source in enumerate(sources)
+        ]
+
+    def run(self, plans: Sequence[TaskPlan]) -> RunningJob:
+        return RunningJob(self.session, plans)
+
+    def append_and_await_copies(self, connector: str) -> None:
+        """Ten records to every partition; the target gets them once."""
+        for partition in range(PARTITIONS):
+            append(self.source, topic(connector), numbered(10), partition=partition)
+        wanted = self.ends(connector)
+        await_value(
+            lambda: ends(self.target, remote(connector)) == wanted,
+            WAIT_S,
+            lambda: f"{ends(self.target, remote(connector))} instead of {wanted}",
+        )
+
+    def ends(self, connector: str) -> list[int]:
+        """Where the source's partitions end."""
+        return ends(self.source, topic(connector))
+
+    def stored(self, connector: str) -> list[int]:
+        """The position of every partition that has one."""
+        partitions = [TopicPartition(topic(connector), number) for number in range(PARTITIONS)]
+        stored = read_positions(
+            connection(self.target), _POSITIONS, ConnectorName(connector), FLOW.source, partitions
+        )
+        return [stored[partition] for partition in partitions if partition in stored]
+
+    def copying_workers(self) -> list[psutil.Process]:
+        """The Python workers that are connected to the source."""
+        port = self.source.brokers[0].port
+        jvm = psutil.Process(self.session._jvm.pid)
+        return [process for process in jvm.children(recursive=True) if _talks_to(process, port)]
+
+
+def ends(cluster: LocalCluster, name: str) -> list[int]:
+    return [end for _, end in sorted(end_offsets(cluster, [name]).items())]
+
+
+def _talks_to(process: psutil.Process, port: int) -> bool:
+    try:
+        return any(found.raddr and found.raddr.port == port for found in process.net_connections("tcp"))
+    except psutil.Error:
+        return False

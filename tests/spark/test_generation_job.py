@@ -1,0 +1,81 @@
+"""A generation as a Spark job: its shape, how its tasks end, and what they leave."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import psutil
+import pytest
+
+from sparkmirror.domain.copy_plan import TaskPlan
+from sparkmirror.domain.ids import ConnectorName
+from sparkmirror.engine.outcomes import EndReason
+from sparkmirror.storage.progress import Generation
+from tests.spark.running_job import PARTITIONS, WAIT_S, Bed, RunningJob
+from tests.system.mirror import await_value
+
+
+def await_running(running: RunningJob) -> None:
+    await_value(
+        lambda: running.stages() == [(PARTITIONS, PARTITIONS)], WAIT_S, lambda: f"stages: {running.stages()}"
+    )
+
+
+def test_one_stage_with_one_task_per_plan_until_a_stop_record(bed: Bed) -> None:
+    """A shuffle would let Spark start healthy tasks a second time when an executor dies."""
+    bed.create_topics("Stopped")
+    running = bed.run(bed.plans("Stopped"))
+    await_running(running)
+    bed.append_and_await_copies("Stopped")
+    assert len(bed.copying_workers()) == PARTITIONS
+    assert not running.has_ended
+    bed.announce(Generation(ConnectorName("Stopped"), 1, stopped=True))
+    assert running.reasons() == [(task, EndReason.STOPPED) for task in range(PARTITIONS)]
+    assert bed.stored("Stopped") == [end - 1 for end in bed.ends("Stopped")]
+
+
+def test_a_newer_generation_takes_over(bed: Bed) -> None:
+    bed.create_topics("Superseded")
+    older = bed.run(bed.plans("Superseded", generation=1))
+    bed.append_and_await_copies("Superseded")
+    plans = bed.plans("Superseded", generation=2)  # this announces it
+    assert older.reasons() == [(task, EndReason.SUPERSEDED) for task in range(PARTITIONS)]
+    newer = bed.run(plans)
+    bed.append_and_await_copies("Superseded")  # exactly these: it goes on where the older one was
+    assert not newer.has_ended
+    bed.announce(Generation(ConnectorName("Superseded"), 2, stopped=True))
+    assert newer.reasons() == [(task, EndReason.STOPPED) for task in range(PARTITIONS)]
+
+
+def broken_inside(plan: TaskPlan) -> TaskPlan:
+    return replace(plan, producer=replace(plan.producer, compression="brotli"))  # type: ignore[arg-type]  # that is the bug
+
+
+def broken_at_once(plan: TaskPlan) -> TaskPlan:
+    return replace(plan, consumer=None)  # type: ignore[arg-type]  # that is the bug
+
+
+@pytest.mark.parametrize(
+    ("broken", "error"),
+    [(broken_inside, "ValueError: tuple.index(x): x not in tuple"), (broken_at_once, "AttributeError: ")],
+)
+def test_a_bug_ends_its_task_with_a_traceback(
+    bed: Bed, broken: Callable[[TaskPlan], TaskPlan], error: str
+) -> None:
+    running = bed.run([broken(bed.plans(f"Buggy-{broken.__name__}")[0])])
+    (outcome,) = running.outcomes()
+    assert outcome.reason is EndReason.BUG
+    assert outcome.detail.startswith("Traceback")
+    assert error in outcome.detail
+
+
+def test_a_cancelled_job_ends_its_workers_and_they_leave_their_positions(bed: Bed) -> None:
+    bed.create_topics("Cancelled")
+    running = bed.run(bed.plans("Cancelled"))
+    bed.append_and_await_copies("Cancelled")
+    workers = bed.copying_workers()
+    assert len(workers) == PARTITIONS
+    running.job.cancel()
+    assert running.outcomes() == ()
+    _, left = psutil.wait_procs(workers, timeout=4)
+    assert not left
+    assert bed.stored("Cancelled") == [end - 1 for end in bed.ends("Cancelled")]
