@@ -42,11 +42,19 @@ def copy_task(plans: Sequence[TaskPlan]) -> Callable[[Iterable[pa.RecordBatch]],
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         numbers = [number for batch in batches for number in batch.column(0).to_pylist()]
         for number in numbers:
-            task = _RunningTask(plans[number])
-            yield from task.pulses()
-            yield task.outcome().to_batch()
+            yield from _run_plan(plans[number])
 
     return run
+
+
+def _run_plan(plan: TaskPlan) -> Iterator[pa.RecordBatch]:
+    try:
+        task = _RunningTask(plan)
+    except Exception:  # noqa: BLE001 - the copy task's top: Spark would start it four times a second, for ever
+        yield Outcome(plan.task, EndReason.BUG, traceback.format_exc()).to_batch()
+        return
+    yield from task.pulses()
+    yield task.outcome().to_batch()
 
 
 class _RunningTask:
