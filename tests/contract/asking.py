@@ -1,0 +1,97 @@
+"""One request, one answer, with the frames of the hot path, on a connection that blocks."""
+
+import itertools
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.kafka import fetch, produce
+from sparkmirror.kafka.connection import Connection
+from sparkmirror.kafka.fetch import FetchedPartition, FetchPosition, FetchResponse, FetchSession
+from sparkmirror.kafka.produce import ProducedPartition, ProduceResponse
+from tests.contract.copying import connection
+from tests.system.mirror import await_value
+from tests.system.mixed_data import create_topic
+
+BYTES_MAX: Final = 1 << 20
+NO_EPOCH: Final = -1
+
+
+class Asker:
+    """A connection to the first broker of a cluster."""
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self.settings = connection(cluster)
+        ((host, port),) = self.settings.bootstrap_servers
+        self.connection = Connection.open(host, port, self.settings)
+        self._correlation_ids = itertools.count(1000)
+
+    def ask(self, request: Any, response_class: Any, version_max: int = 99) -> Any:
+        """One of kafka-python's requests."""
+        return self.connection.request(request, response_class, timeout_s=10, version_max=version_max)
+
+    def produce(
+        self, batches: Mapping[TopicPartition, bytearray | memoryview], version: int = produce.VERSION_HIGH
+    ) -> ProduceResponse:
+        number = next(self._correlation_ids)
+        views = {partition: memoryview(data) for partition, data in batches.items()}
+        frame = produce.encode_produce_request(views, ProducerSettings(self.settings), version, number)
+        return produce.decode_produce_response(self._exchange(frame), version, number)
+
+    def produce_one(self, partition: TopicPartition, batch: bytearray | memoryview) -> ProducedPartition:
+        (produced,) = self.produce({partition: batch}).partitions
+        return produced
+
+    def fetch(
+        self,
+        session: FetchSession,
+        *,
+        version: int = fetch.VERSION_HIGH,
+        bytes_max: int = BYTES_MAX,
+        read_committed: bool = False,
+    ) -> FetchResponse:
+        number = next(self._correlation_ids)
+        settings = ConsumerSettings(self.settings, fetch_wait_max_s=0.0, read_committed=read_committed)
+        frame = session.request(settings, version, number, bytes_max)
+        return fetch.decode_fetch_response(self._exchange(frame), version, number)
+
+    def fetch_one(
+        self, partition: TopicPartition, offset: int, bytes_max: int = BYTES_MAX, **options: Any
+    ) -> FetchedPartition:
+        """By a session of one request."""
+        session = FetchSession()
+        session.want(partition, FetchPosition(offset, NO_EPOCH, bytes_max))
+        (fetched,) = self.fetch(session, **options).partitions
+        return fetched
+
+    def _exchange(self, frame: list[Any]) -> memoryview:
+        self.connection._channel.send(frame)
+        return next(self.connection._channel.receive())
+
+
+def create_led_topic(
+    cluster: LocalCluster, topic: str, *, partitions: int = 1, config: Mapping[str, str] | None = None
+) -> None:
+    """Returns when its leaders know that they lead: who asks once must not ask too early."""
+    create_topic(cluster.bootstrap_servers, topic, partitions=partitions, config=config)
+
+    def are_led() -> bool:
+        session = FetchSession()
+        for number in range(partitions):
+            session.want(TopicPartition(topic, number), FetchPosition(0, NO_EPOCH, BYTES_MAX))
+        return all(fetched.error == 0 for fetched in asker.fetch(session).partitions)
+
+    with asking(cluster) as asker:
+        await_value(are_led, 20, lambda: f"{topic} has no leaders")
+
+
+@contextmanager
+def asking(cluster: LocalCluster) -> Iterator[Asker]:
+    asker = Asker(cluster)
+    try:
+        yield asker
+    finally:
+        asker.connection.close()
