@@ -1,0 +1,63 @@
+"""A flow's settings are whole and valid before anything is started."""
+
+import pytest
+
+from sparkmirror.config.mirror_maker import MirrorMakerConfig
+from sparkmirror.config.properties import Properties
+from sparkmirror.domain.errors import ConfigError
+from sparkmirror.runtime.flow_settings import FlowSettings, flow_settings
+
+PROPERTIES = {
+    "clusters": "A, B",
+    "A.bootstrap.servers": "a1:9092, a2:9093",
+    "B.bootstrap.servers": "b:9092",
+}
+
+
+def settings(**more: str) -> dict[str, FlowSettings]:
+    config = MirrorMakerConfig(Properties(PROPERTIES | more), {})
+    return {str(flow.flow): flow_settings(flow) for flow in config.flows()}
+
+
+def test_a_flow_that_is_not_enabled_only_emits_heartbeats() -> None:
+    flows = settings(**{"A->B.enabled": "true"})
+    assert flows["A->B"].source is not None
+    assert flows["B->A"].source is None
+    assert flows["B->A"].heartbeat.settings.emit
+    assert flows["B->A"].heartbeat.admin.bootstrap_servers == (("a1", 9092), ("a2", 9093))
+
+
+def test_each_client_goes_to_its_side() -> None:
+    flow = settings(**{"A->B.enabled": "true", "tasks.max": "2"})["A->B"]
+    assert flow.source is not None
+    here, there = (("a1", 9092), ("a2", 9093)), (("b", 9092),)
+    assert flow.worker_client.bootstrap_servers == there
+    assert flow.source.source_admin.bootstrap_servers == here
+    assert flow.source.target_admin.bootstrap_servers == there
+    assert flow.source.offset_syncs_admin.bootstrap_servers == here
+    assert [client.connection.bootstrap_servers for client in flow.source.consumers.values()] == [here] * 2
+    assert [client.connection.bootstrap_servers for client in flow.source.producers.values()] == [there] * 2
+
+
+def test_connectors_are_named_as_java_names_them() -> None:
+    flow = settings(**{"A->B.enabled": "true"})["A->B"]
+    assert flow.source is not None
+    assert (flow.source.name, flow.heartbeat.name) == ("MirrorSourceConnector", "MirrorHeartbeatConnector")
+
+
+@pytest.mark.parametrize(
+    ("given", "key"),
+    [
+        ({"tasks.max": "none"}, "tasks.max"),
+        ({"A->B.topics": "[a-"}, "topics"),
+        ({"A.consumer.isolation.level": "read_most"}, "isolation.level"),
+        ({"A->B.producer.override.acks": "2"}, "acks"),
+        ({"B.offset.storage.partitions": "0"}, "offset.storage.partitions"),
+        ({"B.security.protocol": "SASL_SSL"}, "security.protocol"),
+        ({"A.consumer.security.protocol": "SSL"}, "security.protocol"),
+    ],
+)
+def test_what_can_not_be_used_is_said_with_its_key(given: dict[str, str], key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        settings(**{"A->B.enabled": "true", **given})
+    assert key in caught.value.key
