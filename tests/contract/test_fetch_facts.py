@@ -1,0 +1,232 @@
+"""How a broker answers fetches: the facts that the way of reading stands on."""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import confluent_kafka as confluent
+import pytest
+
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.domain.aborted_transactions import AbortedTransactions
+from sparkmirror.domain.client_settings import ConsumerSettings
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.record_batch import CONTROL, TRANSACTIONAL, FetchedBatch, iterate_batches
+from sparkmirror.kafka import error_codes, fetch
+from sparkmirror.kafka.fetch import FetchedPartition, FetchPosition, FetchSession
+from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
+from tests.batches import decode
+from tests.contract.asking import BYTES_MAX, NO_EPOCH, Asker, asking, create_led_topic
+from tests.contract.copying import connection
+from tests.contract.looping import batch_of
+from tests.system.broker_data import admin, numbered
+
+TOPIC: Final = "contract.fetched"
+BATCHES: Final = 5
+RECORDS: Final = 10
+"""In each batch."""
+
+
+@pytest.fixture(scope="module")
+def asker(source_cluster: LocalCluster) -> Iterator[Asker]:
+    """Partitions 0 and 1 hold the same batches, 2 holds nothing."""
+    create_led_topic(source_cluster, TOPIC, partitions=3)
+    with asking(source_cluster) as made:
+        for at in range(0, BATCHES * RECORDS, RECORDS):
+            batch = batch_of(numbered(RECORDS, at))
+            assert not any(told.error for told in made.produce({FULL: batch, SAME: batch}).partitions)
+        yield made
+
+
+FULL, SAME, EMPTY = (TopicPartition(TOPIC, number) for number in range(3))
+
+
+def batches(fetched: FetchedPartition) -> list[FetchedBatch]:
+    return list(iterate_batches(fetched.records))
+
+
+def bases(fetched: FetchedPartition) -> list[int]:
+    return [batch.header.base_offset for batch in batches(fetched)]
+
+
+def session_of(*positions: tuple[TopicPartition, int], bytes_max: int = BYTES_MAX) -> FetchSession:
+    session = FetchSession()
+    for partition, offset in positions:
+        session.want(partition, FetchPosition(offset, NO_EPOCH, bytes_max))
+    return session
+
+
+@pytest.mark.parametrize("version", range(fetch.VERSION_LOW, fetch.VERSION_HIGH + 1))
+def test_every_version_of_our_frame_is_understood(asker: Asker, version: int) -> None:
+    session = session_of((FULL, 0), (EMPTY, 0))
+    full, empty = asker.fetch(session, version=version).partitions
+    assert bases(full) == list(range(0, 50, 10))
+    assert (full.error, full.high_watermark, full.last_stable_offset, full.log_start_offset) == (0, 50, 50, 0)
+    assert (empty.error, empty.high_watermark, len(empty.records)) == (0, 0, 0)
+
+
+def test_a_fetch_inside_a_batch_gives_the_whole_batch(asker: Asker) -> None:
+    assert bases(asker.fetch_one(FULL, 25)) == [20, 30, 40]
+
+
+def test_a_limit_cuts_a_batch_and_what_is_cut_is_left_alone(asker: Asker) -> None:
+    size = len(batches(asker.fetch_one(FULL, 0))[0].data)
+    fetched = asker.fetch_one(FULL, 0, bytes_max=size * 5 // 2)
+    assert len(fetched.records) <= size * 5 // 2
+    assert bases(fetched) == [0, 10]
+
+
+def test_a_batch_above_every_limit_arrives_whole_and_alone(asker: Asker) -> None:
+    """KIP-74: otherwise nobody could go on."""
+    session = session_of((FULL, 0), (SAME, 0), bytes_max=10)
+    asked = asker.fetch(session, bytes_max=10).partitions
+    arrived = {fetched.partition: bases(fetched) for fetched in asked}
+    assert sorted(arrived.values()) == [[], [0]]
+
+
+@pytest.mark.parametrize("offset", [51, 1 << 40])
+def test_an_offset_beyond_the_end_is_out_of_range_and_the_end_is_not(asker: Asker, offset: int) -> None:
+    assert asker.fetch_one(FULL, offset).error == error_codes.OFFSET_OUT_OF_RANGE
+    assert asker.fetch_one(FULL, 50).error == 0
+
+
+def test_offsets_before_the_logs_start_are_out_of_range(source_cluster: LocalCluster, asker: Asker) -> None:
+    partition = TopicPartition("contract.fetched-beheaded", 0)
+    create_led_topic(source_cluster, partition.topic)
+    for at in range(2):
+        asker.produce_one(partition, batch_of(numbered(RECORDS, at)))
+    client = admin(source_cluster)  # its end would end what it was asked
+    (future,) = client.delete_records([confluent.TopicPartition(*partition, 14)]).values()
+    future.result(20)
+    fetched = asker.fetch_one(partition, 13)
+    assert (fetched.error, len(fetched.records)) == (error_codes.OFFSET_OUT_OF_RANGE, 0)
+    assert bases(asker.fetch_one(partition, 14)) == [10]
+    settings = ConsumerSettings(connection(source_cluster))
+    assert list_offsets(settings, [partition], EARLIEST) == {partition: 14}
+    assert list_offsets(settings, [partition], LATEST) == {partition: 20}
+
+
+@pytest.mark.parametrize(("epoch", "error"), [(-1, 0), (0, 0), (7, error_codes.UNKNOWN_LEADER_EPOCH)])
+def test_a_leader_epoch_of_the_future_is_unknown(asker: Asker, epoch: int, error: int) -> None:
+    session = FetchSession()
+    session.want(FULL, FetchPosition(0, epoch, BYTES_MAX))
+    (fetched,) = asker.fetch(session).partitions
+    assert fetched.error == error
+
+
+def advance(session: FetchSession, partition: TopicPartition, offset: int) -> None:
+    session.want(partition, FetchPosition(offset, NO_EPOCH, BYTES_MAX))
+
+
+def test_a_session_tells_of_changes_only(asker: Asker) -> None:
+    """KIP-227."""
+    session = session_of((FULL, 40), (SAME, 40), (EMPTY, 0))
+    first = asker.fetch(session)
+    assert [fetched.partition for fetched in first.partitions] == [FULL, SAME, EMPTY]
+    assert first.session_id != 0
+    session.accept(first.session_id)
+    advance(session, FULL, 50)
+    advance(session, SAME, 30)
+    second = asker.fetch(session)
+    session.accept(second.session_id)
+    assert second.session_id == first.session_id
+    assert {fetched.partition: bases(fetched) for fetched in second.partitions} == {SAME: [30, 40]}
+    session.drop(SAME)
+    assert asker.fetch(session).partitions == []
+
+
+@pytest.mark.parametrize(
+    ("session_id", "epochs_ahead", "error"),
+    [(0, 1, "INVALID_FETCH_SESSION_EPOCH"), (1, 0, "FETCH_SESSION_ID_NOT_FOUND")],
+)
+def test_a_lost_session_is_an_error_and_begins_anew(
+    asker: Asker, session_id: int, epochs_ahead: int, error: str
+) -> None:
+    session = session_of((FULL, 40))
+    session.accept(asker.fetch(session).session_id)
+    session._id += session_id
+    session._epoch += epochs_ahead
+    refused = asker.fetch(session)
+    assert error_codes.name_of(refused.error) == error
+    assert refused.error in error_codes.FETCH_SESSION_LOST
+    assert refused.partitions == []
+    session.reset()
+    assert [bases(fetched) for fetched in asker.fetch(session).partitions] == [[40]]
+
+
+@pytest.fixture
+def transacted(source_cluster: LocalCluster) -> Iterator[tuple[TopicPartition, confluent.Producer]]:
+    partition = TopicPartition("contract.fetched-transacted", 0)
+    create_led_topic(source_cluster, partition.topic)
+    producer = confluent.Producer(
+        {
+            "bootstrap.servers": source_cluster.bootstrap_servers,
+            "transactional.id": "contract.fetched",
+            "log_level": 0,
+        }
+    )
+    producer.init_transactions(30)
+    yield partition, producer
+    producer.flush(30)
+
+
+def in_transaction(
+    producer: confluent.Producer, topic: str, values: list[bytes], end: Callable[[float], None] | None
+) -> None:
+    producer.begin_transaction()
+    for value in values:
+        producer.produce(topic, value, partition=0)
+        producer.flush(30)
+    if end is not None:
+        end(30)
+
+
+def test_read_committed_names_what_was_aborted(
+    asker: Asker, transacted: tuple[TopicPartition, confluent.Producer]
+) -> None:
+    partition, producer = transacted
+    in_transaction(producer, partition.topic, [b"a", b"b"], producer.commit_transaction)  # 0, 1, marker 2
+    in_transaction(producer, partition.topic, [b"c", b"d"], producer.abort_transaction)  # 3, 4, marker 5
+    in_transaction(producer, partition.topic, [b"e"], None)  # 6
+    fetched = asker.fetch_one(partition, 0, read_committed=True)
+    assert (fetched.high_watermark, fetched.last_stable_offset) == (7, 6)
+    assert bases(fetched) == [0, 1, 2, 3, 4, 5]
+    writer = batches(fetched)[0].header.producer_id
+    assert fetched.aborted == [(writer, 3)]
+    assert [batch.header.attributes & CONTROL != 0 for batch in batches(fetched)] == [False, False, True] * 2
+    assert all(batch.header.attributes & TRANSACTIONAL for batch in batches(fetched))
+    # The same producer's committed batches come before: to drop by id alone would lose them.
+    assert survivors(fetched) == [b"a", b"b"]
+    # A fetch inside of the transaction names where it began.
+    inside = asker.fetch_one(partition, 4, read_committed=True)
+    assert (bases(inside), inside.aborted, survivors(inside)) == ([4, 5], [(writer, 3)], [])
+    uncommitted = asker.fetch_one(partition, 0)
+    assert (bases(uncommitted)[-1], uncommitted.aborted) == (6, [])
+    producer.abort_transaction(30)
+
+
+def survivors(fetched: FetchedPartition) -> list[bytes | None]:
+    aborted = AbortedTransactions(fetched.aborted)
+    return [
+        record.value
+        for batch in batches(fetched)
+        if not aborted.drops(batch) and not batch.header.attributes & CONTROL
+        for record in decode(batch.data)
+    ]
+
+
+def test_a_topic_made_anew_is_read_and_written_by_its_name_without_an_error(
+    source_cluster: LocalCluster, asker: Asker
+) -> None:
+    """Only a topic id (KIP-516) would tell that these are other records."""
+    partition = TopicPartition("contract.fetched-anew", 0)
+    for value in (b"first life", b"second life"):
+        create_led_topic(source_cluster, partition.topic)
+        assert asker.produce_one(partition, batch_of([(None, value), (None, value)])).base_offset == 0
+        session = FetchSession()
+        session.want(partition, FetchPosition(1, 0, BYTES_MAX))  # as one who has read offset 0 in epoch 0
+        (fetched,) = asker.fetch(session).partitions
+        assert fetched.error == 0
+        (batch,) = batches(fetched)
+        assert {record.value for record in decode(batch.data)} == {value}
+        client = admin(source_cluster)  # its end would end what it was asked
+        client.delete_topics([partition.topic])[partition.topic].result(20)
