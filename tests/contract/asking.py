@@ -25,7 +25,7 @@ class Asker:
 
     def __init__(self, cluster: LocalCluster) -> None:
         self.settings = connection(cluster)
-        ((host, port),) = self.settings.bootstrap_servers
+        host, port = self.settings.bootstrap_servers[0]
         self.connection = Connection.open(host, port, self.settings)
         self._correlation_ids = itertools.count(1000)
 

@@ -10,6 +10,7 @@ from typing import Final
 import confluent_kafka as confluent
 
 from sparkmirror.clusters import LocalCluster
+from sparkmirror.clusters.ports import HOST
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
 from sparkmirror.domain.copy_plan import CopyPartition, OffsetSyncPlan, StatePlan, TaskPlan
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
@@ -31,8 +32,8 @@ WAIT_S: Final = 20.0
 
 
 def connection(cluster: LocalCluster, **changes: float) -> ConnectionSettings:
-    host, port = cluster.bootstrap_servers.split(",")[0].split(":")
-    return replace(ConnectionSettings(((host, int(port)),)), **changes)  # type: ignore[arg-type]  # its times
+    addresses = tuple((HOST, broker.port) for broker in cluster.brokers)
+    return replace(ConnectionSettings(addresses), **changes)  # type: ignore[arg-type]  # its times
 
 
 def remote(topic: str) -> str:

@@ -17,11 +17,12 @@ from sparkmirror.kafka.batch_reader import BatchReader
 from sparkmirror.kafka.batch_writer import BatchWriter
 from sparkmirror.kafka.fetch import FetchedPartition
 from tests.batches import Rec, decode, encode
-from tests.system.broker_data import Keyed
+from tests.system.broker_data import Keyed, numbered
 from tests.system.mirror import await_value
 
 WAIT_S: Final = 30.0
 PLENTY: Final = 32 << 20
+BACKLOG_RECORDS: Final = 60
 
 T = TypeVar("T")
 
@@ -128,6 +129,30 @@ def writing(settings: ProducerSettings, partitions: Collection[TopicPartition]) 
             yield made
         finally:
             on_loop(loop, made.writer.stop)
+
+
+@contextmanager
+def written_for_ever(
+    writer: Writing, partitions: Sequence[TopicPartition]
+) -> Iterator[dict[TopicPartition, int]]:
+    """Batches of numbered records, always some on their way; gives how many records were appended."""
+    appended = dict.fromkeys(partitions, 0)
+    enough = threading.Event()
+
+    def write() -> None:
+        while not enough.wait(0.001):
+            for partition, count in appended.items():
+                if count - writer.acknowledged_records[partition] < BACKLOG_RECORDS:
+                    writer.append(partition, *(numbered(3, count + at) for at in range(0, 30, 3)))
+                    appended[partition] += 30
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        yield appended
+    finally:
+        enough.set()
+        thread.join()
 
 
 def outgoing(records: Sequence[Keyed]) -> OutgoingBatch:

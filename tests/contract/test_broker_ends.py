@@ -3,9 +3,7 @@
 import os
 import re
 import signal
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Final
 
 import pytest
@@ -14,12 +12,11 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import TopicPartition
 from tests.contract.copying import connection, keyed_of
-from tests.contract.looping import Writing, reading, writing
+from tests.contract.looping import reading, writing, written_for_ever
 from tests.system.broker_data import numbered
 from tests.system.mirror import await_value
 from tests.system.mixed_data import create_topic
 
-BACKLOG_RECORDS: Final = 60
 WAIT_S: Final = 20.0
 
 Failures = Callable[[], list[str]]
@@ -78,27 +75,3 @@ def test_a_broker_that_comes_back_has_and_gives_every_record_once(
             assert keyed_of(frail_cluster, *partition) == numbered(appended[partition])
     assert not writer.refusals
     assert not reader.out_of_range
-
-
-@contextmanager
-def written_for_ever(
-    writer: Writing, partitions: list[TopicPartition]
-) -> Iterator[dict[TopicPartition, int]]:
-    """Batches of numbered records, always some on their way; gives how many records were appended."""
-    appended = dict.fromkeys(partitions, 0)
-    enough = threading.Event()
-
-    def write() -> None:
-        while not enough.wait(0.001):
-            for partition, count in appended.items():
-                if count - writer.acknowledged_records[partition] < BACKLOG_RECORDS:
-                    writer.append(partition, *(numbered(3, count + at) for at in range(0, 30, 3)))
-                    appended[partition] += 30
-
-    thread = threading.Thread(target=write)
-    thread.start()
-    try:
-        yield appended
-    finally:
-        enough.set()
-        thread.join()

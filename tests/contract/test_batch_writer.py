@@ -1,0 +1,84 @@
+"""Writes whole batches: acknowledgements, refusals, acks, foreign sequences."""
+
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.domain.client_settings import ProducerSettings
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.kafka import error_codes
+from tests.contract.asking import asking
+from tests.contract.copying import connection, keyed_of
+from tests.contract.looping import WAIT_S, batch_of, writing
+from tests.system.broker_data import batches_on_disk, numbered
+from tests.system.mirror import await_value
+from tests.system.mixed_data import create_topic
+
+
+def test_acknowledgements_come_in_order_with_offsets(target_cluster: LocalCluster) -> None:
+    partitions = [TopicPartition("contract.writer-offsets", number) for number in range(2)]
+    create_topic(target_cluster.bootstrap_servers, partitions[0].topic, partitions=2)
+    with writing(ProducerSettings(connection(target_cluster)), partitions) as writer:
+        for partition in partitions:
+            writer.append(partition, *(numbered(10, first) for first in range(0, 200, 10)))
+        for partition in partitions:
+            writer.await_acknowledged(partition, 200)
+            offsets = [ack.base_offset for ack in writer.acknowledgements if ack.partition == partition]
+            assert offsets == list(range(0, 200, 10))
+            assert keyed_of(target_cluster, *partition) == numbered(200)
+
+
+def test_batches_carry_one_producers_consecutive_sequences(target_cluster: LocalCluster) -> None:
+    partition = TopicPartition("contract.writer-sequences", 0)
+    create_topic(target_cluster.bootstrap_servers, partition.topic)
+    with writing(ProducerSettings(connection(target_cluster)), [partition]) as writer:
+        writer.append(partition, numbered(3), numbered(1), numbered(2))
+        writer.await_acknowledged(partition, 6)
+    headers = [batch.header for batch in batches_on_disk(target_cluster, partition.topic)]
+    assert [header.base_sequence for header in headers] == [0, 3, 4]
+    assert len({(header.producer_id, header.producer_epoch) for header in headers}) == 1
+    assert headers[0].producer_id >= 0
+
+
+def test_a_sequence_that_somebody_else_used_is_left_for_a_new_producer(target_cluster: LocalCluster) -> None:
+    """As after a producer's state got lost, or was changed behind our back."""
+    partition = TopicPartition("contract.writer-foreign", 0)
+    create_topic(target_cluster.bootstrap_servers, partition.topic)
+    with writing(ProducerSettings(connection(target_cluster)), [partition]) as writer:
+        writer.append(partition, numbered(2))
+        writer.await_acknowledged(partition, 2)
+        (ours,) = batches_on_disk(target_cluster, partition.topic)
+        foreign = batch_of(
+            numbered(5, 100),
+            producer_id=ours.header.producer_id,
+            producer_epoch=ours.header.producer_epoch,
+            base_sequence=2,
+        )
+        with asking(target_cluster) as asker:
+            assert asker.produce_one(partition, foreign).error == 0
+        writer.append(partition, numbered(1, 2), numbered(1, 3), numbered(1, 4))
+        writer.await_acknowledged(partition, 5)
+        assert {error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER} == {
+            getattr(told.error, "code", 0) for told in writer.failures
+        }
+    assert keyed_of(target_cluster, *partition) == [*numbered(2), *numbered(5, 100), *numbered(3, 2)]
+    newest = batches_on_disk(target_cluster, partition.topic)[-1].header
+    assert newest.producer_id != ours.header.producer_id
+    assert newest.base_sequence == 2
+
+
+def test_a_refusal_discards_what_follows_and_leaves_no_hole(target_cluster: LocalCluster) -> None:
+    refused, well = (TopicPartition(f"contract.writer-{name}", 0) for name in ("refused", "well"))
+    create_topic(target_cluster.bootstrap_servers, refused.topic, config={"cleanup.policy": "compact"})
+    create_topic(target_cluster.bootstrap_servers, well.topic)
+    with writing(ProducerSettings(connection(target_cluster)), [refused, well]) as writer:
+        for partition in (refused, well):
+            writer.append(
+                partition, numbered(2), [(None, b"no key")], *(numbered(1, at) for at in range(2, 9))
+            )
+        writer.await_acknowledged(well, 10)
+        await_value(lambda: len(writer.refusals) > 0, WAIT_S, lambda: "no refusal")
+        writer.append(refused, numbered(3, 2))
+        writer.await_acknowledged(refused, 5)
+        ((partition, error),) = writer.refusals
+        assert partition == refused
+        assert not error.retriable
+        assert "Compacted topic cannot accept message without key" in str(error)
+    assert keyed_of(target_cluster, *refused) == numbered(5)

@@ -1,0 +1,79 @@
+"""Three brokers, one of which is killed: leaders move, and `acks` decides what a lonely leader takes."""
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+from confluent_kafka.admin import NewTopic
+
+from sparkmirror.clusters import ClusterSpec, LocalCluster
+from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
+from sparkmirror.domain.ids import TopicPartition
+from tests.contract.copying import connection, keyed_of
+from tests.contract.looping import WAIT_S, reading, writing, written_for_ever
+from tests.system.broker_data import admin, numbered
+from tests.system.mirror import await_value
+
+NOT_ENOUGH_REPLICAS = 19
+
+
+@pytest.fixture(scope="module")
+def trio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    settings = {"broker.session.timeout.ms": "1500", "replica.fetch.wait.max.ms": "100"}
+    spec = ClusterSpec("trio", brokers=3, settings=settings, heap_mb=192)
+    with LocalCluster.start(spec, tmp_path_factory.mktemp("trio")) as cluster:
+        yield cluster
+
+
+def test_leaders_move_and_acks_count(trio: LocalCluster) -> None:
+    moved = replicated(trio, "contract.moved", [[0, 1, 2], [1, 2, 0], [2, 0, 1]])
+    (lonely, forsaken) = replicated(trio, "contract.lonely", [[1, 0], [2, 0]])
+    connected = connection(trio, request_timeout_s=5.0)
+    with (
+        reading(ConsumerSettings(connected), dict.fromkeys(moved, 0)) as reader,
+        writing(ProducerSettings(connected), moved) as writer,
+    ):
+        with written_for_ever(writer, moved) as appended:
+            await_value(lambda: len(reader.keyed(moved[0])) > 100, WAIT_S, lambda: str(writer.failures))
+            trio.kill_broker(0)
+            before = writer.acknowledged_records[moved[0]]
+            await_value(
+                lambda: writer.acknowledged_records[moved[0]] > before + 200,
+                WAIT_S,
+                lambda: str(writer.failures),
+            )
+        for partition in moved:
+            writer.await_acknowledged(partition, appended[partition])
+            reader.await_records(partition, numbered(appended[partition]))
+            assert keyed_of(trio, *partition) == numbered(appended[partition])
+    assert not reader.out_of_range
+    takes_one_acknowledgement(trio, lonely)
+    waits_for_all(trio, forsaken)
+
+
+def replicated(cluster: LocalCluster, topic: str, assignment: list[list[int]]) -> Sequence[TopicPartition]:
+    client = admin(cluster)  # its end would end what it was asked
+    new_topic = NewTopic(
+        topic,
+        num_partitions=len(assignment),
+        replica_assignment=assignment,
+        config={"min.insync.replicas": "2"},
+    )
+    client.create_topics([new_topic])[topic].result(WAIT_S)
+    return [TopicPartition(topic, number) for number in range(len(assignment))]
+
+
+def takes_one_acknowledgement(cluster: LocalCluster, partition: TopicPartition) -> None:
+    with writing(ProducerSettings(connection(cluster), acks=1), [partition]) as writer:
+        writer.append(partition, numbered(3))
+        writer.await_acknowledged(partition, 3)
+
+
+def waits_for_all(cluster: LocalCluster, partition: TopicPartition) -> None:
+    with writing(ProducerSettings(connection(cluster), acks=-1), [partition]) as writer:
+        writer.append(partition, numbered(3))
+        await_value(
+            lambda: NOT_ENOUGH_REPLICAS in {getattr(told.error, "code", 0) for told in writer.failures},
+            WAIT_S,
+            lambda: str(writer.failures),
+        )
+        assert not writer.acknowledgements
