@@ -168,12 +168,13 @@ def batch_of(records: Sequence[Keyed], **header: int) -> bytearray:
 class Reading:
     """A BatchReader that goes on after every response, and all that it told."""
 
-    def __init__(self, settings: ConsumerSettings, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, settings: ConsumerSettings, loop: asyncio.AbstractEventLoop, budget: int) -> None:
         self.records: dict[TopicPartition, list[Rec]] = {}
         self.response_bytes: list[int] = [0]
         self.failures: list[Failure] = []
         self.out_of_range: list[TopicPartition] = []
-        self.budget = PLENTY
+        self.asked = 0
+        self.budget = budget
         self._next: dict[TopicPartition, int] = {}
         self.loop = loop
         self.reader = BatchReader(settings, loop, self)
@@ -181,6 +182,16 @@ class Reading:
     def start(self, offsets: Mapping[TopicPartition, int]) -> None:
         self._next.update(offsets)
         on_loop(self.loop, lambda: self.reader.start(offsets.keys(), offsets))
+
+    def go_to(self, partition: TopicPartition, offset: int) -> None:
+        """Take up a partition that rests."""
+
+        def run() -> None:
+            self._next[partition] = offset
+            self.reader.advance(partition, offset)
+            self.reader.fetch_more()
+
+        on_loop(self.loop, run)
 
     def keyed(self, partition: TopicPartition) -> list[Keyed]:
         return [(record.key, record.value) for record in self.records.get(partition, ())]
@@ -212,13 +223,16 @@ class Reading:
         self.out_of_range.append(partition)
 
     def budget_bytes(self) -> int:
+        self.asked += 1
         return self.budget
 
 
 @contextmanager
-def reading(settings: ConsumerSettings, offsets: Mapping[TopicPartition, int]) -> Iterator[Reading]:
+def reading(
+    settings: ConsumerSettings, offsets: Mapping[TopicPartition, int], *, budget: int = PLENTY
+) -> Iterator[Reading]:
     with running_loop() as loop:
-        made = Reading(settings, loop)
+        made = Reading(settings, loop, budget)
         made.start(offsets)
         try:
             yield made

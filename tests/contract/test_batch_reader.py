@@ -1,0 +1,137 @@
+"""Reads whole batches: limits, budgets, sessions that get lost, partitions that rest."""
+
+from dataclasses import replace
+from typing import Final
+
+import pytest
+
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.domain.client_settings import ConsumerSettings
+from sparkmirror.domain.errors import DisconnectedError
+from sparkmirror.domain.ids import TopicPartition
+from tests.contract.asking import asking, create_led_topic
+from tests.contract.copying import connection
+from tests.contract.looping import PLENTY, WAIT_S, batch_of, on_loop, reading
+from tests.system.broker_data import append, numbered
+from tests.system.mirror import await_value
+from tests.system.mixed_data import create_topic
+
+TOPIC: Final = "contract.read"
+PARTITIONS: Final = [TopicPartition(TOPIC, number) for number in range(4)]
+RECORDS: Final = 300
+BATCH_RECORDS: Final = 10
+LARGE: Final = (b"large", b"x" * 50_000)
+
+
+@pytest.fixture(scope="module")
+def settings(source_cluster: LocalCluster) -> ConsumerSettings:
+    """Every partition holds the same batches."""
+    create_led_topic(source_cluster, TOPIC, partitions=len(PARTITIONS))
+    with asking(source_cluster) as asker:
+        for at in range(0, RECORDS, BATCH_RECORDS):
+            batch = batch_of(numbered(BATCH_RECORDS, at))
+            told = asker.produce(dict.fromkeys(PARTITIONS, batch)).partitions
+            assert [(produced.error, produced.base_offset) for produced in told] == [(0, at)] * len(
+                PARTITIONS
+            )
+    return ConsumerSettings(connection(source_cluster))
+
+
+def test_every_partition_is_read_from_its_offset_on(settings: ConsumerSettings) -> None:
+    starts = dict(zip(PARTITIONS, (0, 7, 290, RECORDS), strict=True))
+    with reading(settings, starts) as reader:
+        for partition, start in starts.items():
+            reader.await_records(partition, numbered(RECORDS - start, start))
+    assert not reader.failures
+
+
+def test_what_comes_later_is_read_at_once(source_cluster: LocalCluster) -> None:
+    partition = TopicPartition("contract.read-later", 0)
+    create_topic(source_cluster.bootstrap_servers, partition.topic)
+    with reading(ConsumerSettings(connection(source_cluster)), {partition: 0}) as reader:
+        for first in range(0, 30, 10):
+            append(source_cluster, partition.topic, numbered(10, first))
+            reader.await_records(partition, numbered(first + 10))
+
+
+@pytest.mark.parametrize("limit", ["budget", "fetch.max.bytes", "max.partition.fetch.bytes"])
+def test_no_response_is_above_the_limit(settings: ConsumerSettings, limit: str) -> None:
+    bytes_max = 5 * len(batch_of(numbered(BATCH_RECORDS)))
+    changes = {"fetch.max.bytes": "fetch_bytes_max", "max.partition.fetch.bytes": "partition_fetch_bytes_max"}
+    if limit in changes:
+        settings = replace(settings, **{changes[limit]: bytes_max})  # type: ignore[arg-type]  # both are sizes
+    with reading(
+        settings, dict.fromkeys(PARTITIONS, 0), budget=bytes_max if limit == "budget" else PLENTY
+    ) as reader:
+        for partition in PARTITIONS:
+            reader.await_records(partition, numbered(RECORDS))
+    together = len(PARTITIONS) if limit == "max.partition.fetch.bytes" else 1
+    assert bytes_max // 2 < max(reader.response_bytes) <= bytes_max * together
+
+
+def test_a_batch_above_every_limit_arrives(source_cluster: LocalCluster) -> None:
+    partition = TopicPartition("contract.read-large", 0)
+    create_topic(source_cluster.bootstrap_servers, partition.topic)
+    expected = [*numbered(3), LARGE, *numbered(3, 3)]
+    for record in expected:
+        append(source_cluster, partition.topic, [record])
+    limited = ConsumerSettings(connection(source_cluster), fetch_bytes_max=500, partition_fetch_bytes_max=300)
+    with reading(limited, {partition: 0}, budget=400) as reader:
+        reader.await_records(partition, expected)
+
+
+def test_without_a_budget_nothing_is_asked_for(settings: ConsumerSettings) -> None:
+    with reading(settings, {PARTITIONS[0]: 0}, budget=0) as reader:
+        await_value(lambda: reader.asked > 0, WAIT_S, lambda: "the budget was never asked for")
+        assert on_loop(
+            reader.loop, lambda: [source.waiting_since for source in reader.reader._sources.values()]
+        ) == [None]
+        reader.budget = PLENTY
+        on_loop(reader.loop, reader.reader.fetch_more)
+        reader.await_records(PARTITIONS[0], numbered(RECORDS))
+
+
+def test_a_lost_session_and_a_lost_connection_cost_no_record(source_cluster: LocalCluster) -> None:
+    partition = TopicPartition("contract.read-lost", 0)
+    create_topic(source_cluster.bootstrap_servers, partition.topic)
+    with reading(ConsumerSettings(connection(source_cluster)), {partition: 0}) as reader:
+        append(source_cluster, partition.topic, numbered(10))
+        reader.await_records(partition, numbered(10))
+        (source,) = reader.reader._sources.values()
+        session_before = source.session._id
+        assert session_before > 0
+        on_loop(reader.loop, lambda: setattr(source.session, "_epoch", 4711))
+        append(source_cluster, partition.topic, numbered(10, 10))
+        reader.await_records(partition, numbered(20))
+        await_value(lambda: source.session._id not in (0, session_before), WAIT_S, lambda: "no new session")
+        assert not reader.failures
+        on_loop(reader.loop, lambda: source.link.drop(DisconnectedError("dropped")))
+        append(source_cluster, partition.topic, numbered(10, 20))
+        reader.await_records(partition, numbered(30))
+        assert [str(failure.error) for failure in reader.failures] == ["dropped"]
+
+
+def test_a_paused_partition_rests_and_the_others_go_on(source_cluster: LocalCluster) -> None:
+    paused, other = (TopicPartition("contract.read-paused", number) for number in range(2))
+    create_topic(source_cluster.bootstrap_servers, paused.topic, partitions=2)
+    with reading(ConsumerSettings(connection(source_cluster)), {paused: 0, other: 0}) as reader:
+        append(source_cluster, paused.topic, numbered(10))
+        reader.await_records(paused, numbered(10))
+        on_loop(reader.loop, lambda: reader.reader.pause(paused))
+        for partition in (paused, other):
+            append(source_cluster, paused.topic, numbered(10, 10), partition=partition.partition)
+        reader.await_records(other, numbered(10, 10))
+        assert reader.keyed(paused) == numbered(10)
+        reader.go_to(paused, 10)
+        reader.await_records(paused, numbered(20))
+
+
+def test_an_offset_that_does_not_exist_is_told_once_and_rests(settings: ConsumerSettings) -> None:
+    lost, well = PARTITIONS[:2]
+    with reading(settings, {lost: RECORDS + 1, well: 0}) as reader:
+        reader.await_records(well, numbered(RECORDS))
+        await_value(lambda: len(reader.out_of_range) > 0, WAIT_S, lambda: str(reader.failures))
+        assert reader.out_of_range == [lost]
+        reader.go_to(lost, 295)
+        reader.await_records(lost, numbered(5, 295))
+        assert reader.out_of_range == [lost]
