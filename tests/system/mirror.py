@@ -74,8 +74,11 @@ class Mirror:
         return [process for process in psutil.process_iter() if _carries(process, self._mark)]
 
     def jvm(self) -> psutil.Process:
-        (jvm,) = (process for process in self.processes() if process.name() == "java")
+        (jvm,) = self.jvms()
         return jvm
+
+    def jvms(self) -> list[psutil.Process]:
+        return [process for process in self.processes() if process.name() == "java"]
 
     def workers(self) -> list[psutil.Process]:
         """The Python workers: children of Spark's Python daemon."""

@@ -24,7 +24,7 @@ from tests.system.mixed_data import create_topic
 OUT: Final = "unreachable.out"
 BACK: Final = "unreachable.back"
 FLOWS: Final = ("near->late", "late->near")
-COME_UP_TIMEOUT_S: Final = 45
+COME_UP_TIMEOUT_S: Final = 60
 """Back-off ends at 30 s."""
 
 
