@@ -18,7 +18,7 @@ from sparkmirror.engine.copy_loop import CopyLoop
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.storage.positions import position_record
 from sparkmirror.storage.progress import PartitionProgress, ProgressReader
-from tests.system.broker_data import Keyed, append, latest, numbered, records
+from tests.system.broker_data import Keyed, admin, append, latest, numbered, records
 from tests.system.mirror import await_value
 from tests.system.mixed_data import create_topic
 
@@ -121,6 +121,13 @@ def keyed_of(cluster: LocalCluster, topic: str, partition: int = 0) -> list[Keye
     """Keys and values of one partition."""
     found = records(cluster, topic)
     return [(record.key(), record.value()) for record in found if record.partition() == partition]
+
+
+def delete_records(cluster: LocalCluster, topic: str, before: int) -> None:
+    """The log of partition 0 begins there."""
+    client = admin(cluster)  # its end would end what it was asked
+    (future,) = client.delete_records([confluent.TopicPartition(topic, 0, before)]).values()
+    future.result(WAIT_S)
 
 
 @contextmanager

@@ -2,14 +2,13 @@
 
 import re
 
-import confluent_kafka as confluent
 import pytest
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.client_settings import OffsetReset
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.storage.progress import PartitionState
-from tests.contract.copying import Bench, Watch, remote, running
+from tests.contract.copying import Bench, Watch, delete_records, remote, running
 from tests.system.broker_data import admin, append, numbered
 from tests.system.mirror import await_value
 from tests.system.mixed_data import create_topic
@@ -81,12 +80,6 @@ def test_a_target_topic_made_anew_takes_what_comes_next(bench: Bench, watch: Wat
         create_topic(bench.target.bootstrap_servers, remote(topic))
         bench.await_copied(topic, numbered(4, 9))
         watch.await_progress(topic, lambda report: report.position == 12 and report.error is None)
-
-
-def delete_records(cluster: LocalCluster, topic: str, before: int) -> None:
-    client = admin(cluster)  # its end would end what it was asked
-    (future,) = client.delete_records([confluent.TopicPartition(topic, 0, before)]).values()
-    future.result(TIMEOUT_S)
 
 
 def delete_topic(cluster: LocalCluster, topic: str) -> None:

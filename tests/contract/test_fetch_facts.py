@@ -16,7 +16,7 @@ from sparkmirror.kafka.fetch import FetchedPartition, FetchPosition, FetchSessio
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
 from tests.batches import decode
 from tests.contract.asking import BYTES_MAX, NO_EPOCH, Asker, asking, create_led_topic
-from tests.contract.copying import connection
+from tests.contract.copying import connection, delete_records
 from tests.contract.looping import batch_of
 from tests.system.broker_data import admin, numbered
 
@@ -94,9 +94,7 @@ def test_offsets_before_the_logs_start_are_out_of_range(source_cluster: LocalClu
     create_led_topic(source_cluster, partition.topic)
     for at in range(2):
         asker.produce_one(partition, batch_of(numbered(RECORDS, at)))
-    client = admin(source_cluster)  # its end would end what it was asked
-    (future,) = client.delete_records([confluent.TopicPartition(*partition, 14)]).values()
-    future.result(20)
+    delete_records(source_cluster, partition.topic, 14)
     fetched = asker.fetch_one(partition, 13)
     assert (fetched.error, len(fetched.records)) == (error_codes.OFFSET_OUT_OF_RANGE, 0)
     assert bases(asker.fetch_one(partition, 14)) == [10]

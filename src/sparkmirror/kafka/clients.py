@@ -56,15 +56,18 @@ def open_producer(settings: ConnectionSettings) -> Any:
     """A KafkaProducer for the state topics: acks=all, one request in flight, as Connect writes them."""
     require_answer(settings)
     try:
-        return KafkaProducer(
+        producer = KafkaProducer(
             **_connection_options(settings),
             acks="all",
             enable_idempotence=False,
             max_in_flight_requests_per_connection=1,
+            max_block_ms=int(settings.request_timeout_s * 1000),
             linger_ms=0,
         )
     except Exception as error:
         raise translate(error, f"connect to {_cluster(settings)}") from error
+    _never_create_topics(producer._metadata)  # noqa: SLF001
+    return producer
 
 
 def open_consumer(settings: ConnectionSettings, *, read_committed: bool = False) -> Any:
@@ -80,7 +83,13 @@ def open_consumer(settings: ConnectionSettings, *, read_committed: bool = False)
         )
     except Exception as error:
         raise translate(error, f"connect to {_cluster(settings)}") from error
-    # State topics are made with settings of their own; asking for one must not make it with defaults. The
-    # library's option for that does not reach its metadata requests (kafka-python 3.0.12).
-    consumer._client.cluster.config["allow_auto_create_topics"] = False  # noqa: SLF001
+    _never_create_topics(consumer._client.cluster)  # noqa: SLF001
     return consumer
+
+
+def _never_create_topics(metadata: Any) -> None:
+    """State topics are made with settings of their own; asking for one must not make it with defaults.
+
+    The library's option for that does not reach its metadata requests (kafka-python 3.0.12).
+    """
+    metadata.config["allow_auto_create_topics"] = False

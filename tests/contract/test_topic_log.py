@@ -1,0 +1,177 @@
+"""State topics as logs: written records are there, reads reach the end, nobody makes a topic by asking."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+import confluent_kafka as confluent
+import pytest
+
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.clusters.ports import HOST, ReservedPort
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.errors import KafkaError
+from sparkmirror.kafka.topic_log import LogRecord, TopicTail, TopicWriter, read_topic
+from tests.contract.copying import connection, delete_records
+from tests.system.broker_data import append, keyed, numbered, records, topics
+from tests.system.mixed_data import create_topic
+
+MISSING: Final = "contract.log-missing"
+
+
+@pytest.fixture
+def settings(target_cluster: LocalCluster) -> ConnectionSettings:
+    return connection(target_cluster)
+
+
+@pytest.fixture
+def writer(settings: ConnectionSettings) -> Iterator[TopicWriter]:
+    made = TopicWriter(settings)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def topic(target_cluster: LocalCluster, request: pytest.FixtureRequest) -> str:
+    name = f"contract.{request.node.name}"
+    create_topic(target_cluster.bootstrap_servers, name, partitions=3)
+    return name
+
+
+def test_written_records_are_there_at_their_offsets(
+    target_cluster: LocalCluster, writer: TopicWriter, topic: str
+) -> None:
+    written = [
+        LogRecord(b"key", b"value", 1, 1_700_000_000_000),
+        LogRecord(None, b"", 1),
+        LogRecord(b"", None, 1),
+    ]
+    assert writer.write(topic, written) == [0, 1, 2]
+    assert writer.write(topic, [LogRecord(b"key", b"again", 1)]) == [3]
+    found = list(records(target_cluster, topic))
+    assert [(record.partition(), record.key(), record.value()) for record in found] == [
+        (1, b"key", b"value"),
+        (1, None, b""),
+        (1, b"", None),
+        (1, b"key", b"again"),
+    ]
+    assert found[0].timestamp() == (confluent.TIMESTAMP_CREATE_TIME, 1_700_000_000_000)
+    assert abs(found[1].timestamp()[1] - time.time() * 1000) < 60_000
+
+
+def test_keys_choose_the_partition_that_java_would(
+    target_cluster: LocalCluster, writer: TopicWriter, topic: str
+) -> None:
+    """Connect finds a key's newest value because one partition holds all of them (murmur2)."""
+    pairs = numbered(40)
+    writer.write(topic, [LogRecord(key, value, partition=None) for key, value in pairs])
+    append(target_cluster, topic, pairs, partition=-1, settings={"partitioner": "murmur2_random"})
+    placed: dict[bytes | None, list[int | None]] = {}
+    for record in records(target_cluster, topic):
+        placed.setdefault(record.key(), []).append(record.partition())
+    assert {len(places) for places in placed.values()} == {2}
+    assert {len(set(places)) for places in placed.values()} == {1}
+    assert {places[0] for places in placed.values()} == {0, 1, 2}
+
+
+def test_a_read_gives_every_partition_up_to_its_end(
+    target_cluster: LocalCluster, settings: ConnectionSettings, topic: str
+) -> None:
+    for number in range(2):
+        append(target_cluster, topic, numbered(700), partition=number)
+    found = list(read_topic(settings, topic))
+    for number in range(2):
+        of_partition = [record for record in found if record.partition == number]
+        assert [(record.key, record.value) for record in of_partition] == numbered(700)
+        assert [record.offset for record in of_partition] == list(range(700))
+
+
+def test_a_read_ends_behind_the_marker_of_a_transaction(
+    target_cluster: LocalCluster, settings: ConnectionSettings, topic: str
+) -> None:
+    producer = confluent.Producer(
+        {"bootstrap.servers": target_cluster.bootstrap_servers, "transactional.id": topic, "log_level": 0}
+    )
+    producer.init_transactions(30)
+    for value, end in ((b"kept", producer.commit_transaction), (b"dropped", producer.abort_transaction)):
+        producer.begin_transaction()
+        producer.produce(topic, value, partition=0)
+        producer.flush(30)
+        end(30)
+    assert [record.value for record in read_topic(settings, topic, read_committed=True)] == [b"kept"]
+    assert [record.value for record in read_topic(settings, topic)] == [b"kept", b"dropped"]
+
+
+def test_a_tail_follows_from_an_offset_on(
+    target_cluster: LocalCluster, settings: ConnectionSettings, topic: str
+) -> None:
+    append(target_cluster, topic, numbered(5))
+    tail = TopicTail(settings, topic, from_offset=3)
+    try:
+        assert tail.end_offset() == 5
+        assert [record.offset for record in tail.read_to_end(20)] == [3, 4]
+        assert tail.poll(0) == []
+        append(target_cluster, topic, numbered(1, 5))
+        assert [(record.key, record.value) for record in tail.poll(20)] == numbered(1, 5)
+    finally:
+        tail.close()
+
+
+def test_a_tail_below_the_logs_start_begins_there(
+    target_cluster: LocalCluster, settings: ConnectionSettings, topic: str
+) -> None:
+    append(target_cluster, topic, numbered(5))
+    delete_records(target_cluster, topic, 2)
+    tail = TopicTail(settings, topic)
+    try:
+        assert [record.offset for record in tail.read_to_end(20)] == [2, 3, 4]
+    finally:
+        tail.close()
+
+
+def test_asking_for_a_topic_does_not_make_it(
+    target_cluster: LocalCluster, settings: ConnectionSettings
+) -> None:
+    """Brokers make missing topics by default, with settings that a state topic must not have."""
+    assert list(read_topic(settings, MISSING)) == []
+    tail = TopicTail(settings, MISSING)
+    try:
+        assert tail.poll(0.2) == []
+    finally:
+        tail.close()
+    writer = TopicWriter(replace(settings, request_timeout_s=0.5))
+    with pytest.raises(KafkaError, match=f"^write to {MISSING}: "):
+        writer.write(MISSING, [LogRecord(b"key", b"value")])
+    writer.close()
+    assert MISSING not in topics(target_cluster)
+
+
+def test_a_refused_record_is_an_error_that_names_the_topic(
+    target_cluster: LocalCluster, writer: TopicWriter
+) -> None:
+    compacted = "contract.log-compacted"
+    create_topic(target_cluster.bootstrap_servers, compacted, config={"cleanup.policy": "compact"})
+    with pytest.raises(KafkaError, match=f"^write to {compacted}: INVALID_RECORD") as refused:
+        writer.write(compacted, [LogRecord(None, b"no key")])
+    assert not refused.value.retriable
+    assert writer.write(compacted, [LogRecord(b"key", b"value")]) == [0]
+    assert keyed(target_cluster, compacted) == [(b"key", b"value")]
+
+
+def test_nobody_there_is_said_within_the_time_and_healed_later() -> None:
+    port = ReservedPort()
+    nobody = ConnectionSettings(((HOST, port.number),), connect_timeout_s=0.5, request_timeout_s=0.5)
+    port.release()
+    writer = TopicWriter(nobody)
+    for call in (
+        lambda: writer.write("topic", [LogRecord(b"key", b"value")]),
+        lambda: list(read_topic(nobody, "topic")),
+        lambda: TopicTail(nobody, "topic"),
+    ):
+        started = time.monotonic()
+        with pytest.raises(KafkaError, match=f"{HOST}:{port.number}") as error:
+            call()
+        assert error.value.retriable
+        assert time.monotonic() - started < 5
+    writer.close()
