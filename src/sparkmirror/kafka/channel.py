@@ -9,13 +9,18 @@ from sparkmirror.kafka.transport import Transport
 
 _SIZE = struct.Struct(">i")
 _FRAME_BYTES_MAX = 1 << 30
+_FIRST_FRAME_BYTES_MAX = 1 << 20
 
 
 class Channel:
-    """Queues what is to be sent and assembles what arrives."""
+    """Queues what is to be sent and assembles what arrives. `address` names the other end in errors."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, address: str) -> None:
         self._transport = transport
+        self._address = address
+        # A buffer as large as announced is only for those who have shown that they are brokers: the first
+        # bytes of a TLS alert would announce 336 MiB (KAFKA-4090).
+        self._frame_bytes_max = _FIRST_FRAME_BYTES_MAX
         self._outgoing: deque[bytes | memoryview] = deque()
         self._outgoing_bytes = 0
         self._size = memoryview(bytearray(_SIZE.size))
@@ -69,10 +74,13 @@ class Channel:
                 self._frame = memoryview(bytearray(self._announced_size()))
             else:
                 frame, self._frame = self._frame, None
+                self._frame_bytes_max = _FRAME_BYTES_MAX
                 yield frame
 
     def _announced_size(self) -> int:
         size: int = _SIZE.unpack(self._size)[0]
-        if not 0 < size <= _FRAME_BYTES_MAX:
-            raise DisconnectedError(f"a frame of {size} bytes was announced; is this a Kafka port?")
+        if not 0 < size <= self._frame_bytes_max:
+            raise DisconnectedError(
+                f"{self._address} announced an answer of {size} bytes; is this a Kafka port?"
+            )
         return size

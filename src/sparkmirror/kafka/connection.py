@@ -5,6 +5,7 @@ loop takes it over with `into_channel` and speaks raw Fetch and Produce.
 """
 
 import itertools
+import struct
 import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -34,7 +35,7 @@ class Connection:
         self.client_id = client_id
         self.versions: Mapping[int, VersionRange] = {}
         self._transport = transport
-        self._channel = Channel(transport)
+        self._channel = Channel(transport, address)
         self._correlation_ids = itertools.count()
 
     @classmethod
@@ -88,10 +89,18 @@ class Connection:
         self._transport.set_timeout(timeout_s)
         self._channel.send([request.encode(version=version, header=True, framed=True)])
         frame = self._next_frame(deadline, request.name)
-        response = response_class.decode(frame, version=version, header=True)
+        response = self._decode(frame, response_class, version)
         if response.header.correlation_id != correlation_id:
             raise DisconnectedError(f"{self.address} answered {request.name} out of order")
         return response
+
+    def _decode(self, frame: memoryview, response_class: Any, version: int) -> Any:
+        try:
+            return response_class.decode(frame, version=version, header=True)
+        except (ValueError, IndexError, TypeError, struct.error) as error:
+            raise DisconnectedError(
+                f"{self.address} sent what is no {response_class.__name__}; is this a Kafka port?"
+            ) from error
 
     def _next_frame(self, deadline: float, name: str) -> memoryview:
         # A blocking transport ends a wait that is too long with a DisconnectedError of its own.

@@ -1,0 +1,167 @@
+"""Opening a connection: what stands at the other end is said with its address, in time, in little memory."""
+
+import socket
+import threading
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+import pytest
+from kafka.protocol.metadata import MetadataRequest, MetadataResponse
+
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.clusters.ports import HOST, ReservedPort
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.errors import DisconnectedError, UnsupportedVersionError
+from sparkmirror.kafka.connection import Connection
+from sparkmirror.kafka.metadata import Metadata, read_metadata
+from tests.contract.copying import connection
+
+TIMEOUT_S: Final = 0.4
+PATIENCE_S: Final = 3.0
+"""Far more than the time-out, far less than for ever."""
+
+Answer = Callable[[socket.socket], None]
+
+
+def silence(peer: socket.socket) -> None:
+    """Until the other side gives up."""
+    while peer.recv(4096):
+        pass
+
+
+def hang_up(peer: socket.socket) -> None:
+    peer.recv(4096)
+
+
+def web_server(peer: socket.socket) -> None:
+    peer.recv(4096)
+    peer.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+
+def tls_server(peer: socket.socket) -> None:
+    """An alert, whose first bytes would announce a frame of 336 MiB (KAFKA-4090)."""
+    peer.recv(4096)
+    peer.sendall(bytes.fromhex("15030300020250"))
+    silence(peer)
+
+
+def half_an_answer(peer: socket.socket) -> None:
+    peer.recv(4096)
+    peer.sendall(b"\x00\x00\x01\x00\x00\x00")
+    silence(peer)
+
+
+def nonsense(peer: socket.socket) -> None:
+    """A frame that answers the request, by its number, with something else."""
+    peer.recv(4096)
+    peer.sendall(b"\x00\x00\x00\x0a" + b"\x00\x00\x00\x00" + b"\x00\x00\x7f\xff\xff\xff")
+    silence(peer)
+
+
+def out_of_order(peer: socket.socket) -> None:
+    peer.recv(4096)
+    peer.sendall(b"\x00\x00\x00\x0e" + b"\x00\x00\x00\x63" + bytes(10))
+    silence(peer)
+
+
+@contextmanager
+def served_by(answer: Answer) -> Iterator[int]:
+    """A port where everyone gets this answer, one after the other."""
+    with socket.create_server((HOST, 0)) as server:
+        thread = threading.Thread(target=_serve, args=(server, answer))
+        thread.start()
+        try:
+            yield server.getsockname()[1]
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+def _serve(server: socket.socket, answer: Answer) -> None:
+    while True:
+        try:
+            peer, _ = server.accept()
+        except OSError:
+            return
+        with peer, suppress(ConnectionError):  # who is refused may not read to the end
+            peer.settimeout(10)
+            answer(peer)
+
+
+def impatient(*ports: int) -> ConnectionSettings:
+    addresses = tuple((HOST, port) for port in ports)
+    return ConnectionSettings(addresses, request_timeout_s=TIMEOUT_S, connect_timeout_s=TIMEOUT_S)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (silence, "did not answer in time"),
+        (hang_up, "closed the connection"),
+        (web_server, "is this a Kafka port?"),
+        (tls_server, "is this a Kafka port?"),
+        (half_an_answer, "did not answer in time"),
+        (nonsense, "is this a Kafka port?"),
+        (out_of_order, "out of order"),
+    ],
+)
+def test_who_is_no_broker_is_named_in_time(answer: Answer, message: str) -> None:
+    started = time.monotonic()
+    with served_by(answer) as port, pytest.raises(DisconnectedError) as error:
+        Connection.open(HOST, port, impatient(port))
+    assert f"{HOST}:{port}" in str(error.value)
+    assert message in str(error.value)
+    assert time.monotonic() - started < PATIENCE_S
+
+
+def test_an_announced_size_costs_no_memory() -> None:
+    tracemalloc.start()
+    try:
+        with served_by(tls_server) as port, pytest.raises(DisconnectedError):
+            Connection.open(HOST, port, impatient(port))
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_port_where_nobody_listens_is_named() -> None:
+    port = ReservedPort()
+    port.release()
+    with pytest.raises(DisconnectedError, match=rf"can't connect to {HOST}:{port.number}: .*refused"):
+        Connection.open(HOST, port.number, impatient(port.number))
+
+
+def test_a_name_that_nobody_knows_is_named() -> None:
+    with pytest.raises(DisconnectedError, match=r"can't connect to nobody\.invalid:9092: "):
+        Connection.open("nobody.invalid", 9092, impatient())
+
+
+def test_a_cluster_is_found_by_any_of_its_servers_and_each_failure_is_told(
+    target_cluster: LocalCluster,
+) -> None:
+    ((_, port),) = connection(target_cluster).bootstrap_servers
+    with served_by(hang_up) as deaf, served_by(silence) as dumb:
+        metadata = read_metadata(impatient(deaf, dumb, port), [], Metadata())
+        assert [broker.port for broker in metadata.brokers.values()] == [port]
+        with pytest.raises(DisconnectedError) as error:
+            read_metadata(impatient(deaf, dumb), [], Metadata())
+    assert str(error.value) == f"{HOST}:{deaf} closed the connection; {HOST}:{dumb} did not answer in time"
+
+
+def test_versions_are_those_that_both_sides_speak(target_cluster: LocalCluster) -> None:
+    settings = connection(target_cluster)
+    opened = Connection.open(*settings.bootstrap_servers[0], settings)
+    try:
+        assert opened.version_of(1, "Fetch", 10, 12) == 12
+        with pytest.raises(UnsupportedVersionError, match=r"speaks Fetch .*, needed is v1 to v2"):
+            opened.version_of(1, "Fetch", 1, 2)
+        with pytest.raises(UnsupportedVersionError, match=r"speaks Nothing None, needed is v0 to v1"):
+            opened.version_of(999, "Nothing", 0, 1)
+        for _ in range(2):
+            answer = opened.request(MetadataRequest(topics=[]), MetadataResponse, timeout_s=10)
+            assert [broker.port for broker in answer.brokers] == [settings.bootstrap_servers[0][1]]
+    finally:
+        opened.close()
