@@ -62,28 +62,25 @@ def test_a_position_inside_a_batch_is_honoured(bench: Bench) -> None:
     assert bench.position(TopicPartition(topic, 0)) == 29
 
 
-def test_a_target_topic_that_comes_later_is_waited_for(bench: Bench, watch: Watch) -> None:
-    topic = "contract.later"
-    create_topic(bench.source.bootstrap_servers, topic)
-    expected = bench.source_has(topic, 10)
-    with running(bench.plan(TopicPartition(topic, 0))):
-        report = watch.await_progress(topic, lambda report: report.error is not None)
-        assert report.state is PartitionState.RETRYING
-        assert report.error == f"{remote(topic)}-0 on the target: UNKNOWN_TOPIC_OR_PARTITION"
-        create_topic(bench.target.bootstrap_servers, remote(topic))
-        bench.await_copied(topic, expected)
-        watch.await_progress(topic, caught_up)
-
-
-def test_a_source_topic_that_comes_later_is_waited_for(bench: Bench, watch: Watch) -> None:
-    topic = "contract.source-later"
-    create_topic(bench.target.bootstrap_servers, remote(topic))
-    with running(bench.plan(TopicPartition(topic, 0))):
-        report = watch.await_progress(topic, lambda report: report.error is not None)
-        assert report.state is PartitionState.RETRYING
-        create_topic(bench.source.bootstrap_servers, topic)
-        bench.await_copied(topic, bench.source_has(topic, 10))
-        watch.await_progress(topic, caught_up)
+def test_topics_that_come_later_are_waited_for(bench: Bench, watch: Watch) -> None:
+    no_target, no_source = "contract.no-target", "contract.no-source"
+    create_topic(bench.source.bootstrap_servers, no_target)
+    create_topic(bench.target.bootstrap_servers, remote(no_source))
+    expected = bench.source_has(no_target, 10)
+    with running(bench.plan(TopicPartition(no_target, 0), TopicPartition(no_source, 0))):
+        for topic, where in (
+            (no_target, f"{remote(no_target)}-0 on the target"),
+            (no_source, f"{no_source}-0 on the source"),
+        ):
+            report = watch.await_progress(topic, lambda report: report.error is not None)
+            assert report.state is PartitionState.RETRYING
+            assert report.error == f"{where}: UNKNOWN_TOPIC_OR_PARTITION"
+        create_topic(bench.target.bootstrap_servers, remote(no_target))
+        create_topic(bench.source.bootstrap_servers, no_source)
+        bench.await_copied(no_target, expected)
+        bench.await_copied(no_source, bench.source_has(no_source, 10))
+        for topic in (no_target, no_source):
+            watch.await_progress(topic, caught_up)
 
 
 def caught_up(report: PartitionProgress) -> bool:

@@ -6,10 +6,10 @@ from typing import Any
 from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
 
 from sparkmirror.domain.client_settings import ConsumerSettings
-from sparkmirror.domain.errors import RetriableError, SparkmirrorError
+from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.connection import Connection
-from sparkmirror.kafka.error_codes import error_for
+from sparkmirror.kafka.error_codes import LEADER_NOT_AVAILABLE, error_for
 from sparkmirror.kafka.metadata import Broker, Metadata, read_metadata
 
 EARLIEST = -2
@@ -32,7 +32,8 @@ def list_offsets(
     for partition in partitions:
         leader = metadata.leaders.get(partition)
         if leader is None:
-            results[partition] = RetriableError(f"{partition} has no leader")
+            code = metadata.errors.get(partition.topic, LEADER_NOT_AVAILABLE)
+            results[partition] = error_for(code, f"{partition} on the source")
         else:
             by_leader.setdefault(leader.node_id, []).append(partition)
     for node_id, led in by_leader.items():
