@@ -24,10 +24,13 @@ def watch(bench: Bench) -> Iterator[Watch]:
 
 @pytest.fixture(scope="session")
 def frail_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    """One broker to kill and freeze. A test leaves it running."""
+    """One broker to kill and freeze, with an authorizer. A test leaves it running."""
     settings = {
         # A short session: the controller makes a restarted broker wait until its former one has run out.
         "broker.session.timeout.ms": "1500",
+        # Who has no ACL is open to all.
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
     }
     spec = ClusterSpec("frail", settings=settings, heap_mb=256)
     with LocalCluster.start(spec, tmp_path_factory.mktemp("frail")) as cluster:

@@ -1,13 +1,14 @@
 """Where a copy goes on when its position, or the topic that it's about, exists no more."""
 
 import re
+from functools import partial
 
 import pytest
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.client_settings import OffsetReset
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.storage.progress import PartitionState
+from sparkmirror.storage.progress import PartitionProgress, PartitionState
 from tests.contract.copying import Bench, Watch, delete_records, remote, running
 from tests.system.broker_data import admin, append, numbered
 from tests.system.mirror import await_value
@@ -54,32 +55,32 @@ def test_a_position_out_of_range_is_an_error_where_there_is_no_policy(
     assert bench.position(beheaded_partition) == STORED
 
 
-def test_a_shorter_topic_of_the_same_name_is_copied_from_its_beginning(bench: Bench, watch: Watch) -> None:
-    topic = "contract.recreated"
-    bench.create(topic)
-    before = bench.source_has(topic, 9)
-    with running(bench.plan(TopicPartition(topic, 0))):
-        bench.await_copied(topic, before)
-        delete_topic(bench.source, topic)
-        watch.await_progress(topic, lambda report: report.state is PartitionState.RETRYING)
-        create_topic(bench.source.bootstrap_servers, topic)
-        append(bench.source, topic, numbered(4, 100))
-        bench.await_copied(topic, [*before, *numbered(4, 100)])
-        watch.await_progress(topic, lambda report: report.position == 3 and report.error is None)
+def test_topics_made_anew_are_copied_on(bench: Bench, watch: Watch) -> None:
+    """A shorter source is copied from its beginning; a target takes what comes next."""
+    at_source, at_target = "contract.anew-source", "contract.anew-target"
+    before = {}
+    for topic in (at_source, at_target):
+        bench.create(topic)
+        before[topic] = bench.source_has(topic, 9)
+    with running(bench.plan(TopicPartition(at_source, 0), TopicPartition(at_target, 0))):
+        for topic, records in before.items():
+            bench.await_copied(topic, records)
+        delete_topic(bench.source, at_source)
+        delete_topic(bench.target, remote(at_target))
+        bench.source_has(at_target, 4)
+        for topic in before:
+            watch.await_progress(topic, lambda report: report.state is PartitionState.RETRYING)
+        create_topic(bench.source.bootstrap_servers, at_source)
+        create_topic(bench.target.bootstrap_servers, remote(at_target))
+        append(bench.source, at_source, numbered(4, 100))
+        bench.await_copied(at_source, [*before[at_source], *numbered(4, 100)])
+        bench.await_copied(at_target, numbered(4, 9))
+        for topic, position in ((at_source, 3), (at_target, 12)):
+            watch.await_progress(topic, partial(is_well_at, position))
 
 
-def test_a_target_topic_made_anew_takes_what_comes_next(bench: Bench, watch: Watch) -> None:
-    topic = "contract.target-recreated"
-    bench.create(topic)
-    before = bench.source_has(topic, 9)
-    with running(bench.plan(TopicPartition(topic, 0))):
-        bench.await_copied(topic, before)
-        delete_topic(bench.target, remote(topic))
-        bench.source_has(topic, 4)
-        watch.await_progress(topic, lambda report: report.state is PartitionState.RETRYING)
-        create_topic(bench.target.bootstrap_servers, remote(topic))
-        bench.await_copied(topic, numbered(4, 9))
-        watch.await_progress(topic, lambda report: report.position == 12 and report.error is None)
+def is_well_at(position: int, report: PartitionProgress) -> bool:
+    return report.position == position and report.error is None
 
 
 def delete_topic(cluster: LocalCluster, topic: str) -> None:

@@ -20,8 +20,9 @@ NOT_ENOUGH_REPLICAS = 19
 def trio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     settings = {"broker.session.timeout.ms": "1500", "replica.fetch.wait.max.ms": "100"}
     spec = ClusterSpec("trio", brokers=3, settings=settings, heap_mb=192)
-    with LocalCluster.start(spec, tmp_path_factory.mktemp("trio")) as cluster:
-        yield cluster
+    cluster = LocalCluster.start(spec, tmp_path_factory.mktemp("trio"))
+    yield cluster
+    cluster.stop(timeout_s=0)  # in order it would wait for the one that was killed
 
 
 def test_leaders_move_and_acks_count(trio: LocalCluster) -> None:

@@ -151,7 +151,7 @@ class Admin:
         }
 
     def topic_acls(self) -> Sequence[AclBinding]:
-        """All TOPIC bindings. Raises SecurityDisabledError where no authorizer is configured."""
+        """All TOPIC bindings. A KafkaError of code SECURITY_DISABLED says that there is no authorizer."""
         everything = ACLFilter(
             principal=None,
             host=None,

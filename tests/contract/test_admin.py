@@ -1,0 +1,168 @@
+"""Topics, configs and ACLs of a real broker; one bad item never hides the others."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Final
+
+import confluent_kafka as confluent
+import pytest
+
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
+from sparkmirror.domain.client_settings import ProducerSettings
+from sparkmirror.domain.config_filter import AlterConfigOp, AlterConfigOpType, ConfigSource
+from sparkmirror.domain.errors import AuthorizationError, KafkaError, TopicExistsError
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.kafka.admin import Admin, TopicCreation
+from sparkmirror.kafka.error_codes import SECURITY_DISABLED
+from tests.contract.copying import connection, keyed_of
+from tests.contract.looping import WAIT_S, writing
+from tests.system.broker_data import config, numbered, topics
+from tests.system.mirror import await_value
+from tests.system.mixed_data import create_topic
+
+ANYBODY: Final = "User:ANONYMOUS"
+"""Who comes without TLS and SASL."""
+
+
+@pytest.fixture(scope="module")
+def admin(target_cluster: LocalCluster) -> Iterator[Admin]:
+    made = Admin(connection(target_cluster), "far")
+    yield made
+    made.close()
+
+
+def test_topics_are_created_each_with_its_own_result(admin: Admin, target_cluster: LocalCluster) -> None:
+    fine, taken, greedy, odd = (f"contract.admin-{name}" for name in ("fine", "taken", "greedy", "odd"))
+    create_topic(target_cluster.bootstrap_servers, taken)
+    results = admin.create_topics(
+        [
+            TopicCreation(fine, 3, 1, {"retention.ms": "1234567", "cleanup.policy": "compact"}),
+            TopicCreation(taken, 1, 1, {}),
+            TopicCreation(greedy, 1, 7, {}),
+            TopicCreation(odd, 1, 1, {"retention.ms": "soon"}),
+        ]
+    )
+    assert results[fine] is None
+    assert isinstance(results[taken], TopicExistsError)
+    assert said(results[greedy]).startswith(f"create topic {greedy} on far: INVALID_REPLICATION_FACTOR (")
+    assert said(results[odd]).startswith(f"create topic {odd} on far: INVALID_CONFIG (")
+    assert "soon" in said(results[odd])
+    assert admin.await_partitions({fine: 3}, WAIT_S)[fine] == 3
+    assert topics(target_cluster)[fine] == 3
+    assert config(target_cluster, fine)["retention.ms"] == "1234567"
+
+
+def test_topics_grow_and_never_shrink(admin: Admin, target_cluster: LocalCluster) -> None:
+    growing, shrinking, missing = (f"contract.admin-{name}" for name in ("growing", "shrinking", "missing"))
+    for topic in (growing, shrinking):
+        create_topic(target_cluster.bootstrap_servers, topic, partitions=2)
+    results = admin.grow_topics({growing: 5, shrinking: 1, missing: 2})
+    assert results[growing] is None
+    assert said(results[shrinking]).startswith(
+        f"create partitions of {shrinking} on far: INVALID_PARTITIONS ("
+    )
+    assert said(results[missing]).startswith(
+        f"create partitions of {missing} on far: UNKNOWN_TOPIC_OR_PARTITION"
+    )
+    seen = admin.await_partitions({growing: 5, shrinking: 2}, WAIT_S)
+    assert (seen[growing], seen[shrinking]) == (5, 2)
+
+
+def test_configs_say_where_they_come_from_and_change_one_by_one(
+    admin: Admin, target_cluster: LocalCluster
+) -> None:
+    topic, bad = "contract.admin-configs", "contract.admin-configs-bad"
+    create_topic(
+        target_cluster.bootstrap_servers, topic, config={"retention.ms": "1000", "segment.ms": "5000"}
+    )
+    create_topic(target_cluster.bootstrap_servers, bad)
+    before = {entry.name: (entry.value, entry.source) for entry in admin.topic_configs([topic])[topic]}
+    assert before["retention.ms"] == ("1000", ConfigSource.DYNAMIC_TOPIC_CONFIG)
+    assert before["max.message.bytes"] == ("1048588", ConfigSource.DEFAULT_CONFIG)
+    results = admin.alter_configs(
+        {
+            topic: [
+                AlterConfigOp("retention.ms", AlterConfigOpType.SET, "2000"),
+                AlterConfigOp("segment.ms", AlterConfigOpType.DELETE),
+            ],
+            bad: [AlterConfigOp("retention.ms", AlterConfigOpType.SET, "soon")],
+        }
+    )
+    assert results[topic] is None
+    assert said(results[bad]).startswith(f"alter configs of {bad} on far: ")
+    assert "soon" in said(results[bad])
+    after = {entry.name: (entry.value, entry.source) for entry in admin.topic_configs([topic])[topic]}
+    assert after["retention.ms"] == ("2000", ConfigSource.DYNAMIC_TOPIC_CONFIG)
+    assert after["segment.ms"][1] is ConfigSource.DEFAULT_CONFIG
+
+
+def test_the_brokers_own_topics_are_not_listed(admin: Admin, target_cluster: LocalCluster) -> None:
+    consumer = confluent.Consumer(
+        {"bootstrap.servers": target_cluster.bootstrap_servers, "group.id": "contract.admin", "log_level": 0}
+    )
+    with suppress(confluent.KafkaException):  # the topic that asking makes may not have its leaders yet
+        consumer.committed([confluent.TopicPartition("contract.admin-configs", 0)], timeout=WAIT_S)
+    consumer.close()
+    await_value(lambda: "__consumer_offsets" in topics(target_cluster), WAIT_S, lambda: "no offsets topic")
+    assert "__consumer_offsets" not in admin.partition_counts()
+
+
+def test_nothing_to_do_asks_nobody(admin: Admin) -> None:
+    assert (admin.create_topics([]), admin.grow_topics({}), admin.alter_configs({})) == ({}, {}, {})
+    assert (admin.topic_configs([]), admin.create_acls([])) == ({}, 0)
+
+
+def test_a_cluster_without_an_authorizer_says_so(admin: Admin) -> None:
+    with pytest.raises(KafkaError, match=r"^describe ACLs on far: SECURITY_DISABLED") as error:
+        admin.topic_acls()
+    assert error.value.code == SECURITY_DISABLED
+
+
+def test_acls_come_back_as_they_were_made_and_decide_who_may_write(frail_cluster: LocalCluster) -> None:
+    topic = TopicPartition("contract.admin-acls", 0)
+    create_topic(frail_cluster.bootstrap_servers, topic.topic)
+    may_describe, may_write = (
+        allowed(topic.topic, operation) for operation in (AclOperation.DESCRIBE, AclOperation.WRITE)
+    )
+    prefixed = AclBinding(
+        ResourceType.TOPIC,
+        PatternType.PREFIXED,
+        "contract.nobody",
+        "User:ännie",
+        "10.0.0.1",
+        AclOperation.READ,
+        AclPermission.DENY,
+    )
+    admin = Admin(connection(frail_cluster), "frail")
+    try:
+        assert admin.create_acls([may_describe, prefixed]) == 0
+        await_value(
+            lambda: set(admin.topic_acls()) == {may_describe, prefixed},
+            WAIT_S,
+            lambda: str(admin.topic_acls()),
+        )
+        with writing(ProducerSettings(connection(frail_cluster)), [topic]) as writer:
+            writer.append(topic, numbered(3))
+            await_value(lambda: len(writer.refusals) > 0, WAIT_S, lambda: str(writer.failures))
+            ((_, refusal),) = writer.refusals
+            assert isinstance(refusal, AuthorizationError)
+            assert str(refusal) == f"produce to {topic}: TOPIC_AUTHORIZATION_FAILED"
+            assert admin.create_acls([may_write, allowed(topic.topic, AclOperation.READ)]) == 0
+            await_value(lambda: len(admin.topic_acls()) == 4, WAIT_S, lambda: str(admin.topic_acls()))
+            writer.append(topic, numbered(3))
+            writer.await_acknowledged(topic, 3)
+    finally:
+        admin.close()
+    assert keyed_of(frail_cluster, *topic) == numbered(3)
+
+
+def allowed(topic: str, operation: AclOperation) -> AclBinding:
+    return AclBinding(
+        ResourceType.TOPIC, PatternType.LITERAL, topic, ANYBODY, "*", operation, AclPermission.ALLOW
+    )
+
+
+def said(result: KafkaError | None) -> str:
+    assert result is not None
+    return str(result)
