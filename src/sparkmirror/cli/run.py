@@ -115,19 +115,18 @@ def _read(arguments: argparse.Namespace) -> tuple[list[FlowSettings], dict[str, 
 
 def _stop_on_signals(mirror: MirrorMaker) -> None:
     """The first signal stops in order, the second at once. Installed after Spark, which takes SIGINT."""
-    signals = (signal.SIGINT, signal.SIGTERM)
+    heard = False
 
-    def at_once(number: int, _: FrameType | None) -> None:
-        os._exit(_EXIT_AT_ONCE if number == signal.SIGINT else 128 + number)
-
-    def in_order(_: int, __: FrameType | None) -> None:
-        for number in signals:
-            signal.signal(number, at_once)
+    def on_signal(number: int, _: FrameType | None) -> None:
+        nonlocal heard
+        if heard:
+            os._exit(_EXIT_AT_ONCE if number == signal.SIGINT else 128 + number)
+        heard = True
         _log.info("stopping in order; a second signal ends it at once")
         mirror.stop()
 
-    for number in signals:
-        signal.signal(number, in_order)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, on_signal)
 
 
 def _log_file() -> Path:
