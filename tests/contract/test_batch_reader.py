@@ -128,9 +128,12 @@ def test_a_paused_partition_rests_and_the_others_go_on(source_cluster: LocalClus
 
 def test_an_offset_that_does_not_exist_is_told_once_and_rests(settings: ConsumerSettings) -> None:
     lost, well = PARTITIONS[:2]
-    with reading(settings, {lost: RECORDS + 1, well: 0}) as reader:
+    with reading(replace(settings, fetch_wait_max_s=0.02), {lost: RECORDS + 1, well: 0}) as reader:
         reader.await_records(well, numbered(RECORDS))
         await_value(lambda: len(reader.out_of_range) > 0, WAIT_S, lambda: str(reader.failures))
+        on_loop(reader.loop, reader.reader._leaders_changed)
+        responses = len(reader.response_bytes) + 3
+        await_value(lambda: len(reader.response_bytes) > responses, WAIT_S, lambda: "no more responses")
         assert reader.out_of_range == [lost]
         reader.go_to(lost, 295)
         reader.await_records(lost, numbered(5, 295))
