@@ -75,7 +75,7 @@ class Bench:
             consumer=replace(ConsumerSettings(source), **consumer),  # type: ignore[arg-type]  # as said above
             producer=ProducerSettings(target),
             state=StatePlan(target, POSITIONS, PROGRESS),
-            offset_syncs=OffsetSyncPlan(source, SYNCS, lag_max=100),
+            offset_syncs=OffsetSyncPlan(source, SYNCS, lag_max=1000),
         )
 
     def source_has(self, topic: str, count: int, *, partition: int = 0) -> list[Keyed]:
