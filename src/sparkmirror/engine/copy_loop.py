@@ -30,7 +30,7 @@ from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
 _log = logging.getLogger(__name__)
 
 _REPORT_INTERVAL_S = 1.0
-_DRAIN_TIMEOUT_S = 4.0
+_DRAIN_TIMEOUT_S = 3.0
 """How long an orderly stop waits for acknowledgements of what is in flight."""
 
 _UNREACHABLE = Backoff(0.2, 5.0)

@@ -28,7 +28,7 @@ from sparkmirror.engine.outcomes import EndReason, Outcome
 _log = logging.getLogger(__name__)
 
 PULSE_S = 0.5
-_EXIT_TIMEOUT_S = 5.0
+_EXIT_TIMEOUT_S = 3.5
 _GC_THRESHOLD = 50_000
 """Thousands of batches are alive at full speed and none is part of a cycle: look for cycles seldom."""
 _SWITCH_INTERVAL_S = 0.0001

@@ -22,7 +22,8 @@ from sparkmirror.domain.errors import SparkmirrorError
 
 _log = logging.getLogger(__name__)
 
-_JVM_EXIT_TIMEOUT_S = 5.0
+_JVM_EXIT_TIMEOUT_S = 2.0
+"""With what the flows take at most to stop, ten seconds are not exceeded."""
 
 _DEFAULTS = {
     "spark.app.name": "sparkmirror",

@@ -25,8 +25,8 @@ from sparkmirror.runtime.flow_settings import FlowSettings, SourceConnector
 from sparkmirror.storage.progress import Generation, ProgressReader, progress_topic
 
 _ANNOUNCE_STOP_TIMEOUT_S = 1.5
-_STOP_TIMEOUT_S = 5.0
-_CANCEL_TIMEOUT_S = 2.5
+_STOP_TIMEOUT_S = 4.5
+_CANCEL_TIMEOUT_S = 1.5
 _RESUBMIT = Backoff(1.0, 60.0)
 
 
