@@ -13,7 +13,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from sparkmirror.cli.demo.topic_reader import TopicReader
+from sparkmirror.cli.demo import topic_reader
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.record_batch import FetchedBatch, iterate_batches
@@ -94,7 +94,7 @@ def numbered(count: int, first: int = 0) -> list[Keyed]:
 
 def records(cluster: LocalCluster, topic: str) -> Iterator[confluent.Message]:
     """All records of all partitions, aborted ones included; none if the topic doesn't exist."""
-    with TopicReader(cluster.bootstrap_servers, topic) as reader:
+    with topic_reader.TopicReader(cluster.bootstrap_servers, topic) as reader:
         for partition in range(reader.partition_count()):
             yield from reader.read(partition)
 
@@ -110,12 +110,7 @@ def latest(cluster: LocalCluster, topic: str) -> Mapping[bytes | None, bytes | N
 
 
 def end_offsets(cluster: LocalCluster, names: Collection[str]) -> Mapping[TopicPartition, int]:
-    ends = {}
-    for topic in names:
-        with TopicReader(cluster.bootstrap_servers, topic) as reader:
-            for partition in range(reader.partition_count()):
-                ends[TopicPartition(topic, partition)] = reader.offsets(partition)[1]
-    return ends
+    return topic_reader.end_offsets(cluster.bootstrap_servers, names)
 
 
 def batches_on_disk(cluster: LocalCluster, topic: str, partition: int = 0) -> list[FetchedBatch]:

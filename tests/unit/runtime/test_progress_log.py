@@ -7,27 +7,13 @@ import pytest
 
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
-from sparkmirror.domain.latency import EMPTY
 from sparkmirror.runtime.progress_log import ProgressLog
 from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader
+from tests.progress_records import IDLE
 
 CONNECTOR = ConnectorName("MirrorSourceConnector")
 FUTURE = 4e9
-WELL = PartitionProgress(
-    connector=CONNECTOR,
-    task=0,
-    generation=1,
-    source=TopicPartition("orders", 0),
-    target_topic="a.orders",
-    records=0,
-    bytes=0,
-    position=None,
-    lag=0,
-    latency=EMPTY,
-    state=PartitionState.RUNNING,
-    error=None,
-    updated_at=FUTURE,
-)
+WELL = replace(IDLE, lag=0, updated_at=FUTURE)
 
 
 class Reader(ProgressReader):

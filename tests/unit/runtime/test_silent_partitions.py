@@ -1,31 +1,17 @@
 from collections.abc import Collection
+from dataclasses import replace
 
-from sparkmirror.domain.ids import ConnectorName, TopicPartition
-from sparkmirror.domain.latency import LatencyHistogram
+from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.runtime.silent_partitions import PATIENCE_S, Silence, SilentPartitions
-from sparkmirror.storage.progress import Generation, PartitionProgress, PartitionState
+from sparkmirror.storage.progress import Generation, PartitionProgress
+from tests.progress_records import IDLE
 
-SOURCE = ConnectorName("MirrorSourceConnector")
-SECOND = Generation(SOURCE, 2, partitions=3)
+SECOND = Generation(IDLE.connector, 2, partitions=3)
 
 
 def reports(generation: int, count: int) -> list[PartitionProgress]:
     return [
-        PartitionProgress(
-            connector=SOURCE,
-            task=0,
-            generation=generation,
-            source=TopicPartition("orders", number),
-            target_topic="A.orders",
-            records=0,
-            bytes=0,
-            position=None,
-            lag=0,
-            latency=LatencyHistogram({}),
-            state=PartitionState.RUNNING,
-            error=None,
-            updated_at=0.0,
-        )
+        replace(IDLE, generation=generation, source=TopicPartition("orders", number))
         for number in range(count)
     ]
 
@@ -63,13 +49,13 @@ def test_reports_of_an_older_generation_do_not_count() -> None:
 
 
 def test_nobody_expects_a_stopped_generation_to_report() -> None:
-    watch, stopped = Watch(), Generation(SOURCE, 2, partitions=3, stopped=True)
+    watch, stopped = Watch(), Generation(IDLE.connector, 2, partitions=3, stopped=True)
     watch.told(0.0, stopped, [])
     assert watch.told(PATIENCE_S, stopped, []) == []
 
 
 def test_patience_begins_anew_with_each_generation() -> None:
-    watch, third = Watch(), Generation(SOURCE, 3, partitions=3)
+    watch, third = Watch(), Generation(IDLE.connector, 3, partitions=3)
     watch.told(0.0, SECOND, [])
     assert watch.told(PATIENCE_S, third, []) == []
     assert watch.told(2 * PATIENCE_S, third, []) == [Silence(third, 3)]

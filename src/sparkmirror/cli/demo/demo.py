@@ -1,7 +1,6 @@
 """The demo's phases, one after the other, each announced; whatever was started is ended when it is left."""
 
 import time
-from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from sparkmirror.cli.demo.compare import compare_topic
 from sparkmirror.cli.demo.dashboard import Dashboard
 from sparkmirror.cli.demo.mirror import SOURCE, TARGET, MirrorProcess, mirror_properties
 from sparkmirror.cli.demo.shop import Shop
-from sparkmirror.cli.demo.topic_reader import TopicReader
+from sparkmirror.cli.demo.topic_reader import TopicReader, end_offsets
 from sparkmirror.cli.demo.verdict import TopicVerdict, is_whole, print_verdict
 from sparkmirror.cli.demo.watch import Watch, has_begun, has_reached
 from sparkmirror.cli.narrator import Narrator
@@ -22,7 +21,7 @@ from sparkmirror.clusters.cluster_state import ClusterSpec
 from sparkmirror.clusters.local import LocalCluster, start_clusters
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.domain.ids import Alias, TopicPartition
+from sparkmirror.domain.ids import Alias
 from sparkmirror.storage.progress import ProgressReader, progress_topic
 
 _BEGIN_TIMEOUT_S: Final = 90.0
@@ -105,7 +104,7 @@ class Demo:
                 raise SparkmirrorError(f"the mirror copied nothing within {_BEGIN_TIMEOUT_S:.0f} s")
             watch.until(lambda _: False, "live", self._options.duration_s)
             stage.shop.close()
-            ends = _end_offsets(stage.source)
+            ends = end_offsets(stage.source.bootstrap_servers, _TOPICS)
             arrived = watch.until(
                 lambda snapshot: has_reached(snapshot, ends),
                 "the shop is closed, waiting for lag 0",
@@ -162,15 +161,6 @@ def _check(stage: _Stage) -> None:
 def _connection(cluster: LocalCluster) -> ConnectionSettings:
     servers = (server.rpartition(":") for server in cluster.bootstrap_servers.split(","))
     return ConnectionSettings(tuple((host, int(port)) for host, _, port in servers), client_id="demo")
-
-
-def _end_offsets(cluster: LocalCluster) -> Mapping[TopicPartition, int]:
-    ends = {}
-    for topic in _TOPICS:
-        with TopicReader(cluster.bootstrap_servers, topic) as reader:
-            for partition in range(reader.partition_count()):
-                ends[TopicPartition(topic, partition)] = reader.offsets(partition)[1]
-    return ends
 
 
 def _invitation(stage: _Stage, directory: Path) -> str:

@@ -1,6 +1,6 @@
 """Reads a topic partition by partition with confluent-kafka, a client that shares no code with the mirror."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Final, Self
 
@@ -103,3 +103,13 @@ def _offset(message: confluent.Message) -> int:
     offset = message.offset()
     assert offset is not None
     return offset
+
+
+def end_offsets(bootstrap_servers: str, topics: Iterable[str]) -> Mapping[TopicPartition, int]:
+    """Where every partition of these topics ends now."""
+    ends = {}
+    for topic in topics:
+        with TopicReader(bootstrap_servers, topic) as reader:
+            for partition in range(reader.partition_count()):
+                ends[TopicPartition(topic, partition)] = reader.offsets(partition)[1]
+    return ends

@@ -11,7 +11,7 @@ from sparkmirror.cli.demo.watch import Watch, has_begun, has_reached
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import ConnectorName, TopicPartition
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
-from tests.unit.cli.demo.progress_records import progress
+from tests.progress_records import progress
 
 ORDERS = TopicPartition("orders", 0)
 
