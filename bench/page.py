@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 
 from bench.dataset import Dataset
-from bench.goals import Goal, goals
+from bench.goals import Goal, goals, rate
 from bench.machine import Machine
 from bench.measures import Spread
 from bench.plan import Plan
@@ -87,7 +87,21 @@ def _cause(goal: Goal, results: Results, machine: Machine) -> str:
     used = [results.spread(workload.name, Side.OURS, cores) for cores in _CORES]
     names = ("sparkmirror", "the source's broker", "the target's broker", "others")
     shares = (f"{name} {spread.median:.2f}" for name, spread in zip(names, used, strict=True) if spread)
-    return f" Of {machine.cores} cores in use meanwhile: {', '.join(shares)}.{_limit(used, machine)}"
+    cores = f" Of {machine.cores} cores in use meanwhile: {', '.join(shares)}.{_limit(used, machine)}"
+    return cores + (_least(results, workload) if "ceiling" in goal.what else "")
+
+
+def _least(results: Results, workload: Workload) -> str:
+    """What reading alone takes from the ceiling."""
+    ceiling, reads, ours = (
+        results.spread(workload.name, side, rate) for side in (Side.CEILING, Side.CEILING_READS, Side.OURS)
+    )
+    if not (ceiling and reads and ours):
+        return ""
+    return (
+        f" A ceiling that also reads, and drops what it read, reaches {reads.median / ceiling.median:.3g};"
+        f" sparkmirror's throughput is {ours.median / reads.median:.3g} times that."
+    )
 
 
 _CORES = (mirror_cores, source_broker_cores, target_broker_cores, other_cores)
@@ -141,6 +155,9 @@ def _method(occasion: Occasion) -> str:
 - The ceiling's program holds the source's batches in memory before it begins, then only sends them: one
   batch a partition in each Produce request, on {plan.tasks_max} connections with up to {IN_FLIGHT} requests
   under way on each, until as many records have been sent.
+- The ceiling that reads also fetches every batch from the source and drops it, a few batches ahead of what it
+  sends from memory. It looks at nothing but lengths: that is the least that any mirror has to do on this
+  machine.
 - MM2 encodes every record again with its producer's settings, so with its defaults the target of an lz4 topic
   is uncompressed. sparkmirror and the ceiling keep the batches as they are.
 - Latency: 1,000 records/s of 100 B with `linger.ms=0`, from before `produce` to after `poll` in processes of

@@ -23,6 +23,7 @@ class Side(Enum):
     MM2 = "mm2"
     MM2_TUNED = "mm2-tuned"
     CEILING = "ceiling"
+    CEILING_READS = "ceiling-reads"
 
     @property
     def title(self) -> str:
@@ -32,12 +33,17 @@ class Side(Enum):
     def is_java(self) -> bool:
         return self in {Side.MM2, Side.MM2_TUNED}
 
+    @property
+    def is_ceiling(self) -> bool:
+        return self in {Side.CEILING, Side.CEILING_READS}
+
 
 _TITLES = {
     Side.OURS: "sparkmirror",
     Side.MM2: "MM2, defaults",
     Side.MM2_TUNED: "MM2, tuned",
     Side.CEILING: "ceiling",
+    Side.CEILING_READS: "ceiling that reads",
 }
 
 JVM_OPTIONS = (
@@ -143,9 +149,10 @@ def our_command(properties_file: Path) -> list[str]:
     ]
 
 
-def ceiling_command(mirroring: Mirroring, topic: str, records: int) -> list[str]:
+def ceiling_command(side: Side, mirroring: Mirroring, topic: str, records: int) -> list[str]:
     """As many connections as the mirrors have tasks."""
     command = [sys.executable, "-m", "bench.replay"]
     command += ["--from", mirroring.source_bootstrap, "--to", mirroring.target_bootstrap]
     command += ["--topic", topic, "--target-topic", mirroring.target_topic(topic)]
-    return [*command, "--records", str(records), "--connections", str(mirroring.tasks_max)]
+    command += ["--records", str(records), "--connections", str(mirroring.tasks_max)]
+    return [*command, "--read"] if side is Side.CEILING_READS else command

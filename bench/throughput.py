@@ -29,8 +29,8 @@ class Job:
 
 def command(bed: Bed, side: Side, mirroring: Mirroring, job: Job) -> list[str]:
     """Write the side's mm2.properties where it needs one; its command line."""
-    if side is Side.CEILING:
-        return ceiling_command(mirroring, job.topic, job.records)
+    if side.is_ceiling:
+        return ceiling_command(side, mirroring, job.topic, job.records)
     file = bed.folder / f"{job.alias}.properties"
     file.write_text(properties(mirroring, side))
     return mm2_command(bed.java, bed.mm2_jars, file) if side.is_java else our_command(file)
@@ -46,7 +46,7 @@ def measure(bed: Bed, side: Side, job: Job, tasks_max: int | None = None) -> Thr
             command(bed, side, mirroring, job), bed.folder / f"{job.alias}.log"
         ) as process:
             samples = _watch(bed, process, target_topic, job.records)
-            ended = process.wait(_STALL_S) if side is Side.CEILING else process.stop()
+            ended = process.wait(_STALL_S) if side.is_ceiling else process.stop()
     finally:
         bed.clean()
     return _result(side, job, samples, process, ended)

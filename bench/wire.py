@@ -133,6 +133,28 @@ class Wire:
         self._send(_FETCH, _FETCH_VERSION, [encode_fetch(topic, partition, offset, bytes_max)])
         return decode_fetched(self._receive())
 
+    def fetch_and_drop(
+        self, topic: str, partition: int, offset: int, bytes_max: int, buffer: bytearray
+    ) -> list[int]:
+        """Receive whole batches into `buffer` and look at no more than their heads: where each one ends."""
+        self._send(_FETCH, _FETCH_VERSION, [encode_fetch(topic, partition, offset, bytes_max)])
+        (size,) = struct.unpack(">i", self._read(4))
+        body = self._read_into(memoryview(buffer)[:size])
+        (name_length,) = struct.unpack_from(">h", body, 12)
+        (error,) = struct.unpack_from(">h", body, 14 + name_length + 8)
+        if error:
+            raise BenchError(f"fetch answered with error {error}")
+        (aborted,) = struct.unpack_from(">i", body, 14 + name_length + 26)
+        at = 14 + name_length + 30 + max(aborted, 0) * 16 + 4
+        ends = []
+        while at + _BATCH_LAST_DELTA_AT + 4 <= size:
+            base_offset, length = _BATCH_HEAD.unpack_from(body, at)
+            (last_delta,) = _BATCH_LAST_DELTA.unpack_from(body, at + _BATCH_LAST_DELTA_AT)
+            at += _BATCH_HEAD.size + length
+            if at <= size:
+                ends.append(base_offset + last_delta + 1)
+        return ends
+
     def end_offsets(self, topic: str, partitions: int) -> list[int]:
         """Of partitions 0 to `partitions` - 1; raises BenchError while one has no leader."""
         self._send(_LIST_OFFSETS, _LIST_OFFSETS_VERSION, [encode_list_offsets(topic, partitions)])
@@ -167,9 +189,11 @@ class Wire:
         return bytes(self._read(size)[4:])
 
     def _read(self, size: int) -> memoryview:
-        buffer = memoryview(bytearray(size))
+        return self._read_into(memoryview(bytearray(size)))
+
+    def _read_into(self, buffer: memoryview) -> memoryview:
         at = 0
-        while at < size:
+        while at < len(buffer):
             received = self.connection.recv_into(buffer[at:])
             if not received:
                 raise BenchError("the broker closed the connection")

@@ -1,11 +1,13 @@
 """A generation's job over two real clusters, driven by hand: its plans, its orders, its outcomes."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Final
 
 import psutil
+from pyspark import SparkStageInfo
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
@@ -16,7 +18,7 @@ from sparkmirror.engine.outcomes import EndReason, Outcome
 from sparkmirror.engine.session import Session
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.storage.positions import read_positions
-from sparkmirror.storage.progress import Generation
+from sparkmirror.storage.progress import Generation, PartitionProgress, ProgressReader
 from tests.system.broker_data import append, end_offsets, numbered
 from tests.system.mirror import await_value
 from tests.system.mixed_data import create_topic
@@ -66,12 +68,18 @@ class RunningJob:
     def reasons(self, timeout_s: float = WAIT_S) -> list[tuple[int, EndReason]]:
         return sorted((outcome.task, outcome.reason) for outcome in self.outcomes(timeout_s))
 
+    def failed_attempts(self) -> int:
+        return sum(stage.numFailedTasks for stage in self._stage_infos())
+
     def stages(self) -> list[tuple[int, int]]:
         """How many tasks each stage of each job has, and how many of them run."""
+        return [(stage.numTasks, stage.numActiveTasks) for stage in self._stage_infos()]
+
+    def _stage_infos(self) -> list[SparkStageInfo]:
         tracker = self._session.spark.sparkContext.statusTracker()
         jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(self.job._group)]
         infos = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
-        return [(info.numTasks, info.numActiveTasks) for info in infos if info]
+        return [info for info in infos if info]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,16 +127,33 @@ class Bed:
     def run(self, plans: Sequence[TaskPlan]) -> RunningJob:
         return RunningJob(self.session, plans)
 
-    def append_and_await_copies(self, connector: str) -> None:
-        """Ten records to every partition; the target gets them once."""
-        for partition in range(PARTITIONS):
+    def append_and_await_copies(
+        self, connector: str, partitions: Collection[int] = range(PARTITIONS)
+    ) -> None:
+        """Ten records to every one of the partitions; the target gets them once."""
+        for partition in partitions:
             append(self.source, topic(connector), numbered(10), partition=partition)
         wanted = self.ends(connector)
         await_value(
             lambda: ends(self.target, remote(connector)) == wanted,
             WAIT_S,
-            lambda: f"{ends(self.target, remote(connector))} instead of {wanted}",
+            lambda: f"{ends(self.target, remote(connector))} instead of {wanted}; {self._report(connector)}",
         )
+
+    def progress(self, connector: str) -> dict[int, PartitionProgress]:
+        """What the tasks last said of each partition that they said anything of."""
+        with closing(ProgressReader(connection(self.target), _PROGRESS)) as reader:
+            reader.catch_up()
+            return {
+                report.source.partition: report
+                for report in reader.poll().values()
+                if report.source.topic == topic(connector)
+            }
+
+    def _report(self, connector: str) -> str:
+        log = self.session.log_file.read_text(errors="replace").splitlines()
+        said = [line for line in log if "task " in line or "Error" in line]
+        return "\n".join([f"progress: {self.progress(connector)}", "Spark's log:", *said[-60:]])
 
     def ends(self, connector: str) -> list[int]:
         """Where the source's partitions end."""

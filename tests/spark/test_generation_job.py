@@ -9,7 +9,7 @@ import pytest
 from sparkmirror.domain.copy_plan import TaskPlan
 from sparkmirror.domain.ids import ConnectorName
 from sparkmirror.engine.outcomes import EndReason
-from sparkmirror.storage.progress import Generation
+from sparkmirror.storage.progress import Generation, PartitionState
 from tests.spark.running_job import PARTITIONS, WAIT_S, Bed, RunningJob
 from tests.system.mirror import await_value
 
@@ -58,14 +58,25 @@ def broken_at_once(plan: TaskPlan) -> TaskPlan:
     ("broken", "error"),
     [(broken_inside, "ValueError: tuple.index(x): x not in tuple"), (broken_at_once, "AttributeError: ")],
 )
-def test_a_bug_ends_its_task_with_a_traceback(
+def test_a_bug_is_reported_and_its_task_started_again(
     bed: Bed, broken: Callable[[TaskPlan], TaskPlan], error: str
 ) -> None:
-    running = bed.run([broken(bed.plans(f"Buggy-{broken.__name__}")[0])])
-    (outcome,) = running.outcomes()
-    assert outcome.reason is EndReason.BUG
-    assert outcome.detail.startswith("Traceback")
-    assert error in outcome.detail
+    """The other tasks go on, and a stop reaches the failed one while it waits."""
+    name = f"Buggy-{broken.__name__}"
+    bed.create_topics(name)
+    first, *others = bed.plans(name)
+    running = bed.run([broken(first), *others])
+    bed.append_and_await_copies(name, partitions=[1, 2])
+    await_value(lambda: running.failed_attempts() >= 2, WAIT_S, lambda: "it was not started again")
+    reports = bed.progress(name)
+    assert [reports[number].state for number in range(PARTITIONS)] == [
+        PartitionState.FAILED,
+        PartitionState.RUNNING,
+        PartitionState.RUNNING,
+    ]
+    assert error in (reports[0].error or "")
+    bed.announce(Generation(ConnectorName(name), 1, stopped=True))
+    assert running.reasons() == [(task, EndReason.STOPPED) for task in range(PARTITIONS)]
 
 
 def test_a_cancelled_job_ends_its_workers_and_they_leave_their_positions(bed: Bed) -> None:

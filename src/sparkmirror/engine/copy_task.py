@@ -2,32 +2,43 @@
 
 Spark gives a cancelled task's Python worker no signal and lets it live for seconds. So the main thread yields
 an empty Arrow batch now and then, which makes the JVM notice a kill, and watches the JVM's socket. When that
-hangs up it stops the copy thread in order and exits. Spark does not fence either: a task that learns of a
-newer generation, or can't ask any more, stops itself.
+hangs up it stops the copy thread in order and exits. Spark does not fence either: a task copies nothing
+before it has learned that its generation may run, and stops itself when it learns of a newer one, or can't
+ask any more.
 """
 
 import gc
 import logging
+import math
 import os
+import random
 import select
 import signal
 import stat
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
+from pyspark import TaskContext
 
+from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.copy_plan import TaskPlan
+from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.engine.copy_loop import CopyLoop
 from sparkmirror.engine.generation_watch import GenerationWatch
 from sparkmirror.engine.outcomes import EndReason, Outcome
+from sparkmirror.engine.task_state import report_failure
 
 _log = logging.getLogger(__name__)
 
 PULSE_S = 0.5
+_RESTART = Backoff(1.0, 60.0)
+"""A bug that is met again at once must not keep a cluster busy with starting tasks."""
+_FINAL = (EndReason.STOPPED, EndReason.SUPERSEDED)
 _EXIT_TIMEOUT_S = 3.5
 _GC_THRESHOLD = 50_000
 """Thousands of batches are alive at full speed and none is part of a cycle: look for cycles seldom."""
@@ -37,24 +48,21 @@ _HANG_UP = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
 
 
 def copy_task(plans: Sequence[TaskPlan]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for `mapInArrow` over `spark.range(n)`: row i runs plan i, until it's told to stop."""
+    """The function for `mapInArrow` over `spark.range(n)`: row i runs plan i, until it's told to stop.
+
+    A task that fails says so in its partitions' progress, waits, and raises: Spark then starts it again.
+    """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         numbers = [number for batch in batches for number in batch.column(0).to_pylist()]
         for number in numbers:
-            yield from _run_plan(plans[number])
+            yield from _RunningTask(plans[number]).run()
 
     return run
 
 
-def _run_plan(plan: TaskPlan) -> Iterator[pa.RecordBatch]:
-    try:
-        task = _RunningTask(plan)
-    except Exception:  # noqa: BLE001 - the copy task's top: Spark would start it four times a second, for ever
-        yield Outcome(plan.task, EndReason.BUG, traceback.format_exc()).to_batch()
-        return
-    yield from task.pulses()
-    yield task.outcome().to_batch()
+class TaskFailedError(SparkmirrorError):
+    """For Spark: start this task again."""
 
 
 class _RunningTask:
@@ -65,64 +73,89 @@ class _RunningTask:
         logging.getLogger("kafka").setLevel(logging.CRITICAL)
         self._plan = plan
         self._jvm = _lowest_socket()
-        self._copy = CopyLoop(plan)
+        self._copy: CopyLoop | None = None
         self._watch = GenerationWatch(plan, self._end)
-        self._reason = EndReason.STOPPED
-        self._bug: str | None = None
+        self._ended = threading.Event()
+        self._reason: EndReason | None = None
+        self._failure: str | None = None
         # The read end reports a hang-up when the copy thread is done: poll() then waits for both at once.
         self._done, self._running = os.pipe()
         self._thread = threading.Thread(target=self._run, name="copy", daemon=True)
 
-    def pulses(self) -> Iterator[pa.RecordBatch]:
-        """Empty batches until the copy thread has ended."""
+    def run(self) -> Iterator[pa.RecordBatch]:
+        """Empty batches, and the outcome when the generation has ended. Raises TaskFailedError."""
         self._install_signals()
         self._watch.start()
         self._thread.start()
-        poll = select.poll()
-        poll.register(self._done, _HANG_UP)
-        if self._jvm is not None:
-            poll.register(self._jvm, _HANG_UP)
         try:
-            while True:
-                ready = {descriptor for descriptor, _ in poll.poll(PULSE_S * 1000)}
-                if self._done in ready:
-                    return
-                if self._jvm in ready:
-                    self._leave()
-                yield Outcome.empty_batch()
+            yield from self._pulses(self._done, math.inf)
+            self._thread.join()
+            if self._failure is not None:
+                failed = threading.Thread(target=self._report_failure, args=(self._failure,), daemon=True)
+                failed.start()
+                delay_s = _RESTART.delay_s(_attempts_before() + 1, random.random())
+                _log.error("starting again in %.0f s: %s", delay_s, self._failure)
+                yield from self._pulses(None, time.monotonic() + delay_s)
         except GeneratorExit:
             self._leave()
             raise
         finally:
             self._watch.stop()
             os.close(self._done)
+        if self._reason in _FINAL:
+            yield Outcome(self._plan.task, self._reason).to_batch()
+        else:
+            raise TaskFailedError(self._failure or "out of touch")
 
-    def outcome(self) -> Outcome:
-        self._thread.join()
-        if self._bug is not None:
-            return Outcome(self._plan.task, EndReason.BUG, self._bug)
-        return Outcome(self._plan.task, self._reason, "")
+    def _pulses(self, done: int | None, deadline: float) -> Iterator[pa.RecordBatch]:
+        """Empty batches until `done` hangs up, the deadline has passed, or a failed task is told to end."""
+        poll = select.poll()
+        for descriptor in (done, self._jvm):
+            if descriptor is not None:
+                poll.register(descriptor, _HANG_UP)
+        while time.monotonic() < deadline:
+            ready = {descriptor for descriptor, _ in poll.poll(PULSE_S * 1000)}
+            if done in ready or (done is None and self._ended.is_set()):
+                return
+            if self._jvm in ready:
+                self._leave()
+            yield Outcome.empty_batch()
 
     def _run(self) -> None:
         try:
-            self._copy.run()
+            # Spark may start a task again long after its generation has ended.
+            self._watch.await_answer()
+            if not self._ended.is_set():
+                self._copy = CopyLoop(self._plan)
+                if self._ended.is_set():
+                    self._copy.stop()
+                self._copy.run()
         except Exception:  # noqa: BLE001 - the copy task's top
-            # A bug becomes an outcome that the driver shows.
-            self._bug = traceback.format_exc()
-            _log.exception("the copy thread failed")
+            self._failure = traceback.format_exc()
         finally:
             os.close(self._running)
 
     def _end(self, reason: EndReason) -> None:
         self._reason = reason
-        self._copy.stop()
+        self._stop()
+
+    def _stop(self) -> None:
+        self._ended.set()
+        if self._copy is not None:
+            self._copy.stop()
+
+    def _report_failure(self, failure: str) -> None:
+        try:
+            report_failure(self._plan, failure.strip().splitlines()[-1])
+        except SparkmirrorError as error:
+            _log.warning("the failure can't be reported: %s", error)
 
     def _leave(self) -> None:
         """The JVM is gone or has killed the task: write the last positions, then end this process."""
         overdue = threading.Timer(_EXIT_TIMEOUT_S, os._exit, (1,))
         overdue.daemon = True
         overdue.start()
-        self._copy.stop()
+        self._stop()
         self._thread.join()
         os._exit(0)
 
@@ -132,6 +165,11 @@ class _RunningTask:
 
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, leave)
+
+
+def _attempts_before() -> int:
+    context = TaskContext.get()
+    return 0 if context is None else context.attemptNumber()
 
 
 def _lowest_socket() -> int | None:

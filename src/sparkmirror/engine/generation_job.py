@@ -57,7 +57,7 @@ class GenerationJob:
         spark.sparkContext.setJobGroup(self._group, self._group, interruptOnCancel=False)
         count = len(self._plans)
         rows = spark.range(0, count, 1, count).mapInArrow(copy_task(self._plans), SCHEMA).collect()
-        return [Outcome(row.task, EndReason(row.reason), row.detail) for row in rows]
+        return [Outcome(row.task, EndReason(row.reason)) for row in rows]
 
 
 def _in_one_line(error: Exception) -> str:

@@ -14,7 +14,6 @@ from sparkmirror.storage.progress import parse_generation
 _log = logging.getLogger(__name__)
 
 _POLL_S = 0.5
-_CONFIRM_INTERVAL_S = 5.0
 _OUT_OF_TOUCH_S = 30.0
 """How long a task goes on without being able to ask: a broker's restart fits in, a cut network does not."""
 
@@ -26,6 +25,7 @@ class GenerationWatch:
         self._plan = plan
         self._on_end = on_end
         self._stopped = threading.Event()
+        self._answered = threading.Event()
         self._thread = threading.Thread(target=self._run, name="generation-watch", daemon=True)
 
     def start(self) -> None:
@@ -34,30 +34,39 @@ class GenerationWatch:
     def stop(self) -> None:
         self._stopped.set()
 
+    def await_answer(self) -> None:
+        """Wait until the progress topic has answered once, or `on_end` was called."""
+        self._answered.wait()
+
     def _run(self) -> None:
-        confirmed_at = time.monotonic()
-        tail: TopicTail | None = None
-        while not self._stopped.is_set():
-            try:
-                if tail is None:
-                    state = self._plan.state
-                    tail = TopicTail(state.connection, state.progress_topic, self._plan.announced_at)
-                reason = self._read(tail)
-                if time.monotonic() - confirmed_at > _CONFIRM_INTERVAL_S:
-                    # A poll that brings nothing proves nothing: its answer might never come.
-                    tail.end_offset()
-                    confirmed_at = time.monotonic()
-            except SparkmirrorError as error:
-                _log.warning("the generation can't be confirmed: %s", error)
-                self._stopped.wait(_POLL_S)
-                reason = None
-            if reason is None and time.monotonic() - confirmed_at > _OUT_OF_TOUCH_S:
-                reason = EndReason.OUT_OF_TOUCH
+        reason: EndReason | None = EndReason.OUT_OF_TOUCH  # also what a bug in here comes to
+        state = self._plan.state
+        tail = TopicTail(state.connection, state.progress_topic, self._plan.announced_at)
+        try:
+            reason = self._follow(tail)
+        finally:
             if reason is not None:
                 self._on_end(reason)
-                break
-        if tail is not None:
+            self._answered.set()
             tail.close()
+
+    def _follow(self, tail: TopicTail) -> EndReason | None:
+        """Why the task must end; None when it has ended by itself."""
+        confirmed_at = time.monotonic()
+        while not self._stopped.is_set():
+            try:
+                reason = self._read(tail)
+            except SparkmirrorError as error:
+                _log.warning("the generation can't be confirmed: %s", error)
+                if time.monotonic() - confirmed_at > _OUT_OF_TOUCH_S:
+                    return EndReason.OUT_OF_TOUCH
+                self._stopped.wait(_POLL_S)
+                continue
+            if reason is not None:
+                return reason
+            confirmed_at = time.monotonic()
+            self._answered.set()
+        return None
 
     def _read(self, tail: TopicTail) -> EndReason | None:
         plan = self._plan

@@ -5,8 +5,8 @@ from enum import Enum
 
 import pyarrow as pa
 
-SCHEMA = "task int, reason string, detail string"
-_ARROW = pa.schema([("task", pa.int32()), ("reason", pa.string()), ("detail", pa.string())])
+SCHEMA = "task int, reason string"
+_ARROW = pa.schema([("task", pa.int32()), ("reason", pa.string())])
 
 
 class EndReason(Enum):
@@ -15,23 +15,19 @@ class EndReason(Enum):
     SUPERSEDED = "superseded"
     """A newer generation runs."""
     OUT_OF_TOUCH = "out of touch"
-    """It could not confirm its generation for too long."""
-    BUG = "bug"
-    """It raised; `detail` holds the traceback."""
+    """It could not confirm its generation for too long. Never an outcome: Spark starts the task again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     task: int
     reason: EndReason
-    detail: str
 
     def to_batch(self) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays(
             [
                 pa.array([self.task], pa.int32()),
                 pa.array([self.reason.value], pa.string()),
-                pa.array([self.detail], pa.string()),
             ],
             schema=_ARROW,
         )
@@ -43,7 +39,6 @@ class Outcome:
         return pa.RecordBatch.from_arrays(
             [
                 pa.Array.from_buffers(pa.int32(), 0, [none, empty]),
-                pa.Array.from_buffers(pa.string(), 0, [none, empty, empty]),
                 pa.Array.from_buffers(pa.string(), 0, [none, empty, empty]),
             ],
             schema=_ARROW,

@@ -32,6 +32,8 @@ _DEFAULTS = {
     "spark.driver.memory": "512m",
     "spark.driver.extraJavaOptions": "-Xms64m -XX:+UseSerialGC -XX:TieredStopAtLevel=1",
     "spark.python.daemon.module": "sparkmirror.engine.worker_daemon",
+    # A fork costs milliseconds; a used worker would bring threads and connections of its last task along.
+    "spark.python.worker.reuse": "false",
     # A pulse must leave the Python worker at once, or the JVM would not notice that it should kill the task.
     "spark.sql.execution.pandas.udf.buffer.size": "64",
     # By default a driver that is cut off leaves its executors copying for 10 to 20 minutes.
@@ -55,6 +57,7 @@ class Session:
 
     def __init__(self, spark: SparkSession, jvm: "subprocess.Popen[bytes]", log: IO[bytes]) -> None:
         self.spark = spark
+        self.log_file = Path(log.name)
         self._jvm = jvm
         self._log = log
 

@@ -11,13 +11,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from sparkmirror.domain.copy_plan import OffsetSyncPlan, TaskPlan
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.latency import LatencyHistogram
+from sparkmirror.domain.log_records import LogRecord
 from sparkmirror.domain.offset_syncs import OffsetSyncQueue, Run
 from sparkmirror.domain.record_batch import OutgoingBatch
 from sparkmirror.domain.wire_records import OffsetSync
 from sparkmirror.engine.partition_copy import Mark, PartitionCopy
-from sparkmirror.kafka.topic_log import LogRecord, TopicWriter
+from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.storage.positions import position_record, read_positions
-from sparkmirror.storage.progress import PartitionProgress
+from sparkmirror.storage.progress import PartitionProgress, PartitionState
 
 _log = logging.getLogger(__name__)
 
@@ -36,6 +38,33 @@ def contiguous_runs(batch: OutgoingBatch, base_offset: int) -> Iterator[Run]:
         if at == len(offsets) or offsets[at] != offsets[at - 1] + 1:
             yield Run(offsets[start], base_offset + start, at - start)
             start = at
+
+
+def report_failure(plan: TaskPlan, error: str) -> None:
+    """Say in the progress topic that none of a task's partitions is copied. Raises KafkaError."""
+    reports = [
+        PartitionProgress(
+            connector=plan.connector,
+            task=plan.task,
+            generation=plan.generation,
+            source=partition.source,
+            target_topic=partition.target_topic,
+            records=0,
+            bytes=0,
+            position=None,
+            lag=None,
+            latency=LatencyHistogram({}),
+            state=PartitionState.FAILED,
+            error=error,
+            updated_at=time.time(),
+        )
+        for partition in plan.partitions
+    ]
+    writer = TopicWriter(plan.state.connection)
+    try:
+        writer.write(plan.state.progress_topic, (report.to_record() for report in reports))
+    finally:
+        writer.close()
 
 
 class _Recorder:

@@ -7,7 +7,7 @@ loop takes it over with `into_channel` and speaks raw Fetch and Produce.
 import itertools
 import struct
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
@@ -73,6 +73,16 @@ class Connection:
         version = self.version_of(request.API_KEY, request.name, request.min_version, high)
         return self._exchange(request, response_class, version, timeout_s)
 
+    def next_correlation_id(self) -> int:
+        return next(self._correlation_ids)
+
+    def ask(self, frame: Sequence[bytes | memoryview], name: str, timeout_s: float) -> memoryview:
+        """Send a whole frame made by hand and wait for the next one that comes. Raises DisconnectedError."""
+        deadline = time.monotonic() + timeout_s
+        self._transport.set_timeout(timeout_s)
+        self._channel.send(frame)
+        return self._next_frame(deadline, name)
+
     def into_channel(self) -> Channel:
         """Hand the stream over to a loop that never blocks; `request` must not be called any more."""
         self._transport.set_timeout(0)
@@ -82,13 +92,11 @@ class Connection:
         self._transport.close()
 
     def _exchange(self, request: Any, response_class: Any, version: int, timeout_s: float) -> Any:
-        correlation_id = next(self._correlation_ids)
+        correlation_id = self.next_correlation_id()
         request.API_VERSION = version
         request.with_header(correlation_id=correlation_id, client_id=self.client_id)
-        deadline = time.monotonic() + timeout_s
-        self._transport.set_timeout(timeout_s)
-        self._channel.send([request.encode(version=version, header=True, framed=True)])
-        frame = self._next_frame(deadline, request.name)
+        encoded = request.encode(version=version, header=True, framed=True)
+        frame = self.ask([encoded], request.name, timeout_s)
         response = self._decode(frame, response_class, version)
         if response.header.correlation_id != correlation_id:
             raise DisconnectedError(f"{self.address} answered {request.name} out of order")

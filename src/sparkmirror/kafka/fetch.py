@@ -4,7 +4,7 @@ A response's record batches stay where the socket put them: `FetchedPartition.re
 """
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from sparkmirror.domain.client_settings import ConsumerSettings
@@ -27,6 +27,18 @@ _HEAD = struct.Struct(">iiiibii")  # replica, max wait, min bytes, max bytes, is
 _ERROR_AND_OFFSETS = struct.Struct(">ihqqq")  # partition, error, high watermark, last stable, log start
 _ABORTED = struct.Struct(">qq")
 _THROTTLE_ERROR_SESSION = struct.Struct(">ihi")
+
+
+class SessionStep(NamedTuple):
+    """What a request says of its session: the next epoch, and which partitions it wants no more."""
+
+    session_id: int
+    epoch: int
+    forgotten: Collection[TopicPartition] = ()
+
+
+NO_SESSION = SessionStep(0, -1)
+"""A request that stands alone: the broker keeps nothing of it."""
 
 
 class FetchPosition(NamedTuple):
@@ -101,31 +113,50 @@ class FetchSession:
         self, settings: ConsumerSettings, version: int, correlation_id: int, bytes_max: int
     ) -> list[bytes]:
         """The frame to send; at most `bytes_max` bytes are asked for, though one batch may exceed it."""
-        compact = version >= _FLEXIBLE_FROM
         changed = {partition: self._wanted[partition] for partition in self._changed}
         # A partition that was dropped and wanted again since the last request is only a change.
         forgotten = self._forgotten - self._wanted.keys() if self._epoch else set()
-        body = [
-            request_header(API_KEY, version, correlation_id, settings.connection.client_id, flexible=compact),
-            _HEAD.pack(
-                -1,
-                int(settings.fetch_wait_max_s * 1000),
-                settings.fetch_bytes_min,
-                min(settings.fetch_bytes_max, bytes_max),
-                int(settings.read_committed),
-                self._id,
-                self._epoch,
-            ),
-            _encode_wanted(changed, compact=compact),
-            _encode_forgotten(forgotten, compact=compact),
-        ]
-        if version >= _RACK_FROM:
-            body.append(string(settings.client_rack, compact=compact))
-        if compact:
-            body.append(NO_TAGS)
         self._changed.clear()
         self._forgotten.clear()
-        return [INT32.pack(sum(map(len, body))), *body]
+        return encode_fetch_request(
+            changed,
+            settings,
+            version,
+            correlation_id,
+            bytes_max,
+            SessionStep(self._id, self._epoch, forgotten),
+        )
+
+
+def encode_fetch_request(
+    wanted: Mapping[TopicPartition, FetchPosition],
+    settings: ConsumerSettings,
+    version: int,
+    correlation_id: int,
+    bytes_max: int,
+    session: SessionStep = NO_SESSION,
+) -> list[bytes]:
+    """The frame to send; at most `bytes_max` bytes are asked for, though one batch may exceed it."""
+    compact = version >= _FLEXIBLE_FROM
+    body = [
+        request_header(API_KEY, version, correlation_id, settings.connection.client_id, flexible=compact),
+        _HEAD.pack(
+            -1,
+            int(settings.fetch_wait_max_s * 1000),
+            settings.fetch_bytes_min,
+            min(settings.fetch_bytes_max, bytes_max),
+            int(settings.read_committed),
+            session.session_id,
+            session.epoch,
+        ),
+        _encode_wanted(wanted, compact=compact),
+        _encode_forgotten(session.forgotten, compact=compact),
+    ]
+    if version >= _RACK_FROM:
+        body.append(string(settings.client_rack, compact=compact))
+    if compact:
+        body.append(NO_TAGS)
+    return [INT32.pack(sum(map(len, body))), *body]
 
 
 def _by_topic(partitions: Iterable[TopicPartition]) -> Mapping[str, list[int]]:

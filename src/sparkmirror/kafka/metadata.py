@@ -31,11 +31,15 @@ class Leader(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """One answer. `leaders` lacks partitions without a leader; `errors` holds a code per missing topic."""
+    """One answer. `leaders` lacks partitions without a leader; `errors` holds a code per missing topic.
+
+    `partitions` says how many each topic has, with and without a leader.
+    """
 
     brokers: Mapping[int, Broker] = field(default_factory=dict)
     leaders: Mapping[TopicPartition, Leader] = field(default_factory=dict)
     errors: Mapping[str, int] = field(default_factory=dict)
+    partitions: Mapping[str, int] = field(default_factory=dict)
 
 
 def read_metadata(settings: ConnectionSettings, topics: Collection[str], known: Metadata) -> Metadata:
@@ -82,4 +86,5 @@ def _from_response(response: Any) -> Metadata:
                 leader = Leader(partition.leader_id, NO_EPOCH if epoch is None else epoch)
                 leaders[TopicPartition(topic.name, partition.partition_index)] = leader
     errors = {topic.name: topic.error_code for topic in response.topics if topic.error_code}
-    return Metadata(brokers, leaders, errors)
+    partitions = {topic.name: len(topic.partitions) for topic in response.topics if not topic.error_code}
+    return Metadata(brokers, leaders, errors, partitions)

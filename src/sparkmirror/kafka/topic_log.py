@@ -1,31 +1,51 @@
 """Small topics as logs: write records and wait for them, read a topic to its end, follow its tail.
 
-For state (positions, syncs, heartbeats, progress), a few records a second; not for mirrored data.
+For state (positions, syncs, heartbeats, progress), a few records a second; not for mirrored data. Everything
+blocks, and every wait is bounded.
 """
 
+import logging
+import random
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
 
-from kafka import TopicPartition as LibraryPartition
-from kafka.errors import KafkaError as LibraryError
+from kafka.partitioner.default import murmur2
 
-from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.errors import DisconnectedError, RetriableError
-from sparkmirror.kafka.clients import open_consumer, open_producer
-from sparkmirror.kafka.error_codes import translate
+from sparkmirror.domain.aborted_transactions import AbortedTransactions
+from sparkmirror.domain.backoff import Backoff
+from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
+from sparkmirror.domain.errors import CorruptBatchError, DisconnectedError, KafkaError, RetriableError
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.log_records import LogRecord, decode_log_batch, encode_log_batch
+from sparkmirror.domain.record_batch import iterate_batches
+from sparkmirror.kafka import fetch, produce
+from sparkmirror.kafka.connection import Connection
+from sparkmirror.kafka.error_codes import (
+    OFFSET_OUT_OF_RANGE,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    error_for,
+)
+from sparkmirror.kafka.fetch import (
+    FetchedPartition,
+    FetchPosition,
+    decode_fetch_response,
+    encode_fetch_request,
+)
+from sparkmirror.kafka.leaders import Leaders
+from sparkmirror.kafka.metadata import NO_EPOCH
+from sparkmirror.kafka.offsets import EARLIEST, list_offsets
+from sparkmirror.kafka.produce import ProducedPartition, decode_produce_response, encode_produce_request
 
-_POLL_MS = 500
+_log = logging.getLogger(__name__)
 
+_BATCH_BYTES_MAX = 512 * 1024
+"""Well below every default limit of a batch's size."""
 
-class LogRecord(NamedTuple):
-    """`partition` None lets the key choose (murmur2, as Java); `timestamp_ms` None means now."""
-
-    key: bytes | None
-    value: bytes | None
-    partition: int | None = 0
-    timestamp_ms: int | None = None
-    offset: int = -1
+_FETCH_BYTES_MAX = 8 << 20
+_TAIL_ANSWER_TIMEOUT_S = 5.0
+"""Whoever follows a tail wants to know soon when it's cut off."""
 
 
 class TopicWriter:
@@ -33,44 +53,196 @@ class TopicWriter:
 
     def __init__(self, settings: ConnectionSettings) -> None:
         self._settings = settings
-        self._producer: Any = None
+        self._producer = ProducerSettings(settings)
+        self._leaders = Leaders(settings)
+        self._backoff = Backoff(settings.retry_backoff_s, settings.retry_backoff_max_s)
 
     def write(
         self, topic: str, records: Iterable[LogRecord], *, timeout_s: float | None = None
     ) -> Sequence[int]:
         """The records' offsets, when every one is acknowledged by all replicas.
 
-        `timeout_s` is the request's time-out unless given. Raises KafkaError, naming the topic.
+        What fails for a moment is sent again until `timeout_s` (the request's time-out unless given) has
+        passed; when nobody answers at all, that is said at once. Raises KafkaError, naming the topic; some
+        records may be written all the same, even twice.
         """
         timeout_s = self._settings.request_timeout_s if timeout_s is None else timeout_s
+        deadline = time.monotonic() + timeout_s
+        kept = list(records)
         try:
-            if self._producer is None:
-                self._producer = open_producer(self._settings)
-            futures = [
-                self._producer.send(
-                    topic,
-                    key=record.key,
-                    value=record.value,
-                    partition=record.partition,
-                    timestamp_ms=record.timestamp_ms,
-                )
-                for record in records
-            ]
-            self._producer.flush(timeout=timeout_s)
-            return [future.get(timeout=timeout_s).offset for future in futures]
-        except LibraryError as error:
-            raise translate(error, f"write to {topic}") from error
+            batches = self._batches(topic, kept, deadline)
+        except KafkaError as error:
+            raise _about(error, f"write to {topic}") from error
+        offsets = [-1] * len(kept)
+        for partition, numbers in batches:
+            data = encode_log_batch([kept[number] for number in numbers], int(time.time() * 1000))
+            base_offset = self._send(partition, data, deadline)
+            for at, number in enumerate(numbers):
+                offsets[number] = base_offset + at
+        return offsets
 
     def close(self) -> None:
-        """Give up what `write` could not get acknowledged."""
-        if self._producer is None:
+        self._leaders.close()
+
+    def _batches(
+        self, topic: str, records: Sequence[LogRecord], deadline: float
+    ) -> list[tuple[TopicPartition, list[int]]]:
+        """Which records, by number, make a batch: in order within each partition."""
+        batches: list[tuple[TopicPartition, list[int]]] = []
+        open_batches: dict[int, tuple[list[int], int]] = {}
+        for number, record in enumerate(records):
+            partition = record.partition
+            if partition is None:
+                partition = self._partition_of(topic, record.key or b"", deadline)
+            size = len(record.key or b"") + len(record.value or b"") + 100
+            numbers, filled = open_batches.get(partition, ([], _BATCH_BYTES_MAX))
+            if filled + size > _BATCH_BYTES_MAX:
+                numbers, filled = [], 0
+                batches.append((TopicPartition(topic, partition), numbers))
+            numbers.append(number)
+            open_batches[partition] = (numbers, filled + size)
+        return batches
+
+    def _partition_of(self, topic: str, key: bytes, deadline: float) -> int:
+        """As Java's default partitioner chooses."""
+        count = len(self._leaders.partitions(topic, _left(deadline)))
+        if count == 0:
+            raise error_for(UNKNOWN_TOPIC_OR_PARTITION, topic)
+        return int((murmur2(key) & 0x7FFFFFFF) % count)
+
+    def _send(self, partition: TopicPartition, data: memoryview, deadline: float) -> int:
+        """The batch's base offset."""
+        context = f"write to {partition.topic}"
+        failures = 0
+        while True:
+            try:
+                self._leaders.learn(partition.topic, _left(deadline))
+            except DisconnectedError as error:
+                raise _about(error, context) from error
+            try:
+                connection = self._leaders.connection(partition, _left(deadline))
+                answer = self._produce(connection, partition, data, _left(deadline))
+                if not answer.error:
+                    return answer.base_offset
+                failure = error_for(answer.error, context, answer.message)
+            except RetriableError as error:
+                failure = _about(error, context)
+            self._leaders.forget()
+            failures += 1
+            delay_s = self._backoff.delay_s(failures, random.random())
+            if not failure.retriable or time.monotonic() + delay_s > deadline:
+                raise failure
+            time.sleep(delay_s)
+
+    def _produce(
+        self, connection: Connection, partition: TopicPartition, data: memoryview, timeout_s: float
+    ) -> ProducedPartition:
+        version = connection.version_of(produce.API_KEY, "Produce", produce.VERSION_LOW, produce.VERSION_HIGH)
+        correlation_id = connection.next_correlation_id()
+        request = encode_produce_request({partition: data}, self._producer, version, correlation_id)
+        frame = connection.ask(request, "Produce", timeout_s)
+        (answer,) = decode_produce_response(frame, version, correlation_id).partitions
+        return answer
+
+
+class _LogReader:
+    """Reads partitions on from their positions, in one request per broker and call."""
+
+    def __init__(self, settings: ConnectionSettings, *, read_committed: bool = False) -> None:
+        self._settings = settings
+        self._consumer = ConsumerSettings(
+            settings, partition_fetch_bytes_max=_FETCH_BYTES_MAX, read_committed=read_committed
+        )
+        self._leaders = Leaders(settings)
+        self._backoff = Backoff(settings.retry_backoff_s, settings.retry_backoff_max_s)
+        self.positions: dict[TopicPartition, int] = {}
+        self.ends: dict[TopicPartition, int] = {}
+        """Where each partition ended at its last answer."""
+
+    def partitions(self, topic: str) -> Sequence[TopicPartition]:
+        return self._leaders.partitions(topic, self._settings.request_timeout_s)
+
+    def fetch(self, partitions: Collection[TopicPartition], wait_s: float) -> list[LogRecord]:
+        """What there is, at once if there is something, else what comes in `wait_s`.
+
+        What fails for a moment is asked again until the request's time-out has passed; when nobody answers at
+        all, that is said at once. Raises KafkaError.
+        """
+        deadline = time.monotonic() + wait_s + self._settings.request_timeout_s
+        failures = 0
+        while True:
+            for topic in {partition.topic for partition in partitions}:
+                self._leaders.learn(topic, self._settings.request_timeout_s)
+            try:
+                return self._fetch(partitions, wait_s)
+            except RetriableError as error:
+                self._leaders.forget()
+                failures += 1
+                delay_s = self._backoff.delay_s(failures, random.random())
+                if time.monotonic() + delay_s > deadline:
+                    raise
+                _log.debug("%s; trying again", error)
+            time.sleep(delay_s)
+
+    def _fetch(self, partitions: Collection[TopicPartition], wait_s: float) -> list[LogRecord]:
+        timeout_s = self._settings.request_timeout_s
+        led = self._leaders.connections(partitions, timeout_s)
+        answers = [
+            answer
+            for connection, of_broker in led.items()
+            for answer in self._ask(connection, of_broker, wait_s, timeout_s)
+        ]
+        for answer in answers:
+            if answer.error not in (0, OFFSET_OUT_OF_RANGE):
+                raise error_for(answer.error, str(answer.partition))
+        return list(chain.from_iterable(map(self._take, answers)))
+
+    def forget_leaders(self) -> None:
+        self._leaders.forget()
+
+    def close(self) -> None:
+        self._leaders.close()
+
+    def _ask(
+        self, connection: Connection, partitions: Iterable[TopicPartition], wait_s: float, timeout_s: float
+    ) -> list[FetchedPartition]:
+        version = connection.version_of(fetch.API_KEY, "Fetch", fetch.VERSION_LOW, fetch.VERSION_HIGH)
+        correlation_id = connection.next_correlation_id()
+        consumer = replace(self._consumer, fetch_wait_max_s=wait_s)
+        wanted = {
+            partition: FetchPosition(
+                self.positions.get(partition, 0), NO_EPOCH, consumer.partition_fetch_bytes_max
+            )
+            for partition in partitions
+        }
+        request = encode_fetch_request(wanted, consumer, version, correlation_id, _FETCH_BYTES_MAX)
+        frame = connection.ask(request, "Fetch", wait_s + timeout_s)
+        response = decode_fetch_response(frame, version, correlation_id)
+        if response.error:
+            raise error_for(response.error, f"Fetch from {connection.address}")
+        return response.partitions
+
+    def _take(self, fetched: FetchedPartition) -> Iterator[LogRecord]:
+        partition = fetched.partition
+        position = self.positions.get(partition, 0)
+        if fetched.error == OFFSET_OUT_OF_RANGE:
+            # Compaction and retention move the start of a log; nothing else moves it past a reader.
+            start = list_offsets(self._consumer, [partition], EARLIEST)[partition]
+            if not isinstance(start, int):
+                raise start
+            self.positions[partition] = start
             return
-        try:
-            self._producer.close(timeout=1)
-        except LibraryError:
-            # Then its close ends before it has ended the thread that goes on trying (kafka-python 3.0.12).
-            self._producer._sender.force_close()  # noqa: SLF001
-        self._producer = None
+        committed = self._consumer.read_committed
+        self.ends[partition] = fetched.last_stable_offset if committed else fetched.high_watermark
+        aborted = AbortedTransactions(fetched.aborted)
+        for batch in iterate_batches(fetched.records):
+            dropped = aborted.drops(batch)
+            self.positions[partition] = batch.header.last_offset + 1
+            if dropped and committed:
+                continue
+            for record in decode_log_batch(batch, partition.partition):
+                if record.offset >= position:
+                    yield record
 
 
 def read_topic(
@@ -78,67 +250,86 @@ def read_topic(
 ) -> Iterator[LogRecord]:
     """Everything in a topic up to the end it has now, partition by partition interleaved.
 
-    Yields nothing for a topic that doesn't exist. Raises RetriableError when the end isn't reached in time.
+    Raises KafkaError, also for a topic that doesn't exist; RetriableError when the end isn't reached in time.
     """
-    consumer = open_consumer(settings, read_committed=read_committed)
+    reader = _LogReader(settings, read_committed=read_committed)
     try:
-        yield from _read_to_end(consumer, topic, time.monotonic() + deadline_s)
-    except LibraryError as error:
-        raise translate(error, f"read {topic}") from error
+        partitions = reader.partitions(topic)
+        if not partitions:
+            raise error_for(UNKNOWN_TOPIC_OR_PARTITION, topic)
+        yield from _read_to_end(reader, partitions, deadline_s)
+    except (KafkaError, CorruptBatchError) as error:
+        raise _about(error, f"read {topic}") from error
     finally:
-        consumer.close()
+        reader.close()
 
 
-def _read_to_end(consumer: Any, topic: str, deadline: float) -> Iterator[LogRecord]:
-    partitions = [LibraryPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
-    if not partitions:
-        return
-    consumer.assign(partitions)
-    ends = consumer.end_offsets(partitions)
-    while any(consumer.position(partition) < ends[partition] for partition in partitions):
+def _read_to_end(
+    reader: _LogReader, partitions: Sequence[TopicPartition], deadline_s: float
+) -> Iterator[LogRecord]:
+    """Up to where each partition ends when it's asked for the first time."""
+    deadline = time.monotonic() + deadline_s
+    ends: dict[TopicPartition, int] = {}
+    left = list(partitions)
+    while left:
         if time.monotonic() > deadline:
-            raise RetriableError(f"read {topic}: its end was not reached in time")
-        for records in consumer.poll(timeout_ms=_POLL_MS).values():
-            yield from map(_log_record, records)
-
-
-def _log_record(record: Any) -> LogRecord:
-    return LogRecord(record.key, record.value, record.partition, record.timestamp, record.offset)
+            raise RetriableError("its end was not reached in time")
+        yield from reader.fetch(left, 0.0)
+        for partition in left:
+            if partition in reader.ends:
+                ends.setdefault(partition, reader.ends[partition])
+        left = [
+            partition
+            for partition in left
+            if partition not in ends or reader.positions.get(partition, 0) < ends[partition]
+        ]
 
 
 class TopicTail:
     """Follows partition 0 of a topic. Not thread-safe: one owner."""
 
     def __init__(self, settings: ConnectionSettings, topic: str, from_offset: int = 0) -> None:
-        self._partition = LibraryPartition(topic, 0)
-        self._consumer = open_consumer(settings)
-        self._consumer.assign([self._partition])
-        # Below the log's start, auto.offset.reset=earliest finds the beginning.
-        self._consumer.seek(self._partition, from_offset)
+        self._partition = TopicPartition(topic, 0)
+        patience_s = min(settings.request_timeout_s, _TAIL_ANSWER_TIMEOUT_S)
+        self._settings = replace(settings, request_timeout_s=patience_s)
+        self._reader = _LogReader(self._settings)
+        self._reader.positions[self._partition] = from_offset
 
     def poll(self, timeout_s: float) -> list[LogRecord]:
-        """What arrived, at once if there is something. Raises KafkaError."""
+        """What arrived, at once if there is something; nothing while the topic doesn't exist.
+
+        An answer proves that the partition's leader was reached. Raises KafkaError, CorruptBatchError.
+        """
         try:
-            batches = self._consumer.poll(timeout_ms=int(timeout_s * 1000))
-        except LibraryError as error:
-            raise translate(error, f"read {self._partition.topic}") from error
-        return [_log_record(record) for records in batches.values() for record in records]
+            if self._partition not in self._reader.partitions(self._partition.topic):
+                time.sleep(min(timeout_s, self._settings.retry_backoff_max_s))
+                self._reader.forget_leaders()
+                return []
+            return self._reader.fetch([self._partition], timeout_s)
+        except (KafkaError, CorruptBatchError) as error:
+            raise _about(error, f"read {self._partition.topic}") from error
 
     def read_to_end(self, deadline_s: float) -> Iterator[LogRecord]:
         """Everything up to the end it has now. Raises KafkaError; RetriableError if it takes too long."""
-        end = self.end_offset()
-        deadline = time.monotonic() + deadline_s
-        while self._consumer.position(self._partition) < end:
-            if time.monotonic() > deadline:
-                raise RetriableError(f"read {self._partition.topic}: its end was not reached in time")
-            yield from self.poll(_POLL_MS / 1000)
-
-    def end_offset(self) -> int:
-        """Where the log ends now; raises DisconnectedError when nobody says."""
         try:
-            return int(self._consumer.end_offsets([self._partition])[self._partition])
-        except LibraryError as error:
-            raise DisconnectedError(f"read the end of {self._partition.topic}: {error}") from error
+            yield from _read_to_end(self._reader, [self._partition], deadline_s)
+        except (KafkaError, CorruptBatchError) as error:
+            raise _about(error, f"read {self._partition.topic}") from error
 
     def close(self) -> None:
-        self._consumer.close()
+        self._reader.close()
+
+
+def _left(deadline: float) -> float:
+    """Raises DisconnectedError when nothing is left of the time."""
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise DisconnectedError("no answer in time")
+    return left
+
+
+def _about(error: KafkaError | CorruptBatchError, context: str) -> KafkaError:
+    """The same error, saying what was tried."""
+    if isinstance(error, KafkaError):
+        return type(error)(f"{context}: {error}", error.code)
+    return KafkaError(f"{context}: {error}")

@@ -17,7 +17,7 @@ from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.copy_plan import CopyPartition, OffsetSyncPlan, StatePlan, TaskPlan
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.engine.generation_job import GenerationJob
-from sparkmirror.engine.outcomes import EndReason, Outcome
+from sparkmirror.engine.outcomes import Outcome
 from sparkmirror.engine.session import Session
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.runtime.flow_log import flow_log
@@ -188,9 +188,4 @@ class Generations:
     def _job_ended(self, ended: threading.Event, result: Sequence[Outcome] | Exception) -> None:
         if isinstance(result, Exception):
             self._log.error("the Spark job ended: %s", result)
-        else:
-            for outcome in result:
-                if outcome.reason in (EndReason.BUG, EndReason.OUT_OF_TOUCH):
-                    detail = f"\n{outcome.detail}" if outcome.detail else ""
-                    self._log.error("task %d ended: %s%s", outcome.task, outcome.reason.value, detail)
         ended.set()

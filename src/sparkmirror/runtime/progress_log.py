@@ -2,12 +2,11 @@
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow, TopicPartition
-from sparkmirror.kafka.clients import require_answer
 from sparkmirror.runtime.flow_log import flow_log
 from sparkmirror.runtime.periodic import PeriodicThread
 from sparkmirror.runtime.schedule import Job
@@ -15,7 +14,6 @@ from sparkmirror.runtime.silent_partitions import SilentPartitions
 from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader, progress_topic
 
 _POLL_INTERVAL_S = 1.0
-_LOOK_INTERVAL_S = 5.0
 _SUMMARY_INTERVAL_S = 30.0
 _NAMED_MAX = 20
 """How many partitions a single round names; a cluster that is down has thousands."""
@@ -25,37 +23,41 @@ class ProgressLog:
     """Follows the progress topic of one flow."""
 
     def __init__(self, flow: Flow, connection: ConnectionSettings) -> None:
-        self._flow = flow
         self._log = flow_log(__name__, flow)
-        self._connection = connection
-        self._reader: ProgressReader | None = None
+        self._reader = ProgressReader(connection, progress_topic(flow.source))
         self._began_at = time.time()
+        self._current: list[PartitionProgress] = []
+        """What tasks of this process's life reported; older records are history."""
         self._errors: dict[TopicPartition, str | None] = {}
         self._silent = SilentPartitions()
         self._cut_off = False
         self._counted = (0, 0)
-        self.thread = PeriodicThread("progress log", self._log, self._prepare, self._close)
+        self.thread = PeriodicThread("progress log", self._log, self._jobs, self._reader.close)
 
-    def _prepare(self) -> Iterable[Job]:
-        self._reader = ProgressReader(self._connection, progress_topic(self._flow.source))
+    def _jobs(self) -> Iterable[Job]:
         return (
             Job("follow", _POLL_INTERVAL_S, self._follow),
-            Job("look for the target", _LOOK_INTERVAL_S, self._look_for_target),
-            Job("listen for silence", _POLL_INTERVAL_S, self._listen),
             Job("summarize", _SUMMARY_INTERVAL_S, self._summarize, first_after_s=_SUMMARY_INTERVAL_S),
         )
 
-    def _close(self) -> None:
-        if self._reader is not None:
-            self._reader.close()
-
-    def _current(self) -> list[PartitionProgress]:
-        """What tasks of this process's life reported; older records are history."""
-        assert self._reader is not None
-        return [report for report in self._reader.poll().values() if report.updated_at >= self._began_at]
-
     def _follow(self) -> None:
-        changed = [report for report in self._current() if report.error != self._errors.get(report.source)]
+        try:
+            reports = self._reader.poll().values()
+        except SparkmirrorError as error:
+            # What would say that the target is away stands on the target.
+            if not self._cut_off:
+                self._log.warning("the target can't be reached: %s; trying again", error)
+            self._cut_off = True
+            return
+        if self._cut_off:
+            self._log.info("the target can be reached again")
+        self._cut_off = False
+        self._current = [report for report in reports if report.updated_at >= self._began_at]
+        self._tell_changes()
+        self._tell_silence(reports)
+
+    def _tell_changes(self) -> None:
+        changed = [report for report in self._current if report.error != self._errors.get(report.source)]
         for report in changed:
             self._errors[report.source] = report.error
         for report in changed[:_NAMED_MAX]:
@@ -67,23 +69,9 @@ class ProgressLog:
         if len(changed) > _NAMED_MAX:
             self._log.warning("… and %d more partitions", len(changed) - _NAMED_MAX)
 
-    def _look_for_target(self) -> None:
-        """What would say that the target is away stands on the target."""
-        try:
-            require_answer(self._connection)
-        except SparkmirrorError as error:
-            if not self._cut_off:
-                self._log.warning("the target can't be reached: %s; trying again", error)
-            self._cut_off = True
-        else:
-            if self._cut_off:
-                self._log.info("the target can be reached again")
-            self._cut_off = False
-
-    def _listen(self) -> None:
+    def _tell_silence(self, reports: Collection[PartitionProgress]) -> None:
         """A task that can't begin, or hangs, reports nothing: say so, rather than count the others only."""
-        assert self._reader is not None
-        generations, reports = self._reader.generations.values(), self._reader.poll().values()
+        generations = self._reader.generations.values()
         for generation, missing in self._silent.look(generations, reports, time.monotonic()):
             if missing:
                 self._log.warning(
@@ -96,7 +84,7 @@ class ProgressLog:
                 self._log.info("all %d partitions are copied", generation.partitions)
 
     def _summarize(self) -> None:
-        reports = self._current()
+        reports = self._current
         counted = (sum(report.records for report in reports), sum(report.bytes for report in reports))
         records, copied = (now - before for now, before in zip(counted, self._counted, strict=True))
         self._counted = counted

@@ -13,7 +13,8 @@ from sparkmirror.domain.connect_records import (
     source_position_value,
 )
 from sparkmirror.domain.ids import Alias, ConnectorName, TopicPartition
-from sparkmirror.kafka.topic_log import LogRecord, read_topic
+from sparkmirror.domain.log_records import LogRecord
+from sparkmirror.kafka.topic_log import read_topic
 
 
 def position_record(

@@ -13,7 +13,8 @@ from typing import Any
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import Alias, ConnectorName, TopicPartition
 from sparkmirror.domain.latency import LatencyHistogram
-from sparkmirror.kafka.topic_log import LogRecord, TopicTail
+from sparkmirror.domain.log_records import LogRecord
+from sparkmirror.kafka.topic_log import TopicTail
 
 _PROGRESS = "progress"
 _GENERATION = "generation"

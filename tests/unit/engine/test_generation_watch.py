@@ -5,9 +5,10 @@ import pytest
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
 from sparkmirror.domain.copy_plan import StatePlan, TaskPlan
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow
+from sparkmirror.domain.log_records import LogRecord
 from sparkmirror.engine.generation_watch import GenerationWatch
 from sparkmirror.engine.outcomes import EndReason
-from sparkmirror.kafka.topic_log import LogRecord, TopicTail
+from sparkmirror.kafka.topic_log import TopicTail
 from sparkmirror.storage.progress import Generation
 
 OURS = ConnectorName("MirrorSourceConnector")

@@ -20,6 +20,7 @@ class Reader(ProgressReader):
     """Of a progress topic that holds what it's told."""
 
     def __init__(self) -> None:
+        self._generations = {}
         self.reports: dict[tuple[ConnectorName, TopicPartition], PartitionProgress] = {}
 
     def hold(self, *reports: PartitionProgress) -> None:
@@ -97,11 +98,14 @@ def test_the_summary_speaks_of_what_came_since_the_last(
 ) -> None:
     other = replace(WELL, source=TopicPartition("orders", 1), lag=None)
     reader.hold(replace(WELL, records=30_000, bytes=60_000_000, lag=1234), other)
+    log._follow()
     log._summarize()
     assert told(caplog) == [("INFO", "1,000 records/s, 2.0 MB/s, lag 1,234 records over 2 partitions")]
+    log._follow()
     log._summarize()
     assert told(caplog) == []
     reader.hold(replace(WELL, records=30_030, bytes=60_003_000))
+    log._follow()
     log._summarize()
     assert told(caplog) == [("INFO", "1 records/s, 0.0 MB/s, lag 0 records over 2 partitions")]
 
@@ -110,9 +114,12 @@ def test_another_generation_counts_from_nothing(
     log: ProgressLog, reader: Reader, caplog: pytest.LogCaptureFixture
 ) -> None:
     reader.hold(replace(WELL, records=900))
+    log._follow()
     log._summarize()
     reader.hold(replace(WELL, records=300))
+    log._follow()
     log._summarize()
     reader.hold(replace(WELL, records=600))
+    log._follow()
     log._summarize()
     assert [line.split(",")[0] for _, line in told(caplog)] == ["30 records/s", "10 records/s"]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sparkmirror.domain.ids import Alias, ConnectorName, TopicPartition
 from sparkmirror.domain.latency import LatencyHistogram
-from sparkmirror.kafka.topic_log import LogRecord
+from sparkmirror.domain.log_records import LogRecord
 from sparkmirror.storage.progress import (
     Generation,
     PartitionProgress,

@@ -1,0 +1,92 @@
+"""Connections to the leaders of some topics' partitions, for a caller that may block.
+
+For state topics: the copy loop has `ClusterView` and `BrokerLink`, which never block.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.kafka.connection import Connection
+from sparkmirror.kafka.error_codes import LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION, error_for
+from sparkmirror.kafka.metadata import Metadata, read_metadata
+
+
+class Leaders:
+    """Not thread-safe: one owner. After an error, `forget` what is known, then ask again."""
+
+    def __init__(self, settings: ConnectionSettings) -> None:
+        self._settings = settings
+        self._metadata = Metadata()
+        self._topics: Collection[str] = ()
+        self._stale = True
+        self._connections: dict[int, Connection] = {}
+
+    def learn(self, topic: str, timeout_s: float) -> None:
+        """Know the topic's leaders, as far as there are any. Raises DisconnectedError when nobody answers."""
+        if topic not in self._topics:
+            self._topics = (*self._topics, topic)
+            self._stale = True
+        if self._stale:
+            self._metadata = read_metadata(self._within(timeout_s), self._topics, self._metadata)
+            self._stale = False
+
+    def partitions(self, topic: str, timeout_s: float) -> Sequence[TopicPartition]:
+        """A topic's partitions, with or without a leader; none for a topic that doesn't exist.
+
+        Raises DisconnectedError when nobody answers, KafkaError when the topic can't be told of.
+        """
+        self.learn(topic, timeout_s)
+        code = self._metadata.errors.get(topic, 0)
+        if code not in (0, UNKNOWN_TOPIC_OR_PARTITION):
+            self._stale = True
+            raise error_for(code, topic)
+        return [TopicPartition(topic, number) for number in range(self._metadata.partitions.get(topic, 0))]
+
+    def connections(
+        self, partitions: Iterable[TopicPartition], timeout_s: float
+    ) -> Mapping[Connection, Sequence[TopicPartition]]:
+        """Which of the partitions each connection's broker leads. Raises as `connection`."""
+        led: dict[Connection, list[TopicPartition]] = {}
+        for partition in partitions:
+            led.setdefault(self.connection(partition, timeout_s), []).append(partition)
+        return led
+
+    def connection(self, partition: TopicPartition, timeout_s: float) -> Connection:
+        """To the partition's leader. `timeout_s` bounds each step on the way there.
+
+        Raises DisconnectedError when it can't be reached, RetriableError when there is none.
+        """
+        self.learn(partition.topic, timeout_s)
+        leader = self._metadata.leaders.get(partition)
+        if leader is None:
+            self._stale = True
+            code = self._metadata.errors.get(partition.topic, LEADER_NOT_AVAILABLE)
+            raise error_for(code, str(partition))
+        connection = self._connections.get(leader.node_id)
+        if connection is None:
+            broker = self._metadata.brokers[leader.node_id]
+            try:
+                connection = Connection.open(broker.host, broker.port, self._within(timeout_s))
+            except SparkmirrorError:
+                self._stale = True
+                raise
+            self._connections[leader.node_id] = connection
+        return connection
+
+    def forget(self) -> None:
+        """Drop the connections, and ask for the leaders again before the next is used."""
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+        self._stale = True
+
+    def close(self) -> None:
+        self.forget()
+
+    def _within(self, timeout_s: float) -> ConnectionSettings:
+        """Who accepts a connection and says nothing is given up as soon as who doesn't accept it."""
+        patience_s = min(timeout_s, self._settings.connect_timeout_s, self._settings.request_timeout_s)
+        return replace(self._settings, connect_timeout_s=patience_s, request_timeout_s=patience_s)
