@@ -1,0 +1,282 @@
+"""The proxy of the network drills, between plain sockets: what it says, it must do."""
+
+import errno
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.proxy import HOST, Address, Api, Deed, Moment, Proxy, proxied
+
+PATIENCE_S = 10.0
+
+
+class Broker:
+    """Answers every frame: its correlation id, and its own address for Metadata or else what it was sent."""
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server((HOST, 0))
+        self.address: Address = self._listener.getsockname()
+        self.received: list[bytes] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with connection:
+            try:
+                while frame := read_frame(connection):
+                    self.received.append(frame)
+                    api, _, correlation_id = struct.unpack_from(">hhi", frame)
+                    host, port = self.address
+                    body = host.encode() + struct.pack(">i", port) if api == Api.METADATA else frame[8:]
+                    connection.sendall(framed(struct.pack(">i", correlation_id) + body))
+            except OSError:
+                return
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+
+class Client:
+    def __init__(self, proxy: Proxy) -> None:
+        self.socket = socket.create_connection(proxy.address, PATIENCE_S)
+        self._number = 0
+
+    def send(self, api: Api, body: bytes = b"") -> int:
+        self._number += 1
+        self.socket.sendall(framed(struct.pack(">hhi", api, 7, self._number) + body))
+        return self._number
+
+    def receive(self) -> tuple[int, bytes]:
+        """Correlation id and body; (0, b"") at the end."""
+        frame = read_frame(self.socket)
+        return (struct.unpack_from(">i", frame)[0], frame[4:]) if frame else (0, b"")
+
+    def ask(self, api: Api, body: bytes = b"") -> bytes:
+        number = self.send(api, body)
+        answered, answer = self.receive()
+        assert answered == number
+        return answer
+
+    def is_silent(self) -> bool:
+        """Whether nothing comes for a moment."""
+        self.socket.settimeout(0.05)
+        try:
+            return self.socket.recv(1) is None
+        except TimeoutError:
+            return True
+        finally:
+            self.socket.settimeout(PATIENCE_S)
+
+
+def framed(content: bytes) -> bytes:
+    return struct.pack(">i", len(content)) + content
+
+
+def read_frame(connection: socket.socket) -> bytes:
+    """Without its size; nothing at an end, also an end within the frame."""
+    size = connection.recv(4, socket.MSG_WAITALL)
+    if len(size) < 4:
+        return b""
+    (left,) = struct.unpack(">i", size)
+    content = b""
+    while len(content) < left and (part := connection.recv(left - len(content))):
+        content += part
+    return content if len(content) == left else b""
+
+
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    made = Broker()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def proxy(broker: Broker) -> Iterator[Proxy]:
+    with proxied(broker.address) as (made,):
+        yield made
+
+
+@pytest.fixture
+def client(proxy: Proxy) -> Iterator[Client]:
+    made = Client(proxy)
+    with made.socket:
+        yield made
+
+
+def test_frames_of_every_size_come_through_whole(client: Client, proxy: Proxy) -> None:
+    bodies = [bytes([size % 256]) * size for size in (0, 1, 3, 4, 1000, 300_000, 3_000_000)]
+    numbers = [client.send(Api.FETCH, body) for body in bodies[:5]]
+    assert [client.receive() for _ in numbers] == list(zip(numbers, bodies, strict=False))
+    for body in bodies[5:]:
+        assert client.ask(Api.PRODUCE, body) == body
+    figures = proxy.figures
+    assert (figures.requests, figures.answers) == ({Api.FETCH: 5, Api.PRODUCE: 2},) * 2
+    assert (figures.connections, figures.opened) == (1, 1)
+
+
+def test_clients_learn_of_proxies_only() -> None:
+    first, second = Broker(), Broker()
+    with proxied(first.address, second.address) as proxies:
+        for proxy in proxies:
+            client = Client(proxy)
+            with client.socket:
+                assert client.ask(Api.METADATA) == HOST.encode() + struct.pack(">i", proxy.port)
+                address = HOST.encode() + struct.pack(">i", proxy.port)
+                assert client.ask(Api.FETCH, address) == address
+    first.close()
+    second.close()
+
+
+def test_a_move_ends_connections_and_is_told(client: Client, proxy: Proxy) -> None:
+    before = proxy.port
+    proxy.move()
+    assert proxy.port != before
+    with pytest.raises(ConnectionResetError):
+        client.receive()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((HOST, before), PATIENCE_S)
+    again = Client(proxy)
+    with again.socket:
+        assert again.ask(Api.METADATA).endswith(struct.pack(">i", proxy.port))
+
+
+def test_delays_add_up_and_leave_the_bandwidth(client: Client, proxy: Proxy) -> None:
+    client.ask(Api.FETCH)
+    proxy.delay(to_broker_s=0.1, to_client_s=0.2)
+    began = time.monotonic()
+    body = bytes(1 << 20)
+    numbers = [client.send(Api.PRODUCE, body) for _ in range(20)]
+    assert [client.receive() for _ in numbers] == [(number, body) for number in numbers]
+    took = time.monotonic() - began
+    # One after the other, they would have taken 6 s.
+    assert 0.3 <= took < 3
+    figures = proxy.figures
+    assert figures.produce_requests_peak == 20
+    assert figures.produce_bytes_peak == 20 * (len(body) + 12)
+
+
+def test_a_throttle_holds_back(client: Client, proxy: Proxy) -> None:
+    proxy.throttle(to_broker=1e6)
+    began = time.monotonic()
+    client.ask(Api.PRODUCE, bytes(300_000))
+    assert time.monotonic() - began >= 0.3
+    proxy.throttle(to_client=1e6)
+    began = time.monotonic()
+    client.ask(Api.PRODUCE, bytes(300_000))
+    assert time.monotonic() - began >= 0.3
+
+
+def test_silence_accepts_everything_and_passes_it_on_later(
+    client: Client, proxy: Proxy, broker: Broker
+) -> None:
+    proxy.silence()
+    client.send(Api.PRODUCE, b"held")
+    late = Client(proxy)
+    with late.socket:
+        late.send(Api.PRODUCE, b"back")
+        assert client.is_silent()
+        assert not broker.received
+        proxy.restore()
+        assert (client.receive(), late.receive()) == ((1, b"held"), (1, b"back"))
+
+
+def test_what_was_held_back_arrives_although_its_sender_has_left(proxy: Proxy, broker: Broker) -> None:
+    proxy.silence()
+    client = Client(proxy)
+    with client.socket:
+        client.send(Api.PRODUCE, b"late")
+        proxy.await_figures(lambda figures: figures.requests[Api.PRODUCE] == 1)
+    proxy.restore()
+    proxy.await_figures(lambda figures: figures.answers[Api.PRODUCE] == 1 and figures.connections == 0)
+    assert [frame[8:] for frame in broker.received] == [b"late"]
+
+
+def test_who_is_refused_hears_so_and_others_stay(client: Client, proxy: Proxy) -> None:
+    for _ in range(2):
+        proxy.refuse()
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(proxy.address, PATIENCE_S)
+        assert client.ask(Api.FETCH, b"here") == b"here"
+        proxy.restore()
+        Client(proxy).socket.close()
+
+
+@pytest.mark.parametrize("deed", [Deed.RESET, Deed.END])
+def test_a_cut_reaches_every_connection(client: Client, proxy: Proxy, deed: Deed) -> None:
+    client.ask(Api.FETCH)
+    proxy.cut(deed)
+    assert ending(client) == {Deed.RESET: errno.ECONNRESET, Deed.END: None}[deed]
+    proxy.await_figures(lambda figures: figures.connections == 0)
+    again = Client(proxy)
+    with again.socket:
+        assert again.ask(Api.FETCH, b"again") == b"again"
+
+
+def test_a_half_closed_connection_still_takes_requests(client: Client, proxy: Proxy, broker: Broker) -> None:
+    client.ask(Api.FETCH)
+    proxy.half_close()
+    assert ending(client) is None
+    client.send(Api.PRODUCE, b"heard")
+    proxy.await_figures(lambda figures: figures.answers[Api.PRODUCE] == 1)
+    assert broker.received[-1][8:] == b"heard"
+
+
+@pytest.mark.parametrize("deed", [Deed.RESET, Deed.END])
+@pytest.mark.parametrize("moment", Moment)
+def test_a_trap_springs_where_it_should(proxy: Proxy, broker: Broker, moment: Moment, deed: Deed) -> None:
+    client = Client(proxy)
+    proxy.on_next(Api.PRODUCE, moment, deed, after=1)
+    with client.socket:
+        assert client.ask(Api.FETCH, b"other") == b"other"
+        assert client.ask(Api.PRODUCE, b"first") == b"first"
+        client.send(Api.PRODUCE, b"second")
+        assert ending(client) in {errno.ECONNRESET, None}
+    proxy.await_figures(lambda figures: figures.sprung == 1 and figures.connections == 0)
+    if moment is Moment.REQUEST_HALF_SENT:
+        assert broker.received[-1].endswith(b"first")
+    elif moment is not Moment.REQUEST_SENT:  # then it's open whether the broker reads it
+        assert broker.received[-1].endswith(b"second")
+    again = Client(proxy)
+    with again.socket:
+        assert again.ask(Api.PRODUCE, b"again") == b"again"
+
+
+def test_a_swallowed_answer_is_one_answer(client: Client, proxy: Proxy) -> None:
+    proxy.on_next(Api.PRODUCE, Moment.ANSWER_DUE, Deed.SWALLOW)
+    client.send(Api.PRODUCE, b"lost")
+    assert client.is_silent()
+    assert client.ask(Api.PRODUCE, b"found") == b"found"
+
+
+def test_one_connection_falls_silent_and_others_do_not(client: Client, proxy: Proxy) -> None:
+    proxy.on_next(Api.PRODUCE, Moment.ANSWER_DUE, Deed.SILENCE)
+    client.send(Api.PRODUCE)
+    proxy.await_figures(lambda figures: figures.sprung == 1)
+    client.send(Api.PRODUCE)
+    assert client.is_silent()
+    other = Client(proxy)
+    with other.socket:
+        assert other.ask(Api.PRODUCE, b"other") == b"other"
+
+
+def ending(client: Client) -> int | None:
+    """The error that the client reads, None for an orderly end."""
+    try:
+        while client.socket.recv(1 << 16):
+            pass
+    except OSError as error:
+        return error.errno
+    return None
