@@ -16,7 +16,7 @@ from sparkmirror.domain.copy_plan import CopyPartition, OffsetSyncPlan, StatePla
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.engine.copy_loop import CopyLoop
 from sparkmirror.kafka.topic_log import TopicWriter
-from sparkmirror.storage.positions import position_record
+from sparkmirror.storage.positions import Position, position_record
 from sparkmirror.storage.progress import PartitionProgress, ProgressReader
 from tests.system.broker_data import Keyed, admin, append, latest, numbered, records
 from tests.system.mirror import await_value
@@ -113,7 +113,7 @@ class Bench:
 
     def store_position(self, partition: TopicPartition, offset: int) -> None:
         writer = TopicWriter(connection(self.target))
-        writer.write(POSITIONS, [position_record(CONNECTOR, SOURCE, partition, offset)])
+        writer.write(POSITIONS, [position_record(CONNECTOR, SOURCE, partition, Position(offset))])
         writer.close()
 
 

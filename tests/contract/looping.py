@@ -12,10 +12,12 @@ from typing import Final, NamedTuple, TypeVar
 from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.producer_state import ProducerState
 from sparkmirror.domain.record_batch import OutgoingBatch, iterate_batches
 from sparkmirror.kafka.batch_reader import BatchReader
 from sparkmirror.kafka.batch_writer import BatchWriter
 from sparkmirror.kafka.fetch import FetchedPartition
+from sparkmirror.kafka.producer_ids import new_producer_id
 from tests.batches import Rec, decode, encode
 from tests.system.broker_data import Keyed, numbered
 from tests.system.mirror import await_value
@@ -82,8 +84,15 @@ class Writing:
         self.acknowledged_records: Counter[TopicPartition] = Counter()
         self.failures: list[Failure] = []
         self.refusals: list[Failure] = []
+        self.lost: list[Failure] = []
+        self._settings = settings
         self._loop = loop
         self.writer = BatchWriter(settings, loop, self)
+
+    def begin(self, partition: TopicPartition) -> None:
+        """Under a new producer id."""
+        state = ProducerState(new_producer_id(self._settings.connection), 0, 0)
+        on_loop(self._loop, lambda: self.writer.begin(partition, state))
 
     def append(self, partition: TopicPartition, *batches: Sequence[Keyed]) -> None:
         """Append them and flush."""
@@ -119,12 +128,17 @@ class Writing:
     def write_refused(self, partition: TopicPartition, error: SparkmirrorError) -> None:
         self.refusals.append(Failure(partition, error))
 
+    def sequence_lost(self, partition: TopicPartition, error: SparkmirrorError) -> None:
+        self.lost.append(Failure(partition, error))
+
 
 @contextmanager
 def writing(settings: ProducerSettings, partitions: Collection[TopicPartition]) -> Iterator[Writing]:
     with running_loop() as loop:
         made = Writing(settings, loop)
         on_loop(loop, lambda: made.writer.start(partitions))
+        for partition in partitions:
+            made.begin(partition)
         try:
             yield made
         finally:

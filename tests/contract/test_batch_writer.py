@@ -37,10 +37,13 @@ def test_batches_carry_one_producers_consecutive_sequences(target_cluster: Local
     assert headers[0].producer_id >= 0
 
 
-def test_a_sequence_that_somebody_else_used_is_left_for_a_new_producer(target_cluster: LocalCluster) -> None:
+def test_a_sequence_that_somebody_else_used_is_told_and_can_be_begun_anew(
+    target_cluster: LocalCluster,
+) -> None:
     """As after a producer's state got lost, or was changed behind our back."""
     partition = TopicPartition("contract.writer-foreign", 0)
     create_topic(target_cluster.bootstrap_servers, partition.topic)
+    unwritten = [numbered(1, at) for at in (2, 3, 4)]
     with writing(ProducerSettings(connection(target_cluster)), [partition]) as writer:
         writer.append(partition, numbered(2))
         writer.await_acknowledged(partition, 2)
@@ -53,11 +56,14 @@ def test_a_sequence_that_somebody_else_used_is_left_for_a_new_producer(target_cl
         )
         with asking(target_cluster) as asker:
             assert asker.produce_one(partition, foreign).error == 0
-        writer.append(partition, numbered(1, 2), numbered(1, 3), numbered(1, 4))
+        writer.append(partition, *unwritten)
+        await_value(lambda: len(writer.lost) > 0, WAIT_S, lambda: "nothing is told")
+        writer.begin(partition)
+        writer.append(partition, *unwritten)
         writer.await_acknowledged(partition, 5)
-        assert {error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER} == {
-            getattr(told.error, "code", 0) for told in writer.failures
-        }
+        ((told, error),) = writer.lost
+        assert told == partition
+        assert getattr(error, "code", 0) == error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert keyed_of(target_cluster, *partition) == [*numbered(2), *numbered(5, 100), *numbered(3, 2)]
     newest = batches_on_disk(target_cluster, partition.topic)[-1].header
     assert newest.producer_id != ours.header.producer_id

@@ -165,7 +165,7 @@ class Bed:
         stored = read_positions(
             connection(self.target), _POSITIONS, ConnectorName(connector), FLOW.source, partitions
         )
-        return [stored[partition] for partition in partitions if partition in stored]
+        return [stored[partition].offset for partition in partitions if partition in stored]
 
     def copying_workers(self) -> list[psutil.Process]:
         """The Python workers that are connected to the source."""

@@ -8,30 +8,35 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.batch_copying import CopyRules
-from sparkmirror.domain.client_settings import OffsetReset
 from sparkmirror.domain.compression import CODECS
 from sparkmirror.domain.copy_plan import TaskPlan
 from sparkmirror.domain.errors import CorruptBatchError, KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.record_batch import OutgoingBatch
 from sparkmirror.engine.partition_copy import PartitionCopy
+from sparkmirror.engine.resume import Resumption, Start
 from sparkmirror.engine.task_state import TaskState
 from sparkmirror.kafka.batch_reader import BatchReader
 from sparkmirror.kafka.batch_writer import BatchWriter
+from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH
 from sparkmirror.kafka.fetch import FetchedPartition
-from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
+from sparkmirror.storage.positions import Position
 
 _log = logging.getLogger(__name__)
 
 _REPORT_INTERVAL_S = 1.0
 _DRAIN_TIMEOUT_S = 3.0
 """How long an orderly stop waits for acknowledgements of what is in flight."""
+
+_SETTLE_INTERVAL_S = 0.02
+_FENCED_PAUSE_S = 5.0
+"""How long a generation's end may take to reach a task that a newer one has fenced."""
 
 _UNREACHABLE = Backoff(0.2, 5.0)
 _PERSON_NEEDED = Backoff(1.0, 30.0)
@@ -50,6 +55,7 @@ class CopyLoop:
         self._reader = BatchReader(plan.consumer, self._loop, self)
         self._writer = BatchWriter(plan.producer, self._loop, self)
         self._state = TaskState(plan)
+        self._tasks: set[asyncio.Task[None]] = set()
         self._copies: dict[TopicPartition, PartitionCopy] = {}
         self._by_target: dict[TopicPartition, PartitionCopy] = {}
         self._outstanding_bytes = 0
@@ -80,16 +86,28 @@ class CopyLoop:
         self._stopping.set()
 
     async def _main(self) -> None:
+        self._prepare()
         stored = await self._read_positions()
         if stored is None:
             return
-        self._begin(stored)
-        report = self._loop.create_task(self._report_forever())
+        self._spawn(self._resume({partition: stored.get(partition) for partition in self._copies}))
+        self._spawn(self._report_forever())
         await self._stopping.wait()
-        report.cancel()
+        for task in self._tasks:
+            task.cancel()
         await self._finish()
 
-    async def _read_positions(self) -> Mapping[TopicPartition, int] | None:
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)  # the loop itself holds its tasks weakly
+        task.add_done_callback(self._despawn)
+
+    def _despawn(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._on_bug(self._loop, {"exception": error})
+
+    async def _read_positions(self) -> Mapping[TopicPartition, Position] | None:
         """The stored positions, however long it takes; None when told to stop before."""
         failures = 0
         while not self._stopping.is_set():
@@ -106,26 +124,30 @@ class CopyLoop:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), delay_s)
 
-    def _begin(self, stored: Mapping[TopicPartition, int]) -> None:
+    def _prepare(self) -> None:
+        compression = self._plan.producer.compression
         rules = CopyRules(
-            codec=None
-            if self._plan.producer.compression is None
-            else CODECS.index(self._plan.producer.compression),
+            codec=None if compression is None else CODECS.index(compression),
             check_crcs=self._plan.consumer.check_crcs,
+        )
+        self._resumption = Resumption(
+            self._plan,
+            {
+                partition.source: replace(
+                    rules, target_stamps_append_time=partition.target_stamps_append_time
+                )
+                for partition in self._plan.partitions
+            },
         )
         for partition in self._plan.partitions:
             copy = PartitionCopy(
                 partition,
-                stored.get(partition.source, -1) + 1,
-                replace(rules, target_stamps_append_time=partition.target_stamps_append_time),
+                self._resumption.rules[partition.source],
                 read_committed=self._plan.consumer.read_committed,
             )
             self._copies[partition.source] = self._by_target[partition.target] = copy
         self._writer.start(self._by_target.keys())
-        self._reader.start(
-            self._copies.keys(), {partition: offset + 1 for partition, offset in stored.items()}
-        )
-        self._find_offsets([partition for partition in self._copies if partition not in stored])
+        self._reader.start(self._copies.keys(), {})
 
     async def _finish(self) -> None:
         self._reader.stop()
@@ -136,50 +158,52 @@ class CopyLoop:
         self._writer.stop()
         await self._loop.run_in_executor(None, self._state.close, list(self._copies.values()))
 
-    # where to begin, when no position says so
+    # where partitions begin
 
-    def _find_offsets(self, partitions: list[TopicPartition]) -> None:
-        """Apply `auto.offset.reset`."""
-        policy = self._plan.consumer.offset_reset
-        if not partitions:
-            return
-        if policy is OffsetReset.NONE:
-            for partition in partitions:
-                self._copies[partition].fetch_error = KafkaError(
-                    f"{partition} has no valid position and auto.offset.reset is none"
-                )
-            return
-        self._loop.create_task(
-            self._ask_offsets(partitions, EARLIEST if policy is OffsetReset.EARLIEST else LATEST)
-        )
-
-    async def _ask_offsets(self, partitions: list[TopicPartition], which: int) -> None:
+    async def _resume(
+        self, known: Mapping[TopicPartition, Position | None], distrusted: Collection[TopicPartition] = ()
+    ) -> None:
+        """Begin partitions, each as soon as that is possible; see `Resumption.starts`."""
+        left = dict(known)
         failures = 0
-        while partitions:
-            answers = await self._list_offsets(partitions, which)
-            for partition, answer in answers.items():
-                if isinstance(answer, int):
-                    self._copies[partition].restart_at(answer)
-                    self._reader.advance(partition, answer)
+        while True:
+            while any(self._copies[partition].outstanding_bytes for partition in left):  # noqa: ASYNC110 - rare, and bounded by the writer
+                await asyncio.sleep(_SETTLE_INTERVAL_S)
+            for partition, start in (await self._starts(left, distrusted)).items():
+                if isinstance(start, SparkmirrorError):
+                    self._copies[partition].fetch_error = start
                 else:
-                    self._copies[partition].fetch_error = answer
+                    del left[partition]
+                    self._start(self._copies[partition], start)
             self._reader.fetch_more()
-            partitions = [partition for partition in partitions if not isinstance(answers[partition], int)]
-            failures += 1
-            if partitions:
-                await self._sleep(_UNREACHABLE.delay_s(failures, random.random()))
-            if self._stopping.is_set():
+            if not left:
                 return
-
-    async def _list_offsets(
-        self, partitions: list[TopicPartition], which: int
-    ) -> Mapping[TopicPartition, int | SparkmirrorError]:
-        try:
-            return await self._loop.run_in_executor(
-                None, list_offsets, self._plan.consumer, partitions, which
+            failures += 1
+            errors = (self._copies[partition].fetch_error for partition in left)
+            can_heal = any(error is not None and error.retriable for error in errors)
+            await asyncio.sleep(
+                (_UNREACHABLE if can_heal else _PERSON_NEEDED).delay_s(failures, random.random())
             )
+
+    async def _starts(
+        self, known: Mapping[TopicPartition, Position | None], distrusted: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, Start | SparkmirrorError]:
+        try:
+            return await self._loop.run_in_executor(None, self._resumption.starts, dict(known), distrusted)
         except SparkmirrorError as error:
-            return dict.fromkeys(partitions, error)
+            return dict.fromkeys(known, error)
+
+    def _start(self, copy: PartitionCopy, start: Start) -> None:
+        copy.begin(start.position, start.producer)
+        self._writer.begin(copy.plan.target, start.producer)
+        self._reader.advance(copy.plan.source, start.position)
+
+    async def _take_over_again(self, partition: TopicPartition) -> None:
+        """Somebody else has numbered the partition anew: it's theirs, unless they are gone by then."""
+        await asyncio.sleep(_FENCED_PAUSE_S)
+        stored = await self._read_positions()
+        if stored is not None:
+            await self._resume({partition: stored.get(partition)})
 
     # the reader's listener
 
@@ -226,7 +250,8 @@ class CopyLoop:
             copy.fetch_position,
             self._plan.consumer.offset_reset.value,
         )
-        self._find_offsets([partition])
+        # What a number means changes with the gap, so the numbers begin anew too.
+        self._spawn(self._resume({partition: None}))
 
     # the writer's listener
 
@@ -235,7 +260,7 @@ class CopyLoop:
     ) -> None:
         copy = self._by_target[partition]
         before = copy.outstanding_bytes
-        copy.acknowledged(batch, time.time() * 1000, completes=completes)
+        copy.acknowledged(batch, base_offset, time.time() * 1000, completes=completes)
         self._outstanding_bytes += copy.outstanding_bytes - before
         self._state.note_sync(copy.plan.source, batch, base_offset)
         if copy.paused and copy.outstanding_bytes <= self._partition_bytes_max // 2:
@@ -261,6 +286,20 @@ class CopyLoop:
         copy.paused = False
         self._reader.pause(copy.plan.source)
         self._fail(copy, error, written=True)
+
+    def sequence_lost(self, partition: TopicPartition, error: SparkmirrorError) -> None:
+        copy = self._by_target[partition]
+        source = copy.plan.source
+        self._outstanding_bytes -= copy.outstanding_bytes
+        copy.discard()
+        copy.paused = False
+        copy.write_error = error
+        self._reader.pause(source)
+        if getattr(error, "code", 0) == INVALID_PRODUCER_EPOCH:
+            copy.producer = None  # whoever was fenced says nothing more of the position
+            self._spawn(self._take_over_again(source))
+        else:
+            self._spawn(self._resume({source: Position(copy.position - 1, copy.producer)}, {source}))
 
     def _fail(self, copy: PartitionCopy, error: SparkmirrorError, *, written: bool = False) -> None:
         """Report it, and look again later: what a person mended goes on by itself."""

@@ -13,8 +13,10 @@ from sparkmirror.domain.copy_plan import CopyPartition
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.latency import LatencyHistogram, bucket_of
+from sparkmirror.domain.producer_state import ProducerState
 from sparkmirror.domain.record_batch import OutgoingBatch, iterate_batches
 from sparkmirror.kafka.fetch import FetchedPartition
+from sparkmirror.storage.positions import Position
 from sparkmirror.storage.progress import PartitionState
 
 
@@ -41,9 +43,11 @@ class PartitionCopy:
     `fetch_position` is ahead of it by what is outstanding.
     """
 
-    def __init__(self, plan: CopyPartition, position: int, rules: CopyRules, *, read_committed: bool) -> None:
+    def __init__(self, plan: CopyPartition, rules: CopyRules, *, read_committed: bool) -> None:
         self.plan = plan
-        self.position = self.fetch_position = position
+        self.position = self.fetch_position = 0
+        self.producer: ProducerState | None = None
+        """As of the last acknowledgement; None until the partition has begun."""
         self.outstanding_bytes = 0
         self.paused = False
         self.end_offset: int | None = None
@@ -56,6 +60,13 @@ class PartitionCopy:
         self._read_committed = read_committed
         self._outstanding: deque[_Outstanding] = deque()
         self._latency: dict[int, int] = {}
+
+    def begin(self, position: int, producer: ProducerState) -> None:
+        """Nothing may be outstanding."""
+        assert not self._outstanding
+        self.position = self.fetch_position = position
+        self.producer = producer
+        self.fetch_error = self.write_error = None
 
     def take(self, fetched: FetchedPartition) -> Iterator[OutgoingBatch]:
         """The batches to write, in order; the caller writes every one of them.
@@ -81,7 +92,9 @@ class PartitionCopy:
         else:
             self.position = position
 
-    def acknowledged(self, batch: OutgoingBatch, now_ms: float, *, completes: bool) -> None:
+    def acknowledged(self, batch: OutgoingBatch, base_offset: int, now_ms: float, *, completes: bool) -> None:
+        assert self.producer is not None
+        self.producer = self.producer.after(len(batch.offsets), base_offset + len(batch.offsets))
         self.records += len(batch.offsets)
         self.bytes += len(batch.data)
         self.write_error = None
@@ -113,6 +126,12 @@ class PartitionCopy:
     def last_replicated(self) -> int | None:
         """MM2's position; None before the first record of a partition that starts at 0."""
         return self.position - 1 if self.position > 0 else None
+
+    @property
+    def stored_position(self) -> Position | None:
+        """What to write to the offsets topic; None while there is nothing to say."""
+        last = self.last_replicated
+        return None if last is None or self.producer is None else Position(last, self.producer)
 
     @property
     def mark(self) -> Mark:

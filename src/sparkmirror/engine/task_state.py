@@ -18,7 +18,7 @@ from sparkmirror.domain.record_batch import OutgoingBatch
 from sparkmirror.domain.wire_records import OffsetSync
 from sparkmirror.engine.partition_copy import Mark, PartitionCopy
 from sparkmirror.kafka.topic_log import TopicWriter
-from sparkmirror.storage.positions import position_record, read_positions
+from sparkmirror.storage.positions import Position, position_record, read_positions
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
 
 _log = logging.getLogger(__name__)
@@ -105,12 +105,12 @@ class TaskState:
         self._sync_queue = OffsetSyncQueue(plan.offset_syncs.lag_max if plan.offset_syncs else 0)
         self._unsent_syncs: dict[TopicPartition, list[OffsetSync]] = {}
         self._syncs_flushed_at = 0.0
-        self._stored: dict[TopicPartition, int | None] = {}
+        self._stored: dict[TopicPartition, Position] = {}
         self._reported: dict[TopicPartition, Mark] = {}
         self._busy = threading.Lock()
 
-    def read_positions(self) -> Mapping[TopicPartition, int]:
-        """The last replicated offset of each of the task's partitions that has one. Raises KafkaError."""
+    def read_positions(self) -> Mapping[TopicPartition, Position]:
+        """The position of each of the task's partitions that has one. Raises KafkaError."""
         plan = self._plan
         partitions = [partition.source for partition in plan.partitions]
         stored = read_positions(
@@ -159,14 +159,14 @@ class TaskState:
 
     def _write(
         self,
-        positions: Mapping[TopicPartition, int],
+        positions: Mapping[TopicPartition, Position],
         syncs: Iterable[OffsetSync],
         progress: Mapping[Mark, PartitionProgress],
     ) -> None:
         plan = self._plan
         records = [
-            position_record(plan.connector, plan.flow.source, partition, offset)
-            for partition, offset in positions.items()
+            position_record(plan.connector, plan.flow.source, partition, position)
+            for partition, position in positions.items()
         ]
         if records and self._positions.write(records):
             self._stored.update(positions)
@@ -189,11 +189,11 @@ class TaskState:
         for of_partition in self._unsent_syncs.values():
             del of_partition[:-_SYNCS_KEPT]
 
-    def _moved_positions(self, copies: Iterable[PartitionCopy]) -> Mapping[TopicPartition, int]:
+    def _moved_positions(self, copies: Iterable[PartitionCopy]) -> Mapping[TopicPartition, Position]:
         return {
-            copy.plan.source: copy.last_replicated
+            copy.plan.source: position
             for copy in copies
-            if copy.last_replicated is not None and copy.last_replicated != self._stored.get(copy.plan.source)
+            if (position := copy.stored_position) and position != self._stored.get(copy.plan.source)
         }
 
     def _changed_progress(self, copies: Iterable[PartitionCopy]) -> Mapping[Mark, PartitionProgress]:

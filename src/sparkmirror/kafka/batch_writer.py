@@ -1,7 +1,8 @@
 """Produces whole record batches to many partitions on one loop, idempotently, in order, several in flight.
 
 Owns connections, sequence numbers, resending, leader changes and back-off. A batch is kept until it is
-acknowledged or refused. A partition's sequence counts the records written to it under its producer id.
+acknowledged or refused. A partition's sequence counts the records written to it under its producer id, which
+whoever begins the partition knows: the count goes on from task to task.
 """
 
 import asyncio
@@ -14,13 +15,14 @@ from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.client_settings import ProducerSettings
 from sparkmirror.domain.errors import AuthorizationError, DisconnectedError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.producer_state import NOT_IDEMPOTENT, ProducerState
 from sparkmirror.domain.record_batch import OutgoingBatch
 from sparkmirror.kafka import error_codes, produce
 from sparkmirror.kafka.broker_link import BrokerLink
 from sparkmirror.kafka.cluster_view import ClusterView
+from sparkmirror.kafka.look_back import LookBack, Written, written_batches
 from sparkmirror.kafka.produce import ProducedPartition, decode_produce_response, encode_produce_request
-from sparkmirror.kafka.producer_ids import NOT_IDEMPOTENT, new_producer_id
-from sparkmirror.kafka.producer_lane import ProducerLane
+from sparkmirror.kafka.producer_lane import PendingBatch, ProducerLane
 
 _HOUSEKEEPING_S = 1.0
 
@@ -41,6 +43,9 @@ class WriterListener(Protocol):
 
     def write_refused(self, partition: TopicPartition, error: SparkmirrorError) -> None:
         """The target will never take the next batch as it is. It and all after it were discarded."""
+
+    def sequence_lost(self, partition: TopicPartition, error: SparkmirrorError) -> None:
+        """The broker knows of another sequence. What was not acknowledged is discarded: `begin` anew."""
 
 
 class _Request:
@@ -78,19 +83,29 @@ class BatchWriter:
         self._lanes: dict[TopicPartition, ProducerLane] = {}
         self._sinks: dict[int, _Sink] = {}
         self._sink_of: dict[BrokerLink, _Sink] = {}
+        self._unclear: dict[ProducerLane, SparkmirrorError] = {}
+        self._looking_back: asyncio.Task[None] | None = None
         self._correlation_id = 0
         self._housekeeping: asyncio.TimerHandle | None = None
 
     def start(self, partitions: Collection[TopicPartition]) -> None:
+        """Find the partitions' leaders; each waits for its `begin`."""
         self._lanes = {partition: ProducerLane(partition) for partition in partitions}
         self._view.start(sorted({partition.topic for partition in partitions}))
-        self._loop.create_task(self._identify(list(self._lanes.values()), failures=0))
         self._housekeep()
+
+    def begin(self, partition: TopicPartition, state: ProducerState) -> None:
+        """Write the partition from now on; before that, and after `sequence_lost`, what comes must wait."""
+        lane = self._lanes[partition]
+        lane.begin(state)
+        self._route(lane)
 
     def stop(self) -> None:
         self._view.stop()
         if self._housekeeping is not None:
             self._housekeeping.cancel()
+        if self._looking_back is not None:
+            self._looking_back.cancel()
         for sink in self._sinks.values():
             sink.link.close()
         self._sinks.clear()
@@ -114,24 +129,6 @@ class BatchWriter:
     @property
     def is_idle(self) -> bool:
         return not any(sink.requests for sink in self._sinks.values())
-
-    # identity
-
-    async def _identify(self, lanes: Collection[ProducerLane], failures: int) -> None:
-        try:
-            producer = await self._loop.run_in_executor(None, new_producer_id, self._settings.connection)
-        except AuthorizationError:
-            producer = NOT_IDEMPOTENT
-        except SparkmirrorError as error:
-            for lane in lanes:
-                self._listener.write_failed(lane.partition, error)
-            await asyncio.sleep(self._backoff.delay_s(failures + 1, random.random()))
-            await self._identify(lanes, failures + 1)
-            return
-        for lane in lanes:
-            lane.use_producer(producer)
-            self._route(lane)
-        self.flush()
 
     # routing: which broker leads which partition
 
@@ -249,7 +246,7 @@ class BatchWriter:
                 pending = lane.ready.popleft()
                 lane.in_flight.append(pending)
                 assert lane.producer is not None
-                batches[lane.partition] = pending.stamped(lane.producer)
+                batches[lane.partition] = pending.stamped_by(lane.producer)
                 served.append(lane)
             del sink.ready[lane]
         sink.ready.update(dict.fromkeys(lane for lane in served if lane.can_send))
@@ -262,32 +259,81 @@ class BatchWriter:
             context = f"produce to {lane.partition}"
             self._unsettle(lane, error_codes.error_for(produced.error, context, produced.message))
             return
-        pending = lane.in_flight.popleft()
         lane.proven = True
         lane.failures = 0
+        self._acknowledge(lane, lane.in_flight.popleft(), produced.base_offset)
         self._offer(lane)
-        self._listener.acknowledged(
-            lane.partition, pending.batch, produced.base_offset, completes=pending.completes
-        )
+
+    def _acknowledge(self, lane: ProducerLane, pending: PendingBatch, base_offset: int) -> None:
+        lane.next_offset = base_offset + len(pending.batch.offsets)
+        self._listener.acknowledged(lane.partition, pending.batch, base_offset, completes=pending.completes)
 
     def _unsettle(self, lane: ProducerLane, error: SparkmirrorError) -> None:
         """Drain first: what follows a failed batch is sent again in order, whatever became of it."""
         lane.unsettled.append(lane.in_flight.popleft())
         lane.failure = lane.failure or error
+        lane.is_unclear = lane.is_unclear or getattr(error, "code", 0) in error_codes.UNCLEAR
         if not lane.in_flight:
             lane.ready.extendleft(reversed(lane.unsettled))
             lane.unsettled.clear()
             failure, lane.failure = lane.failure, None
-            self._recover(lane, failure)
+            if lane.is_unclear and lane.producer != NOT_IDEMPOTENT:
+                self._look_back_for(lane, failure)
+            else:
+                self._recover(lane, failure)
+
+    def _look_back_for(self, lane: ProducerLane, error: SparkmirrorError) -> None:
+        """Before anything is sent again, the log says what of it is there."""
+        lane.resting = True
+        self._listener.write_failed(lane.partition, error)
+        self._unclear[lane] = error
+        if self._looking_back is None:
+            self._looking_back = self._loop.create_task(self._look_back())
+
+    async def _look_back(self) -> None:
+        failures = 0
+        while self._unclear:
+            lanes = {lane.partition: lane for lane in self._unclear}
+            wanted = {
+                partition: LookBack(lane.producer, lane.next_offset)
+                for partition, lane in lanes.items()
+                if lane.producer is not None
+            }
+            try:
+                found = await self._loop.run_in_executor(
+                    None, written_batches, self._settings.connection, wanted
+                )
+            except SparkmirrorError as error:
+                found = dict.fromkeys(wanted, error)
+            for partition, written in found.items():
+                self._looked_back(lanes[partition], written)
+            failures += 1
+            if self._unclear:
+                await asyncio.sleep(self._backoff.delay_s(failures, random.random()))
+        self._looking_back = None
+
+    def _looked_back(self, lane: ProducerLane, written: list[Written] | SparkmirrorError) -> None:
+        if isinstance(written, AuthorizationError):
+            written = []  # who may not read must rely on what the broker remembers
+        if isinstance(written, SparkmirrorError):
+            self._listener.write_failed(lane.partition, written)
+            return
+        arrived = {batch.sequence: batch for batch in written}
+        while lane.ready and (batch := arrived.get(lane.ready[0].sequence)):
+            if batch.record_count != len(lane.ready[0].batch.offsets):
+                break
+            self._acknowledge(lane, lane.ready.popleft(), batch.base_offset)
+        lane.is_unclear = lane.resting = False
+        self._recover(lane, self._unclear.pop(lane))
 
     def _recover(self, lane: ProducerLane, error: SparkmirrorError) -> None:
         code = getattr(error, "code", 0)
         if code in error_codes.BATCH_TOO_LARGE and lane.split_first():
             self._resume(lane)
         elif code in error_codes.SEQUENCE_UNKNOWN:
+            lane.discard()
             lane.producer = None
-            self._listener.write_failed(lane.partition, error)
-            self._loop.create_task(self._identify([lane], failures=0))
+            self._listener.sequence_lost(lane.partition, error)
         elif error.retriable:
             self._rest(lane, error)
         else:

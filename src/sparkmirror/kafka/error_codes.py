@@ -13,6 +13,7 @@ from sparkmirror.domain.errors import (
     UnsupportedVersionError,
 )
 
+UNKNOWN_SERVER_ERROR = -1
 NONE = 0
 OFFSET_OUT_OF_RANGE = 1
 CORRUPT_MESSAGE = 2
@@ -21,7 +22,9 @@ LEADER_NOT_AVAILABLE = 5
 NOT_LEADER_OR_FOLLOWER = 6
 REQUEST_TIMED_OUT = 7
 MESSAGE_TOO_LARGE = 10
+NETWORK_EXCEPTION = 13
 RECORD_LIST_TOO_LARGE = 18
+NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
 TOPIC_AUTHORIZATION_FAILED = 29
 INVALID_TIMESTAMP = 32
 UNSUPPORTED_VERSION = 35
@@ -59,6 +62,18 @@ FETCH_SESSION_LOST = frozenset(
 )
 
 BATCH_TOO_LARGE = frozenset({MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE})
+
+UNCLEAR = frozenset(
+    {
+        UNKNOWN_SERVER_ERROR,
+        NONE,
+        REQUEST_TIMED_OUT,
+        NETWORK_EXCEPTION,
+        NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        KAFKA_STORAGE_ERROR,
+    }
+)
+"""After these (NONE: no answer at all) a batch may be in the log or not."""
 
 SEQUENCE_UNKNOWN = frozenset({OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, UNKNOWN_PRODUCER_ID})
 """The broker's idea of the sequence is not ours: only a new producer id helps."""

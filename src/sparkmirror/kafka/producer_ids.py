@@ -1,32 +1,42 @@
 """Producer ids for idempotent writing (KIP-98)."""
 
-from typing import NamedTuple
+import random
+import time
 
 from kafka.protocol.producer import InitProducerIdRequest, InitProducerIdResponse
 
+from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.errors import RetriableError
+from sparkmirror.domain.producer_state import ProducerId
 from sparkmirror.kafka.error_codes import check
 from sparkmirror.kafka.metadata import Metadata, connect_to_any
 
 
-class ProducerId(NamedTuple):
-    id: int
-    epoch: int
-
-
-NOT_IDEMPOTENT = ProducerId(-1, -1)
-"""What a batch carries when the principal may not write idempotently."""
-
-
 def new_producer_id(settings: ConnectionSettings) -> ProducerId:
-    """A fresh id with epoch 0. Raises AuthorizationError (brokers before 2.8) or RetriableError."""
+    """A fresh id with epoch 0. Blocks; a broker that has just started has no ids for a moment.
+
+    Raises AuthorizationError (brokers before 2.8), or RetriableError after the request's time-out.
+    """
+    backoff = Backoff(settings.retry_backoff_s, settings.retry_backoff_max_s)
+    deadline = time.monotonic() + settings.request_timeout_s
+    failures = 0
     connection = connect_to_any(settings, Metadata())
     try:
-        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
-        response = connection.request(
-            request, InitProducerIdResponse, timeout_s=settings.request_timeout_s, version_max=4
-        )
+        while True:
+            request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
+            response = connection.request(
+                request, InitProducerIdResponse, timeout_s=settings.request_timeout_s, version_max=4
+            )
+            try:
+                check(response.error_code, "InitProducerId on the target")
+            except RetriableError:
+                failures += 1
+                delay_s = backoff.delay_s(failures, random.random())
+                if time.monotonic() + delay_s > deadline:
+                    raise
+                time.sleep(delay_s)
+            else:
+                return ProducerId(response.producer_id, response.producer_epoch)
     finally:
         connection.close()
-    check(response.error_code, "InitProducerId on the target")
-    return ProducerId(response.producer_id, response.producer_epoch)

@@ -7,30 +7,30 @@ from collections import deque
 
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.producer_state import NOT_IDEMPOTENT, ProducerId, ProducerState
 from sparkmirror.domain.record_batch import SEQUENCE_MODULUS, OutgoingBatch, stamp
 from sparkmirror.domain.records import halve
-from sparkmirror.kafka.producer_ids import NOT_IDEMPOTENT, ProducerId
 
 _IN_FLIGHT_PER_PARTITION = 5
 """A broker remembers the last five batches of a producer on a partition, and refuses what is older."""
 
 
 class PendingBatch:
-    """A batch on its way. Mutable: it's stamped again when its partition gets another producer id."""
+    """A batch on its way; it's stamped when it's sent for the first time."""
 
-    __slots__ = ("batch", "completes", "sequence", "stamped_for")
+    __slots__ = ("batch", "completes", "sequence", "stamped")
 
     def __init__(self, batch: OutgoingBatch, sequence: int, *, completes: bool) -> None:
         self.batch = batch
         self.sequence = sequence
         self.completes = completes
-        self.stamped_for: ProducerId | None = None
+        self.stamped = False
 
-    def stamped(self, producer: ProducerId) -> memoryview:
-        if self.stamped_for != producer:
+    def stamped_by(self, producer: ProducerId) -> memoryview:
+        if not self.stamped:
             sequence = self.sequence if producer != NOT_IDEMPOTENT else -1
             stamp(self.batch.data, producer.id, producer.epoch, sequence)
-            self.stamped_for = producer
+            self.stamped = True
         return self.batch.data
 
 
@@ -49,6 +49,10 @@ class ProducerLane:
         self.resting = False
         self.producer: ProducerId | None = None
         self.next_sequence = 0
+        self.next_offset = 0
+        """Where the log ended after the last acknowledged batch."""
+        self.is_unclear = False
+        """Whether what failed may have been written all the same."""
         self.proven = False
         """Whether a batch was acknowledged under this id. Until then the broker holds no state for it: were
         the first batch refused and the second accepted, a hole would look like success. So one at a time."""
@@ -88,15 +92,13 @@ class ProducerLane:
         self.ready.extendleft(reversed(parts))
         return True
 
-    def use_producer(self, producer: ProducerId) -> None:
-        """Number everything that waits anew, from 0."""
-        self.producer = producer
+    def begin(self, state: ProducerState) -> None:
+        """Number what comes from there on. Nothing may wait."""
+        assert not any((self.ready, self.in_flight, self.unsettled))
+        self.producer = state.producer
+        self.next_sequence = state.next_sequence
+        self.next_offset = state.next_offset
         self.proven = False
-        self.next_sequence = 0
-        for pending in self.ready:
-            pending.sequence = self.next_sequence
-            pending.stamped_for = None
-            self.next_sequence = (self.next_sequence + len(pending.batch.offsets)) % SEQUENCE_MODULUS
 
     def discard(self) -> None:
         self.next_sequence = self.ready[0].sequence if self.ready else self.next_sequence

@@ -4,10 +4,9 @@ For state (positions, syncs, heartbeats, progress), a few records a second; not 
 blocks, and every wait is bounded.
 """
 
-import logging
 import random
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -20,30 +19,18 @@ from sparkmirror.domain.errors import CorruptBatchError, DisconnectedError, Kafk
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.log_records import LogRecord, decode_log_batch, encode_log_batch
 from sparkmirror.domain.record_batch import iterate_batches
-from sparkmirror.kafka import fetch, produce
+from sparkmirror.kafka import produce
 from sparkmirror.kafka.connection import Connection
-from sparkmirror.kafka.error_codes import (
-    OFFSET_OUT_OF_RANGE,
-    UNKNOWN_TOPIC_OR_PARTITION,
-    error_for,
-)
-from sparkmirror.kafka.fetch import (
-    FetchedPartition,
-    FetchPosition,
-    decode_fetch_response,
-    encode_fetch_request,
-)
+from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, error_for
+from sparkmirror.kafka.fetch import FetchedPartition
 from sparkmirror.kafka.leaders import Leaders
-from sparkmirror.kafka.metadata import NO_EPOCH
 from sparkmirror.kafka.offsets import EARLIEST, list_offsets
+from sparkmirror.kafka.partition_reader import PartitionReader
 from sparkmirror.kafka.produce import ProducedPartition, decode_produce_response, encode_produce_request
-
-_log = logging.getLogger(__name__)
 
 _BATCH_BYTES_MAX = 512 * 1024
 """Well below every default limit of a batch's size."""
 
-_FETCH_BYTES_MAX = 8 << 20
 _TAIL_ANSWER_TIMEOUT_S = 5.0
 """Whoever follows a tail wants to know soon when it's cut off."""
 
@@ -146,93 +133,40 @@ class TopicWriter:
 
 
 class _LogReader:
-    """Reads partitions on from their positions, in one request per broker and call."""
+    """Reads the records of partitions on from their positions."""
 
     def __init__(self, settings: ConnectionSettings, *, read_committed: bool = False) -> None:
-        self._settings = settings
-        self._consumer = ConsumerSettings(
-            settings, partition_fetch_bytes_max=_FETCH_BYTES_MAX, read_committed=read_committed
-        )
-        self._leaders = Leaders(settings)
-        self._backoff = Backoff(settings.retry_backoff_s, settings.retry_backoff_max_s)
+        self._settings = ConsumerSettings(settings, read_committed=read_committed)
+        self._reader = PartitionReader(self._settings)
         self.positions: dict[TopicPartition, int] = {}
         self.ends: dict[TopicPartition, int] = {}
         """Where each partition ended at its last answer."""
 
     def partitions(self, topic: str) -> Sequence[TopicPartition]:
-        return self._leaders.partitions(topic, self._settings.request_timeout_s)
+        return self._reader.partitions(topic)
 
-    def fetch(self, partitions: Collection[TopicPartition], wait_s: float) -> list[LogRecord]:
-        """What there is, at once if there is something, else what comes in `wait_s`.
-
-        What fails for a moment is asked again until the request's time-out has passed; when nobody answers at
-        all, that is said at once. Raises KafkaError.
-        """
-        deadline = time.monotonic() + wait_s + self._settings.request_timeout_s
-        failures = 0
-        while True:
-            for topic in {partition.topic for partition in partitions}:
-                self._leaders.learn(topic, self._settings.request_timeout_s)
-            try:
-                return self._fetch(partitions, wait_s)
-            except RetriableError as error:
-                self._leaders.forget()
-                failures += 1
-                delay_s = self._backoff.delay_s(failures, random.random())
-                if time.monotonic() + delay_s > deadline:
-                    raise
-                _log.debug("%s; trying again", error)
-            time.sleep(delay_s)
-
-    def _fetch(self, partitions: Collection[TopicPartition], wait_s: float) -> list[LogRecord]:
-        timeout_s = self._settings.request_timeout_s
-        led = self._leaders.connections(partitions, timeout_s)
-        answers = [
-            answer
-            for connection, of_broker in led.items()
-            for answer in self._ask(connection, of_broker, wait_s, timeout_s)
-        ]
-        for answer in answers:
-            if answer.error not in (0, OFFSET_OUT_OF_RANGE):
-                raise error_for(answer.error, str(answer.partition))
-        return list(chain.from_iterable(map(self._take, answers)))
+    def fetch(self, partitions: Iterable[TopicPartition], wait_s: float) -> list[LogRecord]:
+        """As `PartitionReader.fetch`. Raises KafkaError, CorruptBatchError."""
+        offsets = {partition: self.positions.get(partition, 0) for partition in partitions}
+        return list(chain.from_iterable(map(self._take, self._reader.fetch(offsets, wait_s))))
 
     def forget_leaders(self) -> None:
-        self._leaders.forget()
+        self._reader.forget_leaders()
 
     def close(self) -> None:
-        self._leaders.close()
-
-    def _ask(
-        self, connection: Connection, partitions: Iterable[TopicPartition], wait_s: float, timeout_s: float
-    ) -> list[FetchedPartition]:
-        version = connection.version_of(fetch.API_KEY, "Fetch", fetch.VERSION_LOW, fetch.VERSION_HIGH)
-        correlation_id = connection.next_correlation_id()
-        consumer = replace(self._consumer, fetch_wait_max_s=wait_s)
-        wanted = {
-            partition: FetchPosition(
-                self.positions.get(partition, 0), NO_EPOCH, consumer.partition_fetch_bytes_max
-            )
-            for partition in partitions
-        }
-        request = encode_fetch_request(wanted, consumer, version, correlation_id, _FETCH_BYTES_MAX)
-        frame = connection.ask(request, "Fetch", wait_s + timeout_s)
-        response = decode_fetch_response(frame, version, correlation_id)
-        if response.error:
-            raise error_for(response.error, f"Fetch from {connection.address}")
-        return response.partitions
+        self._reader.close()
 
     def _take(self, fetched: FetchedPartition) -> Iterator[LogRecord]:
         partition = fetched.partition
         position = self.positions.get(partition, 0)
-        if fetched.error == OFFSET_OUT_OF_RANGE:
-            # Compaction and retention move the start of a log; nothing else moves it past a reader.
-            start = list_offsets(self._consumer, [partition], EARLIEST)[partition]
+        if fetched.error:
+            # Retention and deleted records move the start of a log past a reader; nothing else does.
+            start = list_offsets(self._settings, [partition], EARLIEST)[partition]
             if not isinstance(start, int):
                 raise start
             self.positions[partition] = start
             return
-        committed = self._consumer.read_committed
+        committed = self._settings.read_committed
         self.ends[partition] = fetched.last_stable_offset if committed else fetched.high_watermark
         aborted = AbortedTransactions(fetched.aborted)
         for batch in iterate_batches(fetched.records):

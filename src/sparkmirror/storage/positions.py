@@ -1,9 +1,12 @@
 """Positions in Connect's offsets topic, in MM2's bytes: the last replicated upstream offset per partition.
 
-Java MM2 and this project can therefore continue from each other's positions.
+Java MM2 and this project can therefore continue from each other's positions. A record header, which Java does
+not look at, holds what is needed to continue exactly: see `ProducerState`.
 """
 
+import json
 from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.connect_records import (
@@ -13,16 +16,28 @@ from sparkmirror.domain.connect_records import (
     source_position_value,
 )
 from sparkmirror.domain.ids import Alias, ConnectorName, TopicPartition
-from sparkmirror.domain.log_records import LogRecord
+from sparkmirror.domain.log_records import Headers, LogRecord
+from sparkmirror.domain.producer_state import NOT_IDEMPOTENT, ProducerId, ProducerState
 from sparkmirror.kafka.topic_log import read_topic
+
+_HEADER = "sparkmirror.producer"
+NOTHING_REPLICATED = -1
+"""Also Java's word for "no position"."""
+
+
+class Position(NamedTuple):
+    """`offset` is the last replicated upstream one; `producer` is None where Java MM2 wrote the record."""
+
+    offset: int
+    producer: ProducerState | None = None
 
 
 def position_record(
-    connector: ConnectorName, source: Alias, partition: TopicPartition, offset: int
+    connector: ConnectorName, source: Alias, partition: TopicPartition, position: Position
 ) -> LogRecord:
-    """`offset` is the last replicated upstream offset."""
     key = source_position_key(SourcePartition(connector, source, *partition))
-    return LogRecord(key, source_position_value(offset), partition=None)
+    value = source_position_value(position.offset)
+    return LogRecord(key, value, partition=None, headers=_headers(position.producer))
 
 
 def read_positions(
@@ -31,20 +46,54 @@ def read_positions(
     connector: ConnectorName,
     source: Alias,
     partitions: Collection[TopicPartition],
-) -> Mapping[TopicPartition, int]:
-    """The last replicated offset of each partition that has one, found by raw key bytes as Connect does."""
+) -> Mapping[TopicPartition, Position]:
+    """The newest position of each partition that has one, found by raw key bytes as Connect does."""
     wanted = {
         source_position_key(SourcePartition(connector, source, *partition)): partition
         for partition in partitions
     }
-    positions: dict[TopicPartition, int] = {}
+    positions: dict[TopicPartition, Position] = {}
     for record in read_topic(settings, topic):
         partition = wanted.get(record.key or b"")
         if partition is None:
             continue
-        offset = parse_source_position_value(record.value)
-        if offset is None or offset < 0:
+        position = _position(record)
+        if position is None:
             positions.pop(partition, None)
         else:
-            positions[partition] = offset
+            positions[partition] = position
     return positions
+
+
+def _position(record: LogRecord) -> Position | None:
+    offset = parse_source_position_value(record.value)
+    producer = _producer(record.headers)
+    if offset is None:
+        # Ours says by it that a partition begins with its first record; Java's, that there is no position.
+        is_ours = producer is not None and record.value == source_position_value(NOTHING_REPLICATED)
+        return Position(NOTHING_REPLICATED, producer) if is_ours else None
+    return Position(offset, producer)
+
+
+def _headers(state: ProducerState | None) -> Headers:
+    if state is None or state.producer == NOT_IDEMPOTENT:
+        return ()
+    value = {
+        "id": state.producer.id,
+        "epoch": state.producer.epoch,
+        "sequence": state.next_sequence,
+        "offset": state.next_offset,
+    }
+    return ((_HEADER, json.dumps(value, separators=(",", ":")).encode()),)
+
+
+def _producer(headers: Headers) -> ProducerState | None:
+    """None for what is not there or malformed: then the partition begins under a new id."""
+    told = dict(headers).get(_HEADER)
+    try:
+        match json.loads(told or b"null"):
+            case {"id": int(number), "epoch": int(epoch), "sequence": int(sequence), "offset": int(offset)}:
+                return ProducerState(ProducerId(number, epoch), sequence, offset)
+    except ValueError:
+        pass
+    return None

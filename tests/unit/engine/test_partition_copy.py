@@ -8,6 +8,7 @@ from sparkmirror.domain.batch_copying import CopyRules
 from sparkmirror.domain.copy_plan import CopyPartition
 from sparkmirror.domain.errors import CorruptBatchError, KafkaError, RetriableError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.producer_state import ProducerId, ProducerState
 from sparkmirror.domain.record_batch import OutgoingBatch
 from sparkmirror.domain.records import halve
 from sparkmirror.engine.partition_copy import PartitionCopy
@@ -16,13 +17,16 @@ from sparkmirror.storage.progress import PartitionState
 from tests.batches import NOW_MS, Rec, encode, joined, marker
 
 SOURCE = TopicPartition("t", 3)
+BEGUN = ProducerState(ProducerId(7, 0), 0, 500)
 
 
 def partition_copy(
     position: int = 0, *, read_committed: bool = False, bytes_max: int = 1 << 20
 ) -> PartitionCopy:
     rules = CopyRules(batch_bytes_max=bytes_max)
-    return PartitionCopy(CopyPartition(SOURCE, "s.t"), position, rules, read_committed=read_committed)
+    copy = PartitionCopy(CopyPartition(SOURCE, "s.t"), rules, read_committed=read_committed)
+    copy.begin(position, BEGUN)
+    return copy
 
 
 def fetched(*batches: bytearray, aborted: list[tuple[int, int]] | None = None) -> FetchedPartition:
@@ -34,7 +38,8 @@ def batch(base_offset: int, count: int = 2, **header: int) -> bytearray:
 
 
 def acknowledge(copy: PartitionCopy, outgoing: OutgoingBatch, *, completes: bool = True) -> None:
-    copy.acknowledged(outgoing, NOW_MS + 3, completes=completes)
+    assert copy.producer is not None
+    copy.acknowledged(outgoing, copy.producer.next_offset, NOW_MS + 3, completes=completes)
 
 
 def test_the_position_waits_for_the_acknowledgement() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from sparkmirror.domain.ids import Alias, ConnectorName, TopicPartition
-from sparkmirror.storage.positions import position_record
+from sparkmirror.storage.positions import Position, position_record
 
 
 @pytest.mark.parametrize(
@@ -37,11 +37,11 @@ def test_a_position_has_the_bytes_of_connect(
 ) -> None:
     """Looked up by raw key bytes: the order of the fields is that of Java's HashMap."""
     record = position_record(
-        ConnectorName("MirrorSourceConnector"), Alias("A"), TopicPartition(topic, partition), offset
+        ConnectorName("MirrorSourceConnector"), Alias("A"), TopicPartition(topic, partition), Position(offset)
     )
     assert (record.key, record.value) == (key, value)
 
 
 def test_the_key_chooses_the_partition() -> None:
-    record = position_record(ConnectorName("m"), Alias("A"), TopicPartition("t", 0), 1)
+    record = position_record(ConnectorName("m"), Alias("A"), TopicPartition("t", 0), Position(1))
     assert record.partition is None

@@ -1,0 +1,104 @@
+"""Reads whole batches of partitions, for a caller that may block. Every wait is bounded.
+
+For state topics and for looking back at a log's end; the copy loop reads through `BatchReader`.
+"""
+
+import logging
+import random
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from sparkmirror.domain.backoff import Backoff
+from sparkmirror.domain.client_settings import ConsumerSettings
+from sparkmirror.domain.errors import RetriableError
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.kafka import fetch
+from sparkmirror.kafka.connection import Connection
+from sparkmirror.kafka.error_codes import OFFSET_OUT_OF_RANGE, error_for
+from sparkmirror.kafka.fetch import (
+    FetchedPartition,
+    FetchPosition,
+    decode_fetch_response,
+    encode_fetch_request,
+)
+from sparkmirror.kafka.leaders import Leaders
+from sparkmirror.kafka.metadata import NO_EPOCH
+
+_log = logging.getLogger(__name__)
+
+_FETCH_BYTES_MAX = 8 << 20
+
+
+class PartitionReader:
+    """Not thread-safe: one owner."""
+
+    def __init__(self, settings: ConsumerSettings) -> None:
+        connection = settings.connection
+        self._settings = replace(settings, partition_fetch_bytes_max=_FETCH_BYTES_MAX, fetch_bytes_min=1)
+        self._timeout_s = connection.request_timeout_s
+        self._leaders = Leaders(connection)
+        self._backoff = Backoff(connection.retry_backoff_s, connection.retry_backoff_max_s)
+
+    def partitions(self, topic: str) -> Sequence[TopicPartition]:
+        """None for a topic that doesn't exist. Raises KafkaError."""
+        return self._leaders.partitions(topic, self._timeout_s)
+
+    def fetch(self, offsets: Mapping[TopicPartition, int], wait_s: float) -> list[FetchedPartition]:
+        """What there is from these offsets on, at once if there is something, else what comes in `wait_s`.
+
+        An answer's error is 0 or OFFSET_OUT_OF_RANGE. What fails for a moment is asked again until the
+        request's time-out has passed; when nobody answers at all, that is said at once. Raises KafkaError.
+        """
+        deadline = time.monotonic() + wait_s + self._timeout_s
+        failures = 0
+        while True:
+            for topic in {partition.topic for partition in offsets}:
+                self._leaders.learn(topic, self._timeout_s)
+            try:
+                return self._fetch(offsets, wait_s)
+            except RetriableError as error:
+                self._leaders.forget()
+                failures += 1
+                delay_s = self._backoff.delay_s(failures, random.random())
+                if time.monotonic() + delay_s > deadline:
+                    raise
+                _log.debug("%s; trying again", error)
+            time.sleep(delay_s)
+
+    def forget_leaders(self) -> None:
+        self._leaders.forget()
+
+    def close(self) -> None:
+        self._leaders.close()
+
+    def _fetch(self, offsets: Mapping[TopicPartition, int], wait_s: float) -> list[FetchedPartition]:
+        led = self._leaders.connections(offsets, self._timeout_s)
+        answers = [
+            answer
+            for connection, partitions in led.items()
+            for answer in self._ask(
+                connection, {partition: offsets[partition] for partition in partitions}, wait_s
+            )
+        ]
+        for answer in answers:
+            if answer.error not in (0, OFFSET_OUT_OF_RANGE):
+                raise error_for(answer.error, str(answer.partition))
+        return answers
+
+    def _ask(
+        self, connection: Connection, offsets: Mapping[TopicPartition, int], wait_s: float
+    ) -> Iterable[FetchedPartition]:
+        version = connection.version_of(fetch.API_KEY, "Fetch", fetch.VERSION_LOW, fetch.VERSION_HIGH)
+        correlation_id = connection.next_correlation_id()
+        settings = replace(self._settings, fetch_wait_max_s=wait_s)
+        wanted = {
+            partition: FetchPosition(offset, NO_EPOCH, _FETCH_BYTES_MAX)
+            for partition, offset in offsets.items()
+        }
+        request = encode_fetch_request(wanted, settings, version, correlation_id, _FETCH_BYTES_MAX)
+        frame = connection.ask(request, "Fetch", wait_s + self._timeout_s)
+        response = decode_fetch_response(frame, version, correlation_id)
+        if response.error:
+            raise error_for(response.error, f"Fetch from {connection.address}")
+        return response.partitions

@@ -1,0 +1,171 @@
+"""A crash loses the last second of positions: what the target has of it is found, and not repeated."""
+
+import re
+from contextlib import ExitStack
+
+import pytest
+
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.producer_state import ProducerState
+from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.storage.positions import Position, position_record, read_positions
+from tests.contract.copying import (
+    CONNECTOR,
+    POSITIONS,
+    SOURCE,
+    Bench,
+    connection,
+    delete_records,
+    remote,
+    running,
+)
+from tests.contract.test_copy_positions import delete_topic
+from tests.system.broker_data import append, batches_on_disk, keyed, numbered
+from tests.system.mirror import await_value
+from tests.system.mixed_data import create_topic
+
+WAIT_S = 30.0
+
+
+@pytest.fixture
+def topic(bench: Bench, request: pytest.FixtureRequest) -> str:
+    name = "contract." + re.sub(r"\W+", "-", request.node.name)
+    bench.create(name)
+    return name
+
+
+def stored(bench: Bench, topic: str) -> Position:
+    partition = TopicPartition(topic, 0)
+    return read_positions(connection(bench.target), POSITIONS, CONNECTOR, SOURCE, [partition])[partition]
+
+
+def store(bench: Bench, topic: str, position: Position) -> None:
+    writer = TopicWriter(connection(bench.target))
+    writer.write(POSITIONS, [position_record(CONNECTOR, SOURCE, TopicPartition(topic, 0), position)])
+    writer.close()
+
+
+def copy_some(bench: Bench, topic: str, count: int, *, already: int = 0) -> Position:
+    """Run until so many more records are copied, and stop in order; the position that this stored."""
+    expected = [*bench.copied(topic), *numbered(count, len(bench.written(topic)))]
+    bench.source_has(topic, count)
+    with running(bench.plan(TopicPartition(topic, 0))):
+        bench.await_copied(topic, expected)
+    position = stored(bench, topic)
+    assert position.offset == already + count - 1
+    return position
+
+
+def state_of(position: Position) -> ProducerState:
+    assert position.producer is not None
+    return position.producer
+
+
+def test_the_first_position_is_stored_before_the_first_record(bench: Bench, topic: str) -> None:
+    """Nothing is there to copy: still whoever comes next must know under which id the first one came."""
+    with running(bench.plan(TopicPartition(topic, 0))):
+        await_value(lambda: bench.position(TopicPartition(topic, 0)) == -1, WAIT_S, lambda: "no position")
+    begun = stored(bench, topic)
+    assert begun.offset == -1
+    assert state_of(begun).next_sequence == state_of(begun).next_offset == 0
+    copied = copy_some(bench, topic, 5)
+    assert state_of(copied) == state_of(begun).after(5, 5)
+    (batch,) = batches_on_disk(bench.target, remote(topic))
+    assert (batch.header.producer_id, batch.header.producer_epoch) == state_of(begun).producer
+
+
+@pytest.mark.parametrize("lost", [0, 1, 30], ids="positions of the last {} records are lost".format)
+def test_what_the_last_position_does_not_know_of_is_not_repeated(bench: Bench, topic: str, lost: int) -> None:
+    known = copy_some(bench, topic, 20)
+    for at in range(lost):  # one batch each
+        append(bench.source, topic, numbered(1, 20 + at))
+    with running(bench.plan(TopicPartition(topic, 0))):
+        bench.await_copied(topic, numbered(20 + lost))
+    store(bench, topic, known)
+    bench.source_has(topic, 7)
+    with running(bench.plan(TopicPartition(topic, 0))):
+        bench.await_copied(topic, numbered(27 + lost))
+    assert bench.copied(topic) == numbered(27 + lost)
+    assert state_of(stored(bench, topic)) == state_of(known).after(7 + lost, 27 + lost)
+
+
+def test_a_crash_before_any_position_but_the_first_repeats_nothing(bench: Bench, topic: str) -> None:
+    with running(bench.plan(TopicPartition(topic, 0))):
+        await_value(lambda: bench.position(TopicPartition(topic, 0)) == -1, WAIT_S, lambda: "no position")
+    begun = stored(bench, topic)
+    copy_some(bench, topic, 12)
+    store(bench, topic, begun)
+    bench.source_has(topic, 3)
+    with running(bench.plan(TopicPartition(topic, 0))):
+        bench.await_copied(topic, numbered(15))
+
+
+def test_other_writers_on_the_target_do_not_confuse_it(bench: Bench, topic: str) -> None:
+    known = copy_some(bench, topic, 4)
+    with running(bench.plan(TopicPartition(topic, 0))):
+        for at in range(4, 10):
+            append(bench.source, topic, numbered(1, at))
+            await_ours(bench, topic, at + 1)
+            append(bench.target, remote(topic), [(b"foreign", b"%d" % at)])
+    store(bench, topic, known)
+    append(bench.source, topic, numbered(2, 10))
+    with running(bench.plan(TopicPartition(topic, 0))):
+        await_ours(bench, topic, 12)
+    assert ours(bench, topic) == numbered(12)
+
+
+def await_ours(bench: Bench, topic: str, count: int) -> None:
+    await_value(lambda: len(ours(bench, topic)) >= count, WAIT_S, lambda: f"{len(ours(bench, topic))} copied")
+
+
+def ours(bench: Bench, topic: str) -> list[tuple[bytes | None, bytes | None]]:
+    return [pair for pair in keyed(bench.target, remote(topic)) if pair[0] != b"foreign"]
+
+
+def test_records_that_the_source_lost_meanwhile_are_not_counted_on(bench: Bench, topic: str) -> None:
+    """Going so many records forward as the target has would skip some that were never copied."""
+    known = copy_some(bench, topic, 4)
+    for at in range(4, 12):
+        append(bench.source, topic, numbered(1, at))
+    with running(bench.plan(TopicPartition(topic, 0))):
+        bench.await_copied(topic, numbered(12))
+    store(bench, topic, known)
+    delete_records(bench.source, topic, 8)
+    append(bench.source, topic, numbered(3, 12))
+    with running(bench.plan(TopicPartition(topic, 0))):
+        bench.await_copied(topic, numbered(15))
+    # What a number means has changed, so the numbers have begun anew.
+    assert state_of(stored(bench, topic)).producer == state_of(known).producer.next_epoch()
+    assert state_of(stored(bench, topic)).next_sequence == 3
+
+
+def test_a_position_of_javas_is_continued_under_a_new_id(bench: Bench, topic: str) -> None:
+    known = copy_some(bench, topic, 5)
+    store(bench, topic, Position(known.offset))
+    copy_some(bench, topic, 5, already=5)
+    assert bench.copied(topic) == numbered(10)
+    assert state_of(stored(bench, topic)).producer.id != state_of(known).producer.id
+
+
+def test_a_target_made_anew_gets_what_comes_and_nothing_twice(bench: Bench, topic: str) -> None:
+    known = copy_some(bench, topic, 5)
+    delete_topic(bench.target, remote(topic))
+    create_topic(bench.target.bootstrap_servers, remote(topic))
+    bench.source_has(topic, 3)
+    with running(bench.plan(TopicPartition(topic, 0))):
+        bench.await_copied(topic, numbered(3, 5))
+    assert state_of(stored(bench, topic)).producer == state_of(known).producer.next_epoch()
+
+
+def test_attempts_that_overlap_write_one_copy(bench: Bench, topic: str) -> None:
+    """As a task whose executor Spark has given up, and its successor."""
+    copy_some(bench, topic, 1)
+    plan = bench.plan(TopicPartition(topic, 0))
+    with ExitStack() as attempts:
+        attempts.enter_context(running(plan))
+        for at in range(1, 400):
+            append(bench.source, topic, numbered(1, at))
+            if at == 100:
+                attempts.enter_context(running(plan))
+        await_value(lambda: len(bench.copied(topic)) >= 400, WAIT_S, lambda: "not all are copied")
+    assert bench.copied(topic) == numbered(400)
