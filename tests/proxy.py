@@ -362,26 +362,34 @@ class _Asked(NamedTuple):
 class _Connection:
     """One client's connection and ours to the broker for it."""
 
-    def __init__(self, gate: "_Gate", client: socket.socket, broker: socket.socket) -> None:
+    def __init__(self, gate: "_Gate", client: socket.socket) -> None:
         self._gate = gate
         self._client = client
-        self._broker = broker
+        self._broker = socket.socket()
+        self._broker.setblocking(False)
+        for end in (self._client, self._broker):
+            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._asked: dict[int, _Asked] = {}
         self._under_way: dict[int, int] = {}
-        self._to_broker = _Direction(client, broker, gate.to_broker, _Frames(12, self._request))
-        self._to_client = _Direction(broker, client, gate.to_client, _Frames(8, self._answer))
+        self._to_broker = _Direction(client, self._broker, gate.to_broker, _Frames(12, self._request))
+        self._to_client = _Direction(self._broker, client, gate.to_client, _Frames(8, self._answer))
         self._task = asyncio.ensure_future(self._run())
+        self._task.add_done_callback(self._close)
 
     async def _run(self) -> None:
         try:
-            async with asyncio.TaskGroup() as group:
-                for direction in (self._to_broker, self._to_client):
-                    group.create_task(direction.read())
-                    group.create_task(direction.write())
-        finally:
-            self._gate.open.discard(self)
-            self._client.close()
-            self._broker.close()
+            await asyncio.get_running_loop().sock_connect(self._broker, self._gate.broker)
+        except OSError:
+            return
+        async with asyncio.TaskGroup() as group:
+            for direction in (self._to_broker, self._to_client):
+                group.create_task(direction.read())
+                group.create_task(direction.write())
+
+    def _close(self, _: asyncio.Task[None]) -> None:
+        self._gate.open.discard(self)
+        self._client.close()
+        self._broker.close()
 
     def _request(self, head: bytes) -> _Passage:
         api, _, correlation_id = struct.unpack_from(">hhi", head, 4)
@@ -469,7 +477,7 @@ class _Gate:
         self._traps: list[_Trap] = []
         self._listener = self._bound(0)
         self.port: int = self._listener.getsockname()[1]
-        self._accepting: asyncio.Task[None] | None = None
+        self._accepting = False
         self._accept()
 
     # what befalls connections
@@ -480,7 +488,7 @@ class _Gate:
         self._traps.clear()
         for way in (self.to_broker, self.to_client):
             way.open.set()
-        if self._accepting is None:
+        if not self._accepting:
             self._accept()
 
     def delay(self, to_broker_s: float, to_client_s: float) -> None:
@@ -494,17 +502,20 @@ class _Gate:
         self.to_client.open.clear()
 
     def refuse(self) -> None:
-        if self._accepting is not None:
-            self._accepting.cancel()
-            self._accepting = None
+        self._admit()
+        if self._accepting:
+            self._accepting = False
+            asyncio.get_running_loop().remove_reader(self._listener)
             self._listener.close()
             self._listener = self._bound(self.port)  # nobody else gets the port
 
     def cut(self, deed: str) -> None:
+        self._admit()
         for connection in list(self.open):
             connection.suffer(Deed(deed))
 
     def half_close(self) -> None:
+        self._admit()
         for connection in self.open:
             connection.half_close()
 
@@ -547,6 +558,10 @@ class _Gate:
         self._produce_requests_peak = max(self._produce_requests_peak, len(sizes))
         self._produce_bytes_peak = max(self._produce_bytes_peak, sum(sizes))
 
+    @property
+    def broker(self) -> Address:
+        return self._addresses.brokers[self._number]
+
     def with_our_addresses(self, frame: bytes) -> bytes:
         return self._addresses.replaced_in(frame)
 
@@ -562,24 +577,17 @@ class _Gate:
 
     def _accept(self) -> None:
         self._listener.listen(128)
-        self._accepting = asyncio.ensure_future(self._accept_forever(self._listener))
+        asyncio.get_running_loop().add_reader(self._listener, self._admit)
+        self._accepting = True
 
-    async def _accept_forever(self, listener: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            client, _ = await loop.sock_accept(listener)
-            broker = socket.socket()
-            broker.setblocking(False)
-            for end in (client, broker):
-                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            try:
-                await loop.sock_connect(broker, self._addresses.brokers[self._number])
-            except OSError:
-                client.close()
-                broker.close()
-                continue
-            self._opened += 1
-            self.open.add(_Connection(self, client, broker))
+    def _admit(self) -> None:
+        """Whoever has connected, as their own kernel sees it."""
+        with suppress(BlockingIOError):
+            while self._accepting:
+                client, _ = self._listener.accept()
+                client.setblocking(False)
+                self._opened += 1
+                self.open.add(_Connection(self, client))
 
 
 async def _serve(brokers: Sequence[Address]) -> None:
