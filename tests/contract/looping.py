@@ -79,7 +79,10 @@ class Failure(NamedTuple):
 class Writing:
     """A BatchWriter and all that it told; batches hold numbered records."""
 
-    def __init__(self, settings: ProducerSettings, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, settings: ProducerSettings, loop: asyncio.AbstractEventLoop, records_age_s: float = 0.0
+    ) -> None:
+        self._records_age_s = records_age_s
         self.acknowledgements: list[Acknowledged] = []
         self.acknowledged_records: Counter[TopicPartition] = Counter()
         self.failures: list[Failure] = []
@@ -96,7 +99,7 @@ class Writing:
 
     def append(self, partition: TopicPartition, *batches: Sequence[Keyed]) -> None:
         """Append them and flush."""
-        encoded = [outgoing(records) for records in batches]
+        encoded = [outgoing(records, self._records_age_s) for records in batches]
 
         def run() -> None:
             for batch in encoded:
@@ -133,9 +136,11 @@ class Writing:
 
 
 @contextmanager
-def writing(settings: ProducerSettings, partitions: Collection[TopicPartition]) -> Iterator[Writing]:
+def writing(
+    settings: ProducerSettings, partitions: Collection[TopicPartition], *, records_age_s: float = 0.0
+) -> Iterator[Writing]:
     with running_loop() as loop:
-        made = Writing(settings, loop)
+        made = Writing(settings, loop, records_age_s)
         on_loop(loop, lambda: made.writer.start(partitions))
         for partition in partitions:
             made.begin(partition)
@@ -169,13 +174,13 @@ def written_for_ever(
         thread.join()
 
 
-def outgoing(records: Sequence[Keyed]) -> OutgoingBatch:
-    return OutgoingBatch(memoryview(batch_of(records)), range(len(records)), 0)
+def outgoing(records: Sequence[Keyed], age_s: float = 0.0) -> OutgoingBatch:
+    return OutgoingBatch(memoryview(batch_of(records, age_s)), range(len(records)), 0)
 
 
-def batch_of(records: Sequence[Keyed], **header: int) -> bytearray:
+def batch_of(records: Sequence[Keyed], age_s: float = 0.0, **header: int) -> bytearray:
     """Records of now: a broker forgets a producer whose last record is a day old, whenever it came."""
-    now_ms = int(time.time() * 1000)
+    now_ms = int((time.time() - age_s) * 1000)
     return encode([Rec(at, now_ms, key, value) for at, (key, value) in enumerate(records)], **header)
 
 

@@ -51,17 +51,21 @@ def given_up(failures: list[str]) -> set[str]:
     return {match[1] for match in left if match}
 
 
-@pytest.mark.parametrize("interrupt", [kill_and_start, stop_and_start, freeze])
+@pytest.mark.parametrize(
+    ("interrupt", "records_age_s"),
+    [(kill_and_start, 0), (kill_and_start, 3 * 86400), (stop_and_start, 0), (freeze, 0)],
+)
 def test_a_broker_that_comes_back_has_and_gives_every_record_once(
-    frail_cluster: LocalCluster, interrupt: Interrupt
+    frail_cluster: LocalCluster, interrupt: Interrupt, records_age_s: float
 ) -> None:
-    topic = f"contract.{interrupt.__name__}"
+    """Of a producer whose last record is old a restarted broker knows nothing, and would take all again."""
+    topic = f"contract.{interrupt.__name__}-{records_age_s}"
     create_topic(frail_cluster.bootstrap_servers, topic, partitions=2)
     partitions = [TopicPartition(topic, number) for number in range(2)]
     connected = connection(frail_cluster, request_timeout_s=1.0)
     with (
         reading(ConsumerSettings(connected), dict.fromkeys(partitions, 0)) as reader,
-        writing(ProducerSettings(connected), partitions) as writer,
+        writing(ProducerSettings(connected), partitions, records_age_s=records_age_s) as writer,
     ):
         with written_for_ever(writer, partitions) as appended:
             await_value(lambda: len(reader.keyed(partitions[1])) > 300, WAIT_S, lambda: str(writer.failures))

@@ -78,7 +78,7 @@ class Mirror:
         return jvm
 
     def jvms(self) -> list[psutil.Process]:
-        return [process for process in self.processes() if process.name() == "java"]
+        return [process for process in self.processes() if _is_java(process)]
 
     def workers(self) -> list[psutil.Process]:
         """The Python workers: children of Spark's Python daemon."""
@@ -145,6 +145,13 @@ def await_value(probe: Callable[[], T | None], timeout_s: float, what: Callable[
             return value
         assert time.monotonic() < deadline, f"not within {timeout_s:g} s: {what()}"
         time.sleep(_POLL_S)
+
+
+def _is_java(process: psutil.Process) -> bool:
+    try:
+        return bool(process.name() == "java")
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _carries(process: psutil.Process, mark: str) -> bool:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Collection, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.batch_copying import CopyRules
@@ -37,6 +38,9 @@ _DRAIN_TIMEOUT_S = 3.0
 _SETTLE_INTERVAL_S = 0.02
 _FENCED_PAUSE_S = 5.0
 """How long a generation's end may take to reach a task that a newer one has fenced."""
+
+_TRIES_TO_EXPLAIN = 5
+"""Looks at the target's log, over some seconds, before numbers that a broker refuses begin anew."""
 
 _UNREACHABLE = Backoff(0.2, 5.0)
 _PERSON_NEEDED = Backoff(1.0, 30.0)
@@ -169,7 +173,7 @@ class CopyLoop:
         while True:
             while any(self._copies[partition].outstanding_bytes for partition in left):  # noqa: ASYNC110 - rare, and bounded by the writer
                 await asyncio.sleep(_SETTLE_INTERVAL_S)
-            for partition, start in (await self._starts(left, distrusted)).items():
+            for partition, start in (await self._starts(left, distrusted, failures)).items():
                 if isinstance(start, SparkmirrorError):
                     self._copies[partition].fetch_error = start
                 else:
@@ -186,10 +190,16 @@ class CopyLoop:
             )
 
     async def _starts(
-        self, known: Mapping[TopicPartition, Position | None], distrusted: Collection[TopicPartition]
+        self,
+        known: Mapping[TopicPartition, Position | None],
+        distrusted: Collection[TopicPartition],
+        failures: int,
     ) -> Mapping[TopicPartition, Start | SparkmirrorError]:
         try:
-            return await self._loop.run_in_executor(None, self._resumption.starts, dict(known), distrusted)
+            call = partial(
+                self._resumption.starts, dict(known), distrusted, is_last_try=failures >= _TRIES_TO_EXPLAIN
+            )
+            return await self._loop.run_in_executor(None, call)
         except SparkmirrorError as error:
             return dict.fromkeys(known, error)
 

@@ -15,7 +15,7 @@ from sparkmirror.domain.aborted_transactions import AbortedTransactions
 from sparkmirror.domain.batch_copying import CopyRules, Step, copy_batches
 from sparkmirror.domain.client_settings import ConsumerSettings, OffsetReset
 from sparkmirror.domain.copy_plan import CopyPartition, TaskPlan
-from sparkmirror.domain.errors import AuthorizationError, KafkaError, SparkmirrorError
+from sparkmirror.domain.errors import AuthorizationError, KafkaError, RetriableError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.matching import Match, match
 from sparkmirror.domain.producer_state import NOT_IDEMPOTENT, ProducerId, ProducerState
@@ -27,6 +27,8 @@ from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.storage.positions import Position, position_record
 
 _log = logging.getLogger(__name__)
+
+_UNEXPLAINED = "the broker refused a sequence, and nothing in the log explains why; looking again"
 
 
 class Start(NamedTuple):
@@ -51,13 +53,18 @@ class Resumption:
     rules: Mapping[TopicPartition, CopyRules]
 
     def starts(
-        self, known: Mapping[TopicPartition, Position | None], distrusted: Collection[TopicPartition] = ()
+        self,
+        known: Mapping[TopicPartition, Position | None],
+        distrusted: Collection[TopicPartition] = (),
+        *,
+        is_last_try: bool = False,
     ) -> Mapping[TopicPartition, Start | SparkmirrorError]:
         """The start of each partition, or why it can't begin now.
 
         `known` is what is known of each; None lets `auto.offset.reset` decide. A broker has refused the
-        numbers of `distrusted` ones, so something must explain that. Where numbers begin anew, that is stored
-        and acknowledged before this returns. Raises KafkaError when none can begin.
+        numbers of `distrusted` ones, so something must explain that, if not now (what it has may wait for its
+        followers), then before the last try. Where numbers begin anew, that is stored and acknowledged before
+        this returns. Raises KafkaError when none can begin.
         """
         plans = [plan for plan in self.plan.partitions if plan.source in known]
         ends = list_offsets(self._target, [plan.target for plan in plans], LATEST)
@@ -75,14 +82,17 @@ class Resumption:
             elif position is None or position.producer is None:
                 found[plan.source] = _UnderNewId(first, end)
             else:
-                trusted = plan.source not in distrusted
-                found[plan.source] = self._continued(plan, first, position.producer, end, trusted=trusted)
+                found[plan.source] = self._continued(plan, first, position.producer, end)
+                unchanged = Start(first, position.producer)
+                if plan.source in distrusted and found[plan.source] == unchanged:
+                    unexplained = RetriableError(f"{plan.target}: {_UNEXPLAINED}")
+                    found[plan.source] = _renumbered(unchanged) if is_last_try else unexplained
         starts = self._with_ids(found)
         self._store(starts, known)
         return starts
 
     def _continued(
-        self, plan: CopyPartition, first: int, state: ProducerState, end: int, *, trusted: bool
+        self, plan: CopyPartition, first: int, state: ProducerState, end: int
     ) -> Start | _UnderNewId | SparkmirrorError:
         try:
             start, is_proven = self._go_on(plan, first, state, end)
@@ -91,12 +101,7 @@ class Resumption:
             start, is_proven = Start(first, state._replace(next_offset=end)), False
         except SparkmirrorError as error:
             return error
-        # Numbers that somebody else used up in the same sense are as good as our own.
-        if is_proven and (trusted or start.producer != state):
-            return start
-        if start.producer.producer.is_last:
-            return _UnderNewId(start.position, start.producer.next_offset)
-        return Start(start.position, start.producer.in_next_epoch(start.producer.next_offset))
+        return start if is_proven else _renumbered(start)
 
     def _with_ids(
         self, found: Mapping[TopicPartition, Start | _UnderNewId | SparkmirrorError]
@@ -251,6 +256,13 @@ class _Tail:
             if offset == before:  # out of range: retention was here, and what is gone can't be compared
                 self.is_contiguous = False
                 return
+
+
+def _renumbered(start: Start) -> Start | _UnderNewId:
+    state = start.producer
+    if state.producer.is_last:
+        return _UnderNewId(start.position, state.next_offset)
+    return Start(start.position, state.in_next_epoch(state.next_offset))
 
 
 def _offset(answer: int | SparkmirrorError) -> int:

@@ -1,0 +1,154 @@
+"""Whatever dies while data flows, and wherever: every record is on the target once, in order.
+
+The faults are dealt by a seed; a failure names it.
+"""
+
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import confluent_kafka as confluent
+import psutil
+import pytest
+
+from sparkmirror.cli.demo.compare import compare_topic
+from tests.system.dual_run import Sides
+from tests.system.mirror import Mirror, await_value, running_mirror
+from tests.system.mixed_data import create_topic
+from tests.system.progress import await_caught_up
+
+ALIAS: Final = "drill"
+TOPIC: Final = "drill.orders"
+REMOTE: Final = f"{ALIAS}.{TOPIC}"
+PARTITIONS: Final = 4
+RATE: Final = 2000
+TASKS: Final = 2
+SEED: Final = int(os.environ.get("SPARKMIRROR_DRILL_SEED", "20"))
+
+
+def properties(sides: Sides) -> dict[str, str]:
+    return {
+        "clusters": f"{ALIAS}, B",
+        f"{ALIAS}.bootstrap.servers": sides.source.bootstrap_servers,
+        "B.bootstrap.servers": sides.target.bootstrap_servers,
+        f"{ALIAS}->B.enabled": "true",
+        f"{ALIAS}->B.topics": TOPIC,
+        "tasks.max": str(TASKS),
+    }
+
+
+@contextmanager
+def flowing(sides: Sides) -> Iterator[None]:
+    """RATE numbered records per second to every partition in turn, until the end of the block."""
+    producer = confluent.Producer(
+        {"bootstrap.servers": sides.source.bootstrap_servers, "linger.ms": 5, "compression.type": "lz4"}
+    )
+    enough = threading.Event()
+
+    def produce() -> None:
+        number = 0
+        began = time.monotonic()
+        while not enough.wait(0.01):
+            while number < (time.monotonic() - began) * RATE:
+                producer.produce(TOPIC, b"order %d" % number, b"%d" % number, partition=number % PARTITIONS)
+                number += 1
+            producer.poll(0)
+
+    thread = threading.Thread(target=produce)
+    thread.start()
+    try:
+        yield
+    finally:
+        enough.set()
+        thread.join()
+        assert producer.flush(30) == 0
+
+
+def workers(mirror: Mirror) -> list[psutil.Process]:
+    """Those of the only driver there is."""
+
+    def all_of_them() -> list[psutil.Process] | None:
+        if len(mirror.jvms()) != 1:
+            return None
+        try:
+            found = [worker for worker in mirror.workers() if worker.is_running()]
+        except psutil.NoSuchProcess:
+            return None
+        return found if len(found) == TASKS else None
+
+    return await_value(all_of_them, 60, lambda: f"{TASKS} workers: {mirror.log_text()}")
+
+
+class Drill:
+    """Faults for a mirror; each returns when its successor can be dealt."""
+
+    def __init__(self, mirror: Mirror, dice: random.Random) -> None:
+        self.mirror = mirror
+        self._dice = dice
+
+    def kill_a_worker(self) -> None:
+        self._dice.choice(workers(self.mirror)).kill()
+
+    def kill_all_workers(self) -> None:
+        for worker in workers(self.mirror):
+            worker.kill()
+
+    def freeze_a_worker(self) -> None:
+        frozen = self._dice.choice(workers(self.mirror))
+        frozen.suspend()
+        time.sleep(2)  # what the fault is
+        frozen.resume()
+
+    def kill_the_driver(self) -> None:
+        self.mirror.send(signal.SIGKILL)
+        self.mirror.wait(timeout_s=5)
+        self.mirror.start()
+
+    def leave_a_zombie(self) -> None:
+        """A worker that sleeps through its driver's death wakes up beside its successor."""
+        zombie = self._dice.choice(workers(self.mirror))
+        zombie.suspend()
+        self.kill_the_driver()
+        await_value(lambda: len(self.mirror.jvms()) == 1 or None, 60, lambda: "no new driver")
+        workers(self.mirror)
+        zombie.resume()
+
+
+@pytest.fixture
+def drill(sides: Sides, tmp_path: Path) -> Iterator[Drill]:
+    create_topic(sides.source.bootstrap_servers, TOPIC, partitions=PARTITIONS)
+    with running_mirror(tmp_path / "mirror", properties(sides)) as mirror:
+        mirror.await_log("generation 1 copies")
+        yield Drill(mirror, random.Random(SEED))
+
+
+def test_nothing_is_lost_or_there_twice(drill: Drill, sides: Sides) -> None:
+    dice = random.Random(SEED)
+    faults: list[Callable[[], None]] = [
+        drill.kill_a_worker,
+        drill.kill_a_worker,
+        drill.kill_all_workers,
+        drill.freeze_a_worker,
+        drill.kill_the_driver,
+        drill.leave_a_zombie,
+    ]
+    dice.shuffle(faults)
+    with flowing(sides):
+        for fault in faults:
+            workers(drill.mirror)
+            time.sleep(dice.uniform(0.2, 1.5))  # anywhere between two positions
+            fault()
+    await_caught_up(sides.source, sides.target, ALIAS, [TOPIC])
+    drill.mirror.stop()
+    found_there = "records behind the stored position are there already"
+    assert found_there in drill.mirror.spark_log.read_text(), "no fault came between two positions"
+    source, target = sides.source.bootstrap_servers, sides.target.bootstrap_servers
+    compared = compare_topic(source, target, TOPIC, REMOTE)
+    dealt = ", ".join(fault.__name__ for fault in faults)
+    assert compared.first_difference is None, f"seed {SEED} ({dealt}): {compared.first_difference}"
