@@ -11,6 +11,7 @@ from sparkmirror.runtime.flow_log import flow_log
 from sparkmirror.runtime.periodic import PeriodicThread
 from sparkmirror.runtime.schedule import Job
 from sparkmirror.runtime.silent_partitions import SilentPartitions
+from sparkmirror.runtime.stalled_partitions import StalledPartitions
 from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader, progress_topic
 
 _POLL_INTERVAL_S = 1.0
@@ -30,6 +31,7 @@ class ProgressLog:
         """What tasks of this process's life reported; older records are history."""
         self._errors: dict[TopicPartition, str | None] = {}
         self._silent = SilentPartitions()
+        self._stalled = StalledPartitions()
         self._cut_off = False
         self._counted = (0, 0)
         self.thread = PeriodicThread("progress log", self._log, self._jobs, self._reader.close)
@@ -54,6 +56,7 @@ class ProgressLog:
         self._cut_off = False
         self._current = [report for report in reports if report.updated_at >= self._began_at]
         self._tell_changes()
+        self._tell_stalls()
         self._tell_silence(reports)
 
     def _tell_changes(self) -> None:
@@ -66,8 +69,27 @@ class ProgressLog:
             else:
                 level = logging.ERROR if report.state is PartitionState.FAILED else logging.WARNING
                 self._log.log(level, "%s %s: %s", report.source, report.state.value, report.error)
-        if len(changed) > _NAMED_MAX:
-            self._log.warning("… and %d more partitions", len(changed) - _NAMED_MAX)
+        self._tell_unnamed(len(changed))
+
+    def _tell_stalls(self) -> None:
+        stalls = list(self._stalled.look(self._current, time.monotonic()))
+        for report, seconds in stalls[:_NAMED_MAX]:
+            if seconds is None:
+                self._log.info("%s gets on again", report.source)
+            else:
+                self._log.warning(
+                    "%s has stood at offset %s for %.0f s, %s records behind, and no error says why",
+                    report.source,
+                    report.position,
+                    seconds,
+                    f"{report.lag:,}",
+                )
+
+        self._tell_unnamed(len(stalls))
+
+    def _tell_unnamed(self, count: int) -> None:
+        if count > _NAMED_MAX:
+            self._log.warning("… and %d more partitions", count - _NAMED_MAX)
 
     def _tell_silence(self, reports: Collection[PartitionProgress]) -> None:
         """A task that can't begin, or hangs, reports nothing: say so, rather than count the others only."""
