@@ -1,12 +1,14 @@
 """Where a copy goes on when its position, or the topic that it's about, exists no more."""
 
 import re
+from dataclasses import replace
 from functools import partial
 
 import pytest
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.client_settings import OffsetReset
+from sparkmirror.domain.data_loss import OnDataLoss
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
 from tests.contract.copying import Bench, Watch, delete_records, remote, running
@@ -39,6 +41,27 @@ def test_a_position_out_of_range_is_reset(
         watch.await_progress(beheaded, lambda report: report.position == WRITTEN - 1)
         append(bench.source, beheaded, numbered(3, WRITTEN))
         bench.await_copied(beheaded, numbered(WRITTEN + 3 - first, first))
+        report = watch.await_progress(beheaded, lambda report: report.position == WRITTEN + 2)
+    lost = first - STORED - 1
+    assert report.state is PartitionState.RUNNING
+    assert report.lost == lost
+    assert report.notice == (
+        f"offsets {STORED + 1} to {first - 1} were gone from the source before they were copied "
+        f"({lost} records); going on from {first}"
+    )
+
+
+def test_a_loss_stops_the_partition_where_that_is_wanted(bench: Bench, watch: Watch, beheaded: str) -> None:
+    partition, well = TopicPartition(beheaded, 0), TopicPartition(beheaded, 1)
+    expected = bench.source_has(beheaded, 5, partition=1)
+    plan = bench.plan(partition, well)
+    with running(replace(plan, on_data_loss=OnDataLoss.FAIL)):
+        report = watch.await_progress(beheaded, lambda report: report.state is PartitionState.FAILED)
+        bench.await_copied(beheaded, expected, partition=1)
+    assert "on.data.loss is fail" in (report.error or "")
+    assert (report.lost, bench.copied(beheaded), bench.position(partition)) == (0, [], STORED)
+    with running(plan):  # the policy was changed: now it goes on
+        bench.await_copied(beheaded, numbered(WRITTEN - GONE_BEFORE, GONE_BEFORE))
 
 
 def test_a_position_out_of_range_is_an_error_where_there_is_no_policy(

@@ -14,6 +14,7 @@ from tests.contract.copying import (
     POSITIONS,
     SOURCE,
     Bench,
+    Watch,
     connection,
     delete_records,
     remote,
@@ -147,7 +148,7 @@ def test_a_position_of_javas_is_continued_under_a_new_id(bench: Bench, topic: st
     assert state_of(stored(bench, topic)).producer.id != state_of(known).producer.id
 
 
-def test_a_target_made_anew_gets_what_comes_and_nothing_twice(bench: Bench, topic: str) -> None:
+def test_a_target_made_anew_gets_what_comes_and_nothing_twice(bench: Bench, watch: Watch, topic: str) -> None:
     known = copy_some(bench, topic, 5)
     delete_topic(bench.target, remote(topic))
     create_topic(bench.target.bootstrap_servers, remote(topic))
@@ -155,6 +156,8 @@ def test_a_target_made_anew_gets_what_comes_and_nothing_twice(bench: Bench, topi
     with running(bench.plan(TopicPartition(topic, 0))):
         bench.await_copied(topic, numbered(3, 5))
     assert state_of(stored(bench, topic)).producer == state_of(known).producer.next_epoch()
+    report = watch.await_progress(topic, lambda report: report.position == 7)
+    assert "acknowledged up to 5: the target lost 5 records, or was made anew" in (report.notice or "")
 
 
 def test_attempts_that_overlap_write_one_copy(bench: Bench, topic: str) -> None:

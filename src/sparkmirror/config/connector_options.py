@@ -181,6 +181,19 @@ BASE: Final = (
     )
 )
 
+OWN_SOURCE: Final = Definition(
+    (
+        Option(
+            "on.data.loss",
+            Type.STRING,
+            "record",
+            "What to do when records are gone from the source before they were copied.",
+            validator=OneOf(("record", "fail")),
+        ),
+    )
+)
+"""What a MirrorSourceConnector of ours can be told beyond Kafka's."""
+
 _TOPIC_FILTER = Option(
     "topic.filter.class",
     Type.CLASS,

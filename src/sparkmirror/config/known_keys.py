@@ -9,7 +9,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sparkmirror.config.client_options import ADMIN, SHARED_NAMES
-from sparkmirror.config.connector_options import CONNECTOR_NAMES, SOURCE_FRAMEWORK, USE_DEFAULTS_FROM
+from sparkmirror.config.connector_options import (
+    CONNECTOR_NAMES,
+    OWN_SOURCE,
+    SOURCE_FRAMEWORK,
+    USE_DEFAULTS_FROM,
+)
 from sparkmirror.config.data_client_options import CONSUMER, PRODUCER
 from sparkmirror.config.definitions import nearest
 from sparkmirror.config.worker_options import MIRROR_MAKER, WORKER
@@ -89,13 +94,14 @@ _PASSED_TO_WORKERS: Final = ("offset.storage", "status.storage", "config.storage
 TOP: Final = Scope(
     MIRROR_MAKER.names
     | CONNECTOR_NAMES
+    | OWN_SOURCE.names
     | SHARED_NAMES
     | {name for name in WORKER.names if name.startswith(_PASSED_TO_WORKERS)},
     (*_STORAGE, *_PLUGINS, "listeners.https.", "spark."),
 )
 CLUSTER: Final = Scope(WORKER.names, (*_STORAGE, *_PLUGINS, "listeners.https."), _CLIENTS)
 CONNECTOR: Final = Scope(
-    CONNECTOR_NAMES | SOURCE_FRAMEWORK.names | {USE_DEFAULTS_FROM},
+    CONNECTOR_NAMES | SOURCE_FRAMEWORK.names | OWN_SOURCE.names | {USE_DEFAULTS_FROM},
     (*_PLUGINS, "transforms.", "predicates.", "topic.creation."),
     {
         **_CLIENTS,

@@ -14,6 +14,7 @@ from sparkmirror.config.connector_options import (
     CHECKPOINT_CONNECTOR,
     CONNECTOR_NAMES,
     HEARTBEAT_CONNECTOR,
+    OWN_SOURCE,
     SOURCE_CONNECTOR,
 )
 from sparkmirror.config.definitions import JAVA_WHITESPACE
@@ -103,7 +104,7 @@ class MirrorMakerConfig:
 
     def connector_properties(self, flow: Flow, connector_class: str) -> Properties:
         """A connector's properties as Connect stores them, placeholders unresolved."""
-        top = self._properties.only(CONNECTOR_NAMES)
+        top = self._properties.only(CONNECTOR_NAMES | OWN_SOURCE.names)
         top |= self._properties.starting(CONFIG_PROVIDERS, "replication.policy")
         clusters = _connector_side("source.", self.cluster_properties(flow.source))
         clusters |= _connector_side("target.", self.cluster_properties(flow.target))

@@ -9,6 +9,7 @@ from sparkmirror.config.connector_options import (
     MIRROR_HEARTBEAT,
     MIRROR_PACKAGE,
     MIRROR_SOURCE,
+    OWN_SOURCE,
     SOURCE_FRAMEWORK,
     USE_DEFAULTS_FROM,
     check_mirror_source,
@@ -18,6 +19,7 @@ from sparkmirror.config.properties import Properties
 from sparkmirror.connectors.heartbeat import MirrorHeartbeatSettings
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.config_filter import ConfigPropertyFilter, DefaultConfigPropertyFilter, DefaultsFrom
+from sparkmirror.domain.data_loss import OnDataLoss
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.policies import PolicySettings, ReplicationPolicy, make_policy
@@ -33,7 +35,7 @@ _NOT_YET: Final = ("transforms", "predicates", "offsets.storage.topic")
 
 def mirror_source_settings(connector: Properties) -> MirrorSourceSettings:
     """What a MirrorSourceConnector is told. Raises ConfigError with key, value and reason."""
-    values = _parsed(connector, MIRROR_SOURCE)
+    values = _parsed(connector, MIRROR_SOURCE | OWN_SOURCE)
     check_mirror_source(connector)
     flow, policy = _flow(values), _policy(connector, values)
     on_source = values.string("offset-syncs.topic.location") == "source"
@@ -54,6 +56,7 @@ def mirror_source_settings(connector: Properties) -> MirrorSourceSettings:
         offset_syncs_on_source=on_source,
         offset_syncs_replication_factor=values.integer("offset-syncs.topic.replication.factor"),
         admin_timeout_s=values.seconds("admin.timeout.ms"),
+        on_data_loss=OnDataLoss(values.string("on.data.loss")),
     )
 
 

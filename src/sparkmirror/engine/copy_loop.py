@@ -165,7 +165,10 @@ class CopyLoop:
     # where partitions begin
 
     async def _resume(
-        self, known: Mapping[TopicPartition, Position | None], distrusted: Collection[TopicPartition] = ()
+        self,
+        known: Mapping[TopicPartition, Position | None],
+        distrusted: Collection[TopicPartition] = (),
+        gone: Mapping[TopicPartition, int] | None = None,
     ) -> None:
         """Begin partitions, each as soon as that is possible; see `Resumption.starts`."""
         left = dict(known)
@@ -173,7 +176,13 @@ class CopyLoop:
         while True:
             while any(self._copies[partition].outstanding_bytes for partition in left):  # noqa: ASYNC110 - rare, and bounded by the writer
                 await asyncio.sleep(_SETTLE_INTERVAL_S)
-            for partition, start in (await self._starts(left, distrusted, failures)).items():
+            is_last_try = failures >= _TRIES_TO_EXPLAIN
+            find = partial(self._resumption.starts, dict(left), distrusted, gone, is_last_try=is_last_try)
+            try:
+                starts = await self._loop.run_in_executor(None, find)
+            except SparkmirrorError as error:
+                starts = dict.fromkeys(left, error)
+            for partition, start in starts.items():
                 if isinstance(start, SparkmirrorError):
                     self._copies[partition].fetch_error = start
                 else:
@@ -189,22 +198,10 @@ class CopyLoop:
                 (_UNREACHABLE if can_heal else _PERSON_NEEDED).delay_s(failures, random.random())
             )
 
-    async def _starts(
-        self,
-        known: Mapping[TopicPartition, Position | None],
-        distrusted: Collection[TopicPartition],
-        failures: int,
-    ) -> Mapping[TopicPartition, Start | SparkmirrorError]:
-        try:
-            call = partial(
-                self._resumption.starts, dict(known), distrusted, is_last_try=failures >= _TRIES_TO_EXPLAIN
-            )
-            return await self._loop.run_in_executor(None, call)
-        except SparkmirrorError as error:
-            return dict.fromkeys(known, error)
-
     def _start(self, copy: PartitionCopy, start: Start) -> None:
         copy.begin(start.position, start.producer)
+        if start.notice is not None:
+            copy.note(start.notice, start.lost)
         self._writer.begin(copy.plan.target, start.producer)
         self._reader.advance(copy.plan.source, start.position)
 
@@ -253,15 +250,7 @@ class CopyLoop:
 
     def offset_out_of_range(self, partition: TopicPartition) -> None:
         copy = self._copies[partition]
-        _log.warning(
-            "%s: offset %d is gone from the source (retention, truncation or a recreated topic); "
-            "auto.offset.reset=%s decides",
-            partition,
-            copy.fetch_position,
-            self._plan.consumer.offset_reset.value,
-        )
-        # What a number means changes with the gap, so the numbers begin anew too.
-        self._spawn(self._resume({partition: None}))
+        self._spawn(self._resume({partition: None}, gone={partition: copy.fetch_position}))
 
     # the writer's listener
 

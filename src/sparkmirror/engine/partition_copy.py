@@ -35,6 +35,7 @@ class Mark(NamedTuple):
     position: int
     end_offset: int | None
     error: SparkmirrorError | None
+    notice: str | None
 
 
 class PartitionCopy:
@@ -54,6 +55,8 @@ class PartitionCopy:
         self.records = 0
         self.bytes = 0
         self.failures = 0
+        self.lost = 0
+        self.notice: str | None = None
         self.fetch_error: SparkmirrorError | None = None
         self.write_error: SparkmirrorError | None = None
         self._rules = rules
@@ -67,6 +70,11 @@ class PartitionCopy:
         self.position = self.fetch_position = position
         self.producer = producer
         self.fetch_error = self.write_error = None
+
+    def note(self, notice: str, lost: int) -> None:
+        """Something that people should know of although the partition runs."""
+        self.notice = notice
+        self.lost += lost
 
     def take(self, fetched: FetchedPartition) -> Iterator[OutgoingBatch]:
         """The batches to write, in order; the caller writes every one of them.
@@ -135,7 +143,7 @@ class PartitionCopy:
 
     @property
     def mark(self) -> Mark:
-        return Mark(self.plan.source, self.records, self.position, self.end_offset, self.error)
+        return Mark(self.plan.source, self.records, self.position, self.end_offset, self.error, self.notice)
 
     @property
     def lag(self) -> int | None:

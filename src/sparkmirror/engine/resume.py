@@ -15,6 +15,7 @@ from sparkmirror.domain.aborted_transactions import AbortedTransactions
 from sparkmirror.domain.batch_copying import CopyRules, Step, copy_batches
 from sparkmirror.domain.client_settings import ConsumerSettings, OffsetReset
 from sparkmirror.domain.copy_plan import CopyPartition, TaskPlan
+from sparkmirror.domain.data_loss import DataLoss, OnDataLoss
 from sparkmirror.domain.errors import AuthorizationError, KafkaError, RetriableError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.matching import Match, match
@@ -32,10 +33,12 @@ _UNEXPLAINED = "the broker refused a sequence, and nothing in the log explains w
 
 
 class Start(NamedTuple):
-    """`position` is the next upstream offset to copy."""
+    """`position` is the next upstream offset to copy; `notice` is what people should know of it."""
 
     position: int
     producer: ProducerState
+    notice: str | None = None
+    lost: int = 0
 
 
 class _UnderNewId(NamedTuple):
@@ -43,6 +46,8 @@ class _UnderNewId(NamedTuple):
 
     position: int
     next_offset: int
+    notice: str | None = None
+    lost: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,7 @@ class Resumption:
         self,
         known: Mapping[TopicPartition, Position | None],
         distrusted: Collection[TopicPartition] = (),
+        gone: Mapping[TopicPartition, int] | None = None,
         *,
         is_last_try: bool = False,
     ) -> Mapping[TopicPartition, Start | SparkmirrorError]:
@@ -63,8 +69,9 @@ class Resumption:
 
         `known` is what is known of each; None lets `auto.offset.reset` decide. A broker has refused the
         numbers of `distrusted` ones, so something must explain that, if not now (what it has may wait for its
-        followers), then before the last try. Where numbers begin anew, that is stored and acknowledged before
-        this returns. Raises KafkaError when none can begin.
+        followers), then before the last try. `gone` holds the next offset to copy where the source has that
+        no more. Where numbers begin anew, that is stored and acknowledged before this returns. Raises
+        KafkaError when none can begin.
         """
         plans = [plan for plan in self.plan.partitions if plan.source in known]
         ends = list_offsets(self._target, [plan.target for plan in plans], LATEST)
@@ -79,6 +86,8 @@ class Resumption:
                 found[plan.source] = end
             elif isinstance(first, SparkmirrorError):
                 found[plan.source] = first
+            elif gone and plan.source in gone:
+                found[plan.source] = self._without(plan, DataLoss(gone[plan.source], first), end)
             elif position is None or position.producer is None:
                 found[plan.source] = _UnderNewId(first, end)
             else:
@@ -91,14 +100,24 @@ class Resumption:
         self._store(starts, known)
         return starts
 
+    def _without(self, plan: CopyPartition, loss: DataLoss, end: int) -> _UnderNewId | SparkmirrorError:
+        """Go on behind a gap, if that is allowed: with it changes what a number means."""
+        if self.plan.on_data_loss is OnDataLoss.FAIL:
+            return KafkaError(
+                f"{plan.source}: {loss}, if it may: on.data.loss is fail. Set it to record, or reset the "
+                "offset"
+            )
+        _log.warning("%s: %s", plan.source, loss)
+        return _UnderNewId(loss.start, end, str(loss), loss.records)
+
     def _continued(
         self, plan: CopyPartition, first: int, state: ProducerState, end: int
     ) -> Start | _UnderNewId | SparkmirrorError:
         try:
             start, is_proven = self._go_on(plan, first, state, end)
         except AuthorizationError as error:
-            _log.warning("%s; records behind the stored position may come twice", error)
-            start, is_proven = Start(first, state._replace(next_offset=end)), False
+            notice = f"{error}; records behind the stored position may come twice"
+            start, is_proven = Start(first, state._replace(next_offset=end), notice), False
         except SparkmirrorError as error:
             return error
         return start if is_proven else _renumbered(start)
@@ -111,7 +130,9 @@ class Resumption:
         if any(isinstance(start, _UnderNewId) for start in found.values()):
             producer = self._new_producer()
         return {
-            source: Start(start.position, ProducerState(producer, 0, start.next_offset))
+            source: Start(
+                start.position, ProducerState(producer, 0, start.next_offset), start.notice, start.lost
+            )
             if isinstance(start, _UnderNewId)
             else start
             for source, start in found.items()
@@ -148,13 +169,12 @@ class Resumption:
     def _go_on(self, plan: CopyPartition, first: int, state: ProducerState, end: int) -> tuple[Start, bool]:
         """Where to go on, and whether the numbers up to there mean what they should."""
         if end < state.next_offset:
-            _log.warning(
-                "%s ends at %d, but was acknowledged up to %d: the target lost records, or is another topic",
-                plan.target,
-                end,
-                state.next_offset,
+            notice = (
+                f"{plan.target} ends at {end}, but was acknowledged up to {state.next_offset}: the target "
+                f"lost {state.next_offset - end} records, or was made anew; going on from offset {first} of "
+                "the source"
             )
-            return Start(first, state._replace(next_offset=end)), False
+            return Start(first, state._replace(next_offset=end), notice), False
         if end == state.next_offset:
             return Start(first, state), True
         with closing(PartitionReader(self._target)) as reader:
@@ -169,10 +189,13 @@ class Resumption:
                 tail.count,
                 found.position,
             )
-        is_proven = found.is_whole and tail.is_contiguous
-        if not is_proven:
-            _log.warning("%s: not all of them are in the source any more; numbering anew", plan.target)
-        return Start(found.position, state.after(tail.count, end)), is_proven
+        if found.is_whole and tail.is_contiguous:
+            return Start(found.position, state.after(tail.count, end)), True
+        notice = (
+            f"of {tail.count} records behind the stored position not all are in the source any more; "
+            f"going on behind the last one that is, offset {found.position}"
+        )
+        return Start(found.position, state.after(tail.count, end), notice), False
 
     def _match(self, plan: CopyPartition, tail: Iterable[FetchedBatch], first: int) -> Match:
         with closing(PartitionReader(self.plan.consumer)) as reader:
@@ -261,8 +284,8 @@ class _Tail:
 def _renumbered(start: Start) -> Start | _UnderNewId:
     state = start.producer
     if state.producer.is_last:
-        return _UnderNewId(start.position, state.next_offset)
-    return Start(start.position, state.in_next_epoch(state.next_offset))
+        return _UnderNewId(start.position, state.next_offset, start.notice)
+    return Start(start.position, state.in_next_epoch(state.next_offset), start.notice)
 
 
 def _offset(answer: int | SparkmirrorError) -> int:

@@ -220,6 +220,8 @@ class TaskState:
             state=copy.state,
             error=None if copy.error is None else str(copy.error),
             updated_at=time.time(),
+            lost=copy.lost,
+            notice=copy.notice,
         )
 
 

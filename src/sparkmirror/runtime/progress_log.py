@@ -30,6 +30,7 @@ class ProgressLog:
         self._current: list[PartitionProgress] = []
         """What tasks of this process's life reported; older records are history."""
         self._errors: dict[TopicPartition, str | None] = {}
+        self._notices: dict[TopicPartition, str | None] = {}
         self._silent = SilentPartitions()
         self._stalled = StalledPartitions()
         self._cut_off = False
@@ -56,6 +57,7 @@ class ProgressLog:
         self._cut_off = False
         self._current = [report for report in reports if report.updated_at >= self._began_at]
         self._tell_changes()
+        self._tell_notices()
         self._tell_stalls()
         self._tell_silence(reports)
 
@@ -70,6 +72,15 @@ class ProgressLog:
                 level = logging.ERROR if report.state is PartitionState.FAILED else logging.WARNING
                 self._log.log(level, "%s %s: %s", report.source, report.state.value, report.error)
         self._tell_unnamed(len(changed))
+
+    def _tell_notices(self) -> None:
+        changed = [report for report in self._current if report.notice != self._notices.get(report.source)]
+        for report in changed:
+            self._notices[report.source] = report.notice
+        noticed = [report for report in changed if report.notice is not None]
+        for report in noticed[:_NAMED_MAX]:
+            self._log.warning("%s: %s", report.source, report.notice)
+        self._tell_unnamed(len(noticed))
 
     def _tell_stalls(self) -> None:
         stalls = list(self._stalled.look(self._current, time.monotonic()))

@@ -39,6 +39,8 @@ class PartitionProgress:
     """`records`, `bytes` and `latency` count acknowledged records since the task started.
 
     `position` is the last replicated upstream offset; `lag` is in records; `updated_at` in epoch seconds.
+    `lost` counts records that were gone from the source before they were copied; `notice` is the last thing
+    that people should know of although the partition runs.
     """
 
     connector: ConnectorName
@@ -54,6 +56,8 @@ class PartitionProgress:
     state: PartitionState
     error: str | None
     updated_at: float
+    lost: int = 0
+    notice: str | None = None
 
     def to_record(self) -> LogRecord:
         value = {
@@ -68,6 +72,8 @@ class PartitionProgress:
             "state": self.state.value,
             "error": self.error,
             "time": self.updated_at,
+            "lost": self.lost,
+            "notice": self.notice,
         }
         return LogRecord(_encode([_PROGRESS, self.connector, *self.source]), _encode(value))
 
@@ -140,6 +146,8 @@ def _progress(key: list[Any], value: dict[str, Any]) -> PartitionProgress:
         state=PartitionState(value["state"]),
         error=value["error"],
         updated_at=value["time"],
+        lost=value["lost"],
+        notice=value["notice"],
     )
 
 

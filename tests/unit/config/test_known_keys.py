@@ -38,6 +38,8 @@ ALIASES = (Alias("A"), Alias("B"), Alias("us.west"))
         "A->B.enabled",
         "A->B.topics",
         "A->B.use.defaults.from",
+        "on.data.loss",
+        "A->B.on.data.loss",
         "A->B.exactly.once.support",
         "A->B.transforms.x.type",
         "A->B.producer.override.linger.ms",

@@ -7,6 +7,7 @@ from sparkmirror.connectors.settings import (
     mirror_source_settings,
 )
 from sparkmirror.connectors.source import MirrorSourceSettings
+from sparkmirror.domain.data_loss import OnDataLoss
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.policies import DefaultReplicationPolicy, IdentityReplicationPolicy
@@ -24,6 +25,13 @@ def source(**more: str) -> MirrorSourceSettings:
     return mirror_source_settings(Properties(CONNECTOR | more))
 
 
+@pytest.mark.parametrize("policy", OnDataLoss)
+def test_data_loss_is_recorded_or_fails(policy: OnDataLoss) -> None:
+    assert source(**{"on.data.loss": policy.value}).on_data_loss is policy
+    with pytest.raises(ConfigError, match=r"on\.data\.loss"):
+        source(**{"on.data.loss": "ignore"})
+
+
 def test_defaults() -> None:
     settings = source()
     assert settings.flow == Flow(Alias("A"), Alias("B"))
@@ -38,6 +46,7 @@ def test_defaults() -> None:
     assert settings.offset_syncs_on_source
     assert settings.offset_syncs_replication_factor == 3
     assert settings.admin_timeout_s == 60
+    assert settings.on_data_loss is OnDataLoss.RECORD
     assert settings.topic_filter.should_replicate("orders.internal")
     assert not settings.topic_filter.should_replicate("mm2-offsets.A.internal")
     assert not settings.config_filter.should_replicate_config_property("min.insync.replicas")

@@ -83,6 +83,19 @@ def test_what_was_reported_before_this_process_began_is_history(
     assert told(caplog) == []
 
 
+def test_a_notice_is_told_once(log: ProgressLog, reader: Reader, caplog: pytest.LogCaptureFixture) -> None:
+    reader.hold(replace(WELL, notice="records were lost", lost=3))
+    log._follow()
+    log._follow()
+    assert told(caplog) == [("WARNING", "orders-0: records were lost")]
+    reader.hold(replace(WELL, notice="and again", lost=5))
+    log._follow()
+    assert told(caplog) == [("WARNING", "orders-0: and again")]
+    reader.hold(WELL)  # another task begins with none
+    log._follow()
+    assert told(caplog) == []
+
+
 def test_thousands_of_failures_are_counted_not_named(
     log: ProgressLog, reader: Reader, caplog: pytest.LogCaptureFixture
 ) -> None:

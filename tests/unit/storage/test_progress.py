@@ -92,6 +92,8 @@ def test_other_programs_can_read_a_report() -> None:
         "state": "RUNNING",
         "error": None,
         "time": 1.5,
+        "lost": 0,
+        "notice": None,
     }
 
 
