@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from sparkmirror.domain.aborted_transactions import AbortedTransactions
+from sparkmirror.domain.batch_opening import recompress, reopen
 from sparkmirror.domain.errors import CorruptBatchError
 from sparkmirror.domain.record_batch import (
     CODEC_MASK,
@@ -17,17 +18,27 @@ from sparkmirror.domain.record_batch import (
     choose_road,
     has_valid_crc,
 )
-from sparkmirror.domain.records import read_records, rewrite
+
+_TINY_BYTES = 1024
+"""A batch up to here costs more to produce by itself than to open and merge with its neighbours."""
+
+MERGED_BYTES_MAX = 65536
+"""What a request costs is spread over hundreds of records; a small part of a fetch response all the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopyRules:
-    """What a partition's batches must become. `codec` is None to keep the source's."""
+    """What a partition's batches must become. `codec` is None to keep the source's.
+
+    Neighbours in a response that are tiny or must be opened anyway are merged while together they have at
+    most `merged_bytes_max` bytes, as fetched; 0 merges none. Where batches end then depends on the response.
+    """
 
     target_stamps_append_time: bool = False
     batch_bytes_max: int = 1048588
     codec: int | None = None
     check_crcs: bool = True
+    merged_bytes_max: int = 0
 
 
 class Step(NamedTuple):
@@ -40,41 +51,124 @@ class Step(NamedTuple):
 def copy_batches(
     fetched: Iterable[FetchedBatch], position: int, rules: CopyRules, aborted: AbortedTransactions | None
 ) -> Iterator[Step]:
-    """One step per batch of the response, in order, except those behind the position.
+    """The steps of a response, in order; what is behind the position is left out.
 
     `aborted` is the response's list under read_committed, None under read_uncommitted.
     Raises CorruptBatchError naming the offset; what came before it has been yielded.
     """
-    for batch in fetched:
-        if rules.check_crcs and not has_valid_crc(batch):
-            raise CorruptBatchError(f"offset {batch.header.base_offset}: CRC mismatch")
-        dropped = aborted is not None and aborted.drops(batch)
-        road = choose_road(batch.header, position, target_stamps_append_time=rules.target_stamps_append_time)
-        if road is Road.BEHIND:
-            continue
-        next_position = batch.header.last_offset + 1
-        if dropped or road is Road.NOTHING_LEFT:
-            yield Step([], next_position)
-        elif road is Road.FAST and not _recodes(batch, rules):
-            yield Step([_as_is(batch)], next_position)
-        else:
-            yield Step(_rewritten(batch, position, rules), next_position)
-        position = next_position
-
-
-def _recodes(batch: FetchedBatch, rules: CopyRules) -> bool:
-    return rules.codec is not None and rules.codec != batch.header.attributes & CODEC_MASK
-
-
-def _as_is(batch: FetchedBatch) -> OutgoingBatch:
-    header = batch.header
-    return OutgoingBatch(batch.data, range(header.base_offset, header.last_offset + 1), header.max_timestamp)
-
-
-def _rewritten(batch: FetchedBatch, position: int, rules: CopyRules) -> list[OutgoingBatch]:
+    merging = _Merging(rules, position)
     try:
-        records = [record for record in read_records(batch) if record.offset >= position]
+        for batch, road in _judged(fetched, position, rules, aborted):
+            if not merging.takes(batch, road):
+                yield from merging.steps()
+            if merging.wants(batch, road):
+                merging.add(batch, road)
+                continue
+            merging.position = batch.header.last_offset + 1
+            if road is Road.FAST:
+                yield Step(_whole(batch, rules), merging.position)
+            elif not merging:
+                yield Step([], merging.position)
+    except CorruptBatchError:
+        yield from merging.steps()
+        raise
+    yield from merging.steps()
+
+
+def _judged(
+    fetched: Iterable[FetchedBatch], position: int, rules: CopyRules, aborted: AbortedTransactions | None
+) -> Iterator[tuple[FetchedBatch, Road]]:
+    """Each batch that isn't behind the position, with its road."""
+    for batch in fetched:
+        header = batch.header
+        if rules.check_crcs and not has_valid_crc(batch):
+            raise CorruptBatchError(f"offset {header.base_offset}: CRC mismatch")
+        dropped = aborted is not None and aborted.drops(batch)
+        road = choose_road(header, position, target_stamps_append_time=rules.target_stamps_append_time)
+        if road is not Road.BEHIND:
+            yield batch, Road.NOTHING_LEFT if dropped else road
+            position = header.last_offset + 1
+
+
+class _Merging:
+    """Neighbours that wait to become one batch. `position` is the next offset behind all that was seen."""
+
+    def __init__(self, rules: CopyRules, position: int) -> None:
+        self.position = position
+        self._rules = rules
+        self._tiny_bytes = min(_TINY_BYTES, rules.merged_bytes_max)
+        self._from = position
+        self._bytes = 0
+        self._batches: list[tuple[FetchedBatch, Road]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._batches)
+
+    def wants(self, batch: FetchedBatch, road: Road) -> bool:
+        return road is Road.REWRITE or (road is Road.FAST and len(batch.data) <= self._tiny_bytes)
+
+    def takes(self, batch: FetchedBatch, road: Road) -> bool:
+        """Whether what waits can go on waiting when this one comes."""
+        if not self._batches:
+            return True
+        if road is Road.NOTHING_LEFT:
+            return self._rules.merged_bytes_max > 0
+        return (
+            self.wants(batch, road)
+            and self._bytes + len(batch.data) <= self._rules.merged_bytes_max
+            and _codec(batch, self._rules) == _codec(self._batches[0][0], self._rules)
+        )
+
+    def add(self, batch: FetchedBatch, road: Road) -> None:
+        if not self._batches:
+            self._from = self.position
+        self._batches.append((batch, road))
+        self._bytes += len(batch.data)
+        self.position = batch.header.last_offset + 1
+
+    def steps(self) -> Iterator[Step]:
+        """What waited; then nothing waits."""
+        waited, self._batches, self._bytes = self._batches, [], 0
+        if len(waited) > 1:
+            batches = [batch for batch, _ in waited]
+            codec, bytes_max = _codec(batches[0], self._rules), self._rules.batch_bytes_max
+            try:
+                merged = reopen(batches, self._from, codec, bytes_max)
+            except CorruptBatchError:
+                pass  # one by one, those before the corrupt one are copied, and its offset is named
+            else:
+                yield Step(merged, self.position)
+                return
+        position = self._from
+        for number, (batch, road) in enumerate(waited, start=1):
+            copied = (
+                _whole(batch, self._rules) if road is Road.FAST else _opened(batch, position, self._rules)
+            )
+            position = self.position if number == len(waited) else batch.header.last_offset + 1
+            yield Step(copied, position)
+
+
+def _codec(batch: FetchedBatch, rules: CopyRules) -> int:
+    return batch.header.attributes & CODEC_MASK if rules.codec is None else rules.codec
+
+
+def _whole(batch: FetchedBatch, rules: CopyRules) -> list[OutgoingBatch]:
+    """A batch of which every record is copied as it is."""
+    header = batch.header
+    if _codec(batch, rules) == header.attributes & CODEC_MASK:
+        offsets = range(header.base_offset, header.last_offset + 1)
+        return [OutgoingBatch(batch.data, offsets, header.max_timestamp)]
+    try:
+        recompressed = recompress(batch, _codec(batch, rules))
+    except CorruptBatchError as error:
+        raise CorruptBatchError(f"offset {header.base_offset}: {error}") from error
+    if len(recompressed.data) <= rules.batch_bytes_max or header.record_count == 1:
+        return [recompressed]
+    return _opened(batch, header.base_offset, rules)
+
+
+def _opened(batch: FetchedBatch, position: int, rules: CopyRules) -> list[OutgoingBatch]:
+    try:
+        return reopen([batch], position, _codec(batch, rules), rules.batch_bytes_max)
     except CorruptBatchError as error:
         raise CorruptBatchError(f"offset {batch.header.base_offset}: {error}") from error
-    codec = batch.header.attributes & CODEC_MASK if rules.codec is None else rules.codec
-    return rewrite(records, codec, rules.batch_bytes_max)

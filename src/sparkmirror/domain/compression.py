@@ -11,6 +11,8 @@ from sparkmirror.domain.errors import CorruptBatchError
 CODECS: tuple[Codec, ...] = ("none", "gzip", "snappy", "lz4", "zstd")
 """By their number in a batch's attributes."""
 
+Plain = bytes | bytearray | memoryview
+
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK_BYTES = 32 * 1024
@@ -37,8 +39,8 @@ def decompress(codec: int, data: memoryview) -> memoryview:
         raise CorruptBatchError(f"{CODECS[codec]} data can't be decompressed: {error}") from error
 
 
-def compress(codec: int, data: bytes) -> bytes:
-    return data if codec == 0 else _COMPRESS[codec](data)
+def compress(codec: int, data: Plain) -> bytes:
+    return bytes(data) if codec == 0 else _COMPRESS[codec](data)
 
 
 def _decompress_snappy(data: memoryview) -> bytes:
@@ -55,7 +57,7 @@ def _decompress_snappy(data: memoryview) -> bytes:
     return b"".join(blocks)
 
 
-def _compress_snappy(data: bytes) -> bytes:
+def _compress_snappy(data: Plain) -> bytes:
     parts = [_XERIAL_HEADER]
     for at in range(0, len(data), _XERIAL_BLOCK_BYTES):
         block = bytes(cramjam.snappy.compress_raw(data[at : at + _XERIAL_BLOCK_BYTES]))
@@ -63,8 +65,8 @@ def _compress_snappy(data: bytes) -> bytes:
     return b"".join(parts)
 
 
-def _compress_lz4(data: bytes) -> bytes:
-    parts = [_LZ4_FRAME_HEADER]
+def _compress_lz4(data: Plain) -> bytes:
+    parts: list[Plain] = [_LZ4_FRAME_HEADER]
     for at in range(0, len(data), _LZ4_BLOCK_BYTES):
         plain = data[at : at + _LZ4_BLOCK_BYTES]
         block = bytes(cramjam.lz4.compress_block(plain, store_size=False))
@@ -81,7 +83,7 @@ _DECOMPRESS: dict[int, Callable[[memoryview], bytes]] = {
     3: lambda data: bytes(cramjam.lz4.decompress(data)),
     4: lambda data: bytes(cramjam.zstd.decompress(data)),
 }
-_COMPRESS: dict[int, Callable[[bytes], bytes]] = {
+_COMPRESS: dict[int, Callable[[Plain], bytes]] = {
     1: lambda data: bytes(cramjam.gzip.compress(data)),
     2: _compress_snappy,
     3: _compress_lz4,

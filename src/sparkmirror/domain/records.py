@@ -20,6 +20,7 @@ from sparkmirror.domain.record_batch import (
     iterate_batches,
 )
 
+_MASK = (1 << 64) - 1
 _NO_PRODUCER = (-1, -1, -1)
 
 
@@ -31,15 +32,19 @@ class RawRecord(NamedTuple):
     body: bytes
 
 
-def read_varint(data: memoryview, at: int) -> tuple[int, int]:
+def read_varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
     """A zig-zag varint of at most 64 bits at `at`: (value, where the next field begins)."""
-    result = shift = 0
+    low = data[at]
+    if low < 0x80:
+        return (low >> 1) ^ -(low & 1), at + 1
+    result, shift = low & 0x7F, 7
     while True:
-        byte = data[at]
         at += 1
+        byte = data[at]
         result |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return (result >> 1) ^ -(result & 1), at
+            result &= _MASK
+            return (result >> 1) ^ -(result & 1), at + 1
         shift += 7
         if shift > 63:
             raise CorruptBatchError("varint is too long")
@@ -53,13 +58,28 @@ def write_varint(value: int, out: bytearray) -> None:
     out.append(zigzag)
 
 
+def _encode_varint(value: int) -> bytes:
+    out = bytearray()
+    write_varint(value, out)
+    return bytes(out)
+
+
+_SMALL_VARINTS = [_encode_varint(value) for value in range(1024)]
+"""Most lengths and deltas are among these."""
+
+
+def _varint(value: int) -> bytes:
+    return _SMALL_VARINTS[value] if 0 <= value < 1024 else _encode_varint(value)
+
+
 def read_records(batch: FetchedBatch) -> list[RawRecord]:
     """Open a batch. A LogAppendTime batch gives every record the broker's time, as a consumer sees it.
 
     Raises CorruptBatchError when the bytes do not hold what the header promises.
     """
     header = batch.header
-    data = decompress(header.attributes & CODEC_MASK, batch.data[HEADER_BYTES:])
+    data = bytes(decompress(header.attributes & CODEC_MASK, batch.data[HEADER_BYTES:]))
+    append_time = header.max_timestamp if header.attributes & LOG_APPEND_TIME else None
     records = []
     at = 0
     try:
@@ -72,8 +92,8 @@ def read_records(batch: FetchedBatch) -> list[RawRecord]:
             offset_delta, at = read_varint(data, at)
             if at > end:
                 raise CorruptBatchError(f"record of {size} bytes is shorter than its fields")
-            timestamp = _timestamp(header, timestamp_delta)
-            records.append(RawRecord(header.base_offset + offset_delta, timestamp, bytes(data[at:end])))
+            timestamp = header.base_timestamp + timestamp_delta if append_time is None else append_time
+            records.append(RawRecord(header.base_offset + offset_delta, timestamp, data[at:end]))
             at = end
     except IndexError as error:
         raise CorruptBatchError(f"batch ends before its {header.record_count} records") from error
@@ -82,27 +102,22 @@ def read_records(batch: FetchedBatch) -> list[RawRecord]:
     return records
 
 
-def _timestamp(header: BatchHeader, delta: int) -> int:
-    return header.max_timestamp if header.attributes & LOG_APPEND_TIME else header.base_timestamp + delta
-
-
 def write_batch(records: Sequence[RawRecord], codec: int) -> memoryview:
     """One gapless batch of these records (at least one) from offset 0, without a producer's stamp."""
     base_timestamp = records[0].timestamp
-    payload = bytearray()
+    parts: list[bytes] = []
     for delta, record in enumerate(records):
-        fields = bytearray(b"\x00")
-        write_varint(record.timestamp - base_timestamp, fields)
-        write_varint(delta, fields)
-        write_varint(len(fields) + len(record.body), payload)
-        payload += fields
-        payload += record.body
-    max_timestamp = max(record.timestamp for record in records)
-    last = len(records) - 1
-    header = BatchHeader(
-        0, 0, -1, 2, 0, codec, last, base_timestamp, max_timestamp, *_NO_PRODUCER, len(records)
-    )
-    return build_batch(header, compress(codec, bytes(payload)))
+        timestamp_delta, offset_delta = _varint(record.timestamp - base_timestamp), _varint(delta)
+        size = 1 + len(timestamp_delta) + len(offset_delta) + len(record.body)
+        parts += (_varint(size), b"\x00", timestamp_delta, offset_delta, record.body)
+    newest = max(record.timestamp for record in records)
+    header = new_header(codec, len(records), base_timestamp, newest)
+    return build_batch(header, compress(codec, b"".join(parts)))
+
+
+def new_header(codec: int, count: int, base_timestamp: int, max_timestamp: int) -> BatchHeader:
+    """The header of a gapless batch from offset 0, without a producer's stamp."""
+    return BatchHeader(0, 0, -1, 2, 0, codec, count - 1, base_timestamp, max_timestamp, *_NO_PRODUCER, count)
 
 
 def rewrite(records: Sequence[RawRecord], codec: int, bytes_max: int) -> list[OutgoingBatch]:
@@ -117,7 +132,10 @@ def rewrite(records: Sequence[RawRecord], codec: int, bytes_max: int) -> list[Ou
         middle = len(records) // 2
         return rewrite(records[:middle], codec, bytes_max) + rewrite(records[middle:], codec, bytes_max)
     newest = max(record.timestamp for record in records)
-    return [OutgoingBatch(data, tuple(record.offset for record in records), newest)]
+    first, last = records[0].offset, records[-1].offset
+    is_gapless = last - first + 1 == len(records)
+    offsets = range(first, last + 1) if is_gapless else tuple(record.offset for record in records)
+    return [OutgoingBatch(data, offsets, newest)]
 
 
 def halve(batch: OutgoingBatch) -> list[OutgoingBatch]:

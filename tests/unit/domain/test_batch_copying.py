@@ -1,6 +1,7 @@
 """Random logs, copied from any position in any responses, against a model that copies record by record."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -8,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sparkmirror.domain import batch_opening
 from sparkmirror.domain.aborted_transactions import AbortedTransactions
-from sparkmirror.domain.batch_copying import CopyRules, Step, copy_batches
+from sparkmirror.domain.batch_copying import MERGED_BYTES_MAX, CopyRules, Step, copy_batches
+from sparkmirror.domain.compression import CODECS
 from sparkmirror.domain.errors import CorruptBatchError
 from sparkmirror.domain.record_batch import (
     CODEC_MASK,
@@ -20,10 +23,11 @@ from sparkmirror.domain.record_batch import (
     iterate_batches,
     stamp,
 )
-from tests.batches import NOW_MS, Rec, decode, encode, fetched, joined, marker, patch
+from tests.batches import NOW_MS, Rec, decode, decompress, encode, fetched, joined, marker, patch
 
 DELETE_HORIZON = 0x40
 GZIP = 1
+ALL_CODECS = range(len(CODECS))
 
 
 class Logged(NamedTuple):
@@ -77,7 +81,16 @@ RULES = st.builds(
     target_stamps_append_time=st.booleans(),
     batch_bytes_max=st.sampled_from([100, 200, 1048588]),
     codec=st.sampled_from([None, None, 0, 3]),
+    merged_bytes_max=st.sampled_from([0, 250, 65536]),
 )
+
+
+@contextmanager
+def columns_from(count: int) -> Iterator[None]:
+    """Open batches as columns from so many records on."""
+    with pytest.MonkeyPatch.context() as patches:
+        patches.setattr(batch_opening, "MANY_RECORDS", count)
+        yield
 
 
 def copy(log: Sequence[Logged], position: int, rules: CopyRules) -> Iterator[Step]:
@@ -103,9 +116,15 @@ def arrived(batches: Sequence[OutgoingBatch], *, times: bool = True) -> list[Rec
     return records
 
 
-@given(log=logs(), rules=RULES, skipped=st.integers(0, 25), cuts=st.sets(st.integers(1, 6)))
+@given(
+    log=logs(),
+    rules=RULES,
+    skipped=st.integers(0, 25),
+    cuts=st.sets(st.integers(1, 6)),
+    many=st.sampled_from([1, 5, 200]),
+)
 def test_every_log_from_every_position_in_any_responses(
-    log: list[Logged], rules: CopyRules, skipped: int, cuts: set[int]
+    log: list[Logged], rules: CopyRules, skipped: int, cuts: set[int], many: int
 ) -> None:
     first = position = log[0].base_offset + skipped
     expected = [record for batch in log for record in batch.records if record.offset >= position]
@@ -114,7 +133,9 @@ def test_every_log_from_every_position_in_any_responses(
     copied: list[Rec] = []
     edges = [0, *sorted(cut for cut in cuts if cut < len(log)), len(log)]
     for start, end in zip(edges, edges[1:], strict=False):  # noqa: RUF007 - an empty response is one too
-        for step in copy(log[start:end], position, rules):
+        with columns_from(many):
+            steps = list(copy(log[start:end], position, rules))
+        for step in steps:
             copied += arrived(step.batches, times=not rules.target_stamps_append_time)
             assert step.position > position
             assert all(
@@ -127,6 +148,7 @@ def test_every_log_from_every_position_in_any_responses(
 
 @given(log=logs(), rules=RULES)
 def test_batches_have_the_codec_and_the_size_that_was_asked_for(log: list[Logged], rules: CopyRules) -> None:
+    rules = replace(rules, merged_bytes_max=0)
     for batch, step in zip(log, copy(log, 0, rules), strict=True):
         for outgoing in step.batches:
             codec = batch.data[22] & CODEC_MASK if rules.codec is None else rules.codec
@@ -134,6 +156,120 @@ def test_batches_have_the_codec_and_the_size_that_was_asked_for(log: list[Logged
             assert outgoing.max_timestamp == max(record.timestamp for record in batch.records) or (
                 len(step.batches) > 1
             )
+
+
+def one_record_batches(count: int, codec: int = 0) -> list[Logged]:
+    return [ordinary(10 + at, [0], 0, codec, 0) for at in range(count)]
+
+
+MERGING = CopyRules(merged_bytes_max=MERGED_BYTES_MAX)
+
+
+@pytest.mark.parametrize("count", [2, 20, 500])
+@pytest.mark.parametrize("codec", ALL_CODECS)
+def test_tiny_neighbours_become_one_batch(count: int, codec: int) -> None:
+    log = one_record_batches(count, codec)
+    (step,) = copy(log, 10, MERGING)
+    (outgoing,) = step.batches
+    assert (outgoing.offsets, step.position) == (range(10, 10 + count), 10 + count)
+    assert outgoing.data[22] & CODEC_MASK == codec
+    assert arrived(step.batches) == [record for batch in log for record in batch.records]
+
+
+def test_merged_batches_keep_to_their_size() -> None:
+    log = one_record_batches(100)
+    size = len(log[-1].data)
+    steps = list(copy(log, 10, CopyRules(merged_bytes_max=10 * size)))
+    assert [len(batch.offsets) for step in steps for batch in step.batches] == [10] * 10
+    assert [step.position for step in steps] == list(range(20, 120, 10))
+
+
+def test_what_compaction_left_of_neighbours_is_merged() -> None:
+    log = [ordinary(0, [0, 4], 4, 0, 0), ordinary(9, [1, 2, 5], 5, 0, 0)]
+    (step,) = copy(log, 0, MERGING)
+    (outgoing,) = step.batches
+    assert list(outgoing.offsets) == [0, 4, 10, 11, 14]
+    assert step.position == 15
+
+
+def test_a_tiny_batch_alone_is_not_touched() -> None:
+    response = joined([one_record_batches(1)[0].data])
+    (step,) = copy_batches(iterate_batches(response), 10, MERGING, None)
+    assert step.batches[0].data.obj is response.obj
+
+
+def test_a_batch_of_ordinary_size_is_merged_with_none() -> None:
+    """Its bytes are sent where they are, and those before and behind it stay in order."""
+    large = encode([Rec(0, value=b"v" * 1100)], base_offset=12)
+    log = [*one_record_batches(2), Logged(large, 12, 12, ()), ordinary(13, [0], 0, 0, 0)]
+    steps = list(copy(log, 10, MERGING))
+    assert [list(batch.offsets) for step in steps for batch in step.batches] == [[10, 11], [12], [13]]
+
+
+def test_codecs_are_not_mixed() -> None:
+    log = [batch for codec in (0, GZIP, 0) for batch in one_record_batches(2, codec)]
+    log = [ordinary(at, [0], 0, batch.data[22] & CODEC_MASK, 0) for at, batch in enumerate(log)]
+    steps = list(copy(log, 0, MERGING))
+    assert [batch.data[22] & CODEC_MASK for step in steps for batch in step.batches] == [0, GZIP, 0]
+    (step,) = copy(log, 0, replace(MERGING, codec=3))
+    assert [batch.data[22] & CODEC_MASK for batch in step.batches] == [3]
+
+
+def test_markers_between_tiny_batches_do_not_keep_them_apart() -> None:
+    log = [
+        Logged(encode([Rec(0)], base_offset=0, attributes=0x10, producer_id=9), 0, 0, ()),
+        Logged(marker(1, 9, commit=True), 1, 1, ()),
+        Logged(encode([Rec(0)], base_offset=2, attributes=0x10, producer_id=9), 2, 2, ()),
+        Logged(marker(3, 9, commit=True), 3, 3, ()),
+    ]
+    (step,) = copy(log, 0, MERGING)
+    assert [list(batch.offsets) for batch in step.batches] == [[0, 2]]
+    assert step.position == 4
+
+
+def test_a_merged_batch_above_the_limit_is_split() -> None:
+    steps = list(copy(one_record_batches(300), 10, replace(MERGING, batch_bytes_max=2000)))
+    batches = [batch for step in steps for batch in step.batches]
+    assert all(len(batch.data) <= 2000 for batch in batches)
+    assert [offset for batch in batches for offset in batch.offsets] == list(range(10, 310))
+
+
+@pytest.mark.parametrize("many", [1, 200])
+def test_what_waits_before_a_corrupt_batch_is_copied(many: int) -> None:
+    """Whether the batch is corrupt as it comes, or only once it's opened with its neighbours."""
+    first, second = (fetched(batch.data) for batch in one_record_batches(2))
+    lying = fetched(encode([Rec(0), Rec(1)], base_offset=12, attributes=4))
+    for corrupt, cause in ((broken(12), "CRC"), (lying, "zstd")):
+        copied: list[Step] = []
+        steps = copy_batches([first, second, corrupt], 10, replace(MERGING, codec=0), None)
+        with columns_from(many), pytest.raises(CorruptBatchError, match=f"offset 12: {cause}"):
+            copied.extend(steps)
+        assert [offset for step in copied for batch in step.batches for offset in batch.offsets] == [10, 11]
+        assert copied[-1].position == 12
+
+
+@pytest.mark.parametrize("many", [1, 200])
+@pytest.mark.parametrize(("base", "last"), [(30, 2), (30, 0)])
+def test_records_outside_of_their_batch_are_corrupt(many: int, base: int, last: int) -> None:
+    data = encode([Rec(0), Rec(9)], base_offset=base, last_offset_delta=last)
+    with columns_from(many), pytest.raises(CorruptBatchError, match=f"offset {base}: .* do not increase"):
+        list(copy_batches([fetched(data)], base, CopyRules(), None))
+
+
+def test_a_large_batch_is_recompressed_without_being_opened() -> None:
+    data = encode([Rec(at, NOW_MS + at, b"k", b"v" * 40) for at in range(100)], codec=3, base_offset=7)
+    (step,) = copy_batches([fetched(data)], 7, CopyRules(codec=4), None)
+    (outgoing,) = step.batches
+    assert outgoing.data[22] & CODEC_MASK == 4
+    assert outgoing.offsets == range(7, 107)
+    assert decompress(4, bytes(outgoing.data[HEADER_BYTES:])) == decompress(3, bytes(data[HEADER_BYTES:]))
+
+
+def test_a_batch_that_grows_above_the_limit_in_its_new_codec_is_split() -> None:
+    data = encode([Rec(at, NOW_MS + at, b"k", b"v" * 40) for at in range(100)], codec=3)
+    (step,) = copy_batches([fetched(data)], 0, CopyRules(codec=0, batch_bytes_max=2000), None)
+    assert all(len(batch.data) <= 2000 for batch in step.batches)
+    assert [offset for batch in step.batches for offset in batch.offsets] == list(range(100))
 
 
 def test_a_whole_batch_is_not_touched() -> None:

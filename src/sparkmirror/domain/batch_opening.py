@@ -1,0 +1,87 @@
+"""Batches that can't go as they are, opened and written again: renumbered, merged, split, recompressed."""
+
+import struct
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from sparkmirror.domain.compression import compress, decompress
+from sparkmirror.domain.errors import CorruptBatchError
+from sparkmirror.domain.record_batch import (
+    CODEC_MASK,
+    HEADER_BYTES,
+    FetchedBatch,
+    OutgoingBatch,
+    build_batch,
+)
+from sparkmirror.domain.record_index import RecordIndex, index_records, pack_records
+from sparkmirror.domain.records import new_header, read_records, rewrite
+
+MANY_RECORDS = 200
+"""From here on columns are faster than a loop over the records: see `python -m bench.slow_road`."""
+
+
+def reopen(batches: Sequence[FetchedBatch], position: int, codec: int, bytes_max: int) -> list[OutgoingBatch]:
+    """The records from `position` on as one batch, or as several where it would exceed `bytes_max` bytes.
+
+    The batches follow each other in a partition, and each has a record. A single record above the limit
+    becomes a batch of its own: whether the target takes it is the target's to say.
+    Raises CorruptBatchError.
+    """
+    if sum(batch.header.record_count for batch in batches) >= MANY_RECORDS:
+        return _reopen_many(batches, position, codec, bytes_max)
+    records = [record for batch in batches for record in read_records(batch)]
+    if records:
+        increase = all(earlier.offset < later.offset for earlier, later in pairwise(records))
+        _check_offsets(batches, records[0].offset, records[-1].offset, increase=increase)
+    try:
+        return rewrite([record for record in records if record.offset >= position], codec, bytes_max)
+    except struct.error as error:
+        raise CorruptBatchError("a record's timestamp has more than 64 bits") from error
+
+
+def _check_offsets(batches: Sequence[FetchedBatch], first: int, last: int, *, increase: bool) -> None:
+    """Positions are taken from them, so they must be what the headers say."""
+    low, high = batches[0].header.base_offset, batches[-1].header.last_offset
+    if not increase or first < low or last > high:
+        raise CorruptBatchError(f"its records' offsets do not increase from {low} to {high}")
+
+
+def recompress(batch: FetchedBatch, codec: int) -> OutgoingBatch:
+    """The whole batch in another codec; its records are not looked at. Raises CorruptBatchError."""
+    header = batch.header
+    plain = decompress(header.attributes & CODEC_MASK, batch.data[HEADER_BYTES:])
+    new = header._replace(attributes=header.attributes & ~CODEC_MASK | codec)
+    data = build_batch(new, compress(codec, plain))
+    return OutgoingBatch(data, range(header.base_offset, header.last_offset + 1), header.max_timestamp)
+
+
+def _reopen_many(
+    batches: Sequence[FetchedBatch], position: int, codec: int, bytes_max: int
+) -> list[OutgoingBatch]:
+    index = index_records(batches)
+    increase = bool((index.offsets[1:] > index.offsets[:-1]).all())
+    _check_offsets(batches, int(index.offsets[0]), int(index.offsets[-1]), increase=increase)
+    first = int(np.searchsorted(index.offsets, position))
+    return _pack(index, range(first, len(index)), codec, bytes_max)
+
+
+def _pack(index: RecordIndex, rows: range, codec: int, bytes_max: int) -> list[OutgoingBatch]:
+    if not rows:
+        return []
+    timestamps = index.timestamps[rows.start : rows.stop]
+    newest = int(timestamps.max())
+    header = new_header(codec, len(rows), int(timestamps[0]), newest)
+    data = build_batch(header, compress(codec, pack_records(index, rows)))
+    if len(data) > bytes_max and len(rows) > 1:
+        middle = len(rows) // 2
+        return _pack(index, rows[:middle], codec, bytes_max) + _pack(index, rows[middle:], codec, bytes_max)
+    return [OutgoingBatch(data, _offsets(index, rows), newest)]
+
+
+def _offsets(index: RecordIndex, rows: range) -> Sequence[int]:
+    first, last = int(index.offsets[rows[0]]), int(index.offsets[rows[-1]])
+    if last - first + 1 == len(rows):
+        return range(first, last + 1)
+    return index.offsets[rows.start : rows.stop].tolist()  # type: ignore[no-any-return]  # of integers
