@@ -9,9 +9,10 @@ from sparkmirror import __version__
 from sparkmirror.cli import clusters, run
 from sparkmirror.cli.demo import command as demo
 from sparkmirror.cli.logging import configure_logging
+from sparkmirror.cli.verify import command as verify
 from sparkmirror.domain.errors import JavaMissingError, SparkmirrorError
 
-_COMMANDS = (demo, run, clusters)
+_COMMANDS = (demo, run, verify, clusters)
 _FAILED = 1
 _WRONG_USAGE = 2
 _JAVA_MISSING = 2
@@ -21,6 +22,7 @@ _EXAMPLES = """\
 examples:
   sparkmirror demo                   two clusters, live mirroring, proof: about a minute
   sparkmirror run mm2.properties     mirror as an mm2.properties file says
+  sparkmirror verify mm2.properties  prove that the mirror is exact, record by record
   sparkmirror clusters up            two local Kafka clusters, named source and target
   sparkmirror clusters status        their addresses, sizes and logs
   sparkmirror clusters down --all    stop them

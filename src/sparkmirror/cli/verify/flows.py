@@ -1,0 +1,119 @@
+"""What there is to compare of a flow: its partitions, by the plan that `run` makes, and their positions."""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from sparkmirror.connectors.topic_plan import CopyPlan, SourceTopic, copy_partitions
+from sparkmirror.domain.client_settings import ConsumerSettings
+from sparkmirror.domain.config_filter import ConfigEntry
+from sparkmirror.domain.copy_plan import CopyPartition
+from sparkmirror.domain.errors import KafkaError
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.engine.verification import Sides
+from sparkmirror.engine.verification_plan import MirroredPartition
+from sparkmirror.kafka.admin import Admin
+from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
+from sparkmirror.runtime.flow_settings import FlowSettings, SourceConnector
+from sparkmirror.storage.positions import Position, read_positions
+
+
+class NotBegun(NamedTuple):
+    """A partition of the plan that can't be compared because the flow has not copied anything of it."""
+
+    plan: CopyPartition
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class FlowContents:
+    sides: Sides
+    mirrored: Sequence[MirroredPartition]
+    not_begun: Sequence[NotBegun]
+    empty: Sequence[CopyPartition]
+    """Without a position, and without a record that could have been copied."""
+
+
+def flow_contents(
+    settings: FlowSettings, connector: SourceConnector, topics: re.Pattern[str] | None
+) -> FlowContents:
+    """Ask both clusters. `topics` selects by whole names on the source. Raises KafkaError."""
+    flow = settings.flow
+    consumer = connector.consumers[0]
+    target = ConsumerSettings(connector.target_admin, read_committed=consumer.read_committed)
+    sides = Sides(flow, consumer, target)
+    with (
+        closing(Admin(connector.source_admin, flow.source)) as at_source,
+        closing(Admin(connector.target_admin, flow.target)) as at_target,
+    ):
+        plan = _copy_plan(connector, at_source, at_target, topics)
+        source_configs = at_source.topic_configs(sorted({ready.source.topic for ready in plan.ready}))
+        target_configs = at_target.topic_configs(sorted({ready.target_topic for ready in plan.ready}))
+    positions = _positions(settings, connector, plan.ready)
+    stamping = _topics_with(target_configs, "message.timestamp.type", "LogAppendTime")
+    compacted_at_source = _topics_with(source_configs, "cleanup.policy", "compact")
+    compacted_at_target = _topics_with(target_configs, "cleanup.policy", "compact")
+    mirrored = [
+        MirroredPartition(
+            replace(ready, target_stamps_append_time=ready.target_topic in stamping),
+            positions[ready.source],
+            source_is_compacted=ready.source.topic in compacted_at_source,
+            target_is_compacted=ready.target_topic in compacted_at_target,
+        )
+        for ready in plan.ready
+        if ready.source in positions
+    ]
+    without = [ready for ready in plan.ready if ready.source not in positions]
+    empty = _empty(consumer, [left.source for left in (*without, *plan.waiting)])
+    not_begun = [
+        *(NotBegun(left, "no position of it is stored") for left in without),
+        *(NotBegun(left, f"{left.target} does not exist on {flow.target}") for left in plan.waiting),
+    ]
+    return FlowContents(
+        sides,
+        mirrored,
+        [left for left in not_begun if left.plan.source not in empty],
+        [left.plan for left in not_begun if left.plan.source in empty],
+    )
+
+
+def _copy_plan(
+    connector: SourceConnector, at_source: Admin, at_target: Admin, topics: re.Pattern[str] | None
+) -> CopyPlan:
+    source = {
+        topic: SourceTopic(partitions)
+        for topic, partitions in at_source.partition_counts().items()
+        if topics is None or topics.fullmatch(topic)
+    }
+    return copy_partitions(connector.settings, source, at_target.partition_counts())
+
+
+def _positions(
+    settings: FlowSettings, connector: SourceConnector, partitions: Collection[CopyPartition]
+) -> Mapping[TopicPartition, Position]:
+    wanted = [partition.source for partition in partitions]
+    topic, flow = settings.worker.offset_topic.name, settings.flow
+    try:
+        return read_positions(settings.worker_client, topic, connector.name, flow.source, wanted)
+    except KafkaError as error:
+        raise KafkaError(
+            f"the positions of {flow} can't be read on {flow.target}: {error}. Has the flow run?", error.code
+        ) from error
+
+
+def _topics_with(configs: Mapping[str, Sequence[ConfigEntry]], name: str, value: str) -> Collection[str]:
+    return {
+        topic
+        for topic, entries in configs.items()
+        if any(entry.name == name and value in (entry.value or "").split(",") for entry in entries)
+    }
+
+
+def _empty(consumer: ConsumerSettings, partitions: Collection[TopicPartition]) -> Collection[TopicPartition]:
+    if not partitions:
+        return ()
+    begins = list_offsets(consumer, partitions, EARLIEST)
+    ends = list_offsets(consumer, partitions, LATEST)
+    return {partition for partition in partitions if begins[partition] == ends[partition]}

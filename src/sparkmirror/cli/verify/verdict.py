@@ -1,0 +1,190 @@
+"""What was found, for people (a table and a sentence), for programs (JSON), and for CI servers (JUnit)."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from sparkmirror.domain.comparison import Comparison
+from sparkmirror.domain.ids import TopicPartition
+
+_SHOWN_PARTITIONS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionVerdict:
+    """One partition. `upto` are the offsets where the comparison ended; `not_begun` says why it's none."""
+
+    source: TopicPartition
+    target: TopicPartition
+    comparison: Comparison
+    upto: tuple[int, int] | None = None
+    errors: Sequence[str] = ()
+    not_begun: str | None = None
+
+    @property
+    def state(self) -> str:
+        if not self.comparison.is_equal:
+            return "different"
+        if self.errors:
+            return "unreadable"
+        return "equal" if self.not_begun is None else "not begun"
+
+    @property
+    def problems(self) -> list[str]:
+        """In words, differences first."""
+        found = self.comparison
+        lines = [f"{self.source} and {self.target}: {difference}" for difference in found.differences]
+        left = sum(found.counts.values()) - len(found.differences)
+        lines += [f"{self.source} and {self.target}: {left:,} more differences"] if left > 0 else []
+        lines += [f"{self.source} and {self.target}: gave up: {found.gave_up}"] if found.gave_up else []
+        return [*lines, *self.errors]
+
+
+@dataclass(frozen=True, slots=True)
+class FlowVerdict:
+    flow: str
+    partitions: Sequence[PartitionVerdict]
+
+    def count(self, state: str) -> int:
+        return sum(partition.state == state for partition in self.partitions)
+
+    @property
+    def total(self) -> Comparison:
+        return sum((partition.comparison for partition in self.partitions), Comparison())
+
+
+def print_table(console: Console, verdicts: Sequence[FlowVerdict]) -> None:
+    for verdict in verdicts:
+        console.print(_table(verdict))
+        for line in _closing_words(verdict):
+            console.print(line, highlight=False, soft_wrap=True)
+        wrong = [partition for partition in verdict.partitions if partition.problems]
+        for partition in wrong[:_SHOWN_PARTITIONS]:
+            for problem in partition.problems:
+                console.print(f"  {problem}", highlight=False, markup=False, soft_wrap=True)
+        if len(wrong) > _SHOWN_PARTITIONS:
+            console.print(f"  … and {len(wrong) - _SHOWN_PARTITIONS} more partitions; -o json has them all")
+
+
+def to_json(verdicts: Sequence[FlowVerdict]) -> str:
+    flows = [
+        {"flow": verdict.flow, "partitions": [_partition_json(each) for each in verdict.partitions]}
+        for verdict in verdicts
+    ]
+    return json.dumps(
+        {"equal": not any(verdict.count("different") for verdict in verdicts), "flows": flows}, indent=2
+    )
+
+
+def to_junit(verdicts: Sequence[FlowVerdict]) -> str:
+    """A suite per flow, a case per partition: what differs fails, what can't be read is an error."""
+    root = ET.Element("testsuites", name="sparkmirror verify")
+    for verdict in verdicts:
+        suite = ET.SubElement(
+            root,
+            "testsuite",
+            name=verdict.flow,
+            tests=str(len(verdict.partitions)),
+            failures=str(verdict.count("different")),
+            errors=str(verdict.count("unreadable")),
+            skipped=str(verdict.count("not begun")),
+        )
+        for partition in verdict.partitions:
+            _add_case(suite, verdict.flow, partition)
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode", xml_declaration=True)
+
+
+def _add_case(suite: ET.Element, flow: str, partition: PartitionVerdict) -> None:
+    case = ET.SubElement(suite, "testcase", classname=flow, name=str(partition.source))
+    problems = [_printable(problem) for problem in partition.problems]
+    match partition.state:
+        case "different":
+            ET.SubElement(case, "failure", message=problems[0]).text = "\n".join(problems)
+        case "unreadable":
+            ET.SubElement(case, "error", message=problems[0]).text = "\n".join(problems)
+        case "not begun":
+            ET.SubElement(case, "skipped", message=_printable(partition.not_begun or ""))
+    found = partition.comparison
+    ET.SubElement(case, "system-out").text = (
+        f"{partition.target}: {found.equal} equal, {found.foreign} foreign, "
+        f"{found.not_comparable} not comparable"
+    )
+
+
+def _printable(text: str) -> str:
+    """XML can't hold control characters."""
+    return "".join(char if char.isprintable() or char in "\n\t" else "�" for char in text)
+
+
+def _partition_json(partition: PartitionVerdict) -> dict[str, Any]:
+    return {
+        "source": str(partition.source),
+        "target": str(partition.target),
+        "state": partition.state,
+        "upto_source_offset": None if partition.upto is None else partition.upto[0],
+        "upto_target_offset": None if partition.upto is None else partition.upto[1],
+        **partition.comparison.to_json(),
+        "errors": list(partition.errors),
+        "not_begun": partition.not_begun,
+    }
+
+
+def _table(verdict: FlowVerdict) -> Table:
+    table = Table(box=SIMPLE_HEAD, title=verdict.flow, title_justify="left")
+    for name in ("source", "target"):
+        table.add_column(name)
+    for name in ("partitions", "equal", "different", "foreign", "not comparable"):
+        table.add_column(name, justify="right")
+    table.add_column("")
+    by_topic: dict[tuple[str, str], list[PartitionVerdict]] = {}
+    for partition in verdict.partitions:
+        by_topic.setdefault((partition.source.topic, partition.target.topic), []).append(partition)
+    for (source, target), partitions in by_topic.items():
+        found = FlowVerdict(verdict.flow, partitions)
+        table.add_row(
+            source,
+            target,
+            str(len(partitions)),
+            f"{found.total.equal:,}",
+            f"{sum(found.total.counts.values()):,}",
+            f"{found.total.foreign:,}",
+            f"{found.total.not_comparable:,}",
+            _mark(found),
+        )
+    return table
+
+
+def _mark(found: FlowVerdict) -> str:
+    if found.count("different") or found.count("unreadable"):
+        return "✗"
+    return "not begun" if found.count("not begun") else "✓"
+
+
+def _closing_words(verdict: FlowVerdict) -> list[str]:
+    total, lines = verdict.total, []
+    if different := verdict.count("different"):
+        lines.append(f"[bold red]✗ {different:,} of {len(verdict.partitions):,} partitions differ[/]:")
+    elif unreadable := verdict.count("unreadable"):
+        lines.append(f"[bold red]✗ {unreadable:,} partitions could not be compared[/]:")
+    else:
+        lines.append(
+            f"[bold green]✓ {total.equal:,} records are the same on both clusters[/]: "
+            "count, order, key, value, headers, timestamp."
+        )
+    if total.foreign:
+        lines.append(f"  {total.foreign:,} records on the target were written by somebody else.")
+    if total.not_comparable:
+        lines.append(
+            f"  {total.not_comparable:,} could not be compared: "
+            "one side has lost them by retention or compaction."
+        )
+    if not_begun := verdict.count("not begun"):
+        lines.append(f"  {not_begun:,} partitions hold records, but the flow has not begun with them.")
+    return lines

@@ -1,0 +1,85 @@
+"""Compares one range of a partition with the same range of its mirror, reading both from their clusters."""
+
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+from sparkmirror.domain.client_settings import ConsumerSettings
+from sparkmirror.domain.comparison import Comparison, Log, Rules, compare
+from sparkmirror.domain.comparison_side import Span
+from sparkmirror.domain.ids import Flow, TopicPartition
+from sparkmirror.engine.verification_log import PartitionLog, open_log
+
+_OPEN_END = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """How to read both clusters of a flow; both at the isolation level of the flow's consumer."""
+
+    flow: Flow
+    source: ConsumerSettings
+    target: ConsumerSettings
+
+
+@dataclass(frozen=True, slots=True)
+class RangePlan:
+    """What one comparison covers. Travels to the executor inside the task's closure, as a TaskPlan does."""
+
+    sides: Sides
+    source: TopicPartition
+    target: TopicPartition
+    source_span: Span
+    target_span: Span
+    rules: Rules
+    lost: int = 0
+    """How many source offsets before the span retention took before they could be compared."""
+
+    @property
+    def size(self) -> int:
+        """In offsets of both sides."""
+        source, target = self.source_span, self.target_span
+        return max(0, source.end - source.first) + max(0, target.end - target.first)
+
+
+def verify_range(plan: RangePlan) -> Comparison:
+    """Blocks. Raises KafkaError and CorruptBatchError."""
+    rules, sides = plan.rules, plan.sides
+    if plan.source_span.first >= plan.source_span.end and rules.source_lost_beginning:
+        return Comparison(not_comparable=plan.lost + plan.size)
+    with ExitStack() as opened:
+        source = opened.enter_context(open_log(sides.source, plan.source, sides.flow.source))
+        target = opened.enter_context(open_log(sides.target, plan.target, sides.flow.target))
+        aligned = _align(plan, source, target)
+        found = compare(
+            _log(source, aligned.source_span, is_compacted=rules.is_compacted),
+            _log(target, aligned.target_span, is_compacted=rules.is_compacted),
+            rules,
+        )
+    return replace(found, not_comparable=found.not_comparable + plan.lost + plan.size - aligned.size)
+
+
+def _log(log: PartitionLog, span: Span, *, is_compacted: bool) -> Log:
+    later = log.batches(Span(span.end, _OPEN_END)) if is_compacted else ()
+    return Log(log.batches(span), span, later)
+
+
+def _align(plan: RangePlan, source: PartitionLog, target: PartitionLog) -> RangePlan:
+    """Leave out what one side has lost by retention: begin with the first record that both should have.
+
+    Where that record isn't found soon, nothing is left out; the comparison then looks for itself.
+    """
+    rules, timestamps = plan.rules, plan.rules.timestamps
+    shift = plan.target_span.end - plan.source_span.end
+    if rules.source_lost_beginning:
+        first = source.first_record(plan.source_span, timestamps=timestamps)
+        if first is not None and first.offset >= plan.source_span.first:
+            found = target.find(first, first.offset + shift, plan.target_span, timestamps=timestamps)
+            if found is not None:
+                return replace(plan, target_span=Span(found, plan.target_span.end))
+    if rules.target_lost_beginning:
+        first = target.first_record(plan.target_span, timestamps=timestamps)
+        if first is not None and first.offset >= plan.target_span.first:
+            found = source.find(first, first.offset - shift, plan.source_span, timestamps=timestamps)
+            if found is not None:
+                return replace(plan, source_span=Span(found, plan.source_span.end))
+    return plan
