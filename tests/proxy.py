@@ -60,6 +60,9 @@ class Deed(Enum):
     SILENCE = "silence"
     """It stays open, and nothing comes through any more."""
 
+    HOLD = "hold"
+    """It stays open, and what comes waits for `restore`: it arrives late, and whole."""
+
     SWALLOW = "swallow"
     """The rest of this one frame is lost, and everything else comes through."""
 
@@ -219,6 +222,8 @@ class _Passage:
     stop_at: int | None = None
     """So many bytes are passed on, then `then` is called; the others are lost. None for all of them."""
     then: Callable[[], object] | None = None
+    keeps_rest: bool = False
+    """What comes after `then` isn't lost after all."""
     rewrite: Callable[[bytes], bytes] | None = None
     """What the whole frame is replaced by."""
 
@@ -263,11 +268,14 @@ class _Frames:
                 yield _Piece(passage.rewrite(frame))
         elif passage.stop_at is None:
             yield _Piece(part, None if self._left else passage.then)
-        elif before <= passage.stop_at:
-            then, stops = passage.then, passage.stop_at <= self._passed
-            if stops:
-                passage.then = None  # once, also when it stops between two parts
-            yield _Piece(part[: passage.stop_at - before], then if stops else None)
+        elif self._passed < passage.stop_at:
+            yield _Piece(part)
+        else:
+            kept = max(0, passage.stop_at - before)
+            then, passage.then = passage.then, None
+            yield _Piece(part[:kept], then)
+            if passage.keeps_rest:
+                yield _Piece(part[kept:])
 
 
 def frame_bytes(head: bytes) -> int:
@@ -294,7 +302,10 @@ class _Way:
 class _Direction:
     """Reads one socket into a delay line and writes another from it."""
 
-    def __init__(self, source: socket.socket, sink: socket.socket, way: _Way, frames: _Frames) -> None:
+    def __init__(
+        self, source: socket.socket, sink: socket.socket, way: _Way, passes: asyncio.Event, frames: _Frames
+    ) -> None:
+        self._passes = passes
         self._loop = asyncio.get_running_loop()
         self._source = source
         self._sink = sink
@@ -332,6 +343,7 @@ class _Direction:
             if (wait_s := due - self._loop.time()) > 0:
                 await asyncio.sleep(wait_s)
             await self._way.open.wait()
+            await self._passes.wait()
             if piece is None:
                 with suppress(OSError):
                     self._sink.shutdown(socket.SHUT_WR)
@@ -371,8 +383,11 @@ class _Connection:
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._asked: dict[int, _Asked] = {}
         self._under_way: dict[int, int] = {}
-        self._to_broker = _Direction(client, self._broker, gate.to_broker, _Frames(12, self._request))
-        self._to_client = _Direction(self._broker, client, gate.to_client, _Frames(8, self._answer))
+        self._passes = asyncio.Event()
+        self._passes.set()
+        requests, answers = _Frames(12, self._request), _Frames(8, self._answer)
+        self._to_broker = _Direction(client, self._broker, gate.to_broker, self._passes, requests)
+        self._to_client = _Direction(self._broker, client, gate.to_client, self._passes, answers)
         self._task = asyncio.ensure_future(self._run())
         self._task.add_done_callback(self._close)
 
@@ -414,9 +429,12 @@ class _Connection:
         if trap is None:
             return None
         then = None if trap.deed is Deed.SWALLOW else partial(self.suffer, trap.deed)
-        return _Passage(stop_at=int(size * trap.part), then=then)
+        return _Passage(int(size * trap.part), then, keeps_rest=trap.deed is Deed.HOLD)
 
     def suffer(self, deed: Deed) -> None:
+        if deed is Deed.HOLD:
+            self._passes.clear()
+            return
         self._to_broker.mute = self._to_client.mute = True
         if deed is Deed.SILENCE:
             return
@@ -429,6 +447,9 @@ class _Connection:
         # Its sockets are closed when it has been cancelled: a loop must not watch what is closed.
         self._gate.open.discard(self)
         self._task.cancel()
+
+    def release(self) -> None:
+        self._passes.set()
 
     def half_close(self) -> None:
         self._to_client.mute = True
@@ -488,6 +509,8 @@ class _Gate:
         self._traps.clear()
         for way in (self.to_broker, self.to_client):
             way.open.set()
+        for connection in self.open:
+            connection.release()
         if not self._accepting:
             self._accept()
 

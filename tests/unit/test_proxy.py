@@ -280,3 +280,17 @@ def ending(client: Client) -> int | None:
     except OSError as error:
         return error.errno
     return None
+
+
+def test_what_was_held_on_one_connection_arrives_late_and_whole(
+    client: Client, proxy: Proxy, broker: Broker
+) -> None:
+    proxy.on_next(Api.PRODUCE, Moment.REQUEST_HALF_SENT, Deed.HOLD)
+    held = client.send(Api.PRODUCE, b"held")
+    proxy.await_figures(lambda figures: figures.sprung == 1)
+    other = Client(proxy)
+    with other.socket:
+        assert other.ask(Api.PRODUCE, b"other") == b"other"
+    proxy.restore()
+    assert client.receive() == (held, b"held")
+    assert [frame[8:] for frame in broker.received] == [b"other", b"held"]

@@ -1,0 +1,356 @@
+"""The copy loop over a network that fails: each record is on the target once and in order all the same."""
+
+import random
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Final, Self
+
+import confluent_kafka as confluent
+import pytest
+from confluent_kafka.admin import NewTopic
+
+from sparkmirror.clusters import ClusterSpec, LocalCluster
+from sparkmirror.clusters.ports import HOST
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.copy_plan import TaskPlan
+from sparkmirror.domain.ids import TopicPartition
+from tests.contract.copying import Bench, remote, running
+from tests.contract.test_resume import store, stored
+from tests.proxy import Api, Deed, Moment, Proxy, proxied
+from tests.system.broker_data import admin, append, end_offsets, numbered
+from tests.system.mirror import await_value
+
+WAIT_S: Final = 20.0
+REQUEST_TIMEOUT_S: Final = 0.5
+"""Short, so that a drill of silence is short; nothing here takes so long by itself."""
+
+UNCLEAR_RESULTS: Final = 25
+SEED: Final = 20260101
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """The proxies that a copy task sees instead of brokers."""
+
+    source: Sequence[Proxy]
+    target: Sequence[Proxy]
+
+    def plan(self, bench: Bench, *partitions: TopicPartition) -> TaskPlan:
+        plan = bench.plan(*partitions)
+        source, target = (impatient(proxies) for proxies in (self.source, self.target))
+        assert plan.offset_syncs is not None
+        return replace(
+            plan,
+            consumer=replace(plan.consumer, connection=source),
+            producer=replace(plan.producer, connection=target),
+            state=replace(plan.state, connection=target),
+            offset_syncs=replace(plan.offset_syncs, connection=source),
+        )
+
+    def await_left(self) -> None:
+        """Everybody has gone, and what they had sent has arrived."""
+        for proxy in (*self.source, *self.target):
+            proxy.restore()
+            proxy.await_figures(lambda figures: figures.connections == 0)
+
+
+def impatient(proxies: Sequence[Proxy]) -> ConnectionSettings:
+    return ConnectionSettings(
+        tuple(proxy.address for proxy in proxies),
+        request_timeout_s=REQUEST_TIMEOUT_S,
+        connect_timeout_s=REQUEST_TIMEOUT_S,
+    )
+
+
+@pytest.fixture(scope="module")
+def network(bench: Bench) -> Iterator[Network]:
+    brokers = [(HOST, cluster.brokers[0].port) for cluster in (bench.source, bench.target)]
+    with proxied(brokers[0]) as source, proxied(brokers[1]) as target:
+        yield Network(source, target)
+
+
+@pytest.fixture
+def topic(bench: Bench, request: pytest.FixtureRequest) -> str:
+    """Of two partitions."""
+    name = "contract." + re.sub(r"\W+", "-", request.node.name)
+    bench.create(name, partitions=2)
+    return name
+
+
+class Writer:
+    """Some thousands of numbered records a second, in small batches, into each partition until the end."""
+
+    def __init__(self, cluster: LocalCluster, partitions: Sequence[TopicPartition]) -> None:
+        self.counts = Counter(dict.fromkeys(partitions, 0))
+        self._producer = confluent.Producer(
+            {"bootstrap.servers": cluster.bootstrap_servers, "linger.ms": 1, "log_level": 0}
+        )
+        self._enough = threading.Event()
+        self._thread = threading.Thread(target=self._write)
+
+    def _write(self) -> None:
+        while not self._enough.wait(0.005):
+            for (topic, partition), count in self.counts.items():
+                for key, value in numbered(10, count):
+                    self._producer.produce(topic, key=key, value=value, partition=partition)
+                self.counts[TopicPartition(topic, partition)] += 10
+            self._producer.poll(0)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._enough.set()
+        self._thread.join()
+        assert self._producer.flush(WAIT_S) == 0
+
+    def await_more(self, count: int) -> None:
+        """So many more in every partition."""
+        before = dict(self.counts)
+        await_value(
+            lambda: all(self.counts[partition] >= had + count for partition, had in before.items()),
+            WAIT_S,
+            lambda: f"{self.counts}",
+        )
+
+
+def await_traffic(network: Network, count: int = 10) -> None:
+    """So many more answered Fetch and Produce requests."""
+    for (proxy,), api in ((network.source, Api.FETCH), (network.target, Api.PRODUCE)):
+        before = proxy.figures.answers[api]
+        proxy.await_figures(lambda figures: figures.answers[api] >= before + count, WAIT_S)  # noqa: B023
+
+
+def both(topic: str) -> list[TopicPartition]:
+    return [TopicPartition(topic, number) for number in range(2)]
+
+
+def assert_copied(bench: Bench, writer: Writer) -> None:
+    for (topic, partition), count in writer.counts.items():
+        assert bench.copied(topic, partition) == numbered(count)
+
+
+@contextmanager
+def copied_through(bench: Bench, network: Network, topic: str) -> Iterator[Writer]:
+    """A copy task at work while data flows. In the end all of it is there once, in order, and stays so."""
+    with running(network.plan(bench, *both(topic))):
+        with Writer(bench.source, both(topic)) as writer:
+            await_traffic(network)
+            yield writer
+        for (_, partition), count in writer.counts.items():
+            bench.await_copied(topic, numbered(count), partition=partition)
+    network.await_left()
+    assert_copied(bench, writer)
+
+
+# what a network does while data flows
+
+Fault = Callable[[Proxy, Writer], None]
+
+
+def delays(proxy: Proxy, writer: Writer) -> None:
+    proxy.delay(to_broker_s=0.03, to_client_s=0.05)
+    writer.await_more(500)
+
+
+def is_narrow(proxy: Proxy, writer: Writer) -> None:
+    proxy.throttle(to_broker=50_000, to_client=50_000)
+    writer.await_more(500)
+
+
+def resets(proxy: Proxy, _: Writer) -> None:
+    proxy.cut(Deed.RESET)
+
+
+def ends_connections(proxy: Proxy, _: Writer) -> None:
+    proxy.cut(Deed.END)
+
+
+def half_closes(proxy: Proxy, _: Writer) -> None:
+    proxy.half_close()
+
+
+def stalls(proxy: Proxy, writer: Writer) -> None:
+    """For less time than anybody waits."""
+    proxy.silence()
+    writer.await_more(200)
+
+
+def falls_silent(proxy: Proxy, _: Writer) -> None:
+    """Until connections have been given up; then everything that was sent on them arrives after all."""
+    opened = proxy.figures.opened
+    proxy.silence()
+    proxy.await_figures(lambda figures: figures.opened >= opened + 2)
+
+
+def refuses(proxy: Proxy, writer: Writer) -> None:
+    proxy.refuse()
+    proxy.cut(Deed.RESET)
+    writer.await_more(500)
+
+
+def moves(proxy: Proxy, _: Writer) -> None:
+    """The broker has another address from now on."""
+    proxy.move()
+
+
+FAULTS: Final[Sequence[Fault]] = (
+    delays,
+    is_narrow,
+    resets,
+    ends_connections,
+    half_closes,
+    stalls,
+    falls_silent,
+    refuses,
+)
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_every_record_arrives_once_whatever_befalls_the_network(
+    bench: Bench, network: Network, topic: str, side: str
+) -> None:
+    (proxy,) = getattr(network, side)
+    with copied_through(bench, network, topic) as writer:
+        for fault in FAULTS:
+            fault(proxy, writer)
+            proxy.restore()
+            await_traffic(network)
+
+
+def test_a_batch_whose_answer_is_lost_is_there_once(bench: Bench, network: Network, topic: str) -> None:
+    """Half of a request, all of it, none or half of its answer: then the connection ends."""
+    chance = random.Random(SEED)
+    (target,) = network.target
+    with copied_through(bench, network, topic):
+        for _ in range(UNCLEAR_RESULTS):
+            before = target.figures.sprung
+            moment, deed = chance.choice(list(Moment)), chance.choice([Deed.RESET, Deed.END])
+            target.on_next(Api.PRODUCE, moment, deed, after=chance.randrange(8))
+            await_sprung(target, before + 1)
+
+
+def test_a_request_that_arrives_after_its_resend_adds_nothing(
+    bench: Bench, network: Network, topic: str
+) -> None:
+    """Its connection was given up, and what it held was sent again on another."""
+    (target,) = network.target
+    with copied_through(bench, network, topic):
+        for more in (1, 20):
+            before = target.figures
+            target.on_next(Api.PRODUCE, Moment.REQUEST_HALF_SENT, Deed.HOLD, after=5)
+            await_sprung(target, before.sprung + 1)
+            opened = target.figures.opened
+            target.await_figures(lambda figures: figures.opened > opened)  # noqa: B023
+            await_traffic(network, more)
+            target.restore()
+            await_traffic(network)
+
+
+def test_a_start_is_told_what_it_has_to_know_at_last(bench: Bench, network: Network, topic: str) -> None:
+    """The first start, and one that must read the target back: a connection ends at every kind of request."""
+    chance = random.Random(SEED)
+    (source,), (target,) = network.source, network.target
+    first = [(source, Api.LIST_OFFSETS), (target, Api.INIT_PRODUCER_ID), (target, Api.PRODUCE)]
+    bench.source_has(topic, 50)
+    copy_despite(network, bench, topic, 50, first, chance)
+    known = stored(bench, topic)
+    for at in range(50, 80):  # one batch each
+        append(bench.source, topic, numbered(1, at))
+    copy_despite(network, bench, topic, 80, [], chance)
+    store(bench, topic, known)
+    bench.source_has(topic, 20)
+    again = [(source, Api.FETCH), (source, Api.METADATA), (target, Api.LIST_OFFSETS), (target, Api.FETCH)]
+    copy_despite(network, bench, topic, 100, again, chance)
+
+
+def copy_despite(
+    network: Network,
+    bench: Bench,
+    topic: str,
+    count: int,
+    lost: Sequence[tuple[Proxy, Api]],
+    chance: random.Random,
+) -> None:
+    """Start, copy and stop; answers to these are lost on the way."""
+    before = Counter({proxy: proxy.figures.sprung for proxy, _ in lost})
+    for proxy, api in lost:
+        moment = chance.choice([Moment.ANSWER_DUE, Moment.ANSWER_HALF_SENT])
+        proxy.on_next(api, moment, chance.choice([Deed.RESET, Deed.END]))
+        before[proxy] += 1
+    with running(network.plan(bench, TopicPartition(topic, 0))):
+        bench.await_copied(topic, numbered(count))
+        for proxy, sprung in before.items():
+            await_sprung(proxy, sprung)
+    network.await_left()
+    assert bench.copied(topic) == numbered(count)
+
+
+def await_sprung(proxy: Proxy, count: int) -> None:
+    proxy.await_figures(lambda figures: figures.sprung >= count, WAIT_S)
+
+
+@pytest.fixture(scope="module")
+def trio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """Three brokers, source and target at once."""
+    spec = ClusterSpec("drilled-trio", brokers=3, heap_mb=192)
+    cluster = LocalCluster.start(spec, tmp_path_factory.mktemp("drilled-trio"))
+    made = Bench(cluster, cluster)
+    made.create_state_topics()
+    yield made
+    cluster.stop(timeout_s=0)
+
+
+def test_partitions_of_other_brokers_go_on(trio: Bench) -> None:
+    """One of three leaders can't be reached, on either side: two must not wait for it."""
+    topic = "contract.others"
+    for name in (topic, remote(topic)):
+        create_assigned(trio.source, name, [[0], [1], [2]])
+    partitions = [TopicPartition(topic, number) for number in range(3)]
+    brokers = [(HOST, broker.port) for broker in trio.source.brokers]
+    with proxied(*brokers) as source, proxied(*brokers) as target:
+        network = Network(source, target)
+        with running(network.plan(trio, *partitions)):
+            with Writer(trio.source, partitions) as writer:
+                writer.await_more(50)
+                for fault, side, number in (
+                    (falls_silent, target, 1),
+                    (refuses, source, 0),
+                    (moves, target, 2),
+                    (moves, source, 1),
+                ):
+                    await_copies(trio, partitions, writer)
+                    fault(side[number], writer)
+                    others = [partition for partition in partitions if partition.partition != number]
+                    await_copies(trio, others, writer)
+                    side[number].restore()
+            for partition, count in writer.counts.items():
+                trio.await_copied(topic, numbered(count), partition=partition.partition)
+        network.await_left()
+    assert_copied(trio, writer)
+
+
+def await_copies(bench: Bench, partitions: Sequence[TopicPartition], writer: Writer) -> None:
+    """As many as the source has now."""
+    wanted = {
+        TopicPartition(remote(partition.topic), partition.partition): writer.counts[partition]
+        for partition in partitions
+    }
+
+    def arrived() -> bool:
+        ends = end_offsets(bench.target, {partition.topic for partition in wanted})
+        return all(ends[partition] >= count for partition, count in wanted.items())
+
+    await_value(arrived, WAIT_S, lambda: f"not there: {wanted}")
+
+
+def create_assigned(cluster: LocalCluster, topic: str, assignment: list[list[int]]) -> None:
+    client = admin(cluster)  # its end would end what it was asked
+    new_topic = NewTopic(topic, num_partitions=len(assignment), replica_assignment=assignment)
+    (future,) = client.create_topics([new_topic]).values()
+    future.result(WAIT_S)
