@@ -1,0 +1,50 @@
+from pathlib import Path
+
+import pytest
+
+from sparkmirror.cli.main import main
+
+FILE = """\
+clusters = A, B
+A.bootstrap.servers = 127.0.0.1:1
+B.bootstrap.servers = 127.0.0.1:1
+A->B.enabled = true
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "mm2.properties"
+    path.write_text(FILE)
+    return path
+
+
+def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["verify", "--help"])
+    assert caught.value.code == 0
+    text = capsys.readouterr().out
+    assert "exit codes: 0 equal, 1 different, 2" in text
+    assert "--flow 'us-west->us-east'" in text
+
+
+@pytest.mark.parametrize("arguments", [[], ["f", "--slots", "0"], ["f", "-o", "xml"], ["f", "--nonsense"]])
+def test_wrong_usage_ends_with_2(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["verify", *arguments])
+    assert caught.value.code == 2
+
+
+def test_a_missing_file_ends_with_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", str(tmp_path / "none")]) == 2
+    assert capsys.readouterr().err.startswith("sparkmirror verify: ")
+
+
+def test_an_unknown_flow_names_those_there_are(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", str(file), "--flow", "B->A"]) == 2
+    assert capsys.readouterr().err == f"sparkmirror verify: {file} has no flow B->A (it has: A->B)\n"
+
+
+def test_a_pattern_that_java_refuses_ends_with_2(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", str(file), "--topics", "("]) == 2
+    assert "--topics" in capsys.readouterr().err

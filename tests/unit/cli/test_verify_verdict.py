@@ -1,0 +1,84 @@
+"""What people, programs and CI servers are told about a comparison."""
+
+import io
+import json
+from xml.etree import ElementTree as ET
+
+from rich.console import Console
+
+from sparkmirror.cli.verify.verdict import FlowVerdict, PartitionVerdict, print_table, to_json, to_junit
+from sparkmirror.domain.comparison import Comparison, Difference
+from sparkmirror.domain.ids import TopicPartition
+
+MISSING = Difference("missing", 7, None, "key 'k', value '\x00[red]'")
+
+
+def partition(number: int, comparison: Comparison, **more: object) -> PartitionVerdict:
+    source, target = TopicPartition("orders", number), TopicPartition("A.orders", number)
+    return PartitionVerdict(source, target, comparison, **more)  # type: ignore[arg-type]
+
+
+EQUAL = partition(0, Comparison(equal=1200), upto=(1200, 1200))
+DIFFERENT = partition(1, Comparison(equal=99, counts={"missing": 12}, differences=(MISSING,)))
+UNREADABLE = partition(2, Comparison(), errors=("orders-2 on A: gone",))
+NOT_BEGUN = partition(3, Comparison(), not_begun="no position of it is stored")
+GAVE_UP = partition(4, Comparison(gave_up="nothing in common"))
+
+
+def printed(*partitions: PartitionVerdict) -> str:
+    console = Console(file=io.StringIO(), width=160)
+    print_table(console, [FlowVerdict("A->B", partitions)])
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_states() -> None:
+    states = [each.state for each in (EQUAL, DIFFERENT, UNREADABLE, NOT_BEGUN, GAVE_UP)]
+    assert states == ["equal", "different", "unreadable", "not begun", "different"]
+
+
+def test_equal_is_one_sentence() -> None:
+    text = printed(EQUAL)
+    assert (
+        "✓ 1,200 records are the same on both clusters: count, order, key, value, headers, timestamp." in text
+    )
+    assert "✗" not in text
+
+
+def test_a_difference_is_named_as_it_is() -> None:
+    text = printed(EQUAL, DIFFERENT, GAVE_UP)
+    assert "✗ 2 of 3 partitions differ:" in text
+    assert "orders-1 and A.orders-1: missing: source offset 7, target offset -: key 'k', value '" in text
+    assert "[red]" in text, "a record is no markup"
+    assert "orders-1 and A.orders-1: 11 more differences" in text
+    assert "orders-4 and A.orders-4: gave up: nothing in common" in text
+
+
+def test_what_was_not_compared_is_told() -> None:
+    assert "1 partitions could not be compared:" in printed(EQUAL, UNREADABLE)
+    text = printed(EQUAL, NOT_BEGUN, partition(5, Comparison(foreign=3, not_comparable=4)))
+    assert "1 partitions hold records, but the flow has not begun with them." in text
+    assert "3 records on the target were written by somebody else." in text
+    assert "4 could not be compared: one side has lost them by retention or compaction." in text
+
+
+def test_json_has_everything() -> None:
+    told = json.loads(to_json([FlowVerdict("A->B", [EQUAL, DIFFERENT])]))
+    assert told["equal"] is False
+    equal, different = told["flows"][0]["partitions"]
+    assert (equal["source"], equal["state"], equal["upto_source_offset"]) == ("orders-0", "equal", 1200)
+    assert different["counts"] == {"missing": 12}
+    assert different["differences"][0]["source_offset"] == 7
+
+
+def test_junit_has_a_case_for_every_partition() -> None:
+    partitions = [EQUAL, DIFFERENT, UNREADABLE, NOT_BEGUN]
+    (suite,) = ET.fromstring(to_junit([FlowVerdict("A->B", partitions)]))
+    assert suite.attrib == {"name": "A->B", "tests": "4", "failures": "1", "errors": "1", "skipped": "1"}
+    found = {case.attrib["name"]: [child.tag for child in case] for case in suite}
+    assert found == {
+        "orders-0": ["system-out"],
+        "orders-1": ["failure", "system-out"],
+        "orders-2": ["error", "system-out"],
+        "orders-3": ["skipped", "system-out"],
+    }
