@@ -39,9 +39,18 @@ class Network:
     source: Sequence[Proxy]
     target: Sequence[Proxy]
 
-    def plan(self, bench: Bench, *partitions: TopicPartition) -> TaskPlan:
+    def plan(
+        self, bench: Bench, *partitions: TopicPartition, request_timeout_s: float = REQUEST_TIMEOUT_S
+    ) -> TaskPlan:
         plan = bench.plan(*partitions)
-        source, target = (impatient(proxies) for proxies in (self.source, self.target))
+        source, target = (
+            ConnectionSettings(
+                tuple(proxy.address for proxy in proxies),
+                request_timeout_s=request_timeout_s,
+                connect_timeout_s=request_timeout_s,
+            )
+            for proxies in (self.source, self.target)
+        )
         assert plan.offset_syncs is not None
         return replace(
             plan,
@@ -56,14 +65,6 @@ class Network:
         for proxy in (*self.source, *self.target):
             proxy.restore()
             proxy.await_figures(lambda figures: figures.connections == 0)
-
-
-def impatient(proxies: Sequence[Proxy]) -> ConnectionSettings:
-    return ConnectionSettings(
-        tuple(proxy.address for proxy in proxies),
-        request_timeout_s=REQUEST_TIMEOUT_S,
-        connect_timeout_s=REQUEST_TIMEOUT_S,
-    )
 
 
 @pytest.fixture(scope="module")
