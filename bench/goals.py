@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bench.measures import Percentiles
-from bench.results import Results, ThroughputRun, highest
+from bench.results import DrillRun, Results, ThroughputRun, Victim, highest
 from bench.sides import Side
 from bench.workloads import IDLE, LATENCY, MEMORY, THROUGHPUT, Workload
 
 MB_PER_COPY_TASK_MAX = 200.0
 IDLE_PERCENT_MAX = 3.0
+STALL_S_MAX = {Victim.WORKER: 2.0, Victim.EVERYTHING: 15.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +31,12 @@ class Goal:
         return self.reached >= self.target if self.relation == "≥" else self.reached <= self.target
 
     @property
-    def missed_by_percent(self) -> float | None:
-        """Distance from the target in percent of it; None when met or not measured."""
+    def missed_by(self) -> str | None:
+        """Distance from the target, in percent of it if it isn't 0; None when met or not measured."""
         if self.reached is None or self.is_met:
             return None
-        return 100 * abs(self.reached - self.target) / self.target
+        distance = abs(self.reached - self.target)
+        return f"{100 * distance / self.target:.0f} %" if self.target else f"{distance:,.0f} {self.unit}"
 
 
 def goals(results: Results) -> list[Goal]:
@@ -43,7 +45,8 @@ def goals(results: Results) -> list[Goal]:
     rows = [row for workload in tried for row in _throughput_goals(results, workload)]
     rows += _latency_goals(results) if results.latency or results.was_tried(LATENCY) else ()
     rows += _memory_goals(results) if results.memory or results.was_tried(MEMORY) else ()
-    return [*rows, *(_idle_goals(results) if results.idle or results.was_tried(IDLE) else ())]
+    rows += _idle_goals(results) if results.idle or results.was_tried(IDLE) else ()
+    return [*rows, *(goal for run in results.drills if run.side is Side.OURS for goal in _drill_goals(run))]
 
 
 def _throughput_goals(results: Results, workload: Workload) -> Iterator[Goal]:
@@ -76,6 +79,13 @@ def _idle_goals(results: Results) -> Iterator[Goal]:
     worker = highest(run.worker_percent for run in results.idle)
     for scope, percent in (("all processes", everything), ("the task's Python worker", worker)):
         yield Goal(f"1,000 idle partitions, {scope}", "≤", IDLE_PERCENT_MAX, percent, "% of a core")
+
+
+def _drill_goals(run: DrillRun) -> Iterator[Goal]:
+    what = f"{run.victim.value} killed {run.kills} times under load"
+    yield Goal(f"{what}: duplicates", "≤", 0.0, float(run.duplicates), "records")
+    yield Goal(f"{what}: losses", "≤", 0.0, float(run.losses), "records")
+    yield Goal(f"{what}: time without data", "≤", STALL_S_MAX[run.victim], run.longest_stall_s, "s")
 
 
 def rate(run: ThroughputRun) -> float:

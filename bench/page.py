@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 
 from bench.dataset import Dataset
+from bench.drill import RECORDS_PER_S
 from bench.goals import Goal, goals, rate
 from bench.machine import Machine
 from bench.measures import Spread
@@ -76,7 +77,7 @@ def _shortfalls(results: Results, machine: Machine) -> Iterator[str]:
 
 def _shortfall(goal: Goal) -> str:
     reached = f"{goal.reached:.3g} {goal.unit} instead of {goal.relation} {goal.target:g}"
-    return f"{reached}, {goal.missed_by_percent:.0f} % too {'little' if goal.relation == '≥' else 'much'}."
+    return f"{reached}, {goal.missed_by} too {'little' if goal.relation == '≥' else 'much'}."
 
 
 def _cause(goal: Goal, results: Results, machine: Machine) -> str:
@@ -163,6 +164,10 @@ def _method(occasion: Occasion) -> str:
 - Latency: 1,000 records/s of 100 B with `linger.ms=0`, from before `produce` to after `poll` in processes of
   their own, on one clock; {plan.latency_s:.0f} s after {plan.latency_warm_up_s:.0f} s of warm-up. A consumer
   on the source itself shows the floor. MM2 with Strimzi's settings is left out: it waits 100 ms on purpose.
+- SIGKILL under load: {RECORDS_PER_S:,} numbered records per second, while a Python worker of Spark's, or
+  every process of a side, is killed and started again at once, as a supervisor would. In the end every
+  record of the target is read and counted. The time without data is the longest in which some partition got
+  none.
 - Source data: confluent-kafka writes batches of {plan.batch_bytes:,} B uncompressed with JSON-like values;
   copies of these batches fill the topic.
 """

@@ -3,8 +3,9 @@
 from argparse import Namespace
 from dataclasses import dataclass
 
+from bench.results import Victim
 from bench.sides import Side
-from bench.workloads import IDLE, LATENCY, MEMORY, NAMES, THROUGHPUT, Workload
+from bench.workloads import DRILL, IDLE, LATENCY, MEMORY, NAMES, THROUGHPUT, Workload
 
 _QUICK_SCALE = 0.2
 _QUICK_SIDES = (Side.CEILING, Side.MM2, Side.OURS)
@@ -23,6 +24,7 @@ class Plan:
     memory_workload: Workload | None
     idle_partitions: int
     idle_s: float
+    drill_kills: int
     batch_bytes: int
     tasks_max: int
 
@@ -32,9 +34,15 @@ class Plan:
         return tuple(side for side in self.sides if side in {Side.OURS, Side.MM2})
 
     @property
+    def drills(self) -> tuple[tuple[Side, Victim], ...]:
+        every = ((Side.OURS, Victim.WORKER), (Side.OURS, Victim.EVERYTHING), (Side.MM2, Victim.EVERYTHING))
+        return tuple(drill for drill in every if self.drill_kills and drill[0] in self.sides)
+
+    @property
     def is_complete(self) -> bool:
         """Whether this may replace the published numbers."""
-        everything = self.memory_workload and self.idle_partitions and self.workloads == THROUGHPUT
+        alone = self.memory_workload and self.idle_partitions and self.drill_kills
+        everything = alone and self.workloads == THROUGHPUT
         return bool(everything and min(self.runs, self.latency_runs) >= 3 and self.sides == tuple(Side))
 
     def order(self, run: int) -> tuple[Side, ...]:
@@ -59,6 +67,7 @@ def plan_from(options: Namespace) -> Plan:
         memory_workload=_sized(THROUGHPUT[0], options) if ours and MEMORY in chosen else None,
         idle_partitions=1000 if ours and IDLE in chosen else 0,
         idle_s=10.0 if options.quick else 30.0,
+        drill_kills=(1 if options.quick else 3) if DRILL in chosen else 0,
         batch_bytes=options.batch_bytes,
         tasks_max=options.tasks_max,
     )

@@ -126,6 +126,9 @@ class ProcessTree:
     def pss_mb(self) -> float:
         return sum(pss_mb(pid) for pid in self.pids())
 
+    def spark_worker_pids(self) -> list[int]:
+        return spark_workers(self._known)
+
     def spark_worker_pss_mb(self) -> tuple[float, ...]:
         """Of each Spark Python worker: a child of the daemon that is a child of a JVM."""
         return tuple(pss_mb(pid) for pid in spark_workers(self._known))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from bench.goals import Goal, cpu, goals, rate
 from bench.measures import Percentiles, Spread
-from bench.results import Results, ThroughputRun
+from bench.results import DrillRun, Results, ThroughputRun
 from bench.sides import Side
 from bench.workloads import THROUGHPUT, Workload
 
@@ -45,6 +45,7 @@ def tables(results: Results) -> list[Table]:
         goal_table(goals(results)),
         *detail,
         latency_table(results),
+        drill_table(results),
         resource_table(results),
         failure_table(results),
     ]
@@ -68,8 +69,7 @@ def _reached(goal: Goal) -> str:
 
 
 def _verdict(goal: Goal) -> str:
-    missed = goal.missed_by_percent
-    return "yes" if goal.is_met else "-" if missed is None else f"no, by {missed:.0f} %"
+    return "yes" if goal.is_met else "-" if goal.missed_by is None else f"no, by {goal.missed_by}"
 
 
 def throughput_table(results: Results, workload: Workload) -> Table:
@@ -142,6 +142,19 @@ def latency_table(results: Results) -> Table:
 def _latency_row(results: Results, side: Side | None) -> tuple[str, ...]:
     title = side.title if side else "no mirror (consumer on the source)"
     return (title, *(_spread(results.latency_spread(side, value), 2) for value in _LATENCY_COLUMNS.values()))
+
+
+def drill_table(results: Results) -> Table:
+    return Table(
+        "SIGKILL under load",
+        ("", "killed", "records", "duplicates", "losses", "longest time without data, s"),
+        tuple(_drill_row(run) for run in results.drills),
+    )
+
+
+def _drill_row(run: DrillRun) -> tuple[str, ...]:
+    counts = (f"{count:,}" for count in (run.records, run.duplicates, run.losses))
+    return (run.side.title, f"{run.victim.value}, {run.kills} times", *counts, f"{run.longest_stall_s:.1f}")
 
 
 def resource_table(results: Results) -> Table:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from enum import Enum
 
 from bench.dataset import Dataset
 from bench.measures import Percentiles, Spread, Window
@@ -49,6 +50,26 @@ class IdleRun:
     peak_pss_mb: float
 
 
+class Victim(Enum):
+    """What a drill kills. Java MM2 is one process, so only everything can be killed of it."""
+
+    WORKER = "a worker"
+    EVERYTHING = "everything"
+
+
+@dataclass(frozen=True, slots=True)
+class DrillRun:
+    """What kills under load cost. A stall is how long some partition got nothing."""
+
+    side: Side
+    victim: Victim
+    kills: int
+    records: int
+    duplicates: int
+    losses: int
+    longest_stall_s: float
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """A run that gave no numbers, and why. `side` None: no mirror between."""
@@ -75,6 +96,7 @@ class Results:
     memory: list[ThroughputRun] = field(default_factory=list)
     latency: list[LatencyRun] = field(default_factory=list)
     idle: list[IdleRun] = field(default_factory=list)
+    drills: list[DrillRun] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
 
     def was_tried(self, workload: str) -> bool:

@@ -6,16 +6,16 @@ from functools import partial
 
 from confluent_kafka import KafkaException
 
-from bench import dataset, idle, latency, throughput
+from bench import dataset, drill, idle, latency, throughput
 from bench.bed import Bed
 from bench.dataset import Dataset
 from bench.errors import BenchError
 from bench.latency import Timing
 from bench.plan import Plan
-from bench.results import Failure, LatencyRun, Results, ThroughputRun
+from bench.results import Failure, LatencyRun, Results, ThroughputRun, Victim
 from bench.sides import Side
 from bench.throughput import Job
-from bench.workloads import IDLE, LATENCY, MEMORY, Workload
+from bench.workloads import DRILL, IDLE, LATENCY, MEMORY, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,8 @@ class Runner:
             self._memory(self.plan.memory_workload)
         if self.plan.idle_partitions:
             self._attempt(Failure(IDLE, Side.OURS, 1), self._idle)
+        for side, victim in self.plan.drills:
+            self._attempt(Failure(DRILL, side, 1), partial(self._drill, side, victim))
 
     def _throughput(self, workload: Workload) -> None:
         data = self._write(workload)
@@ -92,6 +94,14 @@ class Runner:
         run = idle.measure(self.bed, self.plan.idle_partitions, self.plan.idle_s)
         self.results.idle.append(run)
         return f"{run.all_processes_percent:.1f} % of a core, the Python worker {run.worker_percent:.1f} %"
+
+    def _drill(self, side: Side, victim: Victim) -> str:
+        run = drill.measure(self.bed, side, victim, self.plan.drill_kills)
+        self.results.drills.append(run)
+        return (
+            f"{run.kills} times {victim.value} killed: {run.duplicates:,} duplicates and {run.losses:,} "
+            f"losses among {run.records:,} records, at most {run.longest_stall_s:.1f} s without data"
+        )
 
     def _write(self, workload: Workload) -> Dataset:
         self.say(

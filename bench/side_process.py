@@ -63,7 +63,7 @@ class SideProcess:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self.launcher.returncode is None:
-            self._kill()
+            self.kill()
 
     @property
     def age_s(self) -> float:
@@ -107,10 +107,11 @@ class SideProcess:
             time.sleep(0.05)
             usage = self._reaped()
         killed = usage is None
-        cpu_s = self._kill() if usage is None else usage
+        cpu_s = self.kill() if usage is None else usage
         return Ended(time.monotonic() - began, cpu_s + self.tree.lost_cpu_s, killed)
 
-    def _kill(self) -> float:
+    def kill(self) -> float:
+        """SIGKILL for every process of the side, until none is left; the CPU seconds of its whole life."""
         self.tree.refresh()
         usage = None
         while usage is None:

@@ -60,7 +60,8 @@ BY_NAME = {workload.name: workload for workload in THROUGHPUT}
 LATENCY = "latency"
 MEMORY = "memory"
 IDLE = "idle"
-NAMES = (*(workload.name for workload in THROUGHPUT), LATENCY, MEMORY, IDLE)
+DRILL = "drill"
+NAMES = (*(workload.name for workload in THROUGHPUT), LATENCY, MEMORY, IDLE, DRILL)
 
 
 def values(record_bytes: int, count: int, seed: int = 1) -> Iterator[bytes]:

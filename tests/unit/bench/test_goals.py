@@ -23,7 +23,7 @@ def test_throughput_and_cpu_are_ratios_of_medians() -> None:
 
 def test_what_was_not_measured_is_neither_met_nor_missed_by_something() -> None:
     missing = goals(Results(failures=[Failure("1kb", Side.OURS, 1, "why")]))[0]
-    assert (missing.reached, missing.is_met, missing.missed_by_percent) == (None, False, None)
+    assert (missing.reached, missing.is_met, missing.missed_by) == (None, False, None)
 
 
 def test_what_was_not_tried_has_no_goal() -> None:
@@ -31,9 +31,14 @@ def test_what_was_not_tried_has_no_goal() -> None:
 
 
 def test_a_miss_is_told_in_percent_of_the_target() -> None:
-    missed = [Goal("", "≥", 4.0, 3.0).missed_by_percent, Goal("", "≤", 4.0, 5.0).missed_by_percent]
-    assert missed == [25.0, 25.0]
-    assert Goal("", "≥", 4.0, 4.0).missed_by_percent is None
+    missed = [Goal("", "≥", 4.0, 3.0).missed_by, Goal("", "≤", 4.0, 5.0).missed_by]
+    assert missed == ["25 %", "25 %"]
+    assert Goal("", "≥", 4.0, 4.0).missed_by is None
+
+
+def test_a_miss_of_nothing_at_all_is_told_in_its_unit() -> None:
+    assert Goal("", "≤", 0.0, 1234.0, "records").missed_by == "1,234 records"
+    assert Goal("", "≤", 0.0, 0.0, "records").is_met
 
 
 def test_latency_is_compared_with_mm2_and_not_with_the_floor() -> None:
