@@ -59,16 +59,18 @@ def copy_batches(
     merging = _Merging(rules, position)
     try:
         for batch, road in _judged(fetched, position, rules, aborted):
-            if not merging.takes(batch, road):
-                yield from merging.steps()
             if merging.wants(batch, road):
+                if not merging.has_room_for(batch):
+                    yield from merging.steps()
                 merging.add(batch, road)
-                continue
-            merging.position = batch.header.last_offset + 1
-            if road is Road.FAST:
+            elif road is Road.FAST:
+                yield from merging.steps()
+                merging.position = batch.header.last_offset + 1
                 yield Step(_whole(batch, rules), merging.position)
-            elif not merging:
-                yield Step([], merging.position)
+            else:
+                merging.position = batch.header.last_offset + 1
+                if not merging:
+                    yield Step([], merging.position)
     except CorruptBatchError:
         yield from merging.steps()
         raise
@@ -107,15 +109,9 @@ class _Merging:
     def wants(self, batch: FetchedBatch, road: Road) -> bool:
         return road is Road.REWRITE or (road is Road.FAST and len(batch.data) <= self._tiny_bytes)
 
-    def takes(self, batch: FetchedBatch, road: Road) -> bool:
-        """Whether what waits can go on waiting when this one comes."""
-        if not self._batches:
-            return True
-        if road is Road.NOTHING_LEFT:
-            return self._rules.merged_bytes_max > 0
-        return (
-            self.wants(batch, road)
-            and self._bytes + len(batch.data) <= self._rules.merged_bytes_max
+    def has_room_for(self, batch: FetchedBatch) -> bool:
+        return not self._batches or (
+            self._bytes + len(batch.data) <= self._rules.merged_bytes_max
             and _codec(batch, self._rules) == _codec(self._batches[0][0], self._rules)
         )
 

@@ -116,8 +116,8 @@ def _read_columns(data: bytes, starts: list[int], batches: Sequence[FetchedBatch
     )
 
 
-def pack_records(index: RecordIndex, rows: range) -> bytearray:
-    """The uncompressed contents of one batch without gaps from these records, at least one.
+def pack_records(index: RecordIndex, rows: range, *, room: int = 0) -> bytearray:
+    """The uncompressed contents of one batch without gaps, behind `room` zeros, from at least one record.
 
     Offsets count from 0, timestamps from the first record's.
     """
@@ -139,18 +139,18 @@ def pack_records(index: RecordIndex, rows: range) -> bytearray:
     is_reshaped |= stamp_widths != index.offsets_at[chosen] - index.stamps_at[chosen]
     is_reshaped |= length_widths + 1 != index.stamps_at[chosen] - starts
     is_reshaped[0] = True
-    heads = np.flatnonzero(is_reshaped)
+    heads = is_reshaped.nonzero()[0]
     lasts = np.append(heads[1:], len(rows)) - 1
     data = index.data
     cuts = zip((bodies_at - head_widths)[heads].tolist(), ends[lasts].tolist(), strict=True)
-    payload = bytearray().join([data[begin:end] for begin, end in cuts])
+    payload = bytearray().join([bytes(room), *[data[begin:end] for begin, end in cuts]])
 
-    new_starts = np.cumsum(length_widths + lengths) - lengths - length_widths
+    new_starts = room + (length_widths + lengths).cumsum() - lengths - length_widths
     new_stamps_at = new_starts + length_widths + 1
     out = np.frombuffer(payload, np.uint8)
     write_varints(out, new_starts[heads], wire_lengths[heads])
     out[new_stamps_at - 1] = 0
-    restamped = np.flatnonzero(is_reshaped | (stamp_deltas != index.stamp_deltas[chosen]))
+    restamped = (is_reshaped | (stamp_deltas != index.stamp_deltas[chosen])).nonzero()[0]
     write_varints(out, new_stamps_at[restamped], stamps[restamped])
     write_varints(out, new_stamps_at + stamp_widths, offset_deltas)
     return payload

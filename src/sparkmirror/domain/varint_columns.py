@@ -25,7 +25,7 @@ def read_varints(data: Bytes, at: Column) -> tuple[Column, Column]:
     byte = data[at]
     values = (byte & _BITS).astype(np.uint64)
     behind = at + 1
-    longer = np.flatnonzero(byte >= _MORE)
+    longer = (byte >= _MORE).nonzero()[0]
     shift = 7
     while len(longer):
         if shift > 63:
@@ -55,11 +55,11 @@ def widths(values: ZigZag) -> Column:
 def write_varints(out: Bytes, at: Column, values: ZigZag) -> None:
     out[at] = values & np.uint64(_BITS)
     rest = values >> np.uint64(7)
-    longer = np.flatnonzero(rest)
+    longer = rest.nonzero()[0]
     while len(longer):
         at, rest = at[longer], rest[longer]
         out[at] |= _MORE
         at = at + 1
         out[at] = rest & np.uint64(_BITS)
         rest >>= np.uint64(7)
-        longer = np.flatnonzero(rest)
+        longer = rest.nonzero()[0]
