@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Hashable, Iterable, Iterator
 from typing import NamedTuple
 
+from sparkmirror.domain.compression import decompress
 from sparkmirror.domain.errors import CorruptBatchError
 from sparkmirror.domain.record_batch import CODEC_MASK, HEADER_BYTES, LOG_APPEND_TIME, FetchedBatch
 from sparkmirror.domain.records import read_records
@@ -124,13 +125,24 @@ def records_of(batch: FetchedBatch, span: Span, *, timestamps: bool) -> Iterator
 
 
 def same_bytes(source: FetchedBatch, target: FetchedBatch, *, timestamps: bool) -> bool:
-    """Whether equal bytes say that two batches hold the same records, so that neither must be opened."""
+    """Whether equal bytes, if need be unpacked, say that two batches hold the same records."""
     ours, theirs = source.header, target.header
-    if ours.record_count != theirs.record_count or (ours.attributes ^ theirs.attributes) & CODEC_MASK:
+    if ours.record_count != theirs.record_count:
         return False
     if timestamps and (
         ours.base_timestamp != theirs.base_timestamp
         or (ours.attributes | theirs.attributes) & LOG_APPEND_TIME
     ):
         return False
-    return source.data[HEADER_BYTES:] == target.data[HEADER_BYTES:]
+    codecs = ours.attributes & CODEC_MASK, theirs.attributes & CODEC_MASK
+    if codecs[0] == codecs[1]:
+        # Copied, because views are compared byte by byte.
+        return bytes(source.data[HEADER_BYTES:]) == bytes(target.data[HEADER_BYTES:])
+    return _unpacked(source, codecs[0]) == _unpacked(target, codecs[1])
+
+
+def _unpacked(batch: FetchedBatch, codec: int) -> bytes:
+    try:
+        return bytes(decompress(codec, batch.data[HEADER_BYTES:]))
+    except CorruptBatchError as error:
+        raise CorruptBatchError(f"offset {batch.header.base_offset}: {error}") from error
