@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import threading
 import time
@@ -23,7 +24,7 @@ from sparkmirror.domain.copy_plan import CopyPartition
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.domain.producer_state import ProducerId, ProducerState
 from sparkmirror.engine.verification import Sides, verify_range
-from sparkmirror.engine.verification_plan import MirroredPartition, merged, plan_ranges
+from sparkmirror.engine.verification_plan import MirroredPartition, Offsets, merged, plan_ranges
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.storage.positions import Position, position_record
 from tests.batches import Rec
@@ -307,6 +308,16 @@ def test_an_unreachable_cluster_ends_with_2(by_hand: ByHand, tmp_path: Path) -> 
     assert "127.0.0.1:1" in ended.errors
 
 
+def test_a_flow_that_never_ran_ends_with_2(by_hand: ByHand, tmp_path: Path) -> None:
+    """Its positions are looked for where nobody has stored any."""
+    properties = tmp_path / "mm2.properties"
+    properties.write_text(re.sub(r"\bV\b", "never", by_hand.properties.read_text()))
+    ended = verify(properties)
+    assert ended.code == 2
+    assert "the positions of never->W can't be read on W: read mm2-offsets.never.internal: " in ended.errors
+    assert ended.errors.endswith("Has the flow run?\n")
+
+
 # splitting
 
 
@@ -343,6 +354,18 @@ def test_retention_is_no_difference_where_a_partition_is_split(by_hand: ByHand, 
         assert len(ranges) > 2
         found = sum(map(verify_range, ranges), Comparison())
         assert found == Comparison(equal=60 - lost, not_comparable=lost)
+
+
+def test_what_retention_took_since_the_last_report_is_told_once(by_hand: ByHand, sides: Sides) -> None:
+    for name, done, not_comparable in (("source-retention", 10, 10), ("target-retention", 10, 15)):
+        partition = mirrored(f"verify.{name}", 60, 60)._replace(done=Offsets(done, done))
+        (plan,) = plan_ranges(sides, [partition])
+        assert verify_range(plan) == Comparison(equal=50 - not_comparable, not_comparable=not_comparable)
+    delete_before(by_hand.source, "verify.java", 60)
+    delete_before(by_hand.target, "V.verify.java", 60)
+    gone = mirrored("verify.java", 60, 60)._replace(done=Offsets(40, 40))
+    (plan,) = plan_ranges(sides, [gone])
+    assert verify_range(plan) == Comparison(not_comparable=20)
 
 
 # a real mirror

@@ -45,7 +45,7 @@ def verify_range(plan: RangePlan) -> Comparison:
     """Blocks. Raises KafkaError and CorruptBatchError."""
     rules, sides = plan.rules, plan.sides
     if plan.source_span.first >= plan.source_span.end and rules.source_lost_beginning:
-        return Comparison(not_comparable=plan.lost + plan.size)
+        return Comparison(not_comparable=max(plan.lost, plan.size))
     with ExitStack() as opened:
         source = opened.enter_context(open_log(sides.source, plan.source, sides.flow.source))
         target = opened.enter_context(open_log(sides.target, plan.target, sides.flow.target))
@@ -55,7 +55,9 @@ def verify_range(plan: RangePlan) -> Comparison:
             _log(target, aligned.target_span, is_compacted=rules.is_compacted),
             rules,
         )
-    return replace(found, not_comparable=found.not_comparable + plan.lost + plan.size - aligned.size)
+    # What the source has lost may be what the target still has and is left out.
+    left_out = max(plan.lost, plan.size - aligned.size)
+    return replace(found, not_comparable=found.not_comparable + left_out)
 
 
 def _log(log: PartitionLog, span: Span, *, is_compacted: bool) -> Log:

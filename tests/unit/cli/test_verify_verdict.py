@@ -71,6 +71,11 @@ def test_json_has_everything() -> None:
     assert different["differences"][0]["source_offset"] == 7
 
 
+def test_json_calls_equal_only_what_was_read() -> None:
+    for partitions, is_equal in (([EQUAL, NOT_BEGUN], True), ([EQUAL, UNREADABLE], False)):
+        assert json.loads(to_json([FlowVerdict("A->B", partitions)]))["equal"] is is_equal
+
+
 def test_junit_has_a_case_for_every_partition() -> None:
     partitions = [EQUAL, DIFFERENT, UNREADABLE, NOT_BEGUN]
     (suite,) = ET.fromstring(to_junit([FlowVerdict("A->B", partitions)]))

@@ -77,9 +77,8 @@ def to_json(verdicts: Sequence[FlowVerdict]) -> str:
         {"flow": verdict.flow, "partitions": [_partition_json(each) for each in verdict.partitions]}
         for verdict in verdicts
     ]
-    return json.dumps(
-        {"equal": not any(verdict.count("different") for verdict in verdicts), "flows": flows}, indent=2
-    )
+    is_equal = not any(verdict.count("different") + verdict.count("unreadable") for verdict in verdicts)
+    return json.dumps({"equal": is_equal, "flows": flows}, indent=2)
 
 
 def to_junit(verdicts: Sequence[FlowVerdict]) -> str:
