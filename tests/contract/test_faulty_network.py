@@ -236,6 +236,19 @@ def test_a_batch_whose_answer_is_lost_is_there_once(bench: Bench, network: Netwo
             await_sprung(target, before + 1)
 
 
+def test_an_answer_out_of_turn_ends_its_connection_and_no_partition(
+    bench: Bench, network: Network, topic: str
+) -> None:
+    """What the missing answer was for must not wait for it for ever."""
+    (target,) = network.target
+    with copied_through(bench, network, topic):
+        for _ in range(3):
+            before = target.figures.sprung
+            target.on_next(Api.PRODUCE, Moment.ANSWER_DUE, Deed.SWALLOW, after=2)
+            await_sprung(target, before + 1)
+            await_traffic(network, 20)
+
+
 def test_a_request_that_arrives_after_its_resend_adds_nothing(
     bench: Bench, network: Network, topic: str
 ) -> None:

@@ -99,7 +99,7 @@ def _contents(batch: FetchedBatch) -> tuple[object, ...]:
         header.last_offset_delta,
         header.base_timestamp,
         header.attributes & CODEC_MASK,
-        batch.data[HEADER_BYTES:],
+        bytes(batch.data[HEADER_BYTES:]),  # views are compared item by item
     )
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 
 from sparkmirror.domain.backoff import Backoff
-from sparkmirror.domain.batch_copying import CopyRules
+from sparkmirror.domain.batch_copying import MERGED_BYTES_MAX, CopyRules
 from sparkmirror.domain.compression import CODECS
 from sparkmirror.domain.copy_plan import TaskPlan
 from sparkmirror.domain.errors import CorruptBatchError, KafkaError, SparkmirrorError
@@ -133,6 +133,7 @@ class CopyLoop:
         rules = CopyRules(
             codec=None if compression is None else CODECS.index(compression),
             check_crcs=self._plan.consumer.check_crcs,
+            merged_bytes_max=MERGED_BYTES_MAX,
         )
         self._resumption = Resumption(
             self._plan,
@@ -181,6 +182,7 @@ class CopyLoop:
             try:
                 starts = await self._loop.run_in_executor(None, find)
             except SparkmirrorError as error:
+                _log.warning("%d partitions can't begin: %s; trying again", len(left), error)
                 starts = dict.fromkeys(left, error)
             for partition, start in starts.items():
                 if isinstance(start, SparkmirrorError):

@@ -205,7 +205,8 @@ class Resumption:
     def _steps(self, reader: PartitionReader, source: TopicPartition, position: int) -> Iterator[Step]:
         """What the source holds from the position on, as it would be copied."""
         committed = self.plan.consumer.read_committed
-        rules = replace(self.rules[source], codec=None)  # what is compared is what is inside
+        # What is compared is what is inside.
+        rules = replace(self.rules[source], codec=None, merged_bytes_max=0)
         while True:
             (fetched,) = reader.fetch({source: position}, 0.0)
             if fetched.error:  # retention was here: what is left may be there already all the same
@@ -268,6 +269,8 @@ class _Tail:
             before = offset
             for batch in iterate_batches(fetched.records):
                 header = batch.header
+                if header.base_offset >= end:
+                    return  # an attempt that still lives writes on; what the source had is read only once
                 if header.last_offset < offset:
                     continue
                 offset = header.last_offset + 1

@@ -83,8 +83,9 @@ class BatchWriter:
         self._lanes: dict[TopicPartition, ProducerLane] = {}
         self._sinks: dict[int, _Sink] = {}
         self._sink_of: dict[BrokerLink, _Sink] = {}
-        self._unclear: dict[ProducerLane, SparkmirrorError] = {}
-        self._looking_back: asyncio.Task[None] | None = None
+        self._unclear: dict[int | None, dict[ProducerLane, SparkmirrorError]] = {}
+        """By leader, so that a broker that is slow to answer keeps nobody else's partitions waiting."""
+        self._looking_back: dict[int | None, asyncio.Task[None]] = {}
         self._correlation_id = 0
         self._housekeeping: asyncio.TimerHandle | None = None
 
@@ -104,8 +105,8 @@ class BatchWriter:
         self._view.stop()
         if self._housekeeping is not None:
             self._housekeeping.cancel()
-        if self._looking_back is not None:
-            self._looking_back.cancel()
+        for looking_back in self._looking_back.values():
+            looking_back.cancel()
         for sink in self._sinks.values():
             sink.link.close()
         self._sinks.clear()
@@ -195,8 +196,11 @@ class BatchWriter:
 
     def link_received(self, link: BrokerLink, frame: memoryview) -> None:
         sink = self._sink_of[link]
+        if not sink.requests:
+            raise DisconnectedError(f"{link.broker.host}:{link.broker.port} answered what nobody asked")
+        # Only an answer that can be read ends its request: what goes wrong here is told to all that wait.
+        response = decode_produce_response(frame, sink.version, sink.requests[0].correlation_id)
         request = sink.requests.popleft()
-        response = decode_produce_response(frame, sink.version, request.correlation_id)
         for produced in response.partitions:
             lane = request.lanes.pop(produced.partition, None)
             if lane is not None:
@@ -286,14 +290,15 @@ class BatchWriter:
         """Before anything is sent again, the log says what of it is there."""
         lane.resting = True
         self._listener.write_failed(lane.partition, error)
-        self._unclear[lane] = error
-        if self._looking_back is None:
-            self._looking_back = self._loop.create_task(self._look_back())
+        self._unclear.setdefault(lane.leader, {})[lane] = error
+        if lane.leader not in self._looking_back:
+            self._looking_back[lane.leader] = self._loop.create_task(self._look_back(lane.leader))
 
-    async def _look_back(self) -> None:
+    async def _look_back(self, leader: int | None) -> None:
         failures = 0
-        while self._unclear:
-            lanes = {lane.partition: lane for lane in self._unclear}
+        unclear = self._unclear[leader]
+        while unclear:
+            lanes = {lane.partition: lane for lane in unclear}
             wanted = {
                 partition: LookBack(lane.producer, lane.next_offset)
                 for partition, lane in lanes.items()
@@ -306,25 +311,25 @@ class BatchWriter:
             except SparkmirrorError as error:
                 found = dict.fromkeys(wanted, error)
             for partition, written in found.items():
-                self._looked_back(lanes[partition], written)
+                lane = lanes[partition]
+                if isinstance(written, SparkmirrorError) and not isinstance(written, AuthorizationError):
+                    self._listener.write_failed(partition, written)
+                    continue
+                # Who may not read must rely on what the broker remembers.
+                self._looked_back(lane, [] if isinstance(written, SparkmirrorError) else written)
+                self._recover(lane, unclear.pop(lane))
             failures += 1
-            if self._unclear:
+            if unclear:
                 await asyncio.sleep(self._backoff.delay_s(failures, random.random()))
-        self._looking_back = None
+        del self._looking_back[leader]
 
-    def _looked_back(self, lane: ProducerLane, written: list[Written] | SparkmirrorError) -> None:
-        if isinstance(written, AuthorizationError):
-            written = []  # who may not read must rely on what the broker remembers
-        if isinstance(written, SparkmirrorError):
-            self._listener.write_failed(lane.partition, written)
-            return
+    def _looked_back(self, lane: ProducerLane, written: list[Written]) -> None:
         arrived = {batch.sequence: batch for batch in written}
         while lane.ready and (batch := arrived.get(lane.ready[0].sequence)):
             if batch.record_count != len(lane.ready[0].batch.offsets):
                 break
             self._acknowledge(lane, lane.ready.popleft(), batch.base_offset)
         lane.is_unclear = lane.resting = False
-        self._recover(lane, self._unclear.pop(lane))
 
     def _recover(self, lane: ProducerLane, error: SparkmirrorError) -> None:
         code = getattr(error, "code", 0)

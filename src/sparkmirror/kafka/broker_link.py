@@ -5,6 +5,7 @@ Frames go out and come in on the loop's thread; only the opening, which may bloc
 
 import asyncio
 import random
+import threading
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -44,6 +45,8 @@ class BrokerLink:
         self._channel: Channel | None = None
         self._writing = False
         self._closed = False
+        self._opening: Connection | None = None
+        self._handing_over = threading.Lock()
 
     @property
     def is_ready(self) -> bool:
@@ -54,7 +57,10 @@ class BrokerLink:
 
     def close(self) -> None:
         """For good; the owner is not told."""
-        self._closed = True
+        with self._handing_over:
+            self._closed = True
+            if self._opening is not None:
+                self._opening.close()
         self._release()
 
     def version_of(self, api_key: int, name: str, low: int, high: int) -> int:
@@ -77,22 +83,28 @@ class BrokerLink:
             self._fail(self._channel, error)
 
     async def _connect(self) -> None:
-        broker = self.broker
         try:
-            connection = await self._loop.run_in_executor(
-                None, Connection.open, broker.host, broker.port, self._settings
-            )
+            await self._loop.run_in_executor(None, self._open)
         except SparkmirrorError as error:
             self._lost(error)
             return
-        if self._closed:
-            connection.close()
+        connection, self._opening = self._opening, None
+        if self._closed or connection is None:
             return
         self._connection = connection
         self._channel = connection.into_channel()
         self._failures = 0
         self._loop.add_reader(self._channel.fileno(), self._on_readable)
         self._owner.link_ready(self)
+
+    def _open(self) -> None:
+        """Runs elsewhere, and may end when the loop that would take the connection is gone."""
+        connection = Connection.open(self.broker.host, self.broker.port, self._settings)
+        with self._handing_over:
+            if self._closed:
+                connection.close()
+            else:
+                self._opening = connection
 
     def _on_readable(self) -> None:
         channel = self._channel

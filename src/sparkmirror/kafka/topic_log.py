@@ -6,7 +6,7 @@ blocks, and every wait is bounded.
 
 import random
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -30,6 +30,9 @@ from sparkmirror.kafka.produce import ProducedPartition, decode_produce_response
 
 _BATCH_BYTES_MAX = 512 * 1024
 """Well below every default limit of a batch's size."""
+
+_RECORD_OVERHEAD_BYTES = 200
+"""Headers, lengths and deltas, generously."""
 
 _TAIL_ANSWER_TIMEOUT_S = 5.0
 """Whoever follows a tail wants to know soon when it's cut off."""
@@ -56,39 +59,43 @@ class TopicWriter:
         timeout_s = self._settings.request_timeout_s if timeout_s is None else timeout_s
         deadline = time.monotonic() + timeout_s
         kept = list(records)
+        offsets = [-1] * len(kept)
         try:
-            batches = self._batches(topic, kept, deadline)
+            for batches in self._rounds(topic, kept, deadline):
+                data = {
+                    partition: encode_log_batch([kept[number] for number in numbers], int(time.time() * 1000))
+                    for partition, numbers in batches.items()
+                }
+                for partition, base_offset in self._send(data, deadline).items():
+                    for at, number in enumerate(batches[partition]):
+                        offsets[number] = base_offset + at
         except KafkaError as error:
             raise _about(error, f"write to {topic}") from error
-        offsets = [-1] * len(kept)
-        for partition, numbers in batches:
-            data = encode_log_batch([kept[number] for number in numbers], int(time.time() * 1000))
-            base_offset = self._send(partition, data, deadline)
-            for at, number in enumerate(numbers):
-                offsets[number] = base_offset + at
         return offsets
 
     def close(self) -> None:
         self._leaders.close()
 
-    def _batches(
+    def _rounds(
         self, topic: str, records: Sequence[LogRecord], deadline: float
-    ) -> list[tuple[TopicPartition, list[int]]]:
-        """Which records, by number, make a batch: in order within each partition."""
-        batches: list[tuple[TopicPartition, list[int]]] = []
-        open_batches: dict[int, tuple[list[int], int]] = {}
+    ) -> list[dict[TopicPartition, list[int]]]:
+        """Which records, by number, go together: a batch of every partition at most, in order within each."""
+        rounds: list[dict[TopicPartition, list[int]]] = []
+        filled: dict[TopicPartition, tuple[int, int]] = {}
         for number, record in enumerate(records):
-            partition = record.partition
-            if partition is None:
-                partition = self._partition_of(topic, record.key or b"", deadline)
-            size = len(record.key or b"") + len(record.value or b"") + 100
-            numbers, filled = open_batches.get(partition, ([], _BATCH_BYTES_MAX))
-            if filled + size > _BATCH_BYTES_MAX:
-                numbers, filled = [], 0
-                batches.append((TopicPartition(topic, partition), numbers))
-            numbers.append(number)
-            open_batches[partition] = (numbers, filled + size)
-        return batches
+            chosen = record.partition
+            if chosen is None:
+                chosen = self._partition_of(topic, record.key or b"", deadline)
+            partition = TopicPartition(topic, chosen)
+            size = len(record.key or b"") + len(record.value or b"") + _RECORD_OVERHEAD_BYTES
+            at, used = filled.get(partition, (0, 0))
+            if used + size > _BATCH_BYTES_MAX:
+                at, used = at + 1, 0
+            if at == len(rounds):
+                rounds.append({})
+            rounds[at].setdefault(partition, []).append(number)
+            filled[partition] = (at, used + size)
+        return rounds
 
     def _partition_of(self, topic: str, key: bytes, deadline: float) -> int:
         """As Java's default partitioner chooses."""
@@ -97,39 +104,56 @@ class TopicWriter:
             raise error_for(UNKNOWN_TOPIC_OR_PARTITION, topic)
         return int((murmur2(key) & 0x7FFFFFFF) % count)
 
-    def _send(self, partition: TopicPartition, data: memoryview, deadline: float) -> int:
-        """The batch's base offset."""
-        context = f"write to {partition.topic}"
+    def _send(
+        self, batches: Mapping[TopicPartition, memoryview], deadline: float
+    ) -> Mapping[TopicPartition, int]:
+        """The base offset of each batch: one request to each leader, and again for what failed."""
+        done: dict[TopicPartition, int] = {}
         failures = 0
-        while True:
-            try:
-                self._leaders.learn(partition.topic, _left(deadline))
-            except DisconnectedError as error:
-                raise _about(error, context) from error
-            try:
-                connection = self._leaders.connection(partition, _left(deadline))
-                answer = self._produce(connection, partition, data, _left(deadline))
-                if not answer.error:
-                    return answer.base_offset
-                failure = error_for(answer.error, context, answer.message)
-            except RetriableError as error:
-                failure = _about(error, context)
+        while left := {partition: data for partition, data in batches.items() if partition not in done}:
+            for topic in {partition.topic for partition in left}:
+                self._leaders.learn(topic, _left(deadline))  # not tried again: nobody answers at all
+            failure = self._attempt(left, deadline, done)
+            if failure is None:
+                continue
             self._leaders.forget()
             failures += 1
             delay_s = self._backoff.delay_s(failures, random.random())
             if not failure.retriable or time.monotonic() + delay_s > deadline:
                 raise failure
             time.sleep(delay_s)
+        return done
+
+    def _attempt(
+        self,
+        batches: Mapping[TopicPartition, memoryview],
+        deadline: float,
+        done: dict[TopicPartition, int],
+    ) -> KafkaError | None:
+        """Note in `done` what was acknowledged; why something was not, the reason that lasts if one does."""
+        errors: list[KafkaError] = []
+        try:
+            for connection, partitions in self._leaders.connections(batches, _left(deadline)).items():
+                share = {partition: batches[partition] for partition in partitions}
+                for answer in self._produce(connection, share, _left(deadline)):
+                    if answer.error:
+                        errors.append(
+                            error_for(answer.error, f"partition {answer.partition.partition}", answer.message)
+                        )
+                    else:
+                        done[answer.partition] = answer.base_offset
+        except RetriableError as error:
+            errors.append(error)
+        return min(errors, key=lambda error: error.retriable, default=None)
 
     def _produce(
-        self, connection: Connection, partition: TopicPartition, data: memoryview, timeout_s: float
-    ) -> ProducedPartition:
+        self, connection: Connection, batches: Mapping[TopicPartition, memoryview], timeout_s: float
+    ) -> list[ProducedPartition]:
         version = connection.version_of(produce.API_KEY, "Produce", produce.VERSION_LOW, produce.VERSION_HIGH)
         correlation_id = connection.next_correlation_id()
-        request = encode_produce_request({partition: data}, self._producer, version, correlation_id)
+        request = encode_produce_request(batches, self._producer, version, correlation_id)
         frame = connection.ask(request, "Produce", timeout_s)
-        (answer,) = decode_produce_response(frame, version, correlation_id).partitions
-        return answer
+        return decode_produce_response(frame, version, correlation_id).partitions
 
 
 class _LogReader:
