@@ -150,7 +150,10 @@ def test_a_bad_batch_is_refused_as_a_whole(
 
 def test_no_refusal_of_a_batch_counts_as_retriable() -> None:
     """What the same batch gets every time must be shown to a person, not tried again in silence."""
-    refusals = {code for _, _, code in REFUSED.values()} - error_codes.BATCH_TOO_LARGE
+    refusals = {code for _, _, code in REFUSED.values()} - {
+        error_codes.MESSAGE_TOO_LARGE,
+        error_codes.RECORD_LIST_TOO_LARGE,
+    }
     assert not [code for code in refusals if error_codes.is_retriable(code)]
 
 

@@ -114,10 +114,8 @@ class Drill:
 
     def await_start(self) -> None:
         """Until the last driver that was started runs."""
-        started = "started in"
-        await_value(
-            lambda: self.mirror.log_text().count(started) == self._starts, 60, lambda: self.mirror.log_text()
-        )
+        begun = "started in"
+        await_value(lambda: self.mirror.log_text().count(begun) == self._starts, 60, self.mirror.log_text)
 
     def leave_a_zombie(self) -> None:
         """A worker that sleeps through its driver's death wakes up beside its successor."""

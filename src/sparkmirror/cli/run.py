@@ -9,12 +9,8 @@ from pathlib import Path
 from types import FrameType
 
 from sparkmirror.cli.logging import add_logging_arguments
-from sparkmirror.clusters.java import Java, find_java
-from sparkmirror.config.mirror_maker import MirrorMakerConfig
-from sparkmirror.config.properties import read_properties
+from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, require_java, spark_log_file
 from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.engine.session import log_directory
-from sparkmirror.runtime.flow_settings import FlowSettings, flow_settings
 from sparkmirror.runtime.mirror_maker import MirrorMaker
 
 _log = logging.getLogger("sparkmirror.run")
@@ -63,12 +59,16 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def run(arguments: argparse.Namespace) -> int:
     began = time.monotonic()
     try:
-        flows, spark = _read(arguments)
+        flows, spark, unknown_keys = read_mirror_maker_file(arguments.file, arguments.clusters)
     except SparkmirrorError as error:
         _log.error("%s", error)
         return _FAILED
-    _use_java(find_java())
-    mirror = MirrorMaker(flows, spark, arguments.log_file or _log_file())
+    if unknown_keys:
+        _log.warning("keys that nothing reads: %s", "; ".join(map(str, unknown_keys)))
+    if arguments.master:
+        spark["spark.master"] = arguments.master
+    require_java()
+    mirror = MirrorMaker(flows, spark, arguments.log_file or spark_log_file("run"))
     _log.info("flows: %s", ", ".join(str(flow.flow) for flow in flows))
     try:
         mirror.start()
@@ -89,30 +89,6 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _use_java(java: Java) -> None:
-    """Spark takes JAVA_HOME before PATH, whatever its version."""
-    home = os.environ.get("JAVA_HOME")
-    if home and not java.executable.startswith(home):
-        del os.environ["JAVA_HOME"]
-
-
-def _read(arguments: argparse.Namespace) -> tuple[list[FlowSettings], dict[str, str]]:
-    """Everything that can be wrong with the file is found here, before anything is started."""
-    properties = read_properties(arguments.file)
-    try:
-        config = MirrorMakerConfig(properties)
-        flows = [flow_settings(flow) for flow in config.flows(arguments.clusters)]
-        spark = dict(config.spark_properties())
-    except SparkmirrorError as error:
-        raise SparkmirrorError(f"{arguments.file}: {error}") from error
-    if arguments.master:
-        spark["spark.master"] = arguments.master
-    unknown = config.unknown_keys()
-    if unknown:
-        _log.warning("keys that nothing reads: %s", "; ".join(map(str, unknown)))
-    return flows, spark
-
-
 def _stop_on_signals(mirror: MirrorMaker) -> None:
     """The first signal stops in order, the second at once. Installed after Spark, which takes SIGINT."""
     heard = False
@@ -127,7 +103,3 @@ def _stop_on_signals(mirror: MirrorMaker) -> None:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, on_signal)
-
-
-def _log_file() -> Path:
-    return log_directory() / f"spark-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"

@@ -333,7 +333,7 @@ class BatchWriter:
 
     def _recover(self, lane: ProducerLane, error: SparkmirrorError) -> None:
         code = getattr(error, "code", 0)
-        if code in error_codes.BATCH_TOO_LARGE and lane.split_first():
+        if code in error_codes.WORTH_HALVING and lane.split_first():
             self._resume(lane)
         elif code in error_codes.SEQUENCE_UNKNOWN:
             lane.discard()

@@ -61,7 +61,8 @@ FETCH_SESSION_LOST = frozenset(
     {FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR}
 )
 
-BATCH_TOO_LARGE = frozenset({MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE})
+WORTH_HALVING = frozenset({MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_TIMESTAMP, INVALID_RECORD})
+"""Refusals of a batch that its halves need not get: they fit, or only one holds the refused record."""
 
 UNCLEAR = frozenset(
     {

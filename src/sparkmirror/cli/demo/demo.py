@@ -116,7 +116,7 @@ class Demo:
             )
 
     def _await_progress_topic(self, stage: _Stage) -> None:
-        # Only the mirror may create the topic: a reader that asks first would have it made with defaults.
+        # Until the mirror has made the topic there is nothing to show but the time.
         started = time.monotonic()
         reader = TopicReader(stage.target.bootstrap_servers, _PROGRESS_TOPIC)
         with self._narrator.waiting() as news, reader:

@@ -1,7 +1,6 @@
 """`sparkmirror verify`: its arguments, the course of one run, its exit codes."""
 
 import argparse
-import os
 import signal
 import sys
 import time
@@ -12,6 +11,7 @@ from typing import NamedTuple
 
 from rich.console import Console
 
+from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, require_java, spark_log_file
 from sparkmirror.cli.narrator import Narrator
 from sparkmirror.cli.verify.flows import FlowContents, flow_contents
 from sparkmirror.cli.verify.report import PartitionReport, RangeReport, Report
@@ -22,16 +22,13 @@ from sparkmirror.cli.verify.verdict import (
     to_json,
     to_junit,
 )
-from sparkmirror.clusters.java import find_java
-from sparkmirror.config.mirror_maker import MirrorMakerConfig
-from sparkmirror.config.properties import read_properties
 from sparkmirror.domain.comparison import Comparison
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.java_regex import compile_list
-from sparkmirror.engine.session import Session, log_directory
+from sparkmirror.engine.session import Session
 from sparkmirror.engine.verification_job import SETTINGS, RangeOutcome, verification_master, verify_ranges
 from sparkmirror.engine.verification_plan import plan_ranges
-from sparkmirror.runtime.flow_settings import FlowSettings, SourceConnector, flow_settings
+from sparkmirror.runtime.flow_settings import FlowSettings, SourceConnector
 
 _EQUAL = 0
 _DIFFERENT = 1
@@ -148,21 +145,16 @@ def _verify(arguments: argparse.Namespace) -> list[FlowVerdict]:
         master = verification_master(arguments.slots or _SLOTS)
         if not arguments.slots:
             master = spark.get("spark.master", master)
-        _use_java()
+        require_java()
         narrator.say(f"Starting Spark on {master} …")
         settings = {**SETTINGS, **spark, "spark.master": master}
-        with closing(Session.start(master, settings, _log_file())) as session:
+        with closing(Session.start(master, settings, spark_log_file("verify"))) as session:
             _compare(session, report, narrator)
     return [_flow_verdict(name, content, selected[name]) for name, content in contents.items()]
 
 
 def _read(file: Path, wanted: Sequence[str] | None) -> tuple[list[_Flow], dict[str, str]]:
-    try:
-        config = MirrorMakerConfig(read_properties(file))
-        settings = [flow_settings(flow) for flow in config.flows()]
-        spark = dict(config.spark_properties())
-    except SparkmirrorError as error:
-        raise SparkmirrorError(f"{file}: {error}") from error
+    settings, spark, _ = read_mirror_maker_file(file)
     flows = [_Flow(each, each.source) for each in settings if each.source is not None]
     names = [flow.name for flow in flows]
     unknown = sorted(set(wanted or ()) - set(names))
@@ -238,17 +230,6 @@ def _flow_verdict(name: str, content: FlowContents, selected: Sequence[Partition
         for left in content.not_begun
     ]
     return FlowVerdict(name, sorted([*compared, *empty, *not_begun], key=lambda verdict: verdict.source))
-
-
-def _use_java() -> None:
-    """Spark takes JAVA_HOME before PATH, whatever its version."""
-    java, home = find_java(), os.environ.get("JAVA_HOME")
-    if home and not java.executable.startswith(home):
-        del os.environ["JAVA_HOME"]
-
-
-def _log_file() -> Path:
-    return log_directory() / f"spark-verify-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
 
 
 def _fail(reason: object, code: int) -> int:
