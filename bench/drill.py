@@ -14,7 +14,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from bench.bed import Bed
 from bench.errors import BenchError
@@ -192,12 +192,16 @@ def _counted(bootstrap: str, topic: str) -> Counter[int]:
     left = {partition: end for partition, end in enumerate(wire.end_offsets(topic, PARTITIONS)) if end}
     wire.close()
     counts: Counter[int] = Counter()
+    deadline = time.monotonic() + _PATIENCE_S
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": "bench-drill", "enable.auto.commit": False}
     )
     try:
-        consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in left])
+        # From 0, not from the beginning: see `bench.topics` on librdkafka's ListOffsets.
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in left])
         while left:
+            if time.monotonic() > deadline:
+                raise BenchError(f"not read to the end within {_PATIENCE_S:.0f} s: {left}")
             for message in consumer.consume(10_000, timeout=1.0):
                 counts[int((message.value() or b"").split(b" ", 1)[0])] += 1
                 partition, offset = message.partition(), message.offset()
