@@ -24,6 +24,8 @@ class SparkmirrorError(Exception):
     """Root of every error that this package raises on purpose."""
 
     retriable: ClassVar[bool] = False
+    code: int = 0
+    """Kafka's error code, 0 if there is none."""
 
 
 class ConfigError(SparkmirrorError):
@@ -73,7 +75,7 @@ class JavaMissingError(SparkmirrorError):
 
 
 class KafkaError(SparkmirrorError):
-    """What a broker, or the way to it, answered. `code` is Kafka's error code, 0 if there is none."""
+    """What a broker, or the way to it, answered."""
 
     def __init__(self, message: str, code: int = 0) -> None:
         super().__init__(message)

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from sparkmirror.domain.record_batch import SEQUENCE_MODULUS
+from sparkmirror.domain.record_batch import SEQUENCE_MODULUS, BatchHeader
 
 _EPOCH_MAX = (1 << 15) - 1
 
@@ -19,6 +19,9 @@ class ProducerId(NamedTuple):
     def next_epoch(self) -> "ProducerId":
         """A broker refuses what still comes under the epoch before."""
         return ProducerId(self.id, self.epoch + 1)
+
+    def wrote(self, header: BatchHeader) -> bool:
+        return (header.producer_id, header.producer_epoch) == self
 
 
 NOT_IDEMPOTENT = ProducerId(-1, -1)

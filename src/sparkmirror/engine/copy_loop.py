@@ -194,8 +194,9 @@ class CopyLoop:
             if not left:
                 return
             failures += 1
-            errors = (self._copies[partition].fetch_error for partition in left)
-            can_heal = any(error is not None and error.retriable for error in errors)
+            can_heal = any(
+                isinstance(start, SparkmirrorError) and start.retriable for start in starts.values()
+            )
             await asyncio.sleep(
                 (_UNREACHABLE if can_heal else _PERSON_NEEDED).delay_s(failures, random.random())
             )
@@ -281,26 +282,26 @@ class CopyLoop:
             copy.write_error = None
 
     def write_refused(self, partition: TopicPartition, error: SparkmirrorError) -> None:
-        copy = self._by_target[partition]
-        self._outstanding_bytes -= copy.outstanding_bytes
-        copy.discard()
-        copy.paused = False
-        self._reader.pause(copy.plan.source)
-        self._fail(copy, error, written=True)
+        self._fail(self._discard(partition), error, written=True)
 
     def sequence_lost(self, partition: TopicPartition, error: SparkmirrorError) -> None:
-        copy = self._by_target[partition]
-        source = copy.plan.source
-        self._outstanding_bytes -= copy.outstanding_bytes
-        copy.discard()
-        copy.paused = False
+        copy = self._discard(partition)
         copy.write_error = error
-        self._reader.pause(source)
-        if getattr(error, "code", 0) == INVALID_PRODUCER_EPOCH:
+        source = copy.plan.source
+        if error.code == INVALID_PRODUCER_EPOCH:
             copy.producer = None  # whoever was fenced says nothing more of the position
             self._spawn(self._take_over_again(source))
         else:
             self._spawn(self._resume({source: Position(copy.position - 1, copy.producer)}, {source}))
+
+    def _discard(self, target: TopicPartition) -> PartitionCopy:
+        """The writer dropped what was outstanding; nothing more is fetched until that is dealt with."""
+        copy = self._by_target[target]
+        self._outstanding_bytes -= copy.outstanding_bytes
+        copy.discard()
+        copy.paused = False
+        self._reader.pause(copy.plan.source)
+        return copy
 
     def _fail(self, copy: PartitionCopy, error: SparkmirrorError, *, written: bool = False) -> None:
         """Report it, and look again later: what a person mended goes on by itself."""

@@ -117,13 +117,6 @@ class PartitionCopy:
             if position is not None:
                 self.position = position
 
-    def restart_at(self, offset: int) -> None:
-        """The position was unknown, or does not exist any more."""
-        if not self._outstanding:
-            self.position = offset
-            self.write_error = None  # what the target refused is not there any more
-        self.fetch_position = offset
-
     def discard(self) -> None:
         """The writer dropped what is outstanding: go back to the first record that isn't acknowledged."""
         self._outstanding.clear()

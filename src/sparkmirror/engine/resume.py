@@ -21,7 +21,7 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.matching import Match, match
 from sparkmirror.domain.producer_state import NOT_IDEMPOTENT, ProducerId, ProducerState
 from sparkmirror.domain.record_batch import SEQUENCE_MODULUS, FetchedBatch, iterate_batches
-from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
+from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets, require_offsets
 from sparkmirror.kafka.partition_reader import PartitionReader
 from sparkmirror.kafka.producer_ids import new_producer_id
 from sparkmirror.kafka.topic_log import TopicWriter
@@ -147,8 +147,6 @@ class Resumption:
     ) -> Mapping[TopicPartition, int | SparkmirrorError]:
         """Where `auto.offset.reset` lets partitions without a position begin."""
         policy = self.plan.consumer.offset_reset
-        if not partitions:
-            return {}
         if policy is OffsetReset.NONE:
             return {
                 partition: KafkaError(f"{partition} has no valid position and auto.offset.reset is none")
@@ -210,7 +208,7 @@ class Resumption:
         while True:
             (fetched,) = reader.fetch({source: position}, 0.0)
             if fetched.error:  # retention was here: what is left may be there already all the same
-                start = _offset(list_offsets(self.plan.consumer, [source], EARLIEST)[source])
+                start = require_offsets(self.plan.consumer, [source], EARLIEST)[source]
                 if start <= position:
                     return
                 position = start
@@ -239,11 +237,8 @@ class Resumption:
         ]
         if not records:
             return
-        writer = TopicWriter(plan.state.connection)
-        try:
+        with closing(TopicWriter(plan.state.connection)) as writer:
             writer.write(plan.state.positions_topic, records)
-        finally:
-            writer.close()
 
 
 class _Tail:
@@ -274,7 +269,7 @@ class _Tail:
                 if header.last_offset < offset:
                     continue
                 offset = header.last_offset + 1
-                if (header.producer_id, header.producer_epoch) == state.producer:
+                if state.producer.wrote(header):
                     self.is_contiguous = self.is_contiguous and header.base_sequence == sequence
                     sequence = (header.base_sequence + header.record_count) % SEQUENCE_MODULUS
                     self.count += header.record_count
@@ -289,12 +284,6 @@ def _renumbered(start: Start) -> Start | _UnderNewId:
     if state.producer.is_last:
         return _UnderNewId(start.position, state.next_offset, start.notice)
     return Start(start.position, state.in_next_epoch(state.next_offset), start.notice)
-
-
-def _offset(answer: int | SparkmirrorError) -> int:
-    if isinstance(answer, SparkmirrorError):
-        raise answer
-    return answer
 
 
 def _is_renumbered(start: Start, known: Position | None) -> bool:

@@ -7,11 +7,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import closing
 
+from sparkmirror.domain.batch_copying import CopyRules
 from sparkmirror.domain.copy_plan import OffsetSyncPlan, TaskPlan
-from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.latency import LatencyHistogram
 from sparkmirror.domain.log_records import LogRecord
 from sparkmirror.domain.offset_syncs import OffsetSyncQueue, Run
 from sparkmirror.domain.record_batch import OutgoingBatch
@@ -19,7 +20,7 @@ from sparkmirror.domain.wire_records import OffsetSync
 from sparkmirror.engine.partition_copy import Mark, PartitionCopy
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.storage.positions import Position, position_record, read_positions
-from sparkmirror.storage.progress import PartitionProgress, PartitionState
+from sparkmirror.storage.progress import PartitionProgress
 
 _log = logging.getLogger(__name__)
 
@@ -42,29 +43,11 @@ def contiguous_runs(batch: OutgoingBatch, base_offset: int) -> Iterator[Run]:
 
 def report_failure(plan: TaskPlan, error: str) -> None:
     """Say in the progress topic that none of a task's partitions is copied. Raises KafkaError."""
-    reports = [
-        PartitionProgress(
-            connector=plan.connector,
-            task=plan.task,
-            generation=plan.generation,
-            source=partition.source,
-            target_topic=partition.target_topic,
-            records=0,
-            bytes=0,
-            position=None,
-            lag=None,
-            latency=LatencyHistogram({}),
-            state=PartitionState.FAILED,
-            error=error,
-            updated_at=time.time(),
-        )
-        for partition in plan.partitions
-    ]
-    writer = TopicWriter(plan.state.connection)
-    try:
-        writer.write(plan.state.progress_topic, (report.to_record() for report in reports))
-    finally:
-        writer.close()
+    copies = [PartitionCopy(partition, CopyRules(), read_committed=False) for partition in plan.partitions]
+    for copy in copies:
+        copy.fetch_error = KafkaError(error)
+    with closing(TopicWriter(plan.state.connection)) as writer:
+        writer.write(plan.state.progress_topic, [_progress_of(copy, plan).to_record() for copy in copies])
 
 
 class _Recorder:
@@ -199,30 +182,30 @@ class TaskState:
     def _changed_progress(self, copies: Iterable[PartitionCopy]) -> Mapping[Mark, PartitionProgress]:
         # Most partitions are idle most of the time: only those that moved cost a report.
         return {
-            copy.mark: self._report(copy)
+            copy.mark: _progress_of(copy, self._plan)
             for copy in copies
             if copy.mark != self._reported.get(copy.plan.source)
         }
 
-    def _report(self, copy: PartitionCopy) -> PartitionProgress:
-        plan = self._plan
-        return PartitionProgress(
-            connector=plan.connector,
-            task=plan.task,
-            generation=plan.generation,
-            source=copy.plan.source,
-            target_topic=copy.plan.target_topic,
-            records=copy.records,
-            bytes=copy.bytes,
-            position=copy.last_replicated,
-            lag=copy.lag,
-            latency=copy.latency,
-            state=copy.state,
-            error=None if copy.error is None else str(copy.error),
-            updated_at=time.time(),
-            lost=copy.lost,
-            notice=copy.notice,
-        )
+
+def _progress_of(copy: PartitionCopy, plan: TaskPlan) -> PartitionProgress:
+    return PartitionProgress(
+        connector=plan.connector,
+        task=plan.task,
+        generation=plan.generation,
+        source=copy.plan.source,
+        target_topic=copy.plan.target_topic,
+        records=copy.records,
+        bytes=copy.bytes,
+        position=copy.last_replicated,
+        lag=copy.lag,
+        latency=copy.latency,
+        state=copy.state,
+        error=None if copy.error is None else str(copy.error),
+        updated_at=time.time(),
+        lost=copy.lost,
+        notice=copy.notice,
+    )
 
 
 def _sync_recorder(plan: OffsetSyncPlan | None) -> _Recorder | None:

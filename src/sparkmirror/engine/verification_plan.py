@@ -4,21 +4,19 @@ A big partition is split where the same record is found on both sides. A wrong g
 equal: it can only show differences at the split, and then `merged` ranges are compared again.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from sparkmirror.domain.client_settings import ConsumerSettings, OffsetReset
+from sparkmirror.domain.client_settings import OffsetReset
 from sparkmirror.domain.comparison import Rules
 from sparkmirror.domain.comparison_side import Span
 from sparkmirror.domain.copy_plan import CopyPartition
-from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.engine.verification import RangePlan, Sides
 from sparkmirror.engine.verification_log import open_log
-from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
+from sparkmirror.kafka.offsets import EARLIEST, LATEST, require_offsets
 from sparkmirror.storage.positions import Position
 
 RANGE_OFFSETS = 1_000_000
@@ -47,10 +45,10 @@ def plan_ranges(
     """In order for each partition; none where nothing is new. Raises KafkaError."""
     sources = [partition.plan.source for partition in partitions]
     targets = [partition.plan.target for partition in partitions]
-    source_begins = _offsets(sides.source, sources, EARLIEST)
-    target_begins = _offsets(sides.target, targets, EARLIEST)
+    source_begins = require_offsets(sides.source, sources, EARLIEST)
+    target_begins = require_offsets(sides.target, targets, EARLIEST)
     open_ended = [partition.plan.target for partition in partitions if partition.position.producer is None]
-    target_ends = _offsets(sides.target, open_ended, LATEST)
+    target_ends = require_offsets(sides.target, open_ended, LATEST)
     ranges: list[RangePlan] = []
     for partition in partitions:
         plan = partition.plan
@@ -145,15 +143,3 @@ def _common_places(whole: RangePlan, wanted: Collection[int]) -> Iterator[Offset
             if found is not None:
                 last = Offsets(record.offset, found)
                 yield last
-
-
-def _offsets(
-    settings: ConsumerSettings, partitions: Collection[TopicPartition], which: int
-) -> Mapping[TopicPartition, int]:
-    offsets: dict[TopicPartition, int] = {}
-    answers = list_offsets(settings, partitions, which) if partitions else {}
-    for partition, answer in answers.items():
-        if isinstance(answer, SparkmirrorError):
-            raise answer
-        offsets[partition] = answer
-    return offsets

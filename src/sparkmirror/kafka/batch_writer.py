@@ -276,7 +276,7 @@ class BatchWriter:
         """Drain first: what follows a failed batch is sent again in order, whatever became of it."""
         lane.unsettled.append(lane.in_flight.popleft())
         lane.failure = lane.failure or error
-        lane.is_unclear = lane.is_unclear or getattr(error, "code", 0) in error_codes.UNCLEAR
+        lane.is_unclear = lane.is_unclear or error.code in error_codes.UNCLEAR
         if not lane.in_flight:
             lane.ready.extendleft(reversed(lane.unsettled))
             lane.unsettled.clear()
@@ -332,7 +332,7 @@ class BatchWriter:
         lane.is_unclear = lane.resting = False
 
     def _recover(self, lane: ProducerLane, error: SparkmirrorError) -> None:
-        code = getattr(error, "code", 0)
+        code = error.code
         if code in error_codes.WORTH_HALVING and lane.split_first():
             self._resume(lane)
         elif code in error_codes.SEQUENCE_UNKNOWN:
@@ -349,7 +349,7 @@ class BatchWriter:
         lane.failures += 1
         lane.resting = True
         self._listener.write_failed(lane.partition, error)
-        if getattr(error, "code", 0) in error_codes.LEADER_CHANGED:
+        if error.code in error_codes.LEADER_CHANGED:
             self._view.refresh()
         self._loop.call_later(self._backoff.delay_s(lane.failures, random.random()), self._resume, lane)
 

@@ -77,7 +77,7 @@ UNCLEAR = frozenset(
 """After these (NONE: no answer at all) a batch may be in the log or not."""
 
 SEQUENCE_UNKNOWN = frozenset({OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, UNKNOWN_PRODUCER_ID})
-"""The broker's idea of the sequence is not ours: only a new producer id helps."""
+"""The broker's idea of the sequence is not ours: what the log holds says how to go on."""
 
 _REFUSED = frozenset({CORRUPT_MESSAGE, INVALID_TIMESTAMP, INVALID_RECORD})
 """Answers that the same batch gets every time; the library calls CORRUPT_MESSAGE retriable, for consumers."""

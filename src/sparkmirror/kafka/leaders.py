@@ -3,7 +3,7 @@
 For state topics: the copy loop has `ClusterView` and `BrokerLink`, which never block.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from sparkmirror.domain.client_settings import ConnectionSettings
@@ -20,14 +20,14 @@ class Leaders:
     def __init__(self, settings: ConnectionSettings) -> None:
         self._settings = settings
         self._metadata = Metadata()
-        self._topics: Collection[str] = ()
+        self._topics: set[str] = set()
         self._stale = True
         self._connections: dict[int, Connection] = {}
 
-    def learn(self, topic: str, timeout_s: float) -> None:
-        """Know the topic's leaders, as far as there are any. Raises DisconnectedError when nobody answers."""
-        if topic not in self._topics:
-            self._topics = (*self._topics, topic)
+    def learn(self, topics: Collection[str], timeout_s: float) -> None:
+        """Know the topics' leaders, as far as there are any. Raises DisconnectedError when nobody answers."""
+        if not self._topics.issuperset(topics):
+            self._topics.update(topics)
             self._stale = True
         if self._stale:
             self._metadata = read_metadata(self._within(timeout_s), self._topics, self._metadata)
@@ -38,7 +38,7 @@ class Leaders:
 
         Raises DisconnectedError when nobody answers, KafkaError when the topic can't be told of.
         """
-        self.learn(topic, timeout_s)
+        self.learn([topic], timeout_s)
         code = self._metadata.errors.get(topic, 0)
         if code not in (0, UNKNOWN_TOPIC_OR_PARTITION):
             self._stale = True
@@ -46,20 +46,19 @@ class Leaders:
         return [TopicPartition(topic, number) for number in range(self._metadata.partitions.get(topic, 0))]
 
     def connections(
-        self, partitions: Iterable[TopicPartition], timeout_s: float
+        self, partitions: Collection[TopicPartition], timeout_s: float
     ) -> Mapping[Connection, Sequence[TopicPartition]]:
-        """Which of the partitions each connection's broker leads. Raises as `connection`."""
+        """Which of the partitions each connection's broker leads. `timeout_s` bounds each step on the way.
+
+        Raises DisconnectedError when a leader can't be reached, RetriableError when there is none.
+        """
+        self.learn({partition.topic for partition in partitions}, timeout_s)
         led: dict[Connection, list[TopicPartition]] = {}
         for partition in partitions:
-            led.setdefault(self.connection(partition, timeout_s), []).append(partition)
+            led.setdefault(self._connection(partition, timeout_s), []).append(partition)
         return led
 
-    def connection(self, partition: TopicPartition, timeout_s: float) -> Connection:
-        """To the partition's leader. `timeout_s` bounds each step on the way there.
-
-        Raises DisconnectedError when it can't be reached, RetriableError when there is none.
-        """
-        self.learn(partition.topic, timeout_s)
+    def _connection(self, partition: TopicPartition, timeout_s: float) -> Connection:
         leader = self._metadata.leaders.get(partition)
         if leader is None:
             self._stale = True

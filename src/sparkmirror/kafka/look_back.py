@@ -13,7 +13,6 @@ from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.producer_state import ProducerId
 from sparkmirror.domain.record_batch import iterate_batches
-from sparkmirror.kafka.fetch import FetchedPartition
 from sparkmirror.kafka.offsets import LATEST, list_offsets
 from sparkmirror.kafka.partition_reader import PartitionReader
 
@@ -38,42 +37,28 @@ def written_batches(
 ) -> Mapping[TopicPartition, list[Written] | SparkmirrorError]:
     """The batches found in each partition, in order, or why it can't be told. Blocks. Raises KafkaError."""
     consumer = ConsumerSettings(settings)
-    found: dict[TopicPartition, list[Written] | SparkmirrorError] = {}
-    offsets: dict[TopicPartition, int] = {}
     ends: dict[TopicPartition, int] = {}
+    errors: dict[TopicPartition, SparkmirrorError] = {}
     for partition, end in list_offsets(consumer, list(wanted), LATEST).items():
         if isinstance(end, SparkmirrorError):
-            found[partition] = end
+            errors[partition] = end
         else:
-            found[partition] = []
-            offsets[partition], ends[partition] = wanted[partition].from_offset, end
+            ends[partition] = end
+    written: dict[TopicPartition, list[Written]] = {partition: [] for partition in ends}
+    offsets = {partition: wanted[partition].from_offset for partition in ends}
     with closing(PartitionReader(consumer)) as reader:
         while left := {
             partition: offset for partition, offset in offsets.items() if offset < ends[partition]
         }:
             for fetched in reader.fetch(left, 0.0):
-                partition = fetched.partition
-                before = offsets[partition]
-                written = _batches_of(fetched, wanted[partition].producer, before)
-                for batch, next_offset in written:
-                    offsets[partition] = next_offset
-                    batches = found[partition]
-                    if batch is not None and isinstance(batches, list):
-                        batches.append(batch)
+                partition, before = fetched.partition, left[fetched.partition]
+                for header in (batch.header for batch in iterate_batches(fetched.records)):
+                    if header.last_offset < before:
+                        continue
+                    offsets[partition] = header.last_offset + 1
+                    if wanted[partition].producer.wrote(header):
+                        found = Written(header.base_sequence, header.record_count, header.base_offset)
+                        written[partition].append(found)
                 if offsets[partition] == before:  # out of range: retention has been here
-                    ends[partition] = before
-    return found
-
-
-def _batches_of(
-    fetched: FetchedPartition, producer: ProducerId, from_offset: int
-) -> list[tuple[Written | None, int]]:
-    """Every batch from the offset on, None for another producer's, and where the next one begins."""
-    batches: list[tuple[Written | None, int]] = []
-    for batch in iterate_batches(fetched.records):
-        header = batch.header
-        if header.last_offset >= from_offset:
-            is_ours = (header.producer_id, header.producer_epoch) == producer
-            written = Written(header.base_sequence, header.record_count, header.base_offset)
-            batches.append((written if is_ours else None, header.last_offset + 1))
-    return batches
+                    offsets[partition] = ends[partition]
+    return {**written, **errors}

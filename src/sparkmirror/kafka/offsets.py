@@ -25,6 +25,8 @@ def list_offsets(
 
     LATEST is the last stable offset under read_committed. Raises DisconnectedError when nobody answers.
     """
+    if not partitions:
+        return {}
     topics = sorted({partition.topic for partition in partitions})
     metadata = read_metadata(settings.connection, topics, Metadata())
     results: dict[TopicPartition, int | SparkmirrorError] = {}
@@ -39,6 +41,18 @@ def list_offsets(
     for node_id, led in by_leader.items():
         results.update(_ask(metadata.brokers[node_id], settings, led, which))
     return results
+
+
+def require_offsets(
+    settings: ConsumerSettings, partitions: Collection[TopicPartition], which: int
+) -> Mapping[TopicPartition, int]:
+    """As `list_offsets`, for whoever needs every one. Raises KafkaError, also when one can't be had."""
+    offsets: dict[TopicPartition, int] = {}
+    for partition, offset in list_offsets(settings, partitions, which).items():
+        if isinstance(offset, SparkmirrorError):
+            raise offset
+        offsets[partition] = offset
+    return offsets
 
 
 def _ask(

@@ -3,13 +3,10 @@
 For state topics and for looking back at a log's end; the copy loop reads through `BatchReader`.
 """
 
-import logging
-import random
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import RetriableError
 from sparkmirror.domain.ids import TopicPartition
@@ -24,8 +21,7 @@ from sparkmirror.kafka.fetch import (
 )
 from sparkmirror.kafka.leaders import Leaders
 from sparkmirror.kafka.metadata import NO_EPOCH
-
-_log = logging.getLogger(__name__)
+from sparkmirror.kafka.retries import Retries
 
 _FETCH_BYTES_MAX = 8 << 20
 
@@ -38,7 +34,6 @@ class PartitionReader:
         self._settings = replace(settings, partition_fetch_bytes_max=_FETCH_BYTES_MAX, fetch_bytes_min=1)
         self._timeout_s = connection.request_timeout_s
         self._leaders = Leaders(connection)
-        self._backoff = Backoff(connection.retry_backoff_s, connection.retry_backoff_max_s)
 
     def partitions(self, topic: str) -> Sequence[TopicPartition]:
         """None for a topic that doesn't exist. Raises KafkaError."""
@@ -50,21 +45,15 @@ class PartitionReader:
         An answer's error is 0 or OFFSET_OUT_OF_RANGE. What fails for a moment is asked again until the
         request's time-out has passed; when nobody answers at all, that is said at once. Raises KafkaError.
         """
-        deadline = time.monotonic() + wait_s + self._timeout_s
-        failures = 0
+        retries = Retries(self._settings.connection, time.monotonic() + wait_s + self._timeout_s)
+        topics = {partition.topic for partition in offsets}
         while True:
-            for topic in {partition.topic for partition in offsets}:
-                self._leaders.learn(topic, self._timeout_s)
+            self._leaders.learn(topics, self._timeout_s)
             try:
                 return self._fetch(offsets, wait_s)
             except RetriableError as error:
                 self._leaders.forget()
-                failures += 1
-                delay_s = self._backoff.delay_s(failures, random.random())
-                if time.monotonic() + delay_s > deadline:
-                    raise
-                _log.debug("%s; trying again", error)
-            time.sleep(delay_s)
+                retries.wait(error)
 
     def forget_leaders(self) -> None:
         self._leaders.forget()

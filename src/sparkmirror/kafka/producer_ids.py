@@ -1,16 +1,15 @@
 """Producer ids for idempotent writing (KIP-98)."""
 
-import random
 import time
 
 from kafka.protocol.producer import InitProducerIdRequest, InitProducerIdResponse
 
-from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import RetriableError
 from sparkmirror.domain.producer_state import ProducerId
 from sparkmirror.kafka.error_codes import check
 from sparkmirror.kafka.metadata import Metadata, connect_to_any
+from sparkmirror.kafka.retries import Retries
 
 
 def new_producer_id(settings: ConnectionSettings) -> ProducerId:
@@ -18,9 +17,7 @@ def new_producer_id(settings: ConnectionSettings) -> ProducerId:
 
     Raises AuthorizationError (brokers before 2.8), or RetriableError after the request's time-out.
     """
-    backoff = Backoff(settings.retry_backoff_s, settings.retry_backoff_max_s)
-    deadline = time.monotonic() + settings.request_timeout_s
-    failures = 0
+    retries = Retries(settings, time.monotonic() + settings.request_timeout_s)
     connection = connect_to_any(settings, Metadata())
     try:
         while True:
@@ -30,12 +27,8 @@ def new_producer_id(settings: ConnectionSettings) -> ProducerId:
             )
             try:
                 check(response.error_code, "InitProducerId on the target")
-            except RetriableError:
-                failures += 1
-                delay_s = backoff.delay_s(failures, random.random())
-                if time.monotonic() + delay_s > deadline:
-                    raise
-                time.sleep(delay_s)
+            except RetriableError as error:
+                retries.wait(error)
             else:
                 return ProducerId(response.producer_id, response.producer_epoch)
     finally:

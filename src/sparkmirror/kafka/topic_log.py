@@ -4,7 +4,6 @@ For state (positions, syncs, heartbeats, progress), a few records a second; not 
 blocks, and every wait is bounded.
 """
 
-import random
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -13,7 +12,6 @@ from itertools import chain
 from kafka.partitioner.default import murmur2
 
 from sparkmirror.domain.aborted_transactions import AbortedTransactions
-from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
 from sparkmirror.domain.errors import CorruptBatchError, DisconnectedError, KafkaError, RetriableError
 from sparkmirror.domain.ids import TopicPartition
@@ -24,9 +22,10 @@ from sparkmirror.kafka.connection import Connection
 from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, error_for
 from sparkmirror.kafka.fetch import FetchedPartition
 from sparkmirror.kafka.leaders import Leaders
-from sparkmirror.kafka.offsets import EARLIEST, list_offsets
+from sparkmirror.kafka.offsets import EARLIEST, require_offsets
 from sparkmirror.kafka.partition_reader import PartitionReader
 from sparkmirror.kafka.produce import ProducedPartition, decode_produce_response, encode_produce_request
+from sparkmirror.kafka.retries import Retries
 
 _BATCH_BYTES_MAX = 512 * 1024
 """Well below every default limit of a batch's size."""
@@ -45,7 +44,6 @@ class TopicWriter:
         self._settings = settings
         self._producer = ProducerSettings(settings)
         self._leaders = Leaders(settings)
-        self._backoff = Backoff(settings.retry_backoff_s, settings.retry_backoff_max_s)
 
     def write(
         self, topic: str, records: Iterable[LogRecord], *, timeout_s: float | None = None
@@ -82,10 +80,13 @@ class TopicWriter:
         """Which records, by number, go together: a batch of every partition at most, in order within each."""
         rounds: list[dict[TopicPartition, list[int]]] = []
         filled: dict[TopicPartition, tuple[int, int]] = {}
+        count = 0
+        if any(record.partition is None for record in records):
+            count = len(self._leaders.partitions(topic, _left(deadline)))
+            if count == 0:
+                raise error_for(UNKNOWN_TOPIC_OR_PARTITION, topic)
         for number, record in enumerate(records):
-            chosen = record.partition
-            if chosen is None:
-                chosen = self._partition_of(topic, record.key or b"", deadline)
+            chosen = _partition_of(record, count) if record.partition is None else record.partition
             partition = TopicPartition(topic, chosen)
             size = len(record.key or b"") + len(record.value or b"") + _RECORD_OVERHEAD_BYTES
             at, used = filled.get(partition, (0, 0))
@@ -97,31 +98,19 @@ class TopicWriter:
             filled[partition] = (at, used + size)
         return rounds
 
-    def _partition_of(self, topic: str, key: bytes, deadline: float) -> int:
-        """As Java's default partitioner chooses."""
-        count = len(self._leaders.partitions(topic, _left(deadline)))
-        if count == 0:
-            raise error_for(UNKNOWN_TOPIC_OR_PARTITION, topic)
-        return int((murmur2(key) & 0x7FFFFFFF) % count)
-
     def _send(
         self, batches: Mapping[TopicPartition, memoryview], deadline: float
     ) -> Mapping[TopicPartition, int]:
         """The base offset of each batch: one request to each leader, and again for what failed."""
         done: dict[TopicPartition, int] = {}
-        failures = 0
+        retries = Retries(self._settings, deadline)
+        topics = {partition.topic for partition in batches}
         while left := {partition: data for partition, data in batches.items() if partition not in done}:
-            for topic in {partition.topic for partition in left}:
-                self._leaders.learn(topic, _left(deadline))  # not tried again: nobody answers at all
+            self._leaders.learn(topics, _left(deadline))  # not tried again: nobody answers at all
             failure = self._attempt(left, deadline, done)
-            if failure is None:
-                continue
-            self._leaders.forget()
-            failures += 1
-            delay_s = self._backoff.delay_s(failures, random.random())
-            if not failure.retriable or time.monotonic() + delay_s > deadline:
-                raise failure
-            time.sleep(delay_s)
+            if failure is not None:
+                self._leaders.forget()
+                retries.wait(failure)
         return done
 
     def _attempt(
@@ -185,10 +174,7 @@ class _LogReader:
         position = self.positions.get(partition, 0)
         if fetched.error:
             # Retention and deleted records move the start of a log past a reader; nothing else does.
-            start = list_offsets(self._settings, [partition], EARLIEST)[partition]
-            if not isinstance(start, int):
-                raise start
-            self.positions[partition] = start
+            self.positions[partition] = require_offsets(self._settings, [partition], EARLIEST)[partition]
             return
         committed = self._settings.read_committed
         self.ends[partition] = fetched.last_stable_offset if committed else fetched.high_watermark
@@ -276,6 +262,11 @@ class TopicTail:
 
     def close(self) -> None:
         self._reader.close()
+
+
+def _partition_of(record: LogRecord, count: int) -> int:
+    """As Java's default partitioner chooses."""
+    return int((murmur2(record.key or b"") & 0x7FFFFFFF) % count)
 
 
 def _left(deadline: float) -> float:

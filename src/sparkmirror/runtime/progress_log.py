@@ -2,7 +2,8 @@
 
 import logging
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from operator import attrgetter
 
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import SparkmirrorError
@@ -62,9 +63,7 @@ class ProgressLog:
         self._tell_silence(reports)
 
     def _tell_changes(self) -> None:
-        changed = [report for report in self._current if report.error != self._errors.get(report.source)]
-        for report in changed:
-            self._errors[report.source] = report.error
+        changed = _changed(self._current, attrgetter("error"), self._errors)
         for report in changed[:_NAMED_MAX]:
             if report.error is None:
                 self._log.info("%s is copied again", report.source)
@@ -74,9 +73,7 @@ class ProgressLog:
         self._tell_unnamed(len(changed))
 
     def _tell_notices(self) -> None:
-        changed = [report for report in self._current if report.notice != self._notices.get(report.source)]
-        for report in changed:
-            self._notices[report.source] = report.notice
+        changed = _changed(self._current, attrgetter("notice"), self._notices)
         noticed = [report for report in changed if report.notice is not None]
         for report in noticed[:_NAMED_MAX]:
             self._log.warning("%s: %s", report.source, report.notice)
@@ -130,3 +127,14 @@ class ProgressLog:
             f"{sum(report.lag or 0 for report in reports):,}",
             len(reports),
         )
+
+
+def _changed(
+    reports: Iterable[PartitionProgress],
+    said: Callable[[PartitionProgress], str | None],
+    told: dict[TopicPartition, str | None],
+) -> list[PartitionProgress]:
+    """Those that say something else than what was told last; it counts as told now."""
+    changed = [report for report in reports if said(report) != told.get(report.source)]
+    told.update((report.source, said(report)) for report in changed)
+    return changed

@@ -125,23 +125,12 @@ def test_a_bad_batch_stops_on_itself_after_what_came_before() -> None:
     assert copy.position == 2
 
 
-def test_restarting_elsewhere() -> None:
-    copy = partition_copy()
-    copy.restart_at(50)
-    assert (copy.position, copy.fetch_position) == (50, 50)
-    (outgoing,) = copy.take(fetched(batch(50)))
-    copy.restart_at(10)
-    assert (copy.position, copy.fetch_position) == (50, 10)
-    acknowledge(copy, outgoing)
-    assert copy.position == 52
-
-
 def test_what_was_refused_and_is_gone_from_the_source_is_no_error_any_more() -> None:
     copy = partition_copy()
     list(copy.take(fetched(batch(0))))
     copy.write_error = KafkaError("INVALID_TIMESTAMP")
     copy.discard()
-    copy.restart_at(10)
+    copy.begin(10, ProducerState(ProducerId(1, 0), 0, 0))
     assert (copy.error, copy.position) == (None, 10)
 
 
