@@ -73,9 +73,9 @@ def encode_list_offsets(topic: str, partitions: int) -> bytes:
 
 
 def decode_list_offsets(body: bytes) -> list[int]:
-    """The offsets of a ListOffsets 1 response to one topic."""
+    """The offsets of a ListOffsets 1 response to one topic, by partition: brokers answer in any order."""
     (name_length,) = struct.unpack_from(">h", body, 4)
-    entries = list(struct.iter_unpack(">ihqq", body[10 + name_length :]))
+    entries = sorted(struct.iter_unpack(">ihqq", body[10 + name_length :]))
     if codes := {code for _, code, _, _ in entries if code}:
         raise BenchError(f"the broker can't tell the end offsets: errors {sorted(codes)}")
     return [offset for _, _, _, offset in entries]

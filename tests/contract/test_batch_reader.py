@@ -97,6 +97,7 @@ def test_a_lost_session_and_a_lost_connection_cost_no_record(source_cluster: Loc
     with reading(ConsumerSettings(connection(source_cluster)), {partition: 0}) as reader:
         append(source_cluster, partition.topic, numbered(10))
         reader.await_records(partition, numbered(10))
+        reader.failures.clear()  # a broker may not know yet that it leads a topic that has just been created
         (source,) = reader.reader._sources.values()
         session_before = source.session._id
         assert session_before > 0

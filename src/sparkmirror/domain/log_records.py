@@ -9,7 +9,8 @@ from typing import NamedTuple
 from sparkmirror.domain.compression import CODECS
 from sparkmirror.domain.errors import CorruptBatchError
 from sparkmirror.domain.record_batch import CONTROL, FetchedBatch
-from sparkmirror.domain.records import RawRecord, read_records, read_varint, write_batch, write_varint
+from sparkmirror.domain.record_body import RecordBody, read_body, write_body
+from sparkmirror.domain.records import RawRecord, naming_offset, read_records, write_batch
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -45,49 +46,19 @@ def decode_log_batch(batch: FetchedBatch, partition: int) -> Iterator[LogRecord]
     if batch.header.attributes & CONTROL:
         return
     for record in read_records(batch):
-        key, value, headers = _decode_body(record)
-        yield LogRecord(key, value, partition, record.timestamp, record.offset, headers)
+        with naming_offset(record.offset):
+            yield _decode(record, partition)
 
 
 def _encode_body(record: LogRecord) -> bytes:
-    out = bytearray()
-    _write_bytes(record.key, out)
-    _write_bytes(record.value, out)
-    write_varint(len(record.headers), out)
-    for name, value in record.headers:
-        _write_bytes(name.encode(), out)
-        _write_bytes(value, out)
-    return bytes(out)
+    headers = tuple((name.encode(), content) for name, content in record.headers)
+    return write_body(RecordBody(record.key, record.value, headers))
 
 
-def _decode_body(record: RawRecord) -> tuple[bytes | None, bytes | None, Headers]:
-    data = memoryview(record.body)
+def _decode(record: RawRecord, partition: int) -> LogRecord:
+    key, value, raw_headers = read_body(record.body)
     try:
-        key, at = _read_bytes(data, 0)
-        value, at = _read_bytes(data, at)
-        count, at = read_varint(data, at)
-        headers = []
-        for _ in range(count):
-            name, at = _read_bytes(data, at)
-            header, at = _read_bytes(data, at)
-            headers.append((str(name or b"", "utf-8"), header))
-    except (IndexError, UnicodeDecodeError) as error:
-        raise CorruptBatchError(f"offset {record.offset}: the record's fields do not fit it") from error
-    return key, value, tuple(headers)
-
-
-def _write_bytes(data: bytes | None, out: bytearray) -> None:
-    if data is None:
-        write_varint(-1, out)
-    else:
-        write_varint(len(data), out)
-        out += data
-
-
-def _read_bytes(data: memoryview, at: int) -> tuple[bytes | None, int]:
-    size, at = read_varint(data, at)
-    if size < 0:
-        return None, at
-    if at + size > len(data):
-        raise IndexError(at + size)
-    return bytes(data[at : at + size]), at + size
+        headers = tuple((name.decode(), content) for name, content in raw_headers)
+    except UnicodeDecodeError as error:
+        raise CorruptBatchError(f"a header's name is no UTF-8: {error}") from error
+    return LogRecord(key, value, partition, record.timestamp, record.offset, headers)
