@@ -12,8 +12,9 @@ from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 from sparkmirror.domain.comparison_side import Record, Side, SourceSide, Span, same_bytes
-from sparkmirror.domain.comparison_words import are_related, changes, is_tombstone, key_of, preview
+from sparkmirror.domain.comparison_words import are_related, changes, preview
 from sparkmirror.domain.record_batch import FetchedBatch
+from sparkmirror.domain.record_body import read_body, read_key
 
 MISSING, EXTRA, ORDER = "missing", "extra", "order"
 
@@ -319,10 +320,10 @@ class _Cleaned:
 
     def take(self, record: Record) -> bool:
         """Whether compaction explains it, as far as is known yet."""
-        key = key_of(record)
+        key, value, _ = read_body(record.body)
         if key is None:
             return False
-        if is_tombstone(record):  # the cleaner removes these too, in time, after what they delete
+        if value is None:  # the cleaner removes these too, in time, after what they delete
             self._awaiting.pop(key, None)
             return True
         self._awaiting.setdefault(key, record)
@@ -332,7 +333,7 @@ class _Cleaned:
 
     def saw(self, record: Record) -> None:
         if self._awaiting:
-            self._awaiting.pop(key_of(record) or b"", None)
+            self._awaiting.pop(read_key(record.body) or b"", None)
 
     def left(self) -> list[Record]:
         return list(self._awaiting.values())

@@ -1,42 +1,12 @@
 """What people are told about two records that should be the same: which parts differ, with short previews."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from sparkmirror.domain.comparison_side import Record
-from sparkmirror.domain.records import read_varint
+from sparkmirror.domain.record_body import RecordBody, read_body
+from sparkmirror.domain.records import naming_offset
 
 _SHOWN_BYTES = 40
-
-
-class Parts(NamedTuple):
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[tuple[bytes, bytes | None], ...]
-
-
-def parts_of(record: Record) -> Parts:
-    """Layout: Kafka's `DefaultRecord` (KIP-98), from the key's length on."""
-    data = memoryview(record.body)
-    key, at = _nullable(data, 0)
-    value, at = _nullable(data, at)
-    count, at = read_varint(data, at)
-    headers = []
-    for _ in range(count):
-        name, at = _nullable(data, at)
-        content, at = _nullable(data, at)
-        headers.append((name or b"", content))
-    return Parts(key, value, tuple(headers))
-
-
-def key_of(record: Record) -> bytes | None:
-    return _nullable(memoryview(record.body), 0)[0]
-
-
-def is_tombstone(record: Record) -> bool:
-    data = memoryview(record.body)
-    _, at = _nullable(data, 0)
-    return read_varint(data, at)[0] < 0
 
 
 def are_related(source: Record, target: Record, *, compacted: bool) -> bool:
@@ -44,7 +14,7 @@ def are_related(source: Record, target: Record, *, compacted: bool) -> bool:
 
     Of a compacted topic records of one key are plenty: there the time must be the same as well.
     """
-    ours, theirs = parts_of(source), parts_of(target)
+    ours, theirs = _body(source), _body(target)
     same_key = ours.key == theirs.key and ours.key is not None
     same_time = source.timestamp == target.timestamp and source.timestamp != 0
     if compacted:
@@ -54,7 +24,7 @@ def are_related(source: Record, target: Record, *, compacted: bool) -> bool:
 
 def changes(source: Record, target: Record) -> Iterator[tuple[str, str]]:
     """Each part that differs, by name, and what became of it."""
-    before, after = parts_of(source), parts_of(target)
+    before, after = _body(source), _body(target)
     if before.key != after.key:
         yield "key", _became(before.key, after.key)
     if before.value != after.value:
@@ -66,14 +36,14 @@ def changes(source: Record, target: Record) -> Iterator[tuple[str, str]]:
 
 
 def preview(record: Record) -> str:
-    parts = parts_of(record)
-    headers = f", headers {_headers(parts.headers)}" if parts.headers else ""
-    return f"key {_shown(parts.key)}, value {_shown(parts.value)}{headers}, timestamp {record.timestamp}"
+    body = _body(record)
+    headers = f", headers {_headers(body.headers)}" if body.headers else ""
+    return f"key {_shown(body.key)}, value {_shown(body.value)}{headers}, timestamp {record.timestamp}"
 
 
-def _nullable(data: memoryview, at: int) -> tuple[bytes | None, int]:
-    size, at = read_varint(data, at)
-    return (None, at) if size < 0 else (bytes(data[at : at + size]), at + size)
+def _body(record: Record) -> RecordBody:
+    with naming_offset(record.offset):
+        return read_body(record.body)
 
 
 def _became(before: bytes | None, after: bytes | None) -> str:

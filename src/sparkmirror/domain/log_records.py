@@ -47,7 +47,8 @@ def decode_log_batch(batch: FetchedBatch, partition: int) -> Iterator[LogRecord]
         return
     for record in read_records(batch):
         with naming_offset(record.offset):
-            yield _decode(record, partition)
+            decoded = _decode(record, partition)
+        yield decoded
 
 
 def _encode_body(record: LogRecord) -> bytes:
@@ -60,5 +61,5 @@ def _decode(record: RawRecord, partition: int) -> LogRecord:
     try:
         headers = tuple((name.decode(), content) for name, content in raw_headers)
     except UnicodeDecodeError as error:
-        raise CorruptBatchError(f"a header's name is no UTF-8: {error}") from error
+        raise CorruptBatchError(f"the record's fields do not fit it: {error}") from error
     return LogRecord(key, value, partition, record.timestamp, record.offset, headers)

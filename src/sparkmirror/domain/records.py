@@ -4,7 +4,8 @@ Of a record only the timestamp and the offset are ever changed, so the rest (key
 run of bytes, `body`, exactly as the producer wrote it. Layout: Kafka's `DefaultRecord` (KIP-98).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from sparkmirror.domain.compression import compress, decompress
@@ -30,6 +31,15 @@ class RawRecord(NamedTuple):
     offset: int
     timestamp: int
     body: bytes
+
+
+@contextmanager
+def naming_offset(offset: int) -> Iterator[None]:
+    """A CorruptBatchError raised within says where: at a batch's base offset, or at a record's."""
+    try:
+        yield
+    except CorruptBatchError as error:
+        raise CorruptBatchError(f"offset {offset}: {error}") from error
 
 
 def read_varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
