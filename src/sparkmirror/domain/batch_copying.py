@@ -3,7 +3,7 @@
 Decides per batch between the fast and the slow road and keeps the position; sends nothing.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -125,16 +125,20 @@ class _Merging:
     def steps(self) -> Iterator[Step]:
         """What waited; then nothing waits."""
         waited, self._batches, self._bytes = self._batches, [], 0
-        if len(waited) > 1:
-            batches = [batch for batch, _ in waited]
-            codec, bytes_max = _codec(batches[0], self._rules), self._rules.batch_bytes_max
-            try:
-                merged = reopen(batches, self._from, codec, bytes_max)
-            except CorruptBatchError:
-                pass  # one by one, those before the corrupt one are copied, and its offset is named
-            else:
-                yield Step(merged, self.position)
-                return
+        merged = self._merged([batch for batch, _ in waited]) if len(waited) > 1 else None
+        if merged is not None:
+            yield Step(merged, self.position)
+        else:
+            yield from self._one_by_one(waited)
+
+    def _merged(self, batches: Sequence[FetchedBatch]) -> list[OutgoingBatch] | None:
+        """None if one is corrupt: one by one, those before it can be copied, and its offset be named."""
+        try:
+            return reopen(batches, self._from, _codec(batches[0], self._rules), self._rules.batch_bytes_max)
+        except CorruptBatchError:
+            return None
+
+    def _one_by_one(self, waited: Sequence[tuple[FetchedBatch, Road]]) -> Iterator[Step]:
         position = self._from
         for number, (batch, road) in enumerate(waited, start=1):
             copied = (

@@ -89,11 +89,12 @@ def _headers(state: ProducerState | None) -> Headers:
 
 def _producer(headers: Headers) -> ProducerState | None:
     """None for what is not there or malformed: then the partition begins under a new id."""
-    told = dict(headers).get(_HEADER)
     try:
-        match json.loads(told or b"null"):
-            case {"id": int(number), "epoch": int(epoch), "sequence": int(sequence), "offset": int(offset)}:
-                return ProducerState(ProducerId(number, epoch), sequence, offset)
+        told = json.loads(dict(headers).get(_HEADER) or b"null")
     except ValueError:
-        pass
-    return None
+        return None
+    match told:
+        case {"id": int(number), "epoch": int(epoch), "sequence": int(sequence), "offset": int(offset)}:
+            return ProducerState(ProducerId(number, epoch), sequence, offset)
+        case _:
+            return None
