@@ -18,6 +18,7 @@ from sparkmirror.domain.record_batch import (
     choose_road,
     has_valid_crc,
 )
+from sparkmirror.domain.records import naming_offset
 
 _TINY_BYTES = 1024
 """A batch up to here costs more to produce by itself than to open and merge with its neighbours."""
@@ -158,17 +159,13 @@ def _whole(batch: FetchedBatch, rules: CopyRules) -> list[OutgoingBatch]:
     if _codec(batch, rules) == header.attributes & CODEC_MASK:
         offsets = range(header.base_offset, header.last_offset + 1)
         return [OutgoingBatch(batch.data, offsets, header.max_timestamp)]
-    try:
+    with naming_offset(header.base_offset):
         recompressed = recompress(batch, _codec(batch, rules))
-    except CorruptBatchError as error:
-        raise CorruptBatchError(f"offset {header.base_offset}: {error}") from error
     if len(recompressed.data) <= rules.batch_bytes_max or header.record_count == 1:
         return [recompressed]
     return _opened(batch, header.base_offset, rules)
 
 
 def _opened(batch: FetchedBatch, position: int, rules: CopyRules) -> list[OutgoingBatch]:
-    try:
+    with naming_offset(batch.header.base_offset):
         return reopen([batch], position, _codec(batch, rules), rules.batch_bytes_max)
-    except CorruptBatchError as error:
-        raise CorruptBatchError(f"offset {batch.header.base_offset}: {error}") from error

@@ -5,9 +5,8 @@ from collections.abc import Hashable, Iterable, Iterator
 from typing import NamedTuple
 
 from sparkmirror.domain.compression import decompress
-from sparkmirror.domain.errors import CorruptBatchError
 from sparkmirror.domain.record_batch import CODEC_MASK, HEADER_BYTES, LOG_APPEND_TIME, FetchedBatch
-from sparkmirror.domain.records import read_records
+from sparkmirror.domain.records import naming_offset, read_records
 
 _RECENT_RECORDS = 50_000
 _RECENT_BYTES = 16 << 20
@@ -114,10 +113,8 @@ class SourceSide(Side):
 
 def records_of(batch: FetchedBatch, span: Span, *, timestamps: bool) -> Iterator[Record]:
     """The batch's records inside the span. Raises CorruptBatchError naming the offset."""
-    try:
+    with naming_offset(batch.header.base_offset):
         records = read_records(batch)
-    except CorruptBatchError as error:
-        raise CorruptBatchError(f"offset {batch.header.base_offset}: {error}") from error
     producer_id = batch.header.producer_id
     for offset, timestamp, body in records:
         if span.first <= offset < span.end:
@@ -142,7 +139,5 @@ def same_bytes(source: FetchedBatch, target: FetchedBatch, *, timestamps: bool) 
 
 
 def _unpacked(batch: FetchedBatch, codec: int) -> bytes:
-    try:
+    with naming_offset(batch.header.base_offset):
         return bytes(decompress(codec, batch.data[HEADER_BYTES:]))
-    except CorruptBatchError as error:
-        raise CorruptBatchError(f"offset {batch.header.base_offset}: {error}") from error
