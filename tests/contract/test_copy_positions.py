@@ -8,8 +8,8 @@ import pytest
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.client_settings import OffsetReset
-from sparkmirror.domain.data_loss import OnDataLoss
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.incidents import OnDataLoss, Reactions
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
 from tests.contract.copying import Bench, Watch, delete_records, remote, running
 from tests.system.broker_data import admin, append, numbered
@@ -55,7 +55,7 @@ def test_a_loss_stops_the_partition_where_that_is_wanted(bench: Bench, watch: Wa
     partition, well = TopicPartition(beheaded, 0), TopicPartition(beheaded, 1)
     expected = bench.source_has(beheaded, 5, partition=1)
     plan = bench.plan(partition, well)
-    with running(replace(plan, on_data_loss=OnDataLoss.FAIL)):
+    with running(replace(plan, reactions=Reactions(OnDataLoss.FAIL))):
         report = watch.await_progress(beheaded, lambda report: report.state is PartitionState.FAILED)
         bench.await_copied(beheaded, expected, partition=1)
     assert "on.data.loss is fail" in (report.error or "")

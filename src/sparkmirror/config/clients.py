@@ -166,6 +166,8 @@ def _producer(properties: Properties, whole_id: str) -> ProducerSettings:
         request_bytes_max=values.integer("max.request.size"),
         in_flight_max=min(IN_FLIGHT_MAX, values.integer("max.in.flight.requests.per.connection")),
         compression=None if compression is None else cast("Codec", compression),
+        # Connect's default is False; here nothing is lost by it unless somebody says so.
+        idempotent=values.boolean("enable.idempotence") or not values.given("enable.idempotence"),
     )
 
 

@@ -190,6 +190,41 @@ OWN_SOURCE: Final = Definition(
             "What to do when records are gone from the source before they were copied.",
             validator=OneOf(("record", "fail")),
         ),
+        Option(
+            "on.topic.recreated",
+            Type.STRING,
+            "record",
+            "What to do when a source or target topic has been deleted and created again.",
+            validator=OneOf(("record", "fail", "restart")),
+        ),
+        Option(
+            "on.bad.batch",
+            Type.STRING,
+            "fail",
+            "What to do with a batch that can't be read, or that the target will never take.",
+            validator=OneOf(("fail", "skip")),
+        ),
+        Option(
+            "partition.assignment",
+            Type.STRING,
+            "load",
+            "How partitions are dealt to tasks: by measured load, or in turn as MM2 does.",
+            validator=OneOf(("load", "roundrobin")),
+        ),
+        Option(
+            "max.bytes.per.second",
+            Type.LONG,
+            None,
+            "How fast the flow may copy, all topics together. Takes effect while the mirror runs.",
+            validator=AtLeast(1),
+        ),
+        Option(
+            "topic.max.bytes.per.second",
+            Type.LIST,
+            (),
+            "How fast each topic may be copied: REGEX=BYTES items, of which the first that matches counts. "
+            "Takes effect while the mirror runs.",
+        ),
     )
 )
 """What a MirrorSourceConnector of ours can be told beyond Kafka's."""

@@ -19,9 +19,9 @@ from sparkmirror.config.properties import Properties
 from sparkmirror.connectors.heartbeat import MirrorHeartbeatSettings
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.config_filter import ConfigPropertyFilter, DefaultConfigPropertyFilter, DefaultsFrom
-from sparkmirror.domain.data_loss import OnDataLoss
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, Flow
+from sparkmirror.domain.incidents import OnBadBatch, OnDataLoss, OnTopicRecreated, Reactions
 from sparkmirror.domain.policies import PolicySettings, ReplicationPolicy, make_policy
 from sparkmirror.domain.topic_filter import DefaultTopicFilter, TopicFilter
 
@@ -56,7 +56,11 @@ def mirror_source_settings(connector: Properties) -> MirrorSourceSettings:
         offset_syncs_on_source=on_source,
         offset_syncs_replication_factor=values.integer("offset-syncs.topic.replication.factor"),
         admin_timeout_s=values.seconds("admin.timeout.ms"),
-        on_data_loss=OnDataLoss(values.string("on.data.loss")),
+        reactions=Reactions(
+            OnDataLoss(values.string("on.data.loss")),
+            OnTopicRecreated(values.string("on.topic.recreated")),
+            OnBadBatch(values.string("on.bad.batch")),
+        ),
     )
 
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from sparkmirror.domain.config_filter import ConfigPropertyFilter
-from sparkmirror.domain.data_loss import OnDataLoss
 from sparkmirror.domain.ids import Flow
+from sparkmirror.domain.incidents import DEFAULT_REACTIONS, Reactions
 from sparkmirror.domain.policies import ReplicationPolicy, is_cycle
 from sparkmirror.domain.topic_filter import TopicFilter
 
@@ -29,7 +29,7 @@ class MirrorSourceSettings:
     offset_syncs_on_source: bool
     offset_syncs_replication_factor: int
     admin_timeout_s: float
-    on_data_loss: OnDataLoss = OnDataLoss.RECORD
+    reactions: Reactions = DEFAULT_REACTIONS
 
 
 def should_replicate(settings: MirrorSourceSettings, topic: str) -> bool:

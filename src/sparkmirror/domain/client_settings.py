@@ -64,7 +64,8 @@ Codec = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 class ProducerSettings:
     """How to produce; `acks` is Connect's default, not the plain producer's.
 
-    `compression` is None unless the user asked for a codec: batches then keep the source's.
+    `compression` is None unless the user asked for a codec: batches then keep the source's. `idempotent` is
+    False only where the user turned it off: records may then come twice after a crash.
     """
 
     connection: ConnectionSettings
@@ -72,3 +73,4 @@ class ProducerSettings:
     request_bytes_max: int = 1048576
     in_flight_max: int = 5
     compression: Codec | None = None
+    idempotent: bool = True

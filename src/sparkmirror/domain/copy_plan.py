@@ -7,8 +7,8 @@ closure, never through Spark's configuration, because connection settings may ho
 from dataclasses import dataclass
 
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
-from sparkmirror.domain.data_loss import OnDataLoss
 from sparkmirror.domain.ids import ConnectorName, Flow, TopicPartition
+from sparkmirror.domain.incidents import DEFAULT_REACTIONS, Reactions
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,6 @@ class TaskPlan:
     producer: ProducerSettings
     state: StatePlan
     offset_syncs: OffsetSyncPlan | None
-    on_data_loss: OnDataLoss = OnDataLoss.RECORD
+    reactions: Reactions = DEFAULT_REACTIONS
     buffer_bytes_max: int = 32 * 1024 * 1024
     """Fetched bytes that are not acknowledged yet, for the whole task."""

@@ -15,9 +15,9 @@ from sparkmirror.domain.aborted_transactions import AbortedTransactions
 from sparkmirror.domain.batch_copying import CopyRules, Step, copy_batches
 from sparkmirror.domain.client_settings import ConsumerSettings, OffsetReset
 from sparkmirror.domain.copy_plan import CopyPartition, TaskPlan
-from sparkmirror.domain.data_loss import DataLoss, OnDataLoss
 from sparkmirror.domain.errors import AuthorizationError, KafkaError, RetriableError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.incidents import DataLoss, OnDataLoss
 from sparkmirror.domain.matching import Match, match
 from sparkmirror.domain.producer_state import NOT_IDEMPOTENT, ProducerId, ProducerState
 from sparkmirror.domain.record_batch import SEQUENCE_MODULUS, FetchedBatch, iterate_batches
@@ -88,7 +88,7 @@ class Resumption:
                 found[plan.source] = first
             elif gone and plan.source in gone:
                 found[plan.source] = self._without(plan, DataLoss(gone[plan.source], first), end)
-            elif position is None or position.producer is None:
+            elif position is None or position.producer is None or not self.plan.producer.idempotent:
                 found[plan.source] = _UnderNewId(first, end)
             else:
                 found[plan.source] = self._continued(plan, first, position.producer, end)
@@ -102,7 +102,7 @@ class Resumption:
 
     def _without(self, plan: CopyPartition, loss: DataLoss, end: int) -> _UnderNewId | SparkmirrorError:
         """Go on behind a gap, if that is allowed: with it changes what a number means."""
-        if self.plan.on_data_loss is OnDataLoss.FAIL:
+        if self.plan.reactions.on_data_loss is OnDataLoss.FAIL:
             return KafkaError(
                 f"{plan.source}: {loss}, if it may: on.data.loss is fail. Set it to record, or reset the "
                 "offset"
@@ -156,6 +156,8 @@ class Resumption:
         return list_offsets(self.plan.consumer, partitions, which)
 
     def _new_producer(self) -> ProducerId:
+        if not self.plan.producer.idempotent:
+            return NOT_IDEMPOTENT
         try:
             return new_producer_id(self.plan.producer.connection)
         except AuthorizationError as error:

@@ -60,7 +60,7 @@ def task_plans(
             producer=connector.producers[task],
             state=_state_plan(settings),
             offset_syncs=_offset_sync_plan(settings, connector),
-            on_data_loss=told.on_data_loss,
+            reactions=told.reactions,
         )
         for task, dealt in enumerate(assign(by_source, count))
     ]

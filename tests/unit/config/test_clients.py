@@ -21,6 +21,18 @@ def connector(**more: str) -> Properties:
     return CONNECTOR | Properties(more)
 
 
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        ({}, True),
+        ({"producer.override.enable.idempotence": "true"}, True),
+        ({"producer.override.enable.idempotence": "false"}, False),
+    ],
+)
+def test_only_a_user_turns_idempotence_off(own: dict[str, str], *, expected: bool) -> None:
+    assert clients.target_producer(WORKER, connector(**own), 0).idempotent is expected
+
+
 def test_consumer_defaults() -> None:
     consumer = clients.source_consumer(CONNECTOR, 3)
     assert consumer.connection.bootstrap_servers == (("a", 1),)

@@ -1,3 +1,6 @@
+import re
+from enum import Enum
+
 import pytest
 
 from sparkmirror.config.properties import Properties
@@ -7,9 +10,9 @@ from sparkmirror.connectors.settings import (
     mirror_source_settings,
 )
 from sparkmirror.connectors.source import MirrorSourceSettings
-from sparkmirror.domain.data_loss import OnDataLoss
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, Flow
+from sparkmirror.domain.incidents import OnBadBatch, OnDataLoss, OnTopicRecreated, Reactions
 from sparkmirror.domain.policies import DefaultReplicationPolicy, IdentityReplicationPolicy
 
 MIRROR = "org.apache.kafka.connect.mirror."
@@ -25,11 +28,22 @@ def source(**more: str) -> MirrorSourceSettings:
     return mirror_source_settings(Properties(CONNECTOR | more))
 
 
-@pytest.mark.parametrize("policy", OnDataLoss)
-def test_data_loss_is_recorded_or_fails(policy: OnDataLoss) -> None:
-    assert source(**{"on.data.loss": policy.value}).on_data_loss is policy
-    with pytest.raises(ConfigError, match=r"on\.data\.loss"):
-        source(**{"on.data.loss": "ignore"})
+@pytest.mark.parametrize(
+    ("key", "reaction"),
+    [
+        (key, reaction)
+        for key, kind in (
+            ("on.data.loss", OnDataLoss),
+            ("on.topic.recreated", OnTopicRecreated),
+            ("on.bad.batch", OnBadBatch),
+        )
+        for reaction in kind
+    ],
+)
+def test_reactions(key: str, reaction: Enum) -> None:
+    assert reaction in source(**{key: reaction.value}).reactions
+    with pytest.raises(ConfigError, match=re.escape(key)):
+        source(**{key: "ignore"})
 
 
 def test_defaults() -> None:
@@ -46,7 +60,7 @@ def test_defaults() -> None:
     assert settings.offset_syncs_on_source
     assert settings.offset_syncs_replication_factor == 3
     assert settings.admin_timeout_s == 60
-    assert settings.on_data_loss is OnDataLoss.RECORD
+    assert settings.reactions == Reactions(OnDataLoss.RECORD, OnTopicRecreated.RECORD, OnBadBatch.FAIL)
     assert settings.topic_filter.should_replicate("orders.internal")
     assert not settings.topic_filter.should_replicate("mm2-offsets.A.internal")
     assert not settings.config_filter.should_replicate_config_property("min.insync.replicas")
