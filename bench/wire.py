@@ -20,6 +20,8 @@ _SOCKET_TIMEOUT_S = 60.0
 _CLIENT_ID = b"bench"
 _BATCH_HEAD = struct.Struct(">qi")
 _BATCH_COUNT_AT = 57
+_BATCH_FLAGS_AT = 22
+_CONTROL_BIT = 0x20
 _BATCH_LAST_DELTA = struct.Struct(">i")
 _BATCH_LAST_DELTA_AT = 23
 
@@ -31,6 +33,8 @@ class Batch:
     data: bytes
     records: int
     next_offset: int
+    is_control: bool = False
+    """Whether it is the marker at the end of a transaction."""
 
 
 def batches_in(records: bytes) -> Iterator[Batch]:
@@ -43,7 +47,8 @@ def batches_in(records: bytes) -> Iterator[Batch]:
             return
         (count,) = struct.unpack_from(">i", records, at + _BATCH_COUNT_AT)
         (last_delta,) = _BATCH_LAST_DELTA.unpack_from(records, at + _BATCH_LAST_DELTA_AT)
-        yield Batch(bytes(8) + records[at + 8 : end], count, base_offset + last_delta + 1)
+        is_control = bool(records[at + _BATCH_FLAGS_AT] & _CONTROL_BIT)
+        yield Batch(bytes(8) + records[at + 8 : end], count, base_offset + last_delta + 1, is_control)
         at = end
 
 
