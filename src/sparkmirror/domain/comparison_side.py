@@ -38,13 +38,17 @@ class Span(NamedTuple):
         return self.first <= batch.header.base_offset and batch.header.last_offset < self.end
 
 
+END = 1 << 62
+"""Behind every offset."""
+
+
 class Side:
     """Batches and opened records of a span, in order. `opened` comes before `batch`."""
 
     def __init__(self, batches: Iterable[FetchedBatch], span: Span, *, timestamps: bool) -> None:
         self._batches = iter(batches)
         self._span = span
-        self._timestamps = timestamps
+        self.timestamps = timestamps
         self.opened: deque[Record] = deque()
         self.batch: FetchedBatch | None = None
         """The next one that nobody has opened."""
@@ -58,12 +62,12 @@ class Side:
     def pop_batch(self) -> None:
         self._advance()
 
-    def has(self, count: int) -> bool:
-        """Open batches until so many records are in `opened`; False when there are fewer left."""
+    def open(self, count: int) -> int:
+        """Open batches until so many records are in `opened`, or all; how many there are."""
         while len(self.opened) < count and self.batch is not None:
             self.opened.extend(self._records(self.batch))
             self._advance()
-        return len(self.opened) >= count
+        return len(self.opened)
 
     def take(self, count: int) -> list[Record]:
         return [self.opened.popleft() for _ in range(count)]
@@ -72,7 +76,7 @@ class Side:
         self.batch = next(self._batches, None)
 
     def _records(self, batch: FetchedBatch) -> Iterator[Record]:
-        return records_of(batch, self._span, timestamps=self._timestamps)
+        return records_of(batch, self._span, timestamps=self.timestamps)
 
 
 class SourceSide(Side):

@@ -4,12 +4,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from sparkmirror.domain.client_settings import ConsumerSettings
-from sparkmirror.domain.comparison import Comparison, Log, Rules, compare
-from sparkmirror.domain.comparison_side import Span
+from sparkmirror.domain.comparison import Comparison, Rules
+from sparkmirror.domain.comparison_side import END, Span
 from sparkmirror.domain.ids import Flow, TopicPartition
+from sparkmirror.domain.log_comparison import Log, compare
 from sparkmirror.engine.verification_log import PartitionLog, open_log
-
-_OPEN_END = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ def verify_range(plan: RangePlan) -> Comparison:
 
 
 def _log(log: PartitionLog, span: Span, *, is_compacted: bool) -> Log:
-    later = log.batches(Span(span.end, _OPEN_END)) if is_compacted else ()
+    later = log.batches(Span(span.end, END)) if is_compacted else ()
     return Log(log.batches(span), span, later)
 
 

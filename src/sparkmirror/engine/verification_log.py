@@ -6,14 +6,13 @@ from itertools import islice
 
 from sparkmirror.domain.aborted_transactions import AbortedTransactions
 from sparkmirror.domain.client_settings import ConsumerSettings
-from sparkmirror.domain.comparison_side import Record, Span, records_of
+from sparkmirror.domain.comparison_side import END, Record, Span, records_of
 from sparkmirror.domain.errors import CorruptBatchError, KafkaError, RetriableError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.record_batch import CONTROL, FetchedBatch, iterate_batches
 from sparkmirror.kafka.offsets import list_offsets
 from sparkmirror.kafka.partition_reader import PartitionReader
 
-_EVERYTHING = Span(0, 1 << 62)
 _WAIT_S = 0.5
 _EMPTY_ANSWERS_MAX = 10
 _SEARCHED_RECORDS = 10_000
@@ -70,7 +69,7 @@ class PartitionLog:
     def first_record(self, span: Span, *, timestamps: bool) -> Record | None:
         """The first record of the first batch that reaches into the span."""
         for batch in self.batches(span):
-            for record in records_of(batch, _EVERYTHING, timestamps=timestamps):
+            for record in records_of(batch, Span(0, END), timestamps=timestamps):
                 return record
         return None
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.domain.comparison import Comparison, Log, Rules, compare
+from sparkmirror.domain.comparison import Comparison, Rules
 from sparkmirror.domain.comparison_side import Span
+from sparkmirror.domain.log_comparison import Log, compare
 from sparkmirror.domain.record_batch import FetchedBatch, iterate_batches
 from tests.batches import NOW_MS, Rec, encode, joined
 
