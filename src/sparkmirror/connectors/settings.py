@@ -3,6 +3,7 @@
 Everything that can be wrong with a connector's own options is found here, before anything is started.
 """
 
+import re
 from typing import Final
 
 from sparkmirror.config.connector_options import (
@@ -18,11 +19,13 @@ from sparkmirror.config.definitions import JAVA_WHITESPACE, Definition, Values
 from sparkmirror.config.properties import Properties
 from sparkmirror.connectors.heartbeat import MirrorHeartbeatSettings
 from sparkmirror.connectors.source import MirrorSourceSettings
+from sparkmirror.domain.assignment import PartitionAssignment
 from sparkmirror.domain.config_filter import ConfigPropertyFilter, DefaultConfigPropertyFilter, DefaultsFrom
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.incidents import OnBadBatch, OnDataLoss, OnTopicRecreated, Reactions
 from sparkmirror.domain.policies import PolicySettings, ReplicationPolicy, make_policy
+from sparkmirror.domain.rate_limits import FLOW_KEY, TOPICS_KEY, RateLimits
 from sparkmirror.domain.topic_filter import DefaultTopicFilter, TopicFilter
 
 _ONLY_CLASS: Final = {
@@ -61,6 +64,8 @@ def mirror_source_settings(connector: Properties) -> MirrorSourceSettings:
             OnTopicRecreated(values.string("on.topic.recreated")),
             OnBadBatch(values.string("on.bad.batch")),
         ),
+        partition_assignment=PartitionAssignment(values.string("partition.assignment")),
+        rate_limits=_rate_limits(connector, values),
     )
 
 
@@ -118,6 +123,25 @@ def _topic_filter(connector: Properties, values: Values) -> TopicFilter:
         return DefaultTopicFilter(values.strings("topics"), values.strings("topics.exclude"))
     except ConfigError as error:
         raise connector.error(error.key, error.reason) from error
+
+
+def _rate_limits(connector: Properties, values: Values) -> RateLimits:
+    flow = None if values[FLOW_KEY] is None else values.integer(FLOW_KEY)
+    topics = tuple(_topic_rate(connector, item) for item in values.strings(TOPICS_KEY))
+    return RateLimits(flow, topics)
+
+
+def _topic_rate(connector: Properties, item: str) -> tuple[str, int]:
+    """Of `REGEX=BYTES`; a regex may hold equals signs, a rate does not."""
+    pattern, _, rate = (part.strip(JAVA_WHITESPACE) for part in item.rpartition("="))
+    if not pattern or not re.fullmatch(r"[0-9]{1,18}", rate) or int(rate) == 0:
+        reason = f"'{item}' is not REGEX=BYTES, with a whole number of bytes per second, at least 1"
+        raise connector.error(TOPICS_KEY, reason)
+    try:
+        RateLimits(topics=((pattern, int(rate)),))
+    except ConfigError as error:
+        raise connector.error(TOPICS_KEY, f"'{pattern}' is {error.reason}") from error
+    return pattern, int(rate)
 
 
 def _config_filter(connector: Properties, values: Values) -> ConfigPropertyFilter:

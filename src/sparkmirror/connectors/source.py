@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 
+from sparkmirror.domain.assignment import PartitionAssignment
 from sparkmirror.domain.config_filter import ConfigPropertyFilter
 from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.incidents import DEFAULT_REACTIONS, Reactions
 from sparkmirror.domain.policies import ReplicationPolicy, is_cycle
+from sparkmirror.domain.rate_limits import NO_LIMITS, RateLimits
 from sparkmirror.domain.topic_filter import TopicFilter
 
 
@@ -30,6 +32,9 @@ class MirrorSourceSettings:
     offset_syncs_replication_factor: int
     admin_timeout_s: float
     reactions: Reactions = DEFAULT_REACTIONS
+    partition_assignment: PartitionAssignment = PartitionAssignment.LOAD
+    rate_limits: RateLimits = NO_LIMITS
+    """As of the start; others may take their place while the mirror runs."""
 
 
 def should_replicate(settings: MirrorSourceSettings, topic: str) -> bool:

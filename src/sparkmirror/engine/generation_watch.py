@@ -1,4 +1,4 @@
-"""A task's eye on the progress topic: whether its generation is still the one that may run."""
+"""A task's eye on the progress topic: whether its generation may still run, and how fast."""
 
 import logging
 import threading
@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 from sparkmirror.domain.copy_plan import TaskPlan
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.rate_limits import RateLimits
 from sparkmirror.engine.outcomes import EndReason
 from sparkmirror.kafka.topic_log import TopicTail
-from sparkmirror.storage.progress import parse_generation
+from sparkmirror.storage.progress import FlowLimits, Generation, parse_order
 
 _log = logging.getLogger(__name__)
 
@@ -19,11 +20,17 @@ _OUT_OF_TOUCH_S = 30.0
 
 
 class GenerationWatch:
-    """Calls `on_end` once, from its own thread."""
+    """Calls `on_end` once, and `on_limits` for every change since the announcement, from its own thread."""
 
-    def __init__(self, plan: TaskPlan, on_end: Callable[[EndReason], None]) -> None:
+    def __init__(
+        self,
+        plan: TaskPlan,
+        on_end: Callable[[EndReason], None],
+        on_limits: Callable[[RateLimits], None] | None = None,
+    ) -> None:
         self._plan = plan
         self._on_end = on_end
+        self._on_limits = on_limits
         self._stopped = threading.Event()
         self._answered = threading.Event()
         self._thread = threading.Thread(target=self._run, name="generation-watch", daemon=True)
@@ -71,7 +78,10 @@ class GenerationWatch:
     def _read(self, tail: TopicTail) -> EndReason | None:
         plan = self._plan
         for record in tail.poll(_POLL_S):
-            generation = parse_generation(record)
-            if generation is not None and generation.ends(plan.connector, plan.generation):
-                return EndReason.STOPPED if generation.number == plan.generation else EndReason.SUPERSEDED
+            match parse_order(record):
+                case Generation() as generation if generation.ends(plan.connector, plan.generation):
+                    same = generation.number == plan.generation
+                    return EndReason.STOPPED if same else EndReason.SUPERSEDED
+                case FlowLimits(plan.connector, limits) if self._on_limits is not None:
+                    self._on_limits(limits)
         return None

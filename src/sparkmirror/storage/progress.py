@@ -1,7 +1,7 @@
 """The progress topic, `mm2-progress.<source>.internal` on the target: what running tasks report each second.
 
-Compacted; one partition. Two kinds of records, told apart by their key: the progress of a source partition,
-and the generation of a connector (the driver's word to its tasks: run, or stop).
+Compacted; one partition. Three kinds of records, told apart by their key: the progress of a source partition,
+the generation of a connector (the driver's word to its tasks: run, or stop), and its rate limits (how fast).
 """
 
 import json
@@ -11,14 +11,17 @@ from enum import Enum
 from typing import Any
 
 from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, ConnectorName, TopicPartition
 from sparkmirror.domain.latency import LatencyHistogram
 from sparkmirror.domain.log_records import LogRecord
+from sparkmirror.domain.rate_limits import RateLimits
 from sparkmirror.kafka.topic_log import TopicTail
 
 _PROGRESS = "progress"
 _GENERATION = "generation"
-_GENERATION_KEY = b'["generation",'
+_LIMITS = "limits"
+_ORDER_KEYS = (b'["generation",', b'["limits",')
 
 
 def progress_topic(source: Alias) -> str:
@@ -100,15 +103,27 @@ class Generation:
         return self.connector == connector and newer
 
 
-def parse_generation(record: LogRecord) -> Generation | None:
-    """Like `parse`, for readers to whom progress means nothing: that costs them a look at the key."""
-    if not (record.key or b"").startswith(_GENERATION_KEY):
+@dataclass(frozen=True, slots=True)
+class FlowLimits:
+    """How fast a connector's tasks may copy from now on, all together."""
+
+    connector: ConnectorName
+    limits: RateLimits
+
+    def to_record(self) -> LogRecord:
+        value = {"flow": self.limits.flow, "topics": self.limits.topics}
+        return LogRecord(_encode([_LIMITS, self.connector]), _encode(value))
+
+
+def parse_order(record: LogRecord) -> Generation | FlowLimits | None:
+    """Like `parse`, for tasks, to whom progress means nothing: that costs them a look at the key."""
+    if not (record.key or b"").startswith(_ORDER_KEYS):
         return None
     parsed = parse(record)
-    return parsed if isinstance(parsed, Generation) else None
+    return None if isinstance(parsed, PartitionProgress) else parsed
 
 
-def parse(record: LogRecord) -> PartitionProgress | Generation | None:
+def parse(record: LogRecord) -> PartitionProgress | Generation | FlowLimits | None:
     """None for anything this project didn't write."""
     try:
         key = json.loads(record.key or b"null")
@@ -117,7 +132,9 @@ def parse(record: LogRecord) -> PartitionProgress | Generation | None:
             return _generation(key, value)
         if key[0] == _PROGRESS:
             return _progress(key, value)
-    except (ValueError, TypeError, KeyError, IndexError):
+        if key[0] == _LIMITS:
+            return _limits(key, value)
+    except (ValueError, TypeError, KeyError, IndexError, ConfigError):
         return None
     return None
 
@@ -129,6 +146,18 @@ def _generation(key: list[Any], value: dict[str, Any]) -> Generation:
         partitions=int(value["partitions"]),
         stopped=bool(value["stopped"]),
     )
+
+
+def _limits(key: list[Any], value: dict[str, Any]) -> FlowLimits:
+    topics = tuple((str(pattern), _rate(rate)) for pattern, rate in value["topics"])
+    flow = None if value["flow"] is None else _rate(value["flow"])
+    return FlowLimits(ConnectorName(key[1]), RateLimits(flow, topics))
+
+
+def _rate(value: Any) -> int:
+    if int(value) < 1:
+        raise ValueError("not a rate")
+    return int(value)
 
 
 def _progress(key: list[Any], value: dict[str, Any]) -> PartitionProgress:
@@ -162,6 +191,7 @@ class ProgressReader:
         self._tail = TopicTail(settings, topic)
         self._progress: dict[tuple[ConnectorName, TopicPartition], PartitionProgress] = {}
         self._generations: dict[ConnectorName, Generation] = {}
+        self._limits: dict[ConnectorName, RateLimits] = {}
 
     def poll(
         self, timeout_s: float = 0.0
@@ -174,8 +204,10 @@ class ProgressReader:
         for parsed in map(parse, records):
             if isinstance(parsed, PartitionProgress):
                 self._progress[parsed.connector, parsed.source] = parsed
-            elif parsed is not None:
+            elif isinstance(parsed, Generation):
                 self._generations[parsed.connector] = parsed
+            elif parsed is not None:
+                self._limits[parsed.connector] = parsed.limits
 
     def catch_up(self, deadline_s: float = 30.0) -> None:
         """Take in all that is there now. Raises KafkaError, RetriableError when it takes too long."""
@@ -185,6 +217,11 @@ class ProgressReader:
     def generations(self) -> Mapping[ConnectorName, Generation]:
         """The newest that was seen of each connector; a live view."""
         return self._generations
+
+    @property
+    def limits(self) -> Mapping[ConnectorName, RateLimits]:
+        """The last that were seen of each connector; a live view."""
+        return self._limits
 
     def close(self) -> None:
         self._tail.close()

@@ -14,6 +14,7 @@ from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.incidents import OnBadBatch, OnDataLoss, OnTopicRecreated, Reactions
 from sparkmirror.domain.policies import DefaultReplicationPolicy, IdentityReplicationPolicy
+from sparkmirror.domain.rate_limits import NO_LIMITS, RateLimits
 
 MIRROR = "org.apache.kafka.connect.mirror."
 CONNECTOR = {
@@ -61,10 +62,50 @@ def test_defaults() -> None:
     assert settings.offset_syncs_replication_factor == 3
     assert settings.admin_timeout_s == 60
     assert settings.reactions == Reactions(OnDataLoss.RECORD, OnTopicRecreated.RECORD, OnBadBatch.FAIL)
+    assert settings.rate_limits == NO_LIMITS
     assert settings.topic_filter.should_replicate("orders.internal")
     assert not settings.topic_filter.should_replicate("mm2-offsets.A.internal")
     assert not settings.config_filter.should_replicate_config_property("min.insync.replicas")
     assert not settings.config_filter.should_replicate_source_default("retention.ms")
+
+
+def test_rate_limits() -> None:
+    settings = source(
+        **{
+            "max.bytes.per.second": "5000000",
+            "topic.max.bytes.per.second": "orders = 1, (?=a).*=20 ,.*=9000000000",
+        }
+    )
+    topics = (("orders", 1), ("(?=a).*", 20), (".*", 9_000_000_000))
+    assert settings.rate_limits == RateLimits(5_000_000, topics)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        ("max.bytes.per.second", "0", "Value must be at least 1"),
+        ("max.bytes.per.second", "5MB", "Not a number of type LONG"),
+        *(
+            ("topic.max.bytes.per.second", f"a=1, {item}", f"'{item}' is not REGEX=BYTES")
+            for item in (
+                "orders",
+                "orders=",
+                "=5",
+                "orders=0",
+                "orders=-5",
+                "orders=5MB",
+                f"a={10**18}",
+                "a=\uff15",
+            )
+        ),
+        ("topic.max.bytes.per.second", "a=1, (=5", "'(' is not a usable Java regular expression"),
+        ("topic.max.bytes.per.second", "a{1,2}=5", "'a{1' is not REGEX=BYTES"),
+    ],
+)
+def test_wrong_rate_limits(key: str, value: str, reason: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        source(**{key: value})
+    assert str(caught.value).startswith(f"Invalid value {value} for configuration {key}: {reason}")
 
 
 def test_policies() -> None:

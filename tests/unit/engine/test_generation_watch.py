@@ -1,4 +1,6 @@
-"""Which records of the progress topic end a task."""
+"""Which records of the progress topic end a task, and which change how fast it may copy."""
+
+from collections.abc import Callable
 
 import pytest
 
@@ -6,10 +8,11 @@ from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSetti
 from sparkmirror.domain.copy_plan import StatePlan, TaskPlan
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow
 from sparkmirror.domain.log_records import LogRecord
+from sparkmirror.domain.rate_limits import NO_LIMITS, RateLimits
 from sparkmirror.engine.generation_watch import GenerationWatch
 from sparkmirror.engine.outcomes import EndReason
 from sparkmirror.kafka.topic_log import TopicTail
-from sparkmirror.storage.progress import Generation
+from sparkmirror.storage.progress import FlowLimits, Generation
 
 OURS = ConnectorName("MirrorSourceConnector")
 CLUSTER = ConnectionSettings((("b", 9092),))
@@ -25,7 +28,7 @@ class Tail(TopicTail):
         return self.records
 
 
-def verdict(*records: LogRecord) -> EndReason | None:
+def verdict(*records: LogRecord, on_limits: Callable[[RateLimits], None] | None = None) -> EndReason | None:
     """On generation 5."""
     plan = TaskPlan(
         flow=Flow(Alias("a"), Alias("b")),
@@ -39,7 +42,7 @@ def verdict(*records: LogRecord) -> EndReason | None:
         state=StatePlan(CLUSTER, "positions", "progress"),
         offset_syncs=None,
     )
-    return GenerationWatch(plan, lambda _: None)._read(Tail(list(records)))
+    return GenerationWatch(plan, lambda _: None, on_limits)._read(Tail(list(records)))
 
 
 def said(number: int, *, stopped: bool = False, connector: str = OURS) -> LogRecord:
@@ -58,6 +61,7 @@ def said(number: int, *, stopped: bool = False, connector: str = OURS) -> LogRec
         (said(6, connector="AnotherConnector"), None),
         (LogRecord(b'["progress","MirrorSourceConnector","t",0]', b"{}"), None),
         (LogRecord(b'["generation","MirrorSourceConnector"]', None), None),
+        (FlowLimits(OURS, RateLimits(5)).to_record(), None),
         (LogRecord(None, None), None),
     ],
 )
@@ -71,3 +75,14 @@ def test_the_first_that_counts_decides() -> None:
 
 def test_nothing_new_ends_nothing() -> None:
     assert verdict() is None
+
+
+def test_every_change_of_its_own_limits_is_told_in_order() -> None:
+    heard: list[RateLimits] = []
+    others = ConnectorName("AnotherConnector")
+    said_limits = [
+        FlowLimits(connector, limits).to_record()
+        for connector, limits in ((OURS, RateLimits(5)), (others, RateLimits(6)), (OURS, NO_LIMITS))
+    ]
+    assert verdict(*said_limits, said(5, stopped=True), on_limits=heard.append) is EndReason.STOPPED
+    assert heard == [RateLimits(5), NO_LIMITS]

@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 from sparkmirror.domain.ids import Alias, ConnectorName, TopicPartition
 from sparkmirror.domain.latency import LatencyHistogram
 from sparkmirror.domain.log_records import LogRecord
+from sparkmirror.domain.rate_limits import NO_LIMITS, RateLimits
 from sparkmirror.storage.progress import (
+    FlowLimits,
     Generation,
     PartitionProgress,
     PartitionState,
     parse,
-    parse_generation,
+    parse_order,
     progress_topic,
 )
 
@@ -39,17 +41,24 @@ progress_reports = st.builds(
     updated_at=st.floats(0, 1e11),
 )
 generations = st.builds(Generation, texts.map(ConnectorName), numbers, numbers, st.booleans())
+rates = st.integers(1, 2**62)
+patterns = st.sampled_from([".*", "orders", r"a\\.b", "[é-ü]+", "(?i)x"])
+flow_limits = st.builds(
+    FlowLimits,
+    texts.map(ConnectorName),
+    st.builds(RateLimits, st.none() | rates, st.lists(st.tuples(patterns, rates), max_size=3).map(tuple)),
+)
 
 
-@given(progress_reports | generations)
-def test_what_is_written_is_read_back(content: PartitionProgress | Generation) -> None:
+@given(progress_reports | generations | flow_limits)
+def test_what_is_written_is_read_back(content: PartitionProgress | Generation | FlowLimits) -> None:
     assert parse(content.to_record()) == content
 
 
-@given(progress_reports, generations)
-def test_readers_of_generations_see_nothing_else(report: PartitionProgress, generation: Generation) -> None:
-    assert parse_generation(report.to_record()) is None
-    assert parse_generation(generation.to_record()) == generation
+@given(progress_reports, generations | flow_limits)
+def test_tasks_see_orders_only(report: PartitionProgress, order: Generation | FlowLimits) -> None:
+    assert parse_order(report.to_record()) is None
+    assert parse_order(order.to_record()) == order
 
 
 def test_compaction_keeps_the_latest_of_each_partition_and_connector() -> None:
@@ -58,6 +67,8 @@ def test_compaction_keeps_the_latest_of_each_partition_and_connector() -> None:
     assert parse_report(records=2).to_record().key == report.to_record().key
     keys = {Generation(SOURCE, number, 1, stopped=number > 1).to_record().key for number in range(3)}
     assert keys == {b'["generation","MirrorSourceConnector"]'}
+    keys = {FlowLimits(SOURCE, limits).to_record().key for limits in (NO_LIMITS, RateLimits(5))}
+    assert keys == {b'["limits","MirrorSourceConnector"]'}
 
 
 def parse_report(records: int) -> PartitionProgress:
@@ -97,6 +108,11 @@ def test_other_programs_can_read_a_report() -> None:
     }
 
 
+def test_other_programs_can_read_limits() -> None:
+    value = FlowLimits(SOURCE, RateLimits(5, (("a.*", 3),))).to_record().value
+    assert json.loads(value or b"") == {"flow": 5, "topics": [["a.*", 3]]}
+
+
 @pytest.mark.parametrize(
     "record",
     [
@@ -110,6 +126,12 @@ def test_other_programs_can_read_a_report() -> None:
         LogRecord(b'["generation","m"]', b'{"generation":1}'),
         LogRecord(b'["generation","m"]', b'{"generation":"many","partitions":1,"stopped":false}'),
         LogRecord(b'["generation","m"]', None),
+        LogRecord(b'["limits","m"]', None),
+        LogRecord(b'["limits","m"]', b'{"flow":5}'),
+        LogRecord(b'["limits","m"]', b'{"flow":0,"topics":[]}'),
+        LogRecord(b'["limits","m"]', b'{"flow":null,"topics":[["a",-1]]}'),
+        LogRecord(b'["limits","m"]', b'{"flow":null,"topics":[["(",5]]}'),
+        LogRecord(b'["limits","m"]', b'{"flow":null,"topics":[["a"]]}'),
         LogRecord(b'["progress","m","t",0]', b"not json"),
         LogRecord(b'["progress","m","t"]', b"{}"),
         LogRecord(b'["progress","m","t",0]', b"[]"),
@@ -118,7 +140,7 @@ def test_other_programs_can_read_a_report() -> None:
 )
 def test_anything_else_is_nothing(record: LogRecord) -> None:
     assert parse(record) is None
-    assert parse_generation(record) is None
+    assert parse_order(record) is None
 
 
 def test_the_topic_is_named_like_connect_s_own() -> None:
