@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from types import FrameType
 
+from sparkmirror.cli.changed_file import ChangedFile
 from sparkmirror.cli.logging import add_logging_arguments
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, require_java, spark_log_file
 from sparkmirror.domain.errors import SparkmirrorError
@@ -30,6 +31,11 @@ example mm2.properties:
   sparkmirror run mm2.properties                    every flow of the file
   sparkmirror run mm2.properties --clusters B       only the flows into B
   sparkmirror run mm2.properties --master spark://host:7077
+
+what takes effect while it runs, a second or two after the file was saved:
+  A->B.max.bytes.per.second = 5000000               the flow, all its topics together
+  A->B.topic.max.bytes.per.second = orders.*=1000000, .*=2000000
+                                                    each topic, as the first REGEX=BYTES that matches says
 
 exit codes, as connect-mirror-maker.sh: 0 stopped in order, 2 bad file or settings, 3 could not start,
 255 bad arguments
@@ -59,6 +65,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def run(arguments: argparse.Namespace) -> int:
     began = time.monotonic()
     try:
+        file = ChangedFile(arguments.file, arguments.clusters)
         flows, spark, unknown_keys = read_mirror_maker_file(arguments.file, arguments.clusters)
     except SparkmirrorError as error:
         _log.error("%s", error)
@@ -79,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
         mirror.close()
         return _START_FAILED
     try:
-        mirror.wait()
+        mirror.wait(each_second=lambda: mirror.change_limits(file.look()))
     except SparkmirrorError as error:
         _log.error("%s", error)
         return _FAILED

@@ -3,17 +3,20 @@
 import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.ids import Flow
+from sparkmirror.domain.rate_limits import RateLimits
 from sparkmirror.engine.session import Session, default_master
 from sparkmirror.runtime.flow_settings import FlowSettings
 from sparkmirror.runtime.heartbeats import Heartbeats
 from sparkmirror.runtime.mirror_source import MirrorSource
 from sparkmirror.runtime.periodic import PeriodicThread
 from sparkmirror.runtime.progress_log import ProgressLog
+from sparkmirror.runtime.rate_limits import CurrentLimits
 
 _log = logging.getLogger(__name__)
 
@@ -31,6 +34,7 @@ class MirrorMaker:
         self._log_file = log_file
         self._session: Future[Session] = Future()
         self._stopping = threading.Event()
+        self._limits: dict[Flow, CurrentLimits] = {}
         self._threads = self._make_threads()
 
     def start(self) -> None:
@@ -44,12 +48,19 @@ class MirrorMaker:
             "Spark runs on %s after %.1f s; its log is %s", master, time.monotonic() - began, self._log_file
         )
 
-    def wait(self) -> None:
+    def wait(self, each_second: Callable[[], None] = lambda: None) -> None:
         """Raises SparkmirrorError when Spark ended by itself."""
         session = self._session.result()
         while not self._stopping.wait(1.0):
             if not session.is_alive:
                 raise SparkmirrorError(f"Spark's JVM ended unexpectedly; its log is {self._log_file}")
+            each_second()
+
+    def change_limits(self, limits: Mapping[Flow, RateLimits]) -> None:
+        """From now on; flows that don't run, or are not named, are left alone. Safe in any thread."""
+        for flow, current in self._limits.items():
+            if flow in limits:
+                current.change(limits[flow])
 
     def stop(self) -> None:
         """Make `wait` return. Safe in a signal handler."""
@@ -75,6 +86,8 @@ class MirrorMaker:
             if flow.source is not None:
                 threads.append(MirrorSource(flow, flow.source, self._session, self._slots_of).thread)
                 threads.append(ProgressLog(flow.flow, flow.worker_client).thread)
+                limits = self._limits[flow.flow] = CurrentLimits(flow, flow.source)
+                threads.append(limits.thread)
         return threads
 
     def _slots_of(self, session: Session) -> int:

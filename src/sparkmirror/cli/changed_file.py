@@ -1,0 +1,88 @@
+"""Notices that a running mirror's mm2.properties has changed, and passes on what may change while it runs."""
+
+import logging
+import re
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
+from sparkmirror.config.properties import Properties, read_properties
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.ids import Flow
+from sparkmirror.domain.rate_limits import FLOW_KEY, TOPICS_KEY, RateLimits
+
+_log = logging.getLogger(__name__)
+
+_LIMITS_KEY: Final = re.compile(f"(?:.+->[^.]+\\.)?(?:{re.escape(FLOW_KEY)}|{re.escape(TOPICS_KEY)})")
+_NAMED_MAX: Final = 10
+
+
+class _Version(NamedTuple):
+    """What tells a written file from what it was before; editors put a new file in its place."""
+
+    modified_ns: int
+    size: int
+    inode: int
+
+
+class ChangedFile:
+    """`look` now and then. To be made before the mirror's settings are read: it notices a change in between.
+
+    Raises ConfigError when the file can't be read.
+    """
+
+    def __init__(self, file: Path, into_clusters: Collection[str] | None = None) -> None:
+        self._file = file
+        self._into_clusters = into_clusters
+        self._seen = self._taken = _version(file)
+        self._at_start = self._now = read_properties(file)
+
+    def look(self) -> Mapping[Flow, RateLimits]:
+        """The limits of the file's flows when it has changed, else nothing.
+
+        A new version counts when it's still the same at the second look: somebody may be writing it.
+        """
+        seen, self._seen = self._seen, _version(self._file)
+        if self._seen is None or self._seen != seen or self._seen == self._taken:
+            return {}
+        self._taken = self._seen
+        try:
+            properties = read_properties(self._file)
+            flows = read_mirror_maker_file(self._file, self._into_clusters).flows
+        except SparkmirrorError as error:
+            _log.warning("the file has changed and can't be used, so nothing changes here: %s", error)
+            return {}
+        self._warn(properties)
+        return {flow.flow: flow.source.settings.rate_limits for flow in flows if flow.source is not None}
+
+    def _warn(self, properties: Properties) -> None:
+        """Once for each change: whoever edits limits again need not hear again what waits for the start."""
+        before, self._now = self._now, properties
+        waiting = _changed(self._at_start, properties)
+        if not waiting or not _changed(before, properties):
+            return
+        more = f" and {len(waiting) - _NAMED_MAX} more" if len(waiting) > _NAMED_MAX else ""
+        _log.warning(
+            "%s%s changed in %s; that takes effect at the next start; only %s and %s take effect now",
+            ", ".join(waiting[:_NAMED_MAX]),
+            more,
+            self._file,
+            FLOW_KEY,
+            TOPICS_KEY,
+        )
+
+
+def _version(file: Path) -> _Version | None:
+    """None while there is no file: for a moment, when another takes its place."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return _Version(found.st_mtime_ns, found.st_size, found.st_ino)
+
+
+def _changed(before: Properties, after: Properties) -> list[str]:
+    """The keys, other than limits, that have another value, are new or are gone."""
+    keys = sorted(before.keys() | after.keys())
+    return [key for key in keys if before.get(key) != after.get(key) and not _LIMITS_KEY.fullmatch(key)]

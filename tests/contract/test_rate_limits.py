@@ -1,0 +1,105 @@
+"""A flow's limits reach the progress topic, where running tasks see them, through a broker's troubles."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+import pytest
+
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.config.mirror_maker import MirrorMakerConfig
+from sparkmirror.config.properties import Properties
+from sparkmirror.domain.ids import ConnectorName
+from sparkmirror.domain.log_records import LogRecord
+from sparkmirror.domain.rate_limits import NO_LIMITS, RateLimits
+from sparkmirror.runtime.flow_settings import flow_settings
+from sparkmirror.runtime.rate_limits import CurrentLimits
+from sparkmirror.storage.progress import FlowLimits, parse
+from tests.system.broker_data import admin, records, topics
+from tests.system.mirror import await_value
+from tests.system.mixed_data import create_topic
+
+CONNECTOR: Final = ConnectorName("MirrorSourceConnector")
+WAIT_S: Final = 20.0
+
+
+@contextmanager
+def running(cluster: LocalCluster, source: str, more: Mapping[str, str]) -> Iterator[CurrentLimits]:
+    """The limits of the flow from a source of that name, whose progress topic is the test's own."""
+    properties = {
+        "clusters": f"{source}, B",
+        f"{source}.bootstrap.servers": cluster.bootstrap_servers,
+        "B.bootstrap.servers": cluster.bootstrap_servers,
+        f"{source}->B.enabled": "true",
+        "emit.heartbeats.enabled": "false",
+        **more,
+    }
+    (config,) = MirrorMakerConfig(Properties(properties), {}).flows()
+    settings = flow_settings(config)
+    assert settings.source is not None
+    current = CurrentLimits(settings, settings.source)
+    current.thread.start()
+    try:
+        yield current
+    finally:
+        current.thread.stop()
+        assert current.thread.join(WAIT_S)
+
+
+def told(cluster: LocalCluster, topic: str) -> list[RateLimits]:
+    """What tasks were told, in order; nothing while there is no topic."""
+    if topic not in topics(cluster):
+        return []
+    written = [parse(LogRecord(found.key(), found.value())) for found in records(cluster, topic)]
+    return [each.limits for each in written if isinstance(each, FlowLimits) and each.connector == CONNECTOR]
+
+
+def await_told(cluster: LocalCluster, topic: str, expected: list[RateLimits]) -> None:
+    await_value(
+        lambda: told(cluster, topic) == expected, WAIT_S, lambda: f"{told(cluster, topic)}, not {expected}"
+    )
+
+
+def await_line(caplog: pytest.LogCaptureFixture, start: str) -> None:
+    await_value(
+        lambda: any(line.startswith(start) for line in caplog.messages), WAIT_S, lambda: f"{caplog.messages}"
+    )
+
+
+def test_a_start_and_each_change_are_told(
+    target_cluster: LocalCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "sparkmirror")
+    topic = "mm2-progress.paced.internal"
+    with running(target_cluster, "paced", {"paced->B.max.bytes.per.second": "5000000"}) as current:
+        assert current.limits == RateLimits(5_000_000), "plans need no topic"
+        create_topic(target_cluster.bootstrap_servers, topic)  # only now, as at a first start
+        await_told(target_cluster, topic, [RateLimits(5_000_000)])
+        current.change(RateLimits(5_000_000))
+        slower = RateLimits(1000, (("orders.*", 10),))
+        current.change(slower)
+        assert current.limits == slower, "plans have it before tasks hear of it"
+        await_told(target_cluster, topic, [RateLimits(5_000_000), slower])
+        client = admin(target_cluster)
+        client.delete_topics([topic])[topic].result()
+        await_value(lambda: topic not in topics(target_cluster), WAIT_S, lambda: f"{topic} is still there")
+        current.change(NO_LIMITS)
+        await_line(caplog, "the tasks can't be told to copy without limits: ")
+        create_topic(target_cluster.bootstrap_servers, topic)
+        await_told(target_cluster, topic, [NO_LIMITS])
+        await_line(caplog, "now copies without limits")
+    said = [record for record in caplog.records if record.name == "sparkmirror.runtime.rate_limits"]
+    assert [record.levelname for record in said] == ["INFO", "INFO", "WARNING", "INFO"], "failures: once"
+    assert [record.getMessage() for record in said[:2]] == [
+        "copies at most 5 MB/s",
+        "now copies at most 1 KB/s, each topic of orders.* at most 10 B/s",
+    ]
+
+
+def test_a_start_without_limits_takes_back_former_ones(target_cluster: LocalCluster) -> None:
+    topic = "mm2-progress.unpaced.internal"
+    create_topic(target_cluster.bootstrap_servers, topic)
+    with running(target_cluster, "unpaced", {"topic.max.bytes.per.second": "a=5"}):
+        await_told(target_cluster, topic, [RateLimits(None, (("a", 5),))])
+    with running(target_cluster, "unpaced", {}):
+        await_told(target_cluster, topic, [RateLimits(None, (("a", 5),)), NO_LIMITS])
