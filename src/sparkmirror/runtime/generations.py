@@ -7,27 +7,31 @@ tasks find the last positions.
 
 import random
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import NamedTuple
 
-from sparkmirror.domain.assignment import assign
+from sparkmirror.domain.assignment import Assignment, assign, assign_by_load
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.copy_plan import CopyPartition, OffsetSyncPlan, StatePlan, TaskPlan
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.engine.generation_job import GenerationJob
 from sparkmirror.engine.outcomes import Outcome
 from sparkmirror.engine.session import Session
-from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.kafka.topic_log import TopicTail, TopicWriter
 from sparkmirror.runtime.flow_log import flow_log
 from sparkmirror.runtime.flow_settings import FlowSettings, SourceConnector
-from sparkmirror.storage.progress import Generation, ProgressReader, progress_topic
+from sparkmirror.runtime.rebalancing import Running
+from sparkmirror.storage.progress import Generation, parse, progress_topic
 
+_RECALL_TIMEOUT_S = 30.0
 _ANNOUNCE_STOP_TIMEOUT_S = 1.5
 _STOP_TIMEOUT_S = 4.5
 _CANCEL_TIMEOUT_S = 1.5
 _RESUBMIT = Backoff(1.0, 60.0)
+_NO_LOAD: Mapping[TopicPartition, float] = {}
 
 
 class Announced(NamedTuple):
@@ -43,6 +47,8 @@ def task_plans(
     announced: Announced,
     partitions: Sequence[CopyPartition],
     slots: int,
+    *,
+    deal: Callable[[Collection[TopicPartition], int], Assignment] = assign,
 ) -> list[TaskPlan]:
     """One plan per task: as many as asked for, as there are partitions, and as there are slots."""
     told = connector.settings
@@ -62,7 +68,7 @@ def task_plans(
             offset_syncs=_offset_sync_plan(settings, connector),
             reactions=told.reactions,
         )
-        for task, dealt in enumerate(assign(by_source, count))
+        for task, dealt in enumerate(deal(by_source, count))
     ]
 
 
@@ -102,27 +108,44 @@ class Generations:
         self._topic = progress_topic(settings.flow.source)
         self._writer = TopicWriter(settings.worker_client)
         self._number = 0
+        self._announced_at = 0
+        self._dealt: Assignment = ()
         self._job: GenerationJob | None = None
         self._ended = threading.Event()
         self._failures = 0
 
     def recall(self) -> None:
         """Learn the number of the last generation that ran anywhere. Raises KafkaError."""
-        reader = ProgressReader(self._settings.worker_client, self._topic)
+        tail = TopicTail(self._settings.worker_client, self._topic)
         try:
-            reader.catch_up()
-            last = reader.generations.get(self._connector.name)
-            self._number = 0 if last is None else last.number
+            # Compaction lags behind: there may be many reports of each partition, and one is parsed.
+            latest = {record.key: record for record in tail.read_to_end(_RECALL_TIMEOUT_S)}
+            for found in map(parse, latest.values()):
+                if isinstance(found, Generation) and found.connector == self._connector.name:
+                    self._number = found.number
         finally:
-            reader.close()
+            tail.close()
 
-    def replace(self, partitions: Sequence[CopyPartition]) -> None:
-        """Run these partitions and nothing else. Raises KafkaError when the topic can't be written."""
+    def replace(
+        self, partitions: Sequence[CopyPartition], load: Mapping[TopicPartition, float] = _NO_LOAD
+    ) -> None:
+        """Run these partitions and nothing else, dealt by their load in bytes per second where it's known.
+
+        Raises KafkaError when the topic can't be written.
+        """
         announced_at = self._announce(Generation(self._connector.name, self._number + 1, len(partitions)))
         self._number += 1
+        self._announced_at = announced_at
         self._end_job()
         if partitions:
-            self._submit(partitions, announced_at)
+            self._submit(partitions, load)
+
+    @property
+    def running(self) -> Running | None:
+        """The generation that is copying, as far as anybody knows."""
+        if self._job is None or self.has_ended:
+            return None
+        return Running(self._number, self._announced_at, self._dealt)
 
     @property
     def has_ended(self) -> bool:
@@ -157,11 +180,13 @@ class Generations:
         (offset,) = self._writer.write(self._topic, [generation.to_record()], timeout_s=timeout_s)
         return offset
 
-    def _submit(self, partitions: Sequence[CopyPartition], announced_at: int) -> None:
+    def _submit(self, partitions: Sequence[CopyPartition], load: Mapping[TopicPartition, float]) -> None:
         session = self._session.result()
         slots = self._slots_of(session)
-        announced = Announced(self._number, announced_at)
-        plans = task_plans(self._settings, self._connector, announced, partitions, slots)
+        announced = Announced(self._number, self._announced_at)
+        deal = partial(assign_by_load, load=load, previous=self._dealt)
+        plans = task_plans(self._settings, self._connector, announced, partitions, slots, deal=deal)
+        self._dealt = tuple(tuple(copied.source for copied in plan.partitions) for plan in plans)
         wanted = min(self._connector.settings.tasks_max, len(partitions))
         if len(plans) < wanted:
             self._log.warning("%d tasks instead of %d: Spark has %d free slots", len(plans), wanted, slots)

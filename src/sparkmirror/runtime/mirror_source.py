@@ -1,5 +1,6 @@
 """Runs a MirrorSourceConnector: finds topics, prepares them on the target, keeps the right tasks running."""
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
@@ -16,6 +17,7 @@ from sparkmirror.connectors.topic_plan import (
     replicated_topics,
 )
 from sparkmirror.domain.acls import target_acls
+from sparkmirror.domain.assignment import PartitionAssignment, count_moves
 from sparkmirror.domain.config_filter import config_changes
 from sparkmirror.domain.copy_plan import CopyPartition
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
@@ -27,6 +29,7 @@ from sparkmirror.runtime.flow_settings import FlowSettings, SourceConnector
 from sparkmirror.runtime.generations import Generations
 from sparkmirror.runtime.internal_topics import COMPACTED, ensure_topics
 from sparkmirror.runtime.periodic import PeriodicThread
+from sparkmirror.runtime.rebalancing import DEFAULT_REBALANCES, Imbalance, Rebalances, Rebalancing, Running
 from sparkmirror.runtime.schedule import Job
 from sparkmirror.storage.progress import progress_topic
 
@@ -52,12 +55,17 @@ class MirrorSource:
         connector: SourceConnector,
         session: "Future[Session]",
         slots_of: Callable[[Session], int],
+        rebalances: Rebalances = DEFAULT_REBALANCES,
     ) -> None:
         self._settings = settings
         self._connector = connector
         self._told = connector.settings
+        self._rebalances = rebalances
         self._log = flow_log(__name__, settings.flow, connector.name)
         self._generations = Generations(settings, connector, session, slots_of)
+        self._rebalancing = Rebalancing(
+            settings.worker_client, progress_topic(settings.flow.source), connector.name, rebalances
+        )
         self._source: Admin | None = None
         self._target: Admin | None = None
         self._running: tuple[CopyPartition, ...] = ()
@@ -68,16 +76,23 @@ class MirrorSource:
     # life
 
     def _prepare(self) -> Iterable[Job]:
-        told, flow = self._told, self._settings.flow
+        flow = self._settings.flow
         self._source = self._source or Admin(self._connector.source_admin, flow.source)
         self._target = self._target or Admin(self._connector.target_admin, flow.target)
         self._create_own_topics()
         self._generations.recall()
+        return self._jobs()
+
+    def _jobs(self) -> list[Job]:
+        told = self._told
         jobs = [
             # Without an interval the topics are still found once, at the start.
             Job(_REFRESH, told.refresh_topics_interval_s or _NEVER_S, self._refresh),
             Job("watch tasks", _WATCH_INTERVAL_S, self._watch, first_after_s=_WATCH_INTERVAL_S),
         ]
+        if told.partition_assignment is PartitionAssignment.LOAD and told.tasks_max > 1:
+            interval_s = self._rebalances.look_interval_s
+            jobs.append(Job("rebalance", interval_s, self._rebalance, first_after_s=interval_s))
         if told.sync_topic_configs_interval_s is not None:
             interval_s = told.sync_topic_configs_interval_s
             jobs.append(Job("sync topic configs", interval_s, self._sync_configs, first_after_s=10.0))
@@ -88,6 +103,7 @@ class MirrorSource:
 
     def _finish(self) -> None:
         self._generations.stop()
+        self._rebalancing.close()
         for admin in (self._source, self._target):
             if admin is not None:
                 admin.close()
@@ -201,7 +217,7 @@ class MirrorSource:
     def _run(self, partitions: tuple[CopyPartition, ...]) -> None:
         if partitions == self._running:
             return
-        self._generations.replace(partitions)
+        self._generations.replace(partitions, self._rebalancing.load)
         self._running = partitions
         if not partitions:
             self._log.info("no topic to mirror yet")
@@ -211,6 +227,36 @@ class MirrorSource:
             self._running = ()
             self._generations.forget()
             self.thread.hasten(_REFRESH, self._generations.resubmit_delay_s())
+
+    def _rebalance(self) -> None:
+        """Look at the tasks' load; deal the partitions anew when that is worth a pause."""
+        before = self._generations.running
+        if before is None:
+            return
+        imbalance = self._rebalancing.look(before, time.monotonic())
+        if imbalance is not None:
+            self._rebalancing.done(time.monotonic())
+            self._deal_anew()
+            self._tell_moves(before, imbalance)
+
+    def _deal_anew(self) -> None:
+        partitions, self._running = self._running, ()
+        try:
+            self._run(partitions)
+        except SparkmirrorError:
+            self.thread.hasten(_REFRESH, _PROBLEM_RETRY_S)  # which runs what doesn't run then
+            raise
+
+    def _tell_moves(self, before: Running, imbalance: Imbalance) -> None:
+        after = self._generations.running
+        if after is not None:
+            self._log.info(
+                "generation %d: moved %d of %d partitions, %s",
+                after.number,
+                count_moves(before.dealt, after.dealt),
+                len(self._running),
+                imbalance,
+            )
 
     # configs and ACLs
 

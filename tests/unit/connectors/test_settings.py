@@ -10,6 +10,7 @@ from sparkmirror.connectors.settings import (
     mirror_source_settings,
 )
 from sparkmirror.connectors.source import MirrorSourceSettings
+from sparkmirror.domain.assignment import PartitionAssignment
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.incidents import OnBadBatch, OnDataLoss, OnTopicRecreated, Reactions
@@ -45,6 +46,14 @@ def test_reactions(key: str, reaction: Enum) -> None:
     assert reaction in source(**{key: reaction.value}).reactions
     with pytest.raises(ConfigError, match=re.escape(key)):
         source(**{key: "ignore"})
+
+
+def test_partition_assignment() -> None:
+    assert source().partition_assignment is PartitionAssignment.LOAD
+    told = source(**{"partition.assignment": "roundrobin"})
+    assert told.partition_assignment is PartitionAssignment.ROUNDROBIN
+    with pytest.raises(ConfigError, match=r"partition\.assignment"):
+        source(**{"partition.assignment": "range"})
 
 
 def test_defaults() -> None:
