@@ -1,9 +1,9 @@
 """A network between clients and brokers that does as a test says: delays, throttles, cuts, falls silent.
 
 `proxied` puts a TCP proxy before each of some brokers. Clients that begin at a proxy stay with the proxies:
-brokers' own addresses are replaced in Metadata answers, so brokers need no settings for this and whoever asks
-them directly sees no fault. The proxies live in a process of their own, which ends with ours: they take no
-time of our interpreter, and ours can't disturb their clocks.
+brokers' own addresses are replaced in Metadata and FindCoordinator answers, so brokers need no settings for
+this and whoever asks them directly sees no fault. The proxies live in a process of their own, which ends with
+ours: they take no time of our interpreter, and ours can't disturb their clocks.
 
 The process is this file: it reads commands from its standard input, one JSON object a line, and answers each
 with one line. Sizes are bytes, times seconds, rates bytes per second.
@@ -44,8 +44,11 @@ class Api(IntEnum):
     FETCH = 1
     LIST_OFFSETS = 2
     METADATA = 3
+    FIND_COORDINATOR = 10
     API_VERSIONS = 18
     INIT_PRODUCER_ID = 22
+    ADD_PARTITIONS_TO_TXN = 24
+    END_TXN = 26
 
 
 class Deed(Enum):
@@ -420,7 +423,7 @@ class _Connection:
         api = self._asked.pop(correlation_id, _Asked(-1, 0)).api
         self._gate.answers[api] += 1
         passage = self._passage("answer", api, frame_bytes(head))
-        if passage is None and api == Api.METADATA:
+        if passage is None and api in (Api.METADATA, Api.FIND_COORDINATOR):
             return _Passage(rewrite=self._gate.with_our_addresses)
         return passage or _Passage(then=lambda: self._under_way.pop(correlation_id, None))
 

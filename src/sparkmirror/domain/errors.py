@@ -10,7 +10,9 @@ SparkmirrorError
 ├── JavaMissingError         no usable Java 17+ on this machine
 └── KafkaError               what a broker or the way to it answered
     ├── RetriableError       trying again can help (leader moved, time-out, …)
-    │   └── DisconnectedError    the connection broke or could not be made
+    │   ├── DisconnectedError    the connection broke or could not be made
+    │   └── UnclearTransactionError  the transactional id must be initialised again
+    ├── FencedError          somebody else has the transactional id now
     ├── UnsupportedVersionError  the broker is too old for what is needed
     ├── TopicExistsError
     └── AuthorizationError   an ACL is missing
@@ -90,6 +92,14 @@ class RetriableError(KafkaError):
 
 class DisconnectedError(RetriableError):
     """The connection broke, timed out, or could not be made."""
+
+
+class UnclearTransactionError(RetriableError):
+    """Whether the transaction was committed is unknown; initialise again and read positions again."""
+
+
+class FencedError(KafkaError):
+    """Another producer has taken the transactional id over, or the coordinator aborted after the time-out."""
 
 
 class UnsupportedVersionError(KafkaError):

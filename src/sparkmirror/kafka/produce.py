@@ -1,5 +1,6 @@
 """Raw Produce, v7 to v11 (Kafka 2.1 and newer): frames batches without copying them.
 
+v12 has the same bytes; it adds partitions to the transaction by itself (KIP-890).
 A request holds at most one batch per partition; a broker silently drops the first of two.
 """
 
@@ -23,6 +24,9 @@ from sparkmirror.kafka.wire import (
 
 API_KEY = 0
 VERSION_LOW, VERSION_HIGH = 7, 11
+VERSION_ADDING_PARTITIONS = 12
+"""For version 2 of transactions only: under version 1 nothing above v11 may be sent."""
+
 _FLEXIBLE_FROM = 9
 _RECORD_ERRORS_FROM = 8
 _PARTITION_RESULT = struct.Struct(">ihqqq")  # partition, error, base offset, append time, log start
@@ -47,13 +51,20 @@ def encode_produce_request(
     settings: ProducerSettings,
     version: int,
     correlation_id: int,
+    *,
+    transactional_id: str | None = None,
 ) -> list[bytes | memoryview]:
-    """The frame to send, as buffers; the batches themselves are not copied."""
+    """The frame to send, as buffers; the batches themselves are not copied.
+
+    `transactional_id` is for batches with the transactional bit, and all of them must have it.
+    """
     compact = version >= _FLEXIBLE_FROM
     connection = settings.connection
     head = [
         request_header(API_KEY, version, correlation_id, connection.client_id, flexible=compact),
-        null_string(compact=compact),  # no transactional id
+        null_string(compact=compact)
+        if transactional_id is None
+        else string(transactional_id, compact=compact),
         struct.pack(">hi", settings.acks, int(connection.request_timeout_s * 1000)),
     ]
     frame: list[bytes | memoryview] = [b"".join(head), *_encode_topics(batches, compact=compact)]

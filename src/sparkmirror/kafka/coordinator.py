@@ -1,0 +1,216 @@
+"""The broker that coordinates one transactional id: found, asked, followed when it moves (KIP-98).
+
+What the answers mean is `transactions`' part; here only those are known that say "elsewhere" or "later".
+"""
+
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+from kafka.protocol.metadata import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from kafka.protocol.producer import EndTxnRequest
+
+from sparkmirror import __version__
+from sparkmirror.domain.backoff import Backoff
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.errors import (
+    AuthorizationError,
+    DisconnectedError,
+    FencedError,
+    KafkaError,
+    RetriableError,
+)
+from sparkmirror.kafka import produce
+from sparkmirror.kafka.connection import Connection
+from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH, NONE, check, error_for, name_of
+from sparkmirror.kafka.metadata import Metadata, connect_to_any
+
+COORDINATOR_LOAD_IN_PROGRESS = 14
+COORDINATOR_NOT_AVAILABLE = 15
+NOT_COORDINATOR = 16
+INVALID_TRANSACTION_TIMEOUT = 50
+CONCURRENT_TRANSACTIONS = 51
+TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
+PRODUCER_FENCED = 90
+
+_MOVED = frozenset({COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR})
+_LATER = frozenset({*_MOVED, COORDINATOR_LOAD_IN_PROGRESS, CONCURRENT_TRANSACTIONS})
+_FENCED = frozenset({INVALID_PRODUCER_EPOCH, PRODUCER_FENCED})
+
+_API_VERSIONS = 18
+_FEATURES_FROM = 3
+_NEEDED_BY_VERSION_2 = {produce.API_KEY: produce.VERSION_ADDING_PARTITIONS, EndTxnRequest.API_KEY: 5}
+_TRANSACTION_KEY = 1
+_FIND_ONE_KEY_VERSION_MAX = 3
+
+# The markers of the transaction before are written within milliseconds, as a rule.
+_COMPLETING = Backoff(first_s=0.005, max_s=0.1)
+
+
+class TransactionCoordinator:
+    """Blocks. Not thread-safe: one owner. Connects when it's first asked."""
+
+    def __init__(self, settings: ConnectionSettings, transactional_id: str) -> None:
+        self.transactional_id = transactional_id
+        self._settings = settings
+        self._connection: Connection | None = None
+        self._finalized_version = 0
+        self._opened_at = 0.0
+
+    def ask(
+        self,
+        request: Any,
+        response_class: Any,
+        code_of: Callable[[Any], int],
+        *,
+        version_max: int,
+        resends: bool = True,
+    ) -> Any:
+        """The first answer whose code (by `code_of`) is not "elsewhere" or "later".
+
+        Waits and tries again until the request's time-out has passed, then raises the RetriableError that
+        the last try met. Without `resends` a request that may have arrived is not sent again: the
+        DisconnectedError is raised at once.
+        """
+        patience = _Patience(self._settings)
+        while True:
+            connection = self._awaited(patience)
+            try:
+                response = connection.request(
+                    request, response_class, timeout_s=patience.left_s, version_max=version_max
+                )
+            except DisconnectedError as error:
+                self.close()
+                if not resends:
+                    raise
+                patience.wait(error)
+                continue
+            code = code_of(response)
+            if code not in _LATER:
+                return response
+            if code in _MOVED:
+                self.close()
+            patience.wait(self.error_for(code, request))
+
+    def offers_version_2(self) -> bool:
+        """Whether version 2 of transactions (KIP-890) is finalized, as of at most `metadata_max_age_s` ago.
+
+        That all brokers speak the versions that it needs is taken from this one. Raises RetriableError.
+        """
+        connection = self._connected()
+        return self._finalized_version >= 2 and all(
+            connection.versions[api_key].high >= needed for api_key, needed in _NEEDED_BY_VERSION_2.items()
+        )
+
+    def error_for(self, code: int, request: Any) -> KafkaError:
+        """A FencedError, an AuthorizationError that names the ACL, or what `error_codes` makes of it."""
+        context = f"transactional id {self.transactional_id}: {request.name.removesuffix('Request')}"
+        if code in _FENCED:
+            return FencedError(
+                f"{context}: {name_of(code)}: another producer has taken over, "
+                "or the transaction took longer than its time-out",
+                code,
+            )
+        if code == TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+            return AuthorizationError(
+                f"{context}: {name_of(code)}: the principal needs an ACL that allows WRITE on "
+                f"TransactionalId:{self.transactional_id}",
+                code,
+            )
+        if code == INVALID_TRANSACTION_TIMEOUT:
+            return error_for(code, context, "above transaction.max.timeout.ms of the brokers")
+        return error_for(code, context)
+
+    def close(self) -> None:
+        """Forget where it is; `ask` finds it again."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _awaited(self, patience: "_Patience") -> Connection:
+        while True:
+            try:
+                return self._connected()
+            except RetriableError as error:
+                patience.wait(error)
+
+    def _connected(self) -> Connection:
+        """One that is not so old that the broker may have closed it for idleness (10 min by default)."""
+        now = time.monotonic()
+        if now - self._opened_at > self._settings.metadata_max_age_s:
+            self.close()
+        if self._connection is None:
+            connection = self._found()
+            try:
+                self._finalized_version = self._ask_finalized(connection)
+            except BaseException:
+                connection.close()
+                raise
+            self._connection = connection
+            self._opened_at = now
+        return self._connection
+
+    def _found(self) -> Connection:
+        any_broker = connect_to_any(self._settings, Metadata())
+        coordinator = None
+        try:
+            request = FindCoordinatorRequest(key=self.transactional_id, key_type=_TRANSACTION_KEY)
+            response = any_broker.request(
+                request,
+                FindCoordinatorResponse,
+                timeout_s=self._settings.request_timeout_s,
+                version_max=_FIND_ONE_KEY_VERSION_MAX,
+            )
+            if response.error_code != NONE:
+                raise self.error_for(response.error_code, request)
+            if any_broker.address == f"{response.host}:{response.port}":
+                coordinator = any_broker
+            else:
+                coordinator = Connection.open(response.host, response.port, self._settings)
+            return coordinator
+        finally:
+            if coordinator is not any_broker:
+                any_broker.close()
+
+    def _ask_finalized(self, connection: Connection) -> int:
+        """The cluster's `transaction.version`; 0 where brokers tell none."""
+        offered = connection.versions.get(_API_VERSIONS)
+        if offered is None or offered.high < _FEATURES_FROM:
+            return 0
+        version = __version__.replace("+", "-")  # KIP-511 has no plus
+        request = ApiVersionsRequest(client_software_name="sparkmirror", client_software_version=version)
+        response = connection.request(
+            request, ApiVersionsResponse, timeout_s=self._settings.request_timeout_s
+        )
+        check(response.error_code, f"{connection.address}: ApiVersions")
+        finalized = response.finalized_features or ()
+        levels: dict[str, int] = {feature.name: feature.max_version_level for feature in finalized}
+        return levels.get("transaction.version", 0)
+
+
+class _Patience:
+    """Back-off between tries, until the request's time-out has passed."""
+
+    def __init__(self, settings: ConnectionSettings) -> None:
+        self._deadline = time.monotonic() + settings.request_timeout_s
+        self._elsewhere = Backoff(settings.retry_backoff_s, settings.retry_backoff_max_s)
+        self._failures = 0
+
+    @property
+    def left_s(self) -> float:
+        return max(0.001, self._deadline - time.monotonic())
+
+    def wait(self, error: KafkaError) -> None:
+        """Raises `error` when no time is left for another try."""
+        self._failures += 1
+        backoff = _COMPLETING if error.code == CONCURRENT_TRANSACTIONS else self._elsewhere
+        delay_s = backoff.delay_s(self._failures, random.random())
+        if time.monotonic() + delay_s > self._deadline:
+            raise error
+        time.sleep(delay_s)

@@ -1,0 +1,257 @@
+"""The transactions of one transactional id, one after another (KIP-98, KIP-360, KIP-890).
+
+Owns the id's producer id and epoch and tells the coordinator where transactions begin and end. The records
+themselves are produced by others, under the producer id and epoch that `init` and `end` return.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+from kafka.protocol.producer import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    EndTxnRequest,
+    EndTxnResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.errors import (
+    AuthorizationError,
+    DisconnectedError,
+    FencedError,
+    KafkaError,
+    UnclearTransactionError,
+)
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.producer_state import NOT_IDEMPOTENT, ProducerId
+from sparkmirror.domain.record_batch import NO_PRODUCER_ID
+from sparkmirror.kafka import produce
+from sparkmirror.kafka.coordinator import TransactionCoordinator
+from sparkmirror.kafka.error_codes import NONE, TOPIC_AUTHORIZATION_FAILED, error_for
+
+_INIT_VERSION_MAX = 5
+_ADD_VERSION_MAX = 3
+"""Later versions are for brokers among themselves."""
+
+_END_VERSION_MAX = {False: 4, True: 5}
+"""By whether version 2 of the protocol is used."""
+
+_OPERATION_NOT_ATTEMPTED = 55
+
+
+class Transactions:
+    """Blocks. Not thread-safe: one owner. `init` comes first; then `add`, Produce and `end` in turn.
+
+    Under version 2 Produce is answered CONCURRENT_TRANSACTIONS as long as the transaction before is being
+    completed, and must be sent again; under version 1 `add` waits for that.
+
+    After an error of `end`, and after an UnclearTransactionError of `add`, nothing but `init` and `close` may
+    be called; it raises an UnclearTransactionError.
+    """
+
+    def __init__(self, settings: ConnectionSettings, transactional_id: str, timeout_s: float) -> None:
+        """`timeout_s` is `transaction.timeout.ms`: the coordinator aborts what is open for longer."""
+        self.transactional_id = transactional_id
+        self.is_version_2 = False
+        """Whether this transaction is one of KIP-890: partitions are added by Produce, epochs by `end`."""
+        self._timeout_s = timeout_s
+        self._coordinator = TransactionCoordinator(settings, transactional_id)
+        self._producer = NOT_IDEMPOTENT
+        self._is_clear = self._may_be_open = False
+        self._partitions: set[TopicPartition] = set()
+
+    @property
+    def produce_version_max(self) -> int:
+        """What Produce must be capped at. Under version 2 no less will do either: it adds partitions."""
+        return produce.VERSION_ADDING_PARTITIONS if self.is_version_2 else produce.VERSION_HIGH
+
+    def init(self, *, take_over: bool = False) -> ProducerId:
+        """The producer id and epoch to use next; sequences begin at 0. What was open is aborted.
+
+        The first call takes the id over from whoever has it and fences them. Later ones settle an unclear
+        result, and raise FencedError if somebody else has taken over since (KIP-360), so that a zombie
+        can't fence its successor; `take_over` is for those who know that they are none. Waits while a
+        transaction is completed. Raises FencedError, AuthorizationError, RetriableError, KafkaError.
+        """
+        self._is_clear = False
+        if take_over:
+            self._producer = NOT_IDEMPOTENT
+        elif self._may_be_open:
+            self._producer = self._abort(self._producer)
+        # Should the answer of what follows be lost, our epoch would seem to be fenced in another EndTxn.
+        self._may_be_open = False
+        self._producer = _init(self._coordinator, self._timeout_s, self._producer)
+        self._may_be_open = True
+        self.is_version_2 = self._coordinator.offers_version_2()
+        self._partitions.clear()
+        self._is_clear = True
+        return self._producer
+
+    def add(self, partitions: Collection[TopicPartition]) -> None:
+        """Before the first Produce to these in a transaction, under both versions; version 2 sends nothing.
+
+        Waits while the transaction before is completed. Nothing was added, and the transaction may go on or
+        be ended, after an AuthorizationError, RetriableError or KafkaError. Raises FencedError and
+        UnclearTransactionError too.
+        """
+        self._check_clear()
+        new = set(partitions) - self._partitions
+        if new and not self.is_version_2:
+            try:
+                self._send_added(new)
+            except DisconnectedError as error:
+                # It may arrive late and add them to the next transaction.
+                self._is_clear = False
+                raise self._unclear(str(error)) from error
+        self._partitions |= new
+
+    def end(self, *, commit: bool) -> ProducerId:
+        """The producer id and epoch to use next.
+
+        Under version 2 the epoch is another one and sequences begin at 0; under version 1 both go on. A
+        transaction without partitions is none: nothing is sent. Call it when all of its Produce requests
+        have been answered. Raises FencedError, AuthorizationError, and UnclearTransactionError for
+        everything else, even if the outcome can be guessed.
+        """
+        self._check_clear()
+        if not self._partitions:
+            return self._producer
+        self._is_clear = False
+        try:
+            self._producer = self._ended(self._producer, commit=commit)
+            if self.is_version_2 != self._coordinator.offers_version_2():
+                return self.init()
+        except (FencedError, AuthorizationError):
+            raise
+        except KafkaError as error:
+            raise self._unclear(str(error), error.code) from error
+        self._partitions.clear()
+        self._is_clear = True
+        return self._producer
+
+    def close(self) -> None:
+        """What is open stays open until its time-out, or until somebody calls `init`."""
+        self._coordinator.close()
+
+    def _check_clear(self) -> None:
+        if not self._is_clear:
+            raise self._unclear("not initialised since it began or failed")
+
+    def _unclear(self, reason: str, code: int = NONE) -> UnclearTransactionError:
+        context = f"transactional id {self.transactional_id}: "
+        return UnclearTransactionError(
+            f"{context}{reason.removeprefix(context)}; initialise it again and read the positions again", code
+        )
+
+    def _abort(self, producer: ProducerId) -> ProducerId:
+        """End what may be open, if we still may: only EndTxn checks the epoch while a transaction is open.
+
+        InitProducerId would then abort the successor's transaction before it says that we are fenced.
+        """
+        try:
+            return self._ended(producer, commit=False, resends=True)
+        except (FencedError, AuthorizationError):
+            raise
+        except KafkaError as error:
+            if error.retriable:
+                raise
+            return producer  # nothing is open
+
+    def _ended(self, producer: ProducerId, *, commit: bool, resends: bool = False) -> ProducerId:
+        request = EndTxnRequest(
+            transactional_id=self.transactional_id,
+            producer_id=producer.id,
+            producer_epoch=producer.epoch,
+            committed=commit,
+        )
+        response = self._coordinator.ask(
+            request,
+            EndTxnResponse,
+            _error_code,
+            version_max=_END_VERSION_MAX[self.is_version_2],
+            resends=resends,
+        )
+        if response.error_code != NONE:
+            raise self._coordinator.error_for(response.error_code, request)
+        if response.producer_id == NO_PRODUCER_ID:
+            return producer  # before v5
+        return ProducerId(response.producer_id, response.producer_epoch)
+
+    def _send_added(self, partitions: Collection[TopicPartition]) -> None:
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=self.transactional_id,
+            v3_and_below_producer_id=self._producer.id,
+            v3_and_below_producer_epoch=self._producer.epoch,
+            v3_and_below_topics=_by_topic(partitions),
+        )
+        response = self._coordinator.ask(
+            request, AddPartitionsToTxnResponse, _worst, version_max=_ADD_VERSION_MAX, resends=False
+        )
+        code = _worst(response)
+        if code == TOPIC_AUTHORIZATION_FAILED:
+            refused = sorted({topic for (topic, _), told in _results(response).items() if told == code})
+            raise error_for(
+                code,
+                f"transactional id {self.transactional_id}: AddPartitionsToTxn",
+                "the principal needs ACLs that allow WRITE on "
+                + ", ".join(f"Topic:{name}" for name in refused),
+            )
+        if code != NONE:
+            raise self._coordinator.error_for(code, request)
+
+
+def fence(settings: ConnectionSettings, transactional_ids: Collection[str]) -> None:
+    """Fence whoever has these ids and abort what they had open, as Connect does before tasks start (KIP-618).
+
+    Waits until it is aborted. The time-out that is asked for limits the coordinator's own write too, hence
+    the request's and not 1 ms (KAFKA-16047). Raises the first failure, as `Transactions.init` does.
+    """
+    for transactional_id in transactional_ids:
+        coordinator = TransactionCoordinator(settings, transactional_id)
+        try:
+            _init(coordinator, settings.request_timeout_s, NOT_IDEMPOTENT)
+        finally:
+            coordinator.close()
+
+
+def _init(coordinator: TransactionCoordinator, timeout_s: float, known: ProducerId) -> ProducerId:
+    """`known` is what the caller proves to be, or NOT_IDEMPOTENT to take the id over."""
+    request = InitProducerIdRequest(
+        transactional_id=coordinator.transactional_id,
+        transaction_timeout_ms=int(timeout_s * 1000),
+        producer_id=known.id,
+        producer_epoch=known.epoch,
+    )
+    response = coordinator.ask(request, InitProducerIdResponse, _error_code, version_max=_INIT_VERSION_MAX)
+    if response.error_code != NONE:
+        raise coordinator.error_for(response.error_code, request)
+    return ProducerId(response.producer_id, response.producer_epoch)
+
+
+def _error_code(response: Any) -> int:
+    code: int = response.error_code
+    return code
+
+
+def _by_topic(partitions: Collection[TopicPartition]) -> list[Any]:
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in sorted(partitions):
+        by_topic.setdefault(topic, []).append(partition)
+    topic_class = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
+    return [topic_class(name=name, partitions=numbers) for name, numbers in by_topic.items()]
+
+
+def _results(response: Any) -> dict[TopicPartition, int]:
+    return {
+        TopicPartition(topic.name, result.partition_index): result.partition_error_code
+        for topic in response.results_by_topic_v3_and_below
+        for result in topic.results_by_partition
+    }
+
+
+def _worst(response: Any) -> int:
+    """All partitions are added or none; those that were not at fault say OPERATION_NOT_ATTEMPTED."""
+    codes = set(_results(response).values()) - {NONE}
+    return next(iter(codes - {_OPERATION_NOT_ATTEMPTED} or codes), NONE)

@@ -1,0 +1,647 @@
+"""Transactions of both versions of the protocol (KIP-98, KIP-890): ours, and what brokers answer to others.
+
+Version 2 is what a new cluster has; version 1 is the frail cluster with `transaction.version` 1.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+import confluent_kafka as confluent
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
+from kafka.protocol.admin import UpdateFeaturesRequest, UpdateFeaturesResponse
+from kafka.protocol.producer import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    EndTxnRequest,
+    EndTxnResponse,
+)
+
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.clusters.ports import HOST
+from sparkmirror.domain.client_settings import ConnectionSettings, ProducerSettings
+from sparkmirror.domain.errors import (
+    AuthorizationError,
+    FencedError,
+    KafkaError,
+    RetriableError,
+    UnclearTransactionError,
+)
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.producer_state import ProducerId
+from sparkmirror.domain.record_batch import TRANSACTIONAL
+from sparkmirror.kafka import produce
+from sparkmirror.kafka.error_codes import (
+    INVALID_PRODUCER_EPOCH,
+    NONE,
+    OUT_OF_ORDER_SEQUENCE_NUMBER,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
+from sparkmirror.kafka.transactions import Transactions, fence
+from tests.contract.asking import Asker, asking, create_led_topic
+from tests.contract.copying import connection
+from tests.contract.looping import batch_of
+from tests.proxy import Api, Deed, Moment, proxied
+from tests.system.broker_data import Keyed, admin, numbered
+from tests.system.mirror import await_value
+
+TOPIC: Final = "contract.transactions"
+PARTITIONS: Final = 40
+WAIT_S: Final = 20.0
+TIMEOUT_S: Final = 60.0
+
+INVALID_TXN_STATE: Final = 48
+CONCURRENT_TRANSACTIONS: Final = 51
+PRODUCER_FENCED: Final = 90
+TRANSACTION_ABORTABLE: Final = 120
+
+SAFE_DOWNGRADE: Final = 2
+UPGRADE: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A cluster, the version of transactions that it has finalized, and partitions nobody else has."""
+
+    cluster: LocalCluster
+    version: int
+    asker: Asker
+    numbers: Iterator[int]
+
+    def partition(self) -> TopicPartition:
+        return TopicPartition(TOPIC, next(self.numbers))
+
+    def transactions(self, transactional_id: str, timeout_s: float = TIMEOUT_S) -> Transactions:
+        return Transactions(connection(self.cluster), f"{transactional_id}-{self.version}", timeout_s)
+
+    def produce(
+        self,
+        transactions: Transactions,
+        producer: ProducerId,
+        partition: TopicPartition,
+        records: list[Keyed],
+        sequence: int,
+        *,
+        version: int | None = None,
+    ) -> int:
+        """The broker's answer when the transaction before is complete: version 2 says CONCURRENT_TRANSACTIONS
+        to Produce until then.
+        """
+        batch = batch_of(
+            records,
+            attributes=TRANSACTIONAL,
+            producer_id=producer.id,
+            producer_epoch=producer.epoch,
+            base_sequence=sequence,
+        )
+        version = transactions.produce_version_max if version is None else version
+        answers: list[int] = []
+
+        def is_settled() -> bool:
+            number = self.asker.connection.next_correlation_id()
+            frame = produce.encode_produce_request(
+                {partition: memoryview(batch)},
+                ProducerSettings(self.asker.settings),
+                version,
+                number,
+                transactional_id=transactions.transactional_id,
+            )
+            answer = self.asker.connection.ask(frame, "Produce", WAIT_S)
+            answers.append(produce.decode_produce_response(answer, version, number).partitions[0].error)
+            return answers[-1] != CONCURRENT_TRANSACTIONS
+
+        await_value(is_settled, WAIT_S, lambda: f"{answers}")
+        return answers[-1]
+
+    def await_refused(
+        self, transactions: Transactions, producer: ProducerId, partition: TopicPartition
+    ) -> int:
+        """The answer that ends batches of two records each, of which the first is there."""
+        answers = [NONE]
+
+        def is_refused() -> bool:
+            sequence = 2 * len(answers)
+            answers.append(self.produce(transactions, producer, partition, numbered(2), sequence))
+            return answers[-1] != NONE
+
+        await_value(is_refused, WAIT_S, lambda: f"{answers}")
+        return answers[-1]
+
+    def add(self, transactions: Transactions, producer: ProducerId, partition: TopicPartition) -> int:
+        """A bare AddPartitionsToTxn, and its answer when the transaction before is complete."""
+        topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(
+            name=partition.topic, partitions=[partition.partition]
+        )
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=transactions.transactional_id,
+            v3_and_below_producer_id=producer.id,
+            v3_and_below_producer_epoch=producer.epoch,
+            v3_and_below_topics=[topic],
+        )
+        answers: list[int] = []
+
+        def is_settled() -> bool:
+            answer = self.asker.ask(request, AddPartitionsToTxnResponse, version_max=3)
+            (result,) = answer.results_by_topic_v3_and_below[0].results_by_partition
+            answers.append(result.partition_error_code)
+            return answers[-1] != CONCURRENT_TRANSACTIONS
+
+        await_value(is_settled, WAIT_S, lambda: f"{answers}")
+        return answers[-1]
+
+    def end(
+        self, transactions: Transactions, producer: ProducerId, *, commit: bool, version: int
+    ) -> "EndAnswer":
+        """A bare EndTxn; with one broker any broker is the coordinator."""
+        request = EndTxnRequest(
+            transactional_id=transactions.transactional_id,
+            producer_id=producer.id,
+            producer_epoch=producer.epoch,
+            committed=commit,
+        )
+        answer = self.asker.ask(request, EndTxnResponse, version_max=version)
+        return EndAnswer(answer.error_code, ProducerId(answer.producer_id, answer.producer_epoch))
+
+    def seen(self, partition: TopicPartition, isolation: str) -> list[Keyed]:
+        """By another client, up to the end that it sees."""
+        settings = {
+            "bootstrap.servers": self.cluster.bootstrap_servers,
+            "group.id": "contract.transactions",
+            "isolation.level": isolation,
+            "enable.partition.eof": True,
+            "enable.auto.commit": False,
+            "log_level": 0,
+        }
+        consumer = confluent.Consumer(settings)
+        consumer.assign([confluent.TopicPartition(*partition, 0)])
+        found: list[Keyed] = []
+        try:
+            while message := consumer.poll(WAIT_S):
+                error = message.error()
+                if error is not None:
+                    assert error.code() == confluent.KafkaError._PARTITION_EOF, error
+                    return found
+                found.append((message.key(), message.value()))
+        finally:
+            consumer.close()
+        raise AssertionError(f"{partition} has no end")
+
+    def await_committed(self, partition: TopicPartition, expected: list[Keyed]) -> None:
+        """Exactly these. EndTxn is answered before its markers are written."""
+        seen: list[Keyed] = []
+
+        def holds() -> bool:
+            seen[:] = self.seen(partition, "read_committed")
+            return len(seen) >= len(expected)
+
+        await_value(holds, WAIT_S, lambda: f"{seen}")
+        assert seen == expected
+
+
+class EndAnswer(NamedTuple):
+    error: int
+    producer: ProducerId
+
+
+NOBODY: Final = ProducerId(-1, -1)
+
+
+@pytest.fixture(scope="module")
+def new_side(source_cluster: LocalCluster) -> Iterator[Side]:
+    create_led_topic(source_cluster, TOPIC, partitions=PARTITIONS)
+    with asking(source_cluster) as asker:
+        yield Side(source_cluster, 2, asker, iter(range(PARTITIONS)))
+
+
+@pytest.fixture(scope="module")
+def old_side(frail_cluster: LocalCluster) -> Iterator[Side]:
+    create_led_topic(frail_cluster, TOPIC, partitions=PARTITIONS)
+    with asking(frail_cluster) as asker:
+        finalize(asker, 1)
+        try:
+            yield Side(frail_cluster, 1, asker, iter(range(PARTITIONS)))
+        finally:
+            finalize(asker, 2)
+
+
+@pytest.fixture(params=["old_side", "new_side"])
+def side(request: pytest.FixtureRequest) -> Side:
+    made = request.getfixturevalue(request.param)
+    assert isinstance(made, Side)
+    return made
+
+
+def finalize(asker: Asker, version: int) -> None:
+    """The cluster's `transaction.version`, known to its broker on return."""
+    kind = SAFE_DOWNGRADE if version == 1 else UPGRADE
+    update = UpdateFeaturesRequest.FeatureUpdateKey(
+        feature="transaction.version", max_version_level=version, upgrade_type=kind
+    )
+    request = UpdateFeaturesRequest(timeout_ms=10_000, feature_updates=[update], validate_only=False)
+    answer = asker.ask(request, UpdateFeaturesResponse)
+    assert answer.error_code == NONE, answer
+
+    def is_known() -> bool:
+        probe = Transactions(asker.settings, f"contract.probe-{version}", TIMEOUT_S)
+        probe.init()
+        probe.close()
+        return probe.is_version_2 == (version == 2)
+
+    await_value(is_known, WAIT_S, lambda: f"transaction.version is not {version}")
+
+
+@pytest.fixture
+def begin(side: Side) -> Iterator[Callable[..., Transactions]]:
+    """Transactions of an id that the test names; closed when it ends."""
+    made: list[Transactions] = []
+
+    def begun(transactional_id: str, timeout_s: float = TIMEOUT_S) -> Transactions:
+        made.append(side.transactions(transactional_id, timeout_s))
+        return made[-1]
+
+    yield begun
+    for transactions in made:
+        transactions.close()
+
+
+Begin = Callable[..., Transactions]
+
+
+def test_what_is_committed_is_seen_and_what_is_aborted_is_not(side: Side, begin: Begin) -> None:
+    transactions = begin("contract.ends")
+    first, second = side.partition(), side.partition()
+    producer, sequence = transactions.init(), 0
+    assert transactions.is_version_2 == (side.version == 2)
+    for number, commit in enumerate([True, False, True]):
+        transactions.add([first, second])
+        for partition in (first, second):
+            assert side.produce(transactions, producer, partition, numbered(2, number * 2), sequence) == NONE
+        before, producer = producer, transactions.end(commit=commit)
+        if side.version == 2:
+            assert producer == before.next_epoch()
+            sequence = 0
+        else:
+            assert producer == before
+            sequence += 2
+    for partition in (first, second):
+        side.await_committed(partition, [*numbered(2), *numbered(2, 4)])
+        assert side.seen(partition, "read_uncommitted") == numbered(6)
+
+
+def test_sequences_begin_anew_under_version_2_only(side: Side, begin: Begin) -> None:
+    transactions, partition = begin("contract.sequences"), side.partition()
+    producer = transactions.init()
+    transactions.add([partition])
+    assert side.produce(transactions, producer, partition, numbered(2), 0) == NONE
+    producer = transactions.end(commit=True)
+    transactions.add([partition])
+    wrong, right = (2, 0) if side.version == 2 else (3, 2)
+    assert side.produce(transactions, producer, partition, numbered(2), wrong) == OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert side.produce(transactions, producer, partition, numbered(2), right) == NONE
+    transactions.end(commit=True)
+
+
+def test_a_transaction_without_partitions_is_none(side: Side, begin: Begin) -> None:
+    transactions = begin("contract.empty")
+    producer = transactions.init()
+    transactions.add([])
+    assert [transactions.end(commit=commit) for commit in (True, False)] == [producer, producer]
+
+
+def test_who_takes_the_id_over_fences_its_owner_for_good(side: Side, begin: Begin) -> None:
+    old, new, partition = begin("contract.fenced"), begin("contract.fenced"), side.partition()
+    fenced = old.init()
+    old.add([partition])
+    assert side.produce(old, fenced, partition, numbered(2), 0) == NONE
+    producer = new.init()
+    assert (producer.id, producer.epoch > fenced.epoch) == (fenced.id, True)
+    assert side.produce(old, fenced, partition, numbered(2, 2), 2) == INVALID_PRODUCER_EPOCH
+    with pytest.raises(FencedError, match=r"fenced-\d: EndTxn: PRODUCER_FENCED: another producer") as error:
+        old.end(commit=True)
+    assert (error.value.code, error.value.retriable) == (PRODUCER_FENCED, False)
+
+    new.add([partition])
+    assert side.produce(new, producer, partition, numbered(2, 4), 0) == NONE
+    with pytest.raises(FencedError):  # and does no harm to what its successor has open
+        old.init()
+    with pytest.raises(UnclearTransactionError, match="not initialised"):
+        old.add([partition])
+    new.end(commit=True)
+    side.await_committed(partition, numbered(2, 4))
+    assert side.seen(partition, "read_uncommitted") == [*numbered(2), *numbered(2, 4)]
+
+
+def test_who_knows_that_it_is_no_zombie_takes_the_id_back(side: Side, begin: Begin) -> None:
+    ours, other = begin("contract.taken-back"), begin("contract.taken-back")
+    ours.init()
+    taken = other.init()
+    producer = ours.init(take_over=True)
+    assert producer == taken.next_epoch()
+    with pytest.raises(FencedError):
+        other.init()
+    assert ours.init().epoch > producer.epoch
+
+
+def test_fencing_aborts_what_is_open(side: Side, begin: Begin) -> None:
+    transactions, partition = begin("contract.fence"), side.partition()
+    producer = transactions.init()
+    transactions.add([partition])
+    assert side.produce(transactions, producer, partition, numbered(2), 0) == NONE
+    fence(connection(side.cluster), [transactions.transactional_id, f"contract.fence-new-{side.version}"])
+    assert side.produce(transactions, producer, partition, numbered(2), 2) == INVALID_PRODUCER_EPOCH
+    with pytest.raises(FencedError):
+        transactions.end(commit=True)
+    with pytest.raises(KafkaError, match="INVALID_REQUEST"):
+        fence(connection(side.cluster), [""])
+
+
+def test_initialising_again_aborts_what_is_open(side: Side, begin: Begin) -> None:
+    transactions, partition = begin("contract.again"), side.partition()
+    first = transactions.init()
+    transactions.add([partition])
+    assert side.produce(transactions, first, partition, numbered(2), 0) == NONE
+    second = transactions.init()
+    assert (second.id, second.epoch > first.epoch) == (first.id, True)
+    transactions.add([partition])
+    assert side.produce(transactions, second, partition, numbered(2, 2), 0) == NONE
+    transactions.end(commit=True)
+    side.await_committed(partition, numbered(2, 2))
+
+
+def test_a_partition_must_be_added_under_version_1_and_adds_itself_under_version_2(
+    side: Side, begin: Begin
+) -> None:
+    transactions, partition = begin("contract.not-added"), side.partition()
+    producer = transactions.init()
+    expected = NONE if side.version == 2 else TRANSACTION_ABORTABLE
+    assert side.produce(transactions, producer, partition, numbered(2), 0) == expected
+
+
+def test_what_cannot_be_added_adds_nothing(old_side: Side) -> None:
+    transactions, partition = old_side.transactions("contract.add-none"), old_side.partition()
+    producer = transactions.init()
+    with pytest.raises(RetriableError, match="AddPartitionsToTxn: UNKNOWN_TOPIC_OR_PARTITION") as error:
+        transactions.add([partition, TopicPartition("contract.no-such-topic", 0)])
+    assert error.value.code == UNKNOWN_TOPIC_OR_PARTITION
+    assert old_side.produce(transactions, producer, partition, numbered(2), 0) == TRANSACTION_ABORTABLE
+    assert transactions.end(commit=True) == producer
+    transactions.add([partition])
+    assert old_side.produce(transactions, producer, partition, numbered(2), 0) == NONE
+    transactions.end(commit=True)
+    transactions.close()
+    old_side.await_committed(partition, numbered(2))
+
+
+@dataclass(frozen=True, slots=True)
+class Bare:
+    """A client of one version on a cluster with version 2, that only knows its requests."""
+
+    side: Side
+    version: int
+    transactions: Transactions
+    producer: ProducerId
+
+    def produce(self, partition: TopicPartition, records: list[Keyed], sequence: int) -> int:
+        if self.version == 1:
+            assert self.side.add(self.transactions, self.producer, partition) == NONE
+        version = {1: 11, 2: 12}[self.version]
+        return self.side.produce(
+            self.transactions, self.producer, partition, records, sequence, version=version
+        )
+
+    def end(self, *, commit: bool) -> EndAnswer:
+        version = {1: 4, 2: 5}[self.version]
+        return self.side.end(self.transactions, self.producer, commit=commit, version=version)
+
+    def end_when_complete(self, *, commit: bool) -> EndAnswer:
+        answers = [self.end(commit=commit)]
+
+        def is_complete() -> bool:
+            if answers[-1] == EndAnswer(CONCURRENT_TRANSACTIONS, NOBODY):
+                answers.append(self.end(commit=commit))
+            return answers[-1].error != CONCURRENT_TRANSACTIONS
+
+        await_value(is_complete, WAIT_S, lambda: f"{answers}")
+        return answers[-1]
+
+
+@pytest.fixture(params=[1, 2], ids=["version-1", "version-2"])
+def bare(new_side: Side, request: pytest.FixtureRequest) -> Bare:
+    transactions = new_side.transactions(f"contract.{request.node.name}")
+    producer = transactions.init()
+    transactions.close()
+    return Bare(new_side, request.param, transactions, producer)
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_an_end_may_be_told_again_but_not_the_other_one(bare: Bare, *, commit: bool) -> None:
+    """Both versions on one cluster: capped requests work where version 2 is finalized."""
+    partition = bare.side.partition()
+    assert bare.produce(partition, numbered(1), 0) == NONE
+    ended = EndAnswer(NONE, bare.producer.next_epoch() if bare.version == 2 else NOBODY)
+    assert bare.end(commit=commit) == ended
+    assert bare.end_when_complete(commit=commit) == ended
+    assert bare.end(commit=not commit) == EndAnswer(INVALID_TXN_STATE, NOBODY)
+    assert bare.side.seen(partition, "read_committed") == (numbered(1) if commit else [])
+
+
+def test_capped_requests_keep_epoch_and_sequences_where_version_2_is_finalized(new_side: Side) -> None:
+    transactions, partition = new_side.transactions("contract.capped"), new_side.partition()
+    bare = Bare(new_side, 1, transactions, transactions.init())
+    transactions.close()
+    for at in range(3):
+        assert bare.produce(partition, numbered(2, at * 2), at * 2) == NONE
+        assert bare.end(commit=at != 1).error == NONE
+    new_side.await_committed(partition, [*numbered(2), *numbered(2, 4)])
+
+
+def test_what_takes_longer_than_its_time_out_is_aborted(new_side: Side, old_side: Side) -> None:
+    """Brokers look every 10 s. Version 1 can't tell the time-out from a fence; version 2 goes on."""
+    timed_out = []
+    for side in (new_side, old_side):
+        transactions, partition = side.transactions("contract.timed-out", 0.05), side.partition()
+        producer = transactions.init()
+        transactions.add([partition])
+        assert side.produce(transactions, producer, partition, numbered(2), 0) == NONE
+        timed_out.append((side, transactions, partition, producer))
+    for side, transactions, partition, producer in timed_out:
+        assert side.await_refused(transactions, producer, partition) == INVALID_PRODUCER_EPOCH
+        with pytest.raises(UnclearTransactionError if side.version == 2 else FencedError) as error:
+            transactions.end(commit=True)
+        assert error.value.code == (INVALID_TXN_STATE if side.version == 2 else PRODUCER_FENCED)
+        renewed = transactions.init(take_over=side.version == 1)
+        transactions.add([partition])
+        assert side.produce(transactions, renewed, partition, numbered(2, 100), 0) == NONE
+        transactions.end(commit=True)
+        transactions.close()
+        side.await_committed(partition, numbered(2, 100))
+
+
+@pytest.mark.parametrize("commit", [True, False])
+@pytest.mark.parametrize("moment", [Moment.REQUEST_HALF_SENT, Moment.ANSWER_DUE])
+def test_a_lost_answer_to_the_end_is_unclear_until_initialised(
+    side: Side, moment: Moment, *, commit: bool
+) -> None:
+    partition = side.partition()
+    with proxied((HOST, side.cluster.brokers[0].port)) as (proxy,):
+        settings = ConnectionSettings((proxy.address,), request_timeout_s=WAIT_S)
+        name = f"contract.lost-{side.version}-{moment.name}-{commit}"
+        transactions = Transactions(settings, name, TIMEOUT_S)
+        producer = transactions.init()
+        transactions.add([partition])
+        assert side.produce(transactions, producer, partition, numbered(2), 0) == NONE
+        proxy.on_next(Api.END_TXN, moment, Deed.RESET)
+        with pytest.raises(UnclearTransactionError, match="initialise it again and read the positions again"):
+            transactions.end(commit=commit)
+        for attempt in (lambda: transactions.add([partition]), lambda: transactions.end(commit=commit)):
+            with pytest.raises(UnclearTransactionError, match="not initialised"):
+                attempt()
+        producer = transactions.init()
+        was_committed = commit and moment is Moment.ANSWER_DUE
+        assert side.seen(partition, "read_committed") == (numbered(2) if was_committed else [])
+        transactions.add([partition])
+        assert side.produce(transactions, producer, partition, numbered(2, 2), 0) == NONE
+        transactions.end(commit=True)
+        transactions.close()
+    side.await_committed(partition, numbered(4) if was_committed else numbered(2, 2))
+
+
+@pytest.mark.parametrize("moment", [Moment.REQUEST_HALF_SENT, Moment.ANSWER_DUE])
+def test_initialising_outlives_lost_answers(side: Side, moment: Moment) -> None:
+    partition = side.partition()
+    with proxied((HOST, side.cluster.brokers[0].port)) as (proxy,):
+        settings = ConnectionSettings((proxy.address,), request_timeout_s=WAIT_S)
+        transactions = Transactions(settings, f"contract.init-{side.version}-{moment.name}", TIMEOUT_S)
+        for _ in range(2):
+            proxy.on_next(Api.INIT_PRODUCER_ID, moment, Deed.RESET)
+            proxy.on_next(Api.END_TXN, moment, Deed.RESET)
+            producer = transactions.init()
+            transactions.add([partition])
+            assert side.produce(transactions, producer, partition, numbered(2), 0) == NONE
+        proxy.restore()
+        transactions.init()
+        transactions.close()
+    assert side.seen(partition, "read_committed") == []
+
+
+def test_a_lost_answer_to_adding_is_unclear_too(old_side: Side) -> None:
+    partition = old_side.partition()
+    with proxied((HOST, old_side.cluster.brokers[0].port)) as (proxy,):
+        transactions = Transactions(ConnectionSettings((proxy.address,)), "contract.lost-add", TIMEOUT_S)
+        transactions.init()
+        proxy.on_next(Api.ADD_PARTITIONS_TO_TXN, Moment.ANSWER_DUE, Deed.RESET)
+        with pytest.raises(UnclearTransactionError, match=r"lost-add: .*127\.0\.0\.1:"):
+            transactions.add([partition])
+        with pytest.raises(UnclearTransactionError, match="not initialised"):
+            transactions.end(commit=False)
+        transactions.init()
+        transactions.close()
+
+
+def test_a_time_out_above_the_brokers_limit_is_named(side: Side, begin: Begin) -> None:
+    with pytest.raises(KafkaError, match=r"InitProducerId: INVALID_TRANSACTION_TIMEOUT .*max\.timeout\.ms"):
+        begin("contract.too-long", 901.0).init()
+
+
+def test_version_2_is_used_from_the_transaction_after_it_was_finalized(old_side: Side) -> None:
+    settings = replace(connection(old_side.cluster), metadata_max_age_s=0.0)
+    transactions, partition = Transactions(settings, "contract.upgraded", TIMEOUT_S), old_side.partition()
+    producer = transactions.init()
+    assert (transactions.is_version_2, transactions.produce_version_max) == (False, 11)
+    transactions.add([partition])
+    assert old_side.produce(transactions, producer, partition, numbered(2), 0) == NONE
+    try:
+        finalize(old_side.asker, 2)
+        assert (transactions.is_version_2, transactions.produce_version_max) == (False, 11)
+        old, producer = producer, transactions.end(commit=True)
+        assert (transactions.is_version_2, transactions.produce_version_max) == (True, 12)
+        assert producer == old.next_epoch()
+        transactions.add([partition])
+        assert old_side.produce(transactions, producer, partition, numbered(2, 2), 0) == NONE
+    finally:
+        finalize(old_side.asker, 1)
+    transactions.end(commit=True)
+    assert not transactions.is_version_2
+    transactions.close()
+    old_side.await_committed(partition, numbered(4))
+
+
+@contextmanager
+def granted(side: Side, *bindings: AclBinding) -> Iterator[None]:
+    """Rights for the while."""
+    client = admin(side.cluster)
+    filters = [
+        AclBindingFilter(
+            acl.restype,
+            acl.name,
+            acl.resource_pattern_type,
+            None,  # type: ignore[arg-type]  # of anybody
+            None,  # type: ignore[arg-type]  # from anywhere
+            AclOperation.ANY,
+            AclPermissionType.ANY,
+        )
+        for acl in bindings
+    ]
+    for made in client.create_acls(list(bindings)).values():
+        made.result(WAIT_S)
+    try:
+        yield
+    finally:
+        for deleted in client.delete_acls(filters).values():
+            deleted.result(WAIT_S)
+
+
+def right(kind: ResourceType, name: str, who: str, operation: AclOperation) -> AclBinding:
+    literal = ResourcePatternType.LITERAL
+    return AclBinding(kind, name, literal, who, "*", operation, AclPermissionType.ALLOW)
+
+
+def refusal(call: Callable[[], object]) -> str:
+    """What the error says when the broker has heard of the ACLs."""
+    said: list[str] = []
+
+    def is_refused() -> bool:
+        try:
+            call()
+        except AuthorizationError as error:
+            said.append(str(error))
+        return bool(said)
+
+    await_value(is_refused, WAIT_S, lambda: "it's allowed")
+    return said[0]
+
+
+def test_the_acl_that_lacks_is_named(old_side: Side) -> None:
+    name, topic = "contract.secret", "contract.secret-topic"
+    create_led_topic(old_side.cluster, topic)
+    transactions = Transactions(connection(old_side.cluster), name, TIMEOUT_S)
+    partitions = [old_side.partition(), TopicPartition(topic, 0)]
+    transactions.init()
+
+    def add() -> None:
+        transactions.add(partitions)
+        transactions.init()
+
+    with granted(old_side, right(ResourceType.TOPIC, topic, "User:boss", AclOperation.WRITE)):
+        assert refusal(add) == (
+            "transactional id contract.secret: AddPartitionsToTxn: TOPIC_AUTHORIZATION_FAILED "
+            "(the principal needs ACLs that allow WRITE on Topic:contract.secret-topic)"
+        )
+    named = "TRANSACTIONAL_ID_AUTHORIZATION_FAILED: the principal needs an ACL that allows WRITE on "
+    for may, request in (("User:boss", "FindCoordinator"), ("User:*", "InitProducerId")):
+        with granted(old_side, right(ResourceType.TRANSACTIONAL_ID, name, may, AclOperation.DESCRIBE)):
+            stranger = Transactions(connection(old_side.cluster), name, TIMEOUT_S)
+            assert refusal(stranger.init) == (
+                f"transactional id contract.secret: {request}: {named}TransactionalId:contract.secret"
+            )
+            stranger.close()
+    transactions.close()
