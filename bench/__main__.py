@@ -47,7 +47,7 @@ def options_from(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--batch-bytes", type=int, default=_BATCH_BYTES, help=f"of source batches ({_BATCH_BYTES})"
     )
-    parser.add_argument("--quick", action="store_true", help="one short run of each, in under 5 minutes")
+    parser.add_argument("--quick", action="store_true", help="one short run of each")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write every run there")
     parser.add_argument(
         "--document", type=Path, help=f"write the page there (a complete run: {DOCUMENT.name} in docs)"

@@ -31,6 +31,8 @@ class Broker:
 
     topics: Topics
     pid: int
+    data: Path
+    """The folder that holds its logs."""
 
     @property
     def bootstrap(self) -> str:
@@ -83,4 +85,4 @@ def _spec(name: str) -> ClusterSpec:
 
 
 def _broker(cluster: LocalCluster) -> Broker:
-    return Broker(Topics(cluster.bootstrap_servers), cluster.pids[0])
+    return Broker(Topics(cluster.bootstrap_servers), cluster.pids[0], cluster.directory)

@@ -1,21 +1,27 @@
 """Source data: confluent-kafka writes a seed of real batches, `bench.replay` repeats it up to the size.
 
-Batches close at `batch_bytes` uncompressed (librdkafka's batch.size). Values repeat after some megabytes,
-far beyond lz4's window of 64 KB, so repetition does not help compression.
+Batches close at `batch_bytes` uncompressed (librdkafka's batch.size), or hold one record each. Values repeat
+after some megabytes, far beyond lz4's window of 64 KB, so repetition does not help compression. A topic that
+is to be compacted is written record by record: repeated keys would outlive nothing.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import cycle, islice
 
 from confluent_kafka import Producer
 
+from bench import compaction
+from bench.bed import Broker
+from bench.log_content import content_of
 from bench.replay import Log, read_topic, replay
-from bench.topics import Topics
-from bench.workloads import DATA_PREFIX, KEY_BYTES, PARTITIONS, Workload, values
+from bench.workloads import DATA_PREFIX, KEY_BYTES, PARTITIONS, Batches, Workload, values
 
 _SEED_BYTES = 128 << 20
+_SINGLE_SEED_BYTES = 8 << 20
 _DISTINCT_BYTES = 4 << 20
 _LINGER_MS = 200
+_CONNECTIONS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,23 +35,35 @@ class Dataset:
     mm2_records: int
     records_per_batch: float
     bytes_per_batch: float
+    gone: float = 0.0
+    """The share of its offsets that compaction has emptied."""
 
     def compression(self, record_bytes: int) -> float:
         """Record bytes per byte on the wire."""
         return self.records_per_batch * record_bytes / self.bytes_per_batch
 
 
-def write(topics: Topics, workload: Workload, batch_bytes: int) -> Dataset:
-    """Create and fill both topics; they hold at least the workload's records, rounded up to whole batches."""
-    topic, mm2_topic = f"{DATA_PREFIX}{workload.name}", f"{DATA_PREFIX}{workload.name}-short"
-    for name in (topic, mm2_topic):
+def write(source: Broker, workload: Workload, batch_bytes: int) -> Dataset:
+    """Create and fill what the sides copy: at least the workload's records, rounded up to whole batches."""
+    topic = f"{DATA_PREFIX}{workload.name}"
+    if workload.batches is Batches.COMPACTED:
+        return _write_compacted(source, topic, workload, batch_bytes)
+    return _write_repeated(source, topic, workload, batch_bytes)
+
+
+def _write_repeated(source: Broker, topic: str, workload: Workload, batch_bytes: int) -> Dataset:
+    topics = source.topics
+    mm2_topic = topic if workload.records == workload.mm2_records else f"{topic}-short"
+    for name in {topic, mm2_topic}:
         topics.create(name, PARTITIONS)
-    seed = min(workload.records, _SEED_BYTES // workload.record_bytes)
-    _write_seed(topics.bootstrap, topic, workload, seed, batch_bytes)
-    cache = read_topic(Log(topics.bootstrap, topic), 2 * _SEED_BYTES)
+    seed_bytes = _SINGLE_SEED_BYTES if workload.batches is Batches.SINGLE else _SEED_BYTES
+    seed = min(workload.records, seed_bytes // workload.record_bytes)
+    _produce_all(source.bootstrap, topic, workload, batch_bytes, _numbered(workload, seed))
+    cache = read_topic(Log(source.bootstrap, topic), 2 * _SEED_BYTES)
     if workload.records > seed:
-        replay(cache, Log(topics.bootstrap, topic), workload.records - seed, 1)
-    replay(cache, Log(topics.bootstrap, mm2_topic), workload.mm2_records, 1)
+        replay(cache, Log(source.bootstrap, topic), workload.records - seed, _CONNECTIONS)
+    if mm2_topic != topic:
+        replay(cache, Log(source.bootstrap, mm2_topic), workload.mm2_records, _CONNECTIONS)
     batches = [batch for partition in cache.values() for batch in partition]
     return Dataset(
         workload=workload.name,
@@ -58,11 +76,52 @@ def write(topics: Topics, workload: Workload, batch_bytes: int) -> Dataset:
     )
 
 
-def _write_seed(bootstrap: str, topic: str, workload: Workload, records: int, batch_bytes: int) -> None:
+def _write_compacted(source: Broker, topic: str, workload: Workload, batch_bytes: int) -> Dataset:
+    """One topic for all sides: of twice as many records about the wanted number is left."""
+    compaction.create(source.topics, topic)
+    records = compaction.keyed(_distinct(workload), 2 * workload.records)
+    _produce_all(source.bootstrap, topic, workload, batch_bytes, records)
+    compaction.finish(source.topics, source.data, topic)
+    content = content_of(Log(source.bootstrap, topic))
+    return Dataset(
+        workload=workload.name,
+        topic=topic,
+        records=content.records,
+        mm2_topic=topic,
+        mm2_records=content.records,
+        records_per_batch=content.records / content.batches,
+        bytes_per_batch=content.size_bytes / content.batches,
+        gone=1 - content.share,
+    )
+
+
+def _distinct(workload: Workload) -> list[bytes]:
+    return list(values(workload.record_bytes, _DISTINCT_BYTES // workload.record_bytes))
+
+
+def _numbered(workload: Workload, records: int) -> Iterator[tuple[str, bytes]]:
+    for number, value in enumerate(islice(cycle(_distinct(workload)), records)):
+        yield f"{number % 10**KEY_BYTES:0{KEY_BYTES}d}", value
+
+
+def fill(source: Broker, topic: str, workload: Workload, batch_bytes: int, partitions: int) -> None:
+    """The workload's records, and no copies of them, into a topic that is there."""
+    records = _numbered(workload, workload.records)
+    _produce_all(source.bootstrap, topic, workload, batch_bytes, records, partitions)
+
+
+def _produce_all(
+    bootstrap: str,
+    topic: str,
+    workload: Workload,
+    batch_bytes: int,
+    records: Iterable[tuple[str, bytes]],
+    partitions: int = PARTITIONS,
+) -> None:
+    """Partitions take turns."""
     producer = Producer(_producer_settings(bootstrap, workload, batch_bytes))
-    distinct = list(values(workload.record_bytes, _DISTINCT_BYTES // workload.record_bytes))
-    for number, value in enumerate(islice(cycle(distinct), records)):
-        _produce(producer, topic, f"{number % 10**KEY_BYTES:0{KEY_BYTES}d}", value, number % PARTITIONS)
+    for number, (key, value) in enumerate(records):
+        _produce(producer, topic, key, value, number % partitions)
     producer.flush()
 
 
@@ -83,7 +142,7 @@ def _producer_settings(
         "bootstrap.servers": bootstrap,
         "compression.type": workload.codec,
         "batch.size": batch_bytes,
-        "batch.num.messages": 100_000,
+        "batch.num.messages": 1 if workload.batches is Batches.SINGLE else 100_000,
         "linger.ms": _LINGER_MS,
         "queue.buffering.max.messages": 500_000,
         "queue.buffering.max.kbytes": 262_144,

@@ -4,7 +4,7 @@ Numbered records flow all the time. After each kill the side is started again at
 a killed worker Spark replaces itself. In the end every record on the target is read and counted. The whole
 drill ends within DRILL_S or fails, saying what it was waiting for.
 
-Records that a side copies for the second time count as data that flows: what Java MM2 does first after a crash
+Records that a side copies once more count as data that flows: what Java MM2 does first after a crash
 is to repeat what it copied since its last offset flush (`offset.flush.interval.ms`, 60 s by default).
 """
 

@@ -5,7 +5,7 @@ side's own word, so every side is measured the same way.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 MILLION = 1_000_000
@@ -60,6 +60,11 @@ class Window:
         )
 
 
+def without_markers(samples: Sequence[Sample], share: float) -> list[Sample]:
+    """Samples of end offsets as records, when only this share of all offsets holds records."""
+    return [replace(sample, records=round(sample.records * share)) for sample in samples]
+
+
 def first_with(samples: Sequence[Sample], records: int) -> Sample:
     """The first sample that saw at least `records` on the target."""
     return next(sample for sample in samples if sample.records >= records)
@@ -88,6 +93,13 @@ class Spread:
     def of(cls, values: Sequence[float]) -> "Spread | None":
         """None when no run gave a value."""
         return cls(median(values), min(values), max(values)) if values else None
+
+
+def middle_half(values: Sequence[float]) -> Spread | None:
+    """Median and quartiles; None when there are no values."""
+    ordered = sorted(values)
+    quartiles = (percentile(ordered, 25), percentile(ordered, 75)) if ordered else None
+    return Spread(median(ordered), *quartiles) if quartiles else None
 
 
 def percentile(ordered: Sequence[float], percent: float) -> float:

@@ -5,7 +5,9 @@ from dataclasses import dataclass, fields
 
 from bench.dataset import Dataset
 from bench.drill import RECORDS_PER_S
+from bench.far import IN_FLIGHT as FAR_IN_FLIGHT
 from bench.goals import Goal, goals, rate
+from bench.growth import HOT_WORKLOAD, TRICKLE_RECORDS_PER_S
 from bench.machine import Machine
 from bench.measures import Spread
 from bench.plan import Plan
@@ -21,7 +23,7 @@ from bench.sides import (
     Side,
     properties,
 )
-from bench.workloads import BY_NAME, PARTITIONS, THROUGHPUT, Workload
+from bench.workloads import BY_NAME, COPIED, PARTITIONS, SLOW_ROAD, TRANSACTIONAL, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ def _shortfall(goal: Goal) -> str:
 
 def _cause(goal: Goal, results: Results, machine: Machine) -> str:
     """Where the cores went in sparkmirror's runs of that workload."""
-    workload = next((workload for workload in THROUGHPUT if goal.what.startswith(f"{workload.title}:")), None)
+    workload = next((workload for workload in COPIED if goal.what.startswith(f"{workload.title}:")), None)
     if workload is None:
         return ""
     used = [results.spread(workload.name, Side.OURS, cores) for cores in _CORES]
@@ -123,7 +125,15 @@ def _machine(machine: Machine) -> str:
 
 
 def _workloads(results: Results) -> str:
-    columns = ("workload", "records", "for MM2", "records per batch", "bytes per batch", "compression")
+    columns = (
+        "workload",
+        "records",
+        "for MM2",
+        "records per batch",
+        "bytes per batch",
+        "compression",
+        "compacted away",
+    )
     rows = tuple(_workload_row(data, BY_NAME[data.workload]) for data in results.datasets)
     return Table("Workloads", columns, rows).markdown()
 
@@ -131,7 +141,7 @@ def _workloads(results: Results) -> str:
 def _workload_row(data: Dataset, workload: Workload) -> tuple[str, ...]:
     counts = (data.records, data.mm2_records, data.records_per_batch, data.bytes_per_batch)
     compression = f"{data.compression(workload.record_bytes):.1f} : 1"
-    return (workload.title, *(f"{count:,.0f}" for count in counts), compression)
+    return (workload.title, *(f"{count:,.0f}" for count in counts), compression, f"{100 * data.gone:.0f} %")
 
 
 def _method(occasion: Occasion) -> str:
@@ -167,7 +177,30 @@ def _method(occasion: Occasion) -> str:
 - SIGKILL under load: {RECORDS_PER_S:,} numbered records per second, while a Python worker of Spark's, or
   every process of a side, is killed and started again at once, as a supervisor would. In the end every
   record of the target is read and counted. The time without data is the longest in which some partition got
-  none.
+  none; records that are copied once more count as data. MM2 is one process. With Connect's defaults it
+  stores its positions every 60 s (`offset.flush.interval.ms`), and after a crash copies once more what came
+  since.
+- The slow road, where sparkmirror must open batches: "one-record batches" hold 100 B each; "compacted" is
+  what the source broker's own cleaner left of a topic with `cleanup.policy=compact` in which every second
+  record has the same key, so that each batch has gaps (afterwards its settings are Kafka's defaults again,
+  so that no cleaner works beside the mirrors); "lz4 to zstd" has a setting that asks for it, below. MM2
+  copies the same topics, except for the zstd one, of which it gets less. There is no ceiling: a broker
+  takes no batches with gaps from a producer.
+- In transactions: settings for both mirrors, below. The markers at the ends of transactions, which have
+  offsets of their own on the target, are counted afterwards and taken off.
+- Exactly-once by default beside at-least-once: runs of some minutes ago differ by more than what is looked
+  for. So one copy task runs without Spark, in the benchmark's process, for a second or two, once with the
+  defaults and once with `target.producer.enable.idempotence=false`, who comes first changing each time; the
+  two of each such pair are compared, and the median of the pairs' ratios is what counts. CPU is that of the
+  whole process, the probe's share included.
+- A long way: a proxy before one of the clusters delays every byte by half the round trip each way and
+  limits nothing else. At most, {FAR_IN_FLIGHT} requests of `max.request.size` (1 MiB) are under way to the
+  target, a batch of each partition in each, and one Fetch to the source with `max.partition.fetch.bytes` of
+  each partition. One copy task without Spark, from a tenth of the data to its end.
+- Quiet partitions: {TRICKLE_RECORDS_PER_S} records per second, each in one of them taken at random. Before,
+  each gets one record; "first record in all of them" is when the target has all of those.
+- A hot partition: sparkmirror, with one task, is halted (SIGSTOP) while the partition is filled with
+  batches of "{HOT_WORKLOAD.title}", then goes on; as often as there are runs.
 - Source data: confluent-kafka writes batches of {plan.batch_bytes:,} B uncompressed with JSON-like values;
   copies of these batches fill the topic.
 """
@@ -185,6 +218,7 @@ mm2.properties, the same for MM2 and sparkmirror (alias and topic differ from ru
 ```properties
 {properties(mirroring, Side.MM2)}```
 
+{_added_settings()}
 Strimzi's settings for MirrorMaker 2 with high volumes of messages, added for one of the MM2 sides
 ([Strimzi, Handling high volumes of messages]({STRIMZI_PAGE})):
 
@@ -198,3 +232,12 @@ Brokers: one for each cluster, {occasion.broker_heap_mb} MB of heap, Kafka's def
 ```properties
 {broker}```
 """
+
+
+def _added_settings() -> str:
+    """What some workloads add for all mirrors."""
+    return "\n".join(
+        f'Added for "{workload.title}":\n\n```properties\n{lines}```\n'
+        for workload in (*SLOW_ROAD, TRANSACTIONAL)
+        if (lines := "".join(f"{key} = {value}\n" for key, value in workload.settings))
+    )

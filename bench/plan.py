@@ -5,10 +5,43 @@ from dataclasses import dataclass
 
 from bench.results import Victim
 from bench.sides import Side
-from bench.workloads import DRILL, IDLE, LATENCY, MEMORY, NAMES, THROUGHPUT, Workload
+from bench.workloads import (
+    BY_NAME,
+    COPIED,
+    DRILL,
+    EXACTLY_ONCE,
+    FAR,
+    GROWTH,
+    IDLE,
+    LATENCY,
+    MEMORY,
+    NAMES,
+    THROUGHPUT,
+    Workload,
+)
 
 _QUICK_SCALE = 0.2
 _QUICK_SIDES = (Side.CEILING, Side.MM2, Side.OURS)
+_FAR_MEGABYTES = 250
+
+
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """How much there is of what grows: `neighbours` are the quiet partitions beside a hot one."""
+
+    partitions: int
+    seconds: float
+    neighbours: int
+    hot_records: int
+
+
+_GROWN = Grown(partitions=5000, seconds=30.0, neighbours=2000, hot_records=1_000_000)
+_GROWN_A_LITTLE = Grown(partitions=1000, seconds=10.0, neighbours=400, hot_records=300_000)
+
+PAIRED = tuple(
+    BY_NAME[name].with_records(records) for name, records in (("1kb", 500_000), ("1kb-lz4", 800_000))
+)
+"""What both modes of delivery copy: runs of one or two seconds, so that there can be many pairs of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +55,12 @@ class Plan:
     latency_s: float
     latency_runs: int
     memory_workload: Workload | None
+    pair_workloads: tuple[Workload, ...]
+    pairs: int
     idle_partitions: int
     idle_s: float
+    far_megabytes: int
+    grown: Grown | None
     drill_kills: int
     batch_bytes: int
     tasks_max: int
@@ -41,14 +78,15 @@ class Plan:
     @property
     def is_complete(self) -> bool:
         """Whether this may replace the published numbers."""
-        alone = self.memory_workload and self.idle_partitions and self.drill_kills
-        everything = alone and self.workloads == THROUGHPUT
-        return bool(everything and min(self.runs, self.latency_runs) >= 3 and self.sides == tuple(Side))
+        alone = (self.memory_workload, self.pair_workloads, self.idle_partitions, self.far_megabytes)
+        everything = all((*alone, self.grown, self.drill_kills)) and self.workloads == COPIED
+        return everything and min(self.runs, self.latency_runs) >= 3 and self.sides == tuple(Side)
 
-    def order(self, run: int) -> tuple[Side, ...]:
-        """The sides of one round, rotated so that none always comes first."""
-        first = (run - 1) % len(self.sides)
-        return self.sides[first:] + self.sides[:first]
+    def order(self, run: int, workload: Workload) -> tuple[Side, ...]:
+        """The workload's sides in one round, rotated so that none always comes first."""
+        sides = tuple(side for side in self.sides if side in workload.sides)
+        first = (run - 1) % max(len(sides), 1)
+        return sides[first:] + sides[:first]
 
 
 def plan_from(options: Namespace) -> Plan:
@@ -60,13 +98,17 @@ def plan_from(options: Namespace) -> Plan:
     return Plan(
         runs=runs,
         sides=tuple(side for side in Side if side in sides),
-        workloads=tuple(_sized(workload, options) for workload in THROUGHPUT if workload.name in chosen),
+        workloads=tuple(_sized(workload, options) for workload in COPIED if workload.name in chosen),
         latency_warm_up_s=5.0 if options.quick else 10.0,
         latency_s=5.0 if options.quick else 15.0,
         latency_runs=runs if LATENCY in chosen else 0,
         memory_workload=_sized(THROUGHPUT[0], options) if ours and MEMORY in chosen else None,
+        pair_workloads=PAIRED if ours and EXACTLY_ONCE in chosen else (),
+        pairs=3 if options.quick else 15,
         idle_partitions=1000 if ours and IDLE in chosen else 0,
         idle_s=10.0 if options.quick else 30.0,
+        far_megabytes=(_FAR_MEGABYTES // (5 if options.quick else 1)) if ours and FAR in chosen else 0,
+        grown=(_GROWN_A_LITTLE if options.quick else _GROWN) if ours and GROWTH in chosen else None,
         drill_kills=(1 if options.quick else 3) if DRILL in chosen else 0,
         batch_bytes=options.batch_bytes,
         tasks_max=options.tasks_max,

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from bench.goals import Goal, cpu, goals, rate
-from bench.measures import Percentiles, Spread
-from bench.results import DrillRun, Results, ThroughputRun
+from bench.measures import Percentiles, Spread, middle_half
+from bench.results import DrillRun, FarRun, IdleRun, PairRun, Results, ThroughputRun
 from bench.sides import Side
-from bench.workloads import THROUGHPUT, Workload
+from bench.workloads import BY_NAME, COPIED, Workload
 
 _REASON_CHARS = 400
 
@@ -40,12 +40,14 @@ class Quantity:
 
 def tables(results: Results) -> list[Table]:
     """All but the empty ones; the targets come first."""
-    detail = (throughput_table(results, workload) for workload in THROUGHPUT)
+    detail = (throughput_table(results, workload) for workload in COPIED)
     every = [
         goal_table(goals(results)),
         *detail,
+        pair_table(results),
         latency_table(results),
         drill_table(results),
+        far_table(results),
         resource_table(results),
         failure_table(results),
     ]
@@ -144,6 +146,57 @@ def _latency_row(results: Results, side: Side | None) -> tuple[str, ...]:
     return (title, *(_spread(results.latency_spread(side, value), 2) for value in _LATENCY_COLUMNS.values()))
 
 
+def pair_table(results: Results) -> Table:
+    """Medians over all pairs; of the ratios also the middle half, which single odd runs don't reach."""
+    names = dict.fromkeys(run.workload for run in results.pairs)
+    return Table(
+        "Exactly-once by default beside at-least-once: one copy task, pairs of short runs",
+        (
+            "",
+            "pairs",
+            "records/s by default",
+            "records/s at least once",
+            "times (middle half)",
+            "times as much CPU (middle half)",
+        ),
+        tuple(_pair_row(BY_NAME[name].title, results.pairs_of(name)) for name in names),
+    )
+
+
+def _pair_row(title: str, runs: Sequence[PairRun]) -> tuple[str, ...]:
+    rates = (
+        Spread.of([run.default_records_per_s for run in runs]),
+        Spread.of([run.at_least_once_records_per_s for run in runs]),
+    )
+    ratios = ([run.throughput_ratio for run in runs], [run.cpu_ratio for run in runs])
+    return (
+        title,
+        f"{len(runs)}",
+        *(_spread(spread, 0) for spread in rates),
+        *(_spread(middle_half(ratio), 3) for ratio in ratios),
+    )
+
+
+def far_table(results: Results) -> Table:
+    return Table(
+        "One copy task over a long way",
+        ("", "round trip", "MB/s", "MB/s at most", "share", "requests under way", "first record after, s"),
+        tuple(_far_row(run) for run in results.far),
+    )
+
+
+def _far_row(run: FarRun) -> tuple[str, ...]:
+    return (
+        run.name,
+        f"{1000 * run.round_trip_s:.0f} ms",
+        f"{run.bytes_per_s / 1e6:.1f}",
+        f"{run.bound_bytes_per_s / 1e6:.1f}",
+        f"{run.share:.2f}",
+        f"{run.requests_under_way}",
+        f"{run.start_s:.1f}",
+    )
+
+
 def drill_table(results: Results) -> Table:
     return Table(
         "SIGKILL under load",
@@ -159,7 +212,7 @@ def _drill_row(run: DrillRun) -> tuple[str, ...]:
 
 def resource_table(results: Results) -> Table:
     """What sparkmirror alone was measured for."""
-    rows = [*_memory_rows(results), *_idle_rows(results)]
+    rows = [*_memory_rows(results), *_idle_rows(results), *_growth_rows(results)]
     return Table("sparkmirror alone", ("", "value"), tuple(rows))
 
 
@@ -176,9 +229,23 @@ def _memory_rows(results: Results) -> Iterator[tuple[str, str]]:
 def _idle_rows(results: Results) -> Iterator[tuple[str, str]]:
     for run in results.idle:
         what = f"{run.partitions:,} idle partitions, one task, over {run.seconds:.0f} s"
-        yield f"{what}: all processes", f"{run.all_processes_percent:.2f} % of a core"
-        yield f"{what}: the task's Python worker", f"{run.worker_percent:.2f} % of a core"
-        yield f"{what}: memory of all processes", f"{run.peak_pss_mb:.0f} MB"
+        yield from _quiet_rows(what, run)
+
+
+def _quiet_rows(what: str, run: IdleRun) -> Iterator[tuple[str, str]]:
+    yield f"{what}: all processes", f"{run.all_processes_percent:.2f} % of a core"
+    yield f"{what}: the task's Python worker", f"{run.worker_percent:.2f} % of a core"
+    yield f"{what}: memory of all processes", f"{run.peak_pss_mb:.0f} MB"
+
+
+def _growth_rows(results: Results) -> Iterator[tuple[str, str]]:
+    for run in results.grown:
+        what = f"{run.partitions:,} quiet partitions, one task"
+        yield f"{what}: first record in all of them, after the start", f"{run.start_s:.1f} s"
+        yield from _quiet_rows(f"{what}, a record now and then in some, over {run.seconds:.0f} s", run)
+    for hot in results.hot:
+        beside = f"beside {hot.neighbours:,} quiet ones" if hot.neighbours else "alone"
+        yield f"one hot partition {beside}: throughput", f"{_spread(hot.spread, 0)} records/s"
 
 
 def failure_table(results: Results) -> Table:

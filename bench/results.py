@@ -41,13 +41,69 @@ class LatencyRun:
 
 @dataclass(frozen=True, slots=True)
 class IdleRun:
-    """CPU of sparkmirror with nothing to copy, in percent of one core."""
+    """CPU of sparkmirror with next to nothing to copy, in percent of one core.
+
+    `start_s` is the time from its start until every partition had its first record on the target.
+    """
 
     partitions: int
     seconds: float
     all_processes_percent: float
     worker_percent: float
     peak_pss_mb: float
+    start_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class HotRun:
+    """Throughput of one busy partition beside quiet ones of the same task; one value for each repetition."""
+
+    neighbours: int
+    records_per_s: tuple[float, ...]
+
+    @property
+    def spread(self) -> Spread | None:
+        return Spread.of(self.records_per_s)
+
+
+@dataclass(frozen=True, slots=True)
+class PairRun:
+    """One copy task with the defaults, and at once before or after it the same without idempotence."""
+
+    workload: str
+    number: int
+    default_records_per_s: float
+    default_cpu_s_per_million: float
+    at_least_once_records_per_s: float
+    at_least_once_cpu_s_per_million: float
+
+    @property
+    def throughput_ratio(self) -> float:
+        return self.default_records_per_s / self.at_least_once_records_per_s
+
+    @property
+    def cpu_ratio(self) -> float:
+        return self.default_cpu_s_per_million / self.at_least_once_cpu_s_per_million
+
+
+@dataclass(frozen=True, slots=True)
+class FarRun:
+    """What one copy task moved over a long way, and what its requests under way could have carried at most.
+
+    `fills_requests` tells whether the batches are large enough for `max.request.size` to be that bound.
+    """
+
+    name: str
+    fills_requests: bool
+    round_trip_s: float
+    start_s: float
+    bytes_per_s: float
+    bound_bytes_per_s: float
+    requests_under_way: int
+
+    @property
+    def share(self) -> float:
+        return self.bytes_per_s / self.bound_bytes_per_s
 
 
 class Victim(Enum):
@@ -96,6 +152,10 @@ class Results:
     memory: list[ThroughputRun] = field(default_factory=list)
     latency: list[LatencyRun] = field(default_factory=list)
     idle: list[IdleRun] = field(default_factory=list)
+    pairs: list[PairRun] = field(default_factory=list)
+    far: list[FarRun] = field(default_factory=list)
+    grown: list[IdleRun] = field(default_factory=list)
+    hot: list[HotRun] = field(default_factory=list)
     drills: list[DrillRun] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
 
@@ -110,6 +170,9 @@ class Results:
 
     def latency_spread(self, side: Side | None, value: Callable[[Percentiles], float]) -> Spread | None:
         return Spread.of([value(run.latency) for run in self.latency if run.side is side])
+
+    def pairs_of(self, workload: str) -> list[PairRun]:
+        return [run for run in self.pairs if run.workload == workload]
 
 
 def highest(values: Iterable[float]) -> float | None:

@@ -6,16 +6,17 @@ from functools import partial
 
 from confluent_kafka import KafkaException
 
-from bench import dataset, drill, idle, latency, throughput
+from bench import dataset, drill, far, growth, idle, latency, pairs, throughput
 from bench.bed import Bed
 from bench.dataset import Dataset
 from bench.errors import BenchError
+from bench.far import Load
 from bench.latency import Timing
-from bench.plan import Plan
+from bench.plan import Grown, Plan
 from bench.results import Failure, LatencyRun, Results, ThroughputRun, Victim
 from bench.sides import Side
 from bench.throughput import Job
-from bench.workloads import DRILL, IDLE, LATENCY, MEMORY, Workload
+from bench.workloads import DRILL, EXACTLY_ONCE, FAR, GROWTH, IDLE, LATENCY, MEMORY, TRANSACTIONAL, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +35,27 @@ class Runner:
             self._latency(run)
         if self.plan.memory_workload:
             self._memory(self.plan.memory_workload)
+        for workload in self.plan.pair_workloads:
+            self._pairs(workload)
         if self.plan.idle_partitions:
             self._attempt(Failure(IDLE, Side.OURS, 1), self._idle)
+        if self.plan.far_megabytes:
+            for load in far.LOADS:
+                self._attempt(Failure(FAR, Side.OURS, 1), partial(self._far, load))
         for side, victim in self.plan.drills:
             self._attempt(Failure(DRILL, side, 1), partial(self._drill, side, victim))
+        if self.plan.grown:
+            self._growth(self.plan.grown)
 
     def _throughput(self, workload: Workload) -> None:
         data = self._write(workload)
         self.results.datasets.append(data)
-        self._warm_up(data)
+        if Side.CEILING in workload.sides:
+            self._warm_up(data)
         for run in range(1, self.plan.runs + 1):
-            for side in self.plan.order(run):
-                self._attempt(
-                    Failure(workload.name, side, run), partial(self._copy, side, _job(data, side, run))
-                )
+            for side in self.plan.order(run, workload):
+                job = _job(workload, data, side, run)
+                self._attempt(Failure(workload.name, side, run), partial(self._copy, side, job))
         self.bed.drop_data()
 
     def _warm_up(self, data: Dataset) -> None:
@@ -95,6 +103,44 @@ class Runner:
         self.results.idle.append(run)
         return f"{run.all_processes_percent:.1f} % of a core, the Python worker {run.worker_percent:.1f} %"
 
+    def _pairs(self, workload: Workload) -> None:
+        data = self._write(workload)
+        for number in range(1, self.plan.pairs + 1):
+            self._attempt(Failure(EXACTLY_ONCE, Side.OURS, number), partial(self._pair, data, number))
+        self.bed.drop_data()
+
+    def _pair(self, data: Dataset, number: int) -> str:
+        run = pairs.measure(self.bed, data, number)
+        self.results.pairs.append(run)
+        return (
+            f"{run.default_records_per_s:,.0f} rec/s by default, {run.at_least_once_records_per_s:,.0f} "
+            f"at least once: {run.throughput_ratio:.3f} times, CPU {run.cpu_ratio:.3f} times"
+        )
+
+    def _far(self, load: Load) -> str:
+        run = far.measure(self.bed, load, self.plan.far_megabytes)
+        self.results.far.append(run)
+        return f"{run.name}: {run.bytes_per_s / 1e6:.1f} of {run.bound_bytes_per_s / 1e6:.1f} MB/s"
+
+    def _growth(self, grown: Grown) -> None:
+        for neighbours in (0, grown.neighbours):
+            self._attempt(Failure(GROWTH, Side.OURS, 1), partial(self._hot, grown, neighbours))
+        self._attempt(Failure(GROWTH, Side.OURS, 1), partial(self._quiet, grown))
+
+    def _hot(self, grown: Grown, neighbours: int) -> str:
+        run = growth.hot(self.bed, grown, neighbours, self.plan.runs, self.plan.batch_bytes)
+        self.results.hot.append(run)
+        rates = ", ".join(f"{rate:,.0f}" for rate in run.records_per_s)
+        return f"one hot partition beside {neighbours:,} quiet ones: {rates} rec/s"
+
+    def _quiet(self, grown: Grown) -> str:
+        run = growth.quiet(self.bed, grown)
+        self.results.grown.append(run)
+        return (
+            f"{run.partitions:,} quiet partitions: each had its first record after {run.start_s:.1f} s; then "
+            f"{run.all_processes_percent:.1f} % of a core, {run.peak_pss_mb:.0f} MB"
+        )
+
     def _drill(self, side: Side, victim: Victim) -> str:
         run = drill.measure(self.bed, side, victim, self.plan.drill_kills)
         self.results.drills.append(run)
@@ -107,7 +153,7 @@ class Runner:
         self.say(
             f"{workload.title}: writing {workload.records:,} records, and {workload.mm2_records:,} for MM2"
         )
-        return dataset.write(self.bed.source.topics, workload, self.plan.batch_bytes)
+        return dataset.write(self.bed.source, workload, self.plan.batch_bytes)
 
     def _attempt(self, attempt: Failure, action: Callable[[], str]) -> None:
         """`attempt` becomes a failure when `action` raises; otherwise its sentence is said."""
@@ -119,11 +165,12 @@ class Runner:
         self.say(f"{attempt.title}: {outcome}")
 
 
-def _job(data: Dataset, side: Side, run: int) -> Job:
+def _job(workload: Workload, data: Dataset, side: Side, run: int) -> Job:
     """The alias is fresh, so that every side starts without positions."""
     alias = f"{data.workload}{run}{side.value}".replace("-", "")
     topic, records = (data.mm2_topic, data.mm2_records) if side.is_java else (data.topic, data.records)
-    return Job(data.workload, run, alias, topic, records)
+    in_transactions = workload.name == TRANSACTIONAL.name
+    return Job(data.workload, run, alias, topic, records, dict(workload.settings), in_transactions)
 
 
 def _copied(run: ThroughputRun) -> str:

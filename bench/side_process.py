@@ -110,6 +110,19 @@ class SideProcess:
         cpu_s = self.kill() if usage is None else usage
         return Ended(time.monotonic() - began, cpu_s + self.tree.lost_cpu_s, killed)
 
+    @contextmanager
+    def halted(self) -> Iterator[None]:
+        """SIGSTOP for every process of the side, and SIGCONT after the block."""
+        self.tree.refresh()
+        pids = self.tree.pids()
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in pids:
+                os.kill(pid, signal.SIGCONT)
+
     def kill(self) -> float:
         """SIGKILL for every process of the side, until none is left; the CPU seconds of its whole life."""
         self.tree.refresh()

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 
 TARGET_ALIAS = "target"
 
@@ -86,8 +87,8 @@ class Mirroring:
         return f"{self.source_alias}.{topic}"
 
 
-def properties(mirroring: Mirroring, side: Side) -> str:
-    """mm2.properties: the same for every side, plus Strimzi's settings for MM2_TUNED.
+def properties(mirroring: Mirroring, side: Side, more: Mapping[str, str] = MappingProxyType({})) -> str:
+    """mm2.properties: the same for every side, plus `more`, plus Strimzi's settings for MM2_TUNED.
 
     One broker a cluster, hence replication factors of 1; no authorizer, hence no ACL sync; one flow, hence no
     heartbeats for the way back.
@@ -104,6 +105,7 @@ def properties(mirroring: Mirroring, side: Side) -> str:
         "tasks.max": str(mirroring.tasks_max),
         "sync.topic.acls.enabled": "false",
         **dict.fromkeys(_replication_factors(), "1"),
+        **more,
     }
     if side is Side.MM2_TUNED:
         settings |= {f"{flow}.{key}": value for key, value in STRIMZI_HIGH_VOLUME.items()}

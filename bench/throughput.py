@@ -1,12 +1,15 @@
 """One throughput run: start a side, watch the target's end offsets until everything has arrived, stop it."""
 
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from bench.bed import Bed
 from bench.errors import BenchError
-from bench.measures import Sample, copying, first_with, second_half
+from bench.log_content import content_of
+from bench.measures import Sample, copying, first_with, second_half, without_markers
 from bench.process_tree import machine_cpu_s
+from bench.replay import Log
 from bench.results import ThroughputRun
 from bench.side_process import Ended, SideProcess
 from bench.sides import Mirroring, Side, ceiling_command, mm2_command, our_command, properties
@@ -18,13 +21,19 @@ _STALL_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What one run copies: `records` of `topic`, counted under `workload`. `alias` is used once only."""
+    """What one run copies: `records` of `topic`, counted under `workload`. `alias` is used once only.
+
+    `settings` are added to a mirror's mm2.properties. `in_transactions` tells whether they make the mirrors
+    write transactions, whose markers take offsets on the target.
+    """
 
     workload: str
     run: int
     alias: str
     topic: str
     records: int
+    settings: Mapping[str, str] = field(default_factory=dict)
+    in_transactions: bool = False
 
 
 def command(bed: Bed, side: Side, mirroring: Mirroring, job: Job) -> list[str]:
@@ -32,7 +41,7 @@ def command(bed: Bed, side: Side, mirroring: Mirroring, job: Job) -> list[str]:
     if side.is_ceiling:
         return ceiling_command(side, mirroring, job.topic, job.records)
     file = bed.folder / f"{job.alias}.properties"
-    file.write_text(properties(mirroring, side))
+    file.write_text(properties(mirroring, side, job.settings))
     return mm2_command(bed.java, bed.mm2_jars, file) if side.is_java else our_command(file)
 
 
@@ -47,6 +56,8 @@ def measure(bed: Bed, side: Side, job: Job, tasks_max: int | None = None) -> Thr
         ) as process:
             samples = _watch(bed, process, target_topic, job.records)
             ended = process.wait(_STALL_S) if side.is_ceiling else process.stop()
+        if job.in_transactions:
+            samples = without_markers(samples, content_of(Log(bed.target.bootstrap, target_topic)).share)
     finally:
         bed.clean()
     return _result(side, job, samples, process, ended)

@@ -5,9 +5,16 @@ topic that was created after others were deleted.
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 
 from bench.errors import BenchError
 from bench.wire import Wire
@@ -30,6 +37,13 @@ class Topics:
         for created in self._admin.create_topics([topic]).values():
             created.result(_TIMEOUT_S)
         self._wait(lambda: self._answers(name, partitions), f"topic {name} did not appear")
+
+    def reset_config(self, name: str, keys: Iterable[str]) -> None:
+        """Give these keys of a topic their defaults again."""
+        entries = [ConfigEntry(key, None, incremental_operation=AlterConfigOpType.DELETE) for key in keys]
+        resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
+        for altered in self._admin.incremental_alter_configs([resource]).values():
+            altered.result(_TIMEOUT_S)
 
     def names(self) -> frozenset[str]:
         return frozenset(self._admin.list_topics(timeout=_TIMEOUT_S).topics)

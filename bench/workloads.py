@@ -1,4 +1,4 @@
-"""The workloads: what the records look like, how many of them each side copies.
+"""The workloads: what records and batches look like, how many of them each side copies, with which settings.
 
 Values are compact JSON with the redundancy of real events: a few field names and words that repeat, ids and
 amounts that don't. lz4 shrinks a batch of them about threefold.
@@ -8,7 +8,10 @@ import json
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Literal
+
+from bench.sides import TARGET_ALIAS, Side
 
 KEY_BYTES = 8
 PARTITIONS = 8
@@ -32,9 +35,20 @@ _WORDS = (
 )
 
 
+class Batches(Enum):
+    """How the source's records are batched."""
+
+    FULL = "full"
+    SINGLE = "of one record each"
+    COMPACTED = "half of their records compacted away"
+
+
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """`records` for the fast sides; MM2 copies `mm2_records`, so that its runs take about as long."""
+    """`records` for the fast sides; MM2 copies `mm2_records`, so that its runs take about as long.
+
+    `settings` are added to every mirror's mm2.properties.
+    """
 
     name: str
     title: str
@@ -42,6 +56,9 @@ class Workload:
     codec: Literal["none", "lz4"]
     records: int
     mm2_records: int
+    batches: Batches = Batches.FULL
+    sides: tuple[Side, ...] = tuple(Side)
+    settings: tuple[tuple[str, str], ...] = ()
 
     def scaled(self, factor: float) -> "Workload":
         return replace(self, records=int(self.records * factor), mm2_records=int(self.mm2_records * factor))
@@ -56,12 +73,42 @@ THROUGHPUT = (
     Workload("1kb-lz4", "1 KB, lz4", 1024, "lz4", 2_500_000, 1_000_000),
     Workload("100b-lz4", "100 B, lz4", 100, "lz4", 20_000_000, 5_000_000),
 )
-BY_NAME = {workload.name: workload for workload in THROUGHPUT}
+_MIRRORS = (Side.OURS, Side.MM2)
+_TO_ZSTD = ((f"{TARGET_ALIAS}.producer.compression.type", "zstd"),)
+SLOW_ROAD = (
+    Workload("single", "100 B, one-record batches", 100, "none", 400_000, 400_000, Batches.SINGLE, _MIRRORS),
+    Workload("zstd", "1 KB, lz4 to zstd", 1024, "lz4", 1_500_000, 500_000, Batches.FULL, _MIRRORS, _TO_ZSTD),
+    Workload("compacted", "1 KB, compacted", 1024, "none", 800_000, 800_000, Batches.COMPACTED, _MIRRORS),
+)
+"""Where sparkmirror can't pass batches on as they are."""
+
+_TRANSACTIONS = (
+    (f"{TARGET_ALIAS}.exactly.once.source.support", "enabled"),
+    ("dedicated.mode.enable.internal.rest", "true"),
+    ("listeners", "http://127.0.0.1:0"),
+)
+TRANSACTIONAL = Workload(
+    "transactions",
+    "1 KB, lz4, in transactions",
+    1024,
+    "lz4",
+    2_500_000,
+    1_000_000,
+    sides=_MIRRORS,
+    settings=_TRANSACTIONS,
+)
+COPIED = (*THROUGHPUT, *SLOW_ROAD, TRANSACTIONAL)
+"""Everything that is measured as throughput of whole mirrors."""
+
+BY_NAME = {workload.name: workload for workload in COPIED}
+EXACTLY_ONCE = "exactly-once"
 LATENCY = "latency"
 MEMORY = "memory"
 IDLE = "idle"
+FAR = "far"
+GROWTH = "growth"
 DRILL = "drill"
-NAMES = (*(workload.name for workload in THROUGHPUT), LATENCY, MEMORY, IDLE, DRILL)
+NAMES = (*BY_NAME, EXACTLY_ONCE, LATENCY, MEMORY, IDLE, FAR, GROWTH, DRILL)
 
 
 def values(record_bytes: int, count: int, seed: int = 1) -> Iterator[bytes]:

@@ -1,6 +1,8 @@
+import pytest
+
 from bench.goals import Goal, goals
 from bench.measures import Percentiles
-from bench.results import Failure, IdleRun, LatencyRun, Results
+from bench.results import Failure, FarRun, HotRun, IdleRun, LatencyRun, PairRun, Results
 from bench.sides import Side
 from tests.unit.bench.runs import throughput_run
 
@@ -49,7 +51,44 @@ def test_latency_is_compared_with_mm2_and_not_with_the_floor() -> None:
 
 
 def test_resources() -> None:
-    results = Results(idle=[IdleRun(1000, 30.0, 2.5, 0.5, 300.0)], memory=[throughput_run(Side.OURS, rate=1)])
+    results = Results(
+        idle=[IdleRun(1000, 30.0, 2.5, 0.5, 300.0, 9.0)], memory=[throughput_run(Side.OURS, rate=1)]
+    )
     assert goal(results, "memory of one copy task, 8 partitions").reached == 150.0
     assert goal(results, "1,000 idle partitions, all processes").reached == 2.5
     assert goal(results, "1,000 idle partitions, the task's Python worker").reached == 0.5
+
+
+def test_the_slow_road_has_goals_against_mm2_alone_and_a_codec_has_none() -> None:
+    results = Results()
+    for name in ("single", "zstd", "compacted", "transactions"):
+        for side, rate in ((Side.OURS, 400_000), (Side.MM2, 100_000)):
+            results.throughput.append(throughput_run(side, rate=rate, workload=name))
+    assert {told.what: told.reached for told in goals(results)} == {
+        "100 B, one-record batches: throughput against MM2": 4.0,
+        "1 KB, compacted: throughput against MM2": 4.0,
+        "1 KB, lz4, in transactions: throughput against MM2": 4.0,
+    }
+
+
+def test_exactly_once_costs_the_median_of_what_it_costs_in_each_pair() -> None:
+    rates = ((98.0, 100.0), (480.0, 500.0), (99.0, 10.0))
+    pairs = [PairRun("1kb", number, ours, 1.0, other, 1.0) for number, (ours, other) in enumerate(rates)]
+    cost = goal(
+        Results(pairs=pairs), "1 KB, no codec: what exactly-once by default takes from the throughput"
+    )
+    assert cost.reached == pytest.approx(2.0)
+    assert cost.is_met
+
+
+def test_the_far_target_is_judged_by_its_worst_large_batches() -> None:
+    shares = ((True, 95.0), (True, 85.0), (False, 10.0))
+    far = [FarRun("", fills, 0.1, 1.0, moved, 100.0, 5) for fills, moved in shares]
+    told = goal(Results(far=far), "far target, large batches: bytes/s against 5 requests per round trip")
+    assert told.reached == pytest.approx(0.85)
+
+
+def test_a_hot_partition_is_compared_with_itself_alone() -> None:
+    hot = [HotRun(0, (100.0, 200.0, 300.0)), HotRun(2000, (150.0, 190.0, 200.0))]
+    what = "one hot partition beside 2,000 quiet ones: throughput against it alone"
+    assert goal(Results(hot=hot), what).reached == pytest.approx(0.95)

@@ -1,6 +1,16 @@
 import pytest
 
-from bench.measures import Percentiles, Sample, Spread, Window, copying, percentile, second_half
+from bench.measures import (
+    Percentiles,
+    Sample,
+    Spread,
+    Window,
+    copying,
+    middle_half,
+    percentile,
+    second_half,
+    without_markers,
+)
 
 SAMPLES = [
     Sample(0.0, 0, 0.0),
@@ -18,6 +28,15 @@ def test_a_window_begins_with_the_first_record_and_ends_with_the_first_sight_of_
 
 def test_the_second_half_begins_where_half_of_the_records_have_arrived() -> None:
     assert second_half(SAMPLES) == Window(500, 1.0, 2.0, 1.0, 2.0, 10.0)
+
+
+def test_offsets_without_records_are_taken_off() -> None:
+    assert [sample.records for sample in without_markers(SAMPLES, 0.9)] == [0, 0, 90, 540, 990, 990]
+
+
+def test_the_middle_half_leaves_out_odd_runs() -> None:
+    assert middle_half([9.0, 1.0, 2.0, 3.0, 4.0, 5.0, 0.1, 6.0]) == Spread(3.5, 1.0, 5.0)
+    assert middle_half([]) is None
 
 
 def test_rates_of_a_window() -> None:

@@ -4,7 +4,7 @@ from bench.__main__ import as_json, options_from
 from bench.machine import Machine
 from bench.page import Occasion, page
 from bench.plan import plan_from
-from bench.results import Failure, Results
+from bench.results import Failure, FarRun, HotRun, IdleRun, PairRun, Results
 from bench.sides import Side
 from tests.unit.bench.runs import throughput_run
 
@@ -55,6 +55,37 @@ def test_a_long_reason_keeps_its_beginning_and_its_end() -> None:
     assert len(row) < 500
     assert "| begin log" in row
     assert row.endswith("log end |")
+
+
+def test_what_is_no_throughput_of_whole_mirrors_has_tables_of_its_own() -> None:
+    filled = results()
+    filled.pairs.append(PairRun("1kb", 1, 98.0, 2.0, 100.0, 1.6))
+    filled.far.append(
+        FarRun(
+            "target far",
+            fills_requests=True,
+            round_trip_s=0.1,
+            start_s=1.5,
+            bytes_per_s=45e6,
+            bound_bytes_per_s=50e6,
+            requests_under_way=5,
+        )
+    )
+    filled.grown.append(IdleRun(5000, 30.0, 4.0, 2.0, 800.0, 21.0))
+    filled.hot.append(HotRun(2000, (150.0,)))
+    text = page(filled, OCCASION)
+    assert "| 1 KB, no codec | 1 | 98 | 100 | 0.980 | 1.250 |" in text
+    assert "| target far | 100 ms | 45.0 | 50.0 | 0.90 | 5 | 1.5 |" in text
+    assert (
+        "| 5,000 quiet partitions, one task: first record in all of them, after the start | 21.0 s |" in text
+    )
+    assert "| one hot partition beside 2,000 quiet ones: throughput | 150 records/s |" in text
+
+
+def test_settings_of_single_workloads_are_shown() -> None:
+    text = page(results(), OCCASION)
+    assert 'Added for "1 KB, lz4 to zstd"' in text
+    assert "target.exactly.once.source.support = enabled" in text
 
 
 def test_sides_without_runs_have_no_column() -> None:

@@ -1,6 +1,7 @@
 from bench.__main__ import options_from
-from bench.plan import Plan, plan_from
+from bench.plan import Grown, Plan, plan_from
 from bench.sides import Side
+from bench.workloads import BY_NAME
 
 
 def plan(*arguments: str) -> Plan:
@@ -10,6 +11,7 @@ def plan(*arguments: str) -> Plan:
 def test_without_options_everything_runs_and_may_be_published() -> None:
     assert plan().is_complete
     assert (plan().runs, plan().sides, plan().idle_partitions) == (3, tuple(Side), 1000)
+    assert plan().grown == Grown(5000, 30.0, 2000, 1_000_000)
 
 
 def test_parts_may_not_be_published() -> None:
@@ -21,17 +23,29 @@ def test_only_leaves_out_the_rest() -> None:
     chosen = plan("--only", "100b-lz4", "idle")
     assert [workload.name for workload in chosen.workloads] == ["100b-lz4"]
     assert (chosen.latency_runs, chosen.memory_workload, chosen.idle_partitions) == (0, None, 1000)
+    assert (chosen.pair_workloads, chosen.far_megabytes, chosen.grown, chosen.drills) == ((), 0, None, ())
 
 
 def test_without_ours_nothing_of_ours_alone_is_measured() -> None:
     chosen = plan("--sides", "mm2")
     assert (chosen.memory_workload, chosen.idle_partitions, chosen.latency_sides) == (None, 0, (Side.MM2,))
+    assert (chosen.pair_workloads, chosen.far_megabytes, chosen.grown) == ((), 0, None)
 
 
 def test_no_side_always_comes_first() -> None:
-    assert {plan().order(run)[0] for run in range(1, 6)} == set(Side)
+    assert {plan().order(run, BY_NAME["1kb"])[0] for run in range(1, 6)} == set(Side)
+    compacted = [plan().order(run, BY_NAME["compacted"]) for run in (1, 2)]
+    assert compacted == [(Side.OURS, Side.MM2), (Side.MM2, Side.OURS)]
+
+
+def test_a_workload_may_have_none_of_the_chosen_sides() -> None:
+    assert plan("--sides", "ceiling").order(1, BY_NAME["compacted"]) == ()
 
 
 def test_quick_is_one_small_run() -> None:
     assert plan("--quick").runs == 1
     assert plan("--quick").workloads[0].records < plan().workloads[0].records
+    quick, whole = plan("--quick").grown, plan().grown
+    assert quick is not None
+    assert whole is not None
+    assert quick.partitions < whole.partitions

@@ -22,3 +22,8 @@ def test_only_the_tuned_side_gets_more() -> None:
 
 def test_the_target_topic_has_the_default_policys_name() -> None:
     assert MIRRORING.target_topic("data-1kb") == "run1.data-1kb"
+
+
+def test_a_workloads_settings_are_added() -> None:
+    plain, more = properties(MIRRORING, Side.OURS), properties(MIRRORING, Side.OURS, {"a": "1"})
+    assert more == f"{plain}a = 1\n"

@@ -24,6 +24,12 @@ def test_batches_get_base_offset_0_and_keep_everything_else() -> None:
     assert list(batches_in(stored)) == [Batch(bytes(8) + stored[8:], 3, 73)]
 
 
+def test_the_marker_of_a_transaction_is_told_from_records() -> None:
+    data, marker = stored_batch(0, 2), bytearray(stored_batch(2, 1))
+    marker[22] |= 0x20
+    assert [batch.is_control for batch in batches_in(data + marker)] == [False, True]
+
+
 def test_a_part_of_a_batch_at_the_end_is_left_out() -> None:
     whole, cut = stored_batch(0, 2), stored_batch(2, 5)
     for length in (5, 20, len(cut) - 1):

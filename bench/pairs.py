@@ -1,0 +1,64 @@
+"""What exactly-once costs: one copy task with sparkmirror's defaults beside one without idempotence.
+
+Runs of different minutes differ by more than the cost, so runs are short, alternate, and only the two of a
+pair are compared.
+"""
+
+from bench.bed import Bed
+from bench.dataset import Dataset
+from bench.one_task import TaskRun, copy
+from bench.results import PairRun
+from bench.sides import TARGET_ALIAS, Side, properties
+from bench.workloads import PARTITIONS
+from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
+from sparkmirror.domain.copy_plan import CopyPartition, TaskPlan
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.runtime.flow_settings import FlowSettings
+from sparkmirror.runtime.generations import Announced, task_plans
+from sparkmirror.storage.progress import progress_topic
+
+AT_LEAST_ONCE = {f"{TARGET_ALIAS}.producer.enable.idempotence": "false"}
+_COMMON = {"emit.offset-syncs.enabled": "false"}
+
+
+def measure(bed: Bed, data: Dataset, number: int) -> PairRun:
+    """One run of each; who comes first changes from pair to pair."""
+    kinds: list[tuple[str, dict[str, str]]] = [("default", {}), ("atleastonce", AT_LEAST_ONCE)]
+    if number % 2 == 0:
+        kinds.reverse()
+    runs = {name: _run(bed, data, f"{data.workload}{number}{name}", settings) for name, settings in kinds}
+    default, without = runs["default"], runs["atleastonce"]
+    return PairRun(
+        workload=data.workload,
+        number=number,
+        default_records_per_s=default.records_per_s,
+        default_cpu_s_per_million=_cpu(default),
+        at_least_once_records_per_s=without.records_per_s,
+        at_least_once_cpu_s_per_million=_cpu(without),
+    )
+
+
+def _cpu(run: TaskRun) -> float:
+    return run.cpu_s * 1e6 / run.records
+
+
+def _run(bed: Bed, data: Dataset, alias: str, settings: dict[str, str]) -> TaskRun:
+    mirroring = bed.mirroring(alias.replace("-", ""), data.topic, tasks_max=1)
+    file = bed.folder / f"{mirroring.source_alias}.properties"
+    file.write_text(properties(mirroring, Side.OURS, _COMMON | settings))
+    (flow,) = (flow for flow in read_mirror_maker_file(file).flows if flow.source is not None)
+    target_topic = mirroring.target_topic(data.topic)
+    try:
+        for state in (flow.worker.offset_topic.name, progress_topic(flow.flow.source)):
+            bed.target.topics.create(state, 1, {"cleanup.policy": "compact"})
+        bed.target.topics.create(target_topic, PARTITIONS)
+        return copy(_plan(flow, data.topic, target_topic), bed.target.topics, data.records)
+    finally:
+        bed.clean()
+
+
+def _plan(flow: FlowSettings, topic: str, target_topic: str) -> TaskPlan:
+    assert flow.source is not None
+    copied = [CopyPartition(TopicPartition(topic, number), target_topic) for number in range(PARTITIONS)]
+    (plan,) = task_plans(flow, flow.source, Announced(0, 0), copied, slots=1)
+    return plan
