@@ -3,18 +3,22 @@
 Batches of equal bytes are not opened. A record is equal by its content; batches and offsets don't matter.
 """
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
 from sparkmirror.domain.comparison import GaveUpError
 from sparkmirror.domain.comparison_cleaner import Cleaner
-from sparkmirror.domain.comparison_side import Record, Side, same_bytes
+from sparkmirror.domain.comparison_records import Content, Record
+from sparkmirror.domain.comparison_side import Side, same_bytes
 
 _LOOKAHEAD_MIN = 16
 _LOOKAHEAD_MAX = 50_000
 _LOOKAHEAD_BYTES_MAX = 16 << 20
 """How far apart, on one side, the places where two logs part and meet again may be."""
+
+_OPENED_TOGETHER_MAX = 1_000
+"""Many records are opened faster together; few, so that the sides soon stand between the same two batches."""
 
 
 class Gap(NamedTuple):
@@ -47,6 +51,7 @@ class Alignment:
         self._target = target
         self._cleaners = cleaners
         self._to_target_end = to_target_end
+        self._opened_together = 1
         self.equal = 0
 
     def gaps(self) -> Iterator[Gap]:
@@ -55,10 +60,10 @@ class Alignment:
         Raises GaveUpError where the sides have nothing in common for too long.
         """
         while self._skip_equal() and (meeting := self._find_meeting()) is not None:
-            yield Gap(self._source.take(meeting.source), self._target.take(meeting.target))
+            yield Gap(self._source.opened.take(meeting.source), self._target.opened.take(meeting.target))
         while True:
-            missing = self._source.take(self._source.open(_LOOKAHEAD_MIN))
-            extra = self._target.take(self._target.open(_LOOKAHEAD_MIN)) if self._to_target_end else []
+            missing = self._source.opened.take(self._source.open(_LOOKAHEAD_MIN))
+            extra = self._target.opened.take(self._target.open(_LOOKAHEAD_MIN)) if self._to_target_end else []
             if not missing and not extra:
                 return
             yield Gap(missing, extra)
@@ -68,17 +73,21 @@ class Alignment:
         source, target = self._source, self._target
         while True:
             self._skip_equal_batches()
-            if not (source.open(1) and target.open(1)):
+            if not (source.open(1, self._opened_together) and target.open(1, self._opened_together)):
                 return False
-            while source.opened and target.opened:
-                record = source.opened[0]
-                if record.content != target.opened[0].content:
-                    return True
-                for cleaner in self._cleaners:
-                    cleaner.saw(record.body)
-                source.opened.popleft()
-                target.opened.popleft()
-                self.equal += 1
+            equal = source.opened.equal_beginning(target.opened)
+            self._show_cleaners(equal)
+            source.opened.drop(equal)
+            target.opened.drop(equal)
+            self.equal += equal
+            if source.opened and target.opened:
+                return True
+            self._opened_together = min(2 * self._opened_together, _OPENED_TOGETHER_MAX)
+
+    def _show_cleaners(self, count: int) -> None:
+        for cleaner in filter(None, self._cleaners):
+            for _, body in islice(self._source.opened.contents, count):
+                cleaner.saw(body)
 
     def _skip_equal_batches(self) -> None:
         source, target = self._source, self._target
@@ -87,6 +96,7 @@ class Alignment:
         while (batch := source.whole_batch()) and (copy := target.whole_batch()):
             if not same_bytes(batch, copy, timestamps=source.timestamps):
                 return
+            self._opened_together = 1
             self.equal += batch.header.record_count
             source.pop_batch()
             target.pop_batch()
@@ -103,29 +113,28 @@ class Alignment:
                 return meeting
             if is_all:
                 return None
-            if count >= _LOOKAHEAD_MAX or _size(source, count) + _size(target, count) > _LOOKAHEAD_BYTES_MAX:
+            if (
+                count >= _LOOKAHEAD_MAX
+                or source.opened.bytes_of(count) + target.opened.bytes_of(count) > _LOOKAHEAD_BYTES_MAX
+            ):
                 if meeting is not None:
                     return meeting
                 raise GaveUpError(
-                    f"from source offset {source.opened[0].offset} and target offset "
-                    f"{target.opened[0].offset} on, the next {count:,} records have nothing in common"
+                    f"from source offset {source.opened.offsets[0]} and target offset "
+                    f"{target.opened.offsets[0]} on, the next {count:,} records have nothing in common"
                 )
             count *= 4
 
     def _meeting_within(self, count: int) -> _Meeting | None:
-        places: dict[Hashable, int] = {}
-        for at, record in enumerate(islice(self._source.opened, count)):
-            places.setdefault(record.content, at)
+        places: dict[Content, int] = {}
+        for at, content in enumerate(islice(self._source.opened.contents, count)):
+            places.setdefault(content, at)
         best: _Meeting | None = None
-        for at, record in enumerate(islice(self._target.opened, count)):
+        for at, content in enumerate(islice(self._target.opened.contents, count)):
             if best is not None and at > best.distance[0]:
                 break
-            place = places.get(record.content)
+            place = places.get(content)
             if place is not None:
                 found = _Meeting(place, at)
                 best = found if best is None or found.distance < best.distance else best
         return best
-
-
-def _size(side: Side, count: int) -> int:
-    return sum(len(record.body) for record in islice(side.opened, count))

@@ -7,11 +7,13 @@ same side, by a record of the same key.
 from collections.abc import Iterable
 
 from sparkmirror.domain.comparison import GaveUpError
-from sparkmirror.domain.comparison_side import Record, Span, records_of
+from sparkmirror.domain.comparison_records import Record, Span
+from sparkmirror.domain.comparison_side import Side
 from sparkmirror.domain.record_batch import FetchedBatch
 from sparkmirror.domain.record_body import read_body, read_key
 
 _AWAITED_MAX = 1_000_000
+_OPENED_TOGETHER = 1_000
 
 
 class Cleaner:
@@ -46,8 +48,10 @@ class Cleaner:
 
     def not_taken(self, later: Iterable[FetchedBatch], span: Span) -> list[Record]:
         """What it can't have taken after all, because the key does not follow in that span either."""
-        batches = iter(later)
-        while self._awaiting and (batch := next(batches, None)):
-            for record in records_of(batch, span, timestamps=False):
-                self.saw(record.body)
+        if self._awaiting:
+            side = Side(later, span, timestamps=False)
+            while self._awaiting and (count := side.open(_OPENED_TOGETHER)):
+                for _, body in side.opened.contents:
+                    self.saw(body)
+                side.opened.drop(count)
         return list(self._awaiting.values())

@@ -4,12 +4,12 @@ What comes to light in two places, as missing and as extra, is one difference of
 """
 
 from collections import OrderedDict
-from collections.abc import Hashable
 from typing import TypeVar
 
 from sparkmirror.domain.comparison import Difference, GaveUpError, Rules
 from sparkmirror.domain.comparison_alignment import Gap
-from sparkmirror.domain.comparison_side import Record, SourceSide
+from sparkmirror.domain.comparison_records import Content, Record
+from sparkmirror.domain.comparison_side import SourceSide
 from sparkmirror.domain.comparison_words import are_related, changes, preview
 
 MISSING, EXTRA, ORDER = "missing", "extra", "order"
@@ -30,9 +30,9 @@ class Findings:
         self._rules = rules
         self.foreign = 0
         self._changed: list[Difference] = []
-        self._missing: dict[Hashable, list[Record]] = {}
-        self._extra: dict[Hashable, list[tuple[Record, str]]] = {}
-        self._foreign: OrderedDict[Hashable, Record] = OrderedDict()
+        self._missing: dict[Content, list[Record]] = {}
+        self._extra: dict[Content, list[tuple[Record, str]]] = {}
+        self._foreign: OrderedDict[Content, Record] = OrderedDict()
         self._count = 0
 
     @property
@@ -106,7 +106,7 @@ class Findings:
         return True
 
     def _swapped(self, missing: list[Record], extra: list[Record]) -> tuple[list[Record], list[Record]]:
-        copies: dict[Hashable, list[Record]] = {}
+        copies: dict[Content, list[Record]] = {}
         for copy in extra:
             copies.setdefault(copy.content, []).append(copy)
         left, taken = [], set()
@@ -138,7 +138,7 @@ class Findings:
             raise GaveUpError(f"more than {_DIFFERENCES_MAX:,} differences")
 
 
-def _pop(of: dict[Hashable, list[T]], content: Hashable) -> T:
+def _pop(of: dict[Content, list[T]], content: Content) -> T:
     found = of[content].pop(0)
     if not of[content]:
         del of[content]

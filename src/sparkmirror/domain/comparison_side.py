@@ -1,45 +1,18 @@
 """One side of a comparison: a partition's batches, opened only where they have to be."""
 
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable
 
+from sparkmirror.domain.comparison_records import Record, Records, Span
 from sparkmirror.domain.compression import decompress
 from sparkmirror.domain.record_batch import CODEC_MASK, HEADER_BYTES, LOG_APPEND_TIME, FetchedBatch
-from sparkmirror.domain.records import naming_offset, read_records
+from sparkmirror.domain.records import naming_offset
 
+_OPENED_BYTES_MAX = 1 << 20
+"""Of batches that are opened together."""
 _RECENT_RECORDS = 50_000
 _RECENT_BYTES = 16 << 20
 """How far back a second copy of a record is recognized."""
-
-
-class Record(NamedTuple):
-    """`timestamp` in ms, 0 where timestamps don't count; `body` is key, value and headers as on the wire."""
-
-    offset: int
-    timestamp: int
-    body: bytes
-    producer_id: int
-
-    @property
-    def content(self) -> Hashable:
-        """Equal for records that are the same."""
-        return self.timestamp, self.body
-
-
-class Span(NamedTuple):
-    """Offsets from `first` up to, not including, `end`."""
-
-    first: int
-    end: int
-
-    def holds(self, batch: FetchedBatch) -> bool:
-        """Whether all of the batch is inside."""
-        return self.first <= batch.header.base_offset and batch.header.last_offset < self.end
-
-
-END = 1 << 62
-"""Behind every offset."""
 
 
 class Side:
@@ -49,7 +22,7 @@ class Side:
         self._batches = iter(batches)
         self._span = span
         self.timestamps = timestamps
-        self.opened: deque[Record] = deque()
+        self.opened = Records()
         self.batch: FetchedBatch | None = None
         """The next one that nobody has opened."""
         self._advance()
@@ -62,21 +35,29 @@ class Side:
     def pop_batch(self) -> None:
         self._advance()
 
-    def open(self, count: int) -> int:
-        """Open batches until so many records are in `opened`, or all; how many there are."""
+    def open(self, count: int, together: int = 0) -> int:
+        """Open batches until so many records are in `opened`, or all; how many there are.
+
+        If any has to be opened, then as many as hold `together` records, within reason.
+        """
         while len(self.opened) < count and self.batch is not None:
-            self.opened.extend(self._records(self.batch))
-            self._advance()
+            batches = self._pop_batches(max(count - len(self.opened), together))
+            self.opened.add(batches, self._span, timestamps=self.timestamps)
         return len(self.opened)
 
-    def take(self, count: int) -> list[Record]:
-        return [self.opened.popleft() for _ in range(count)]
+    def _pop_batches(self, count: int) -> list[FetchedBatch]:
+        """At least one, and as many as hold so many records, within `_OPENED_BYTES_MAX`."""
+        batches: list[FetchedBatch] = []
+        size = 0
+        while self.batch is not None and count > 0 and size < _OPENED_BYTES_MAX:
+            batches.append(self.batch)
+            count -= self.batch.header.record_count
+            size += len(self.batch.data)
+            self._advance()
+        return batches
 
     def _advance(self) -> None:
         self.batch = next(self._batches, None)
-
-    def _records(self, batch: FetchedBatch) -> Iterator[Record]:
-        return records_of(batch, self._span, timestamps=self.timestamps)
 
 
 class SourceSide(Side):
@@ -90,14 +71,17 @@ class SourceSide(Side):
 
     def recent_offset(self, record: Record) -> int | None:
         """Where lately, before what comes next, the source had this record."""
-        while self._recent:
-            for before in self._records(self._forget()):
-                self._index.setdefault(hash(before.content), before.offset)
+        before = Records()
+        before.add(self._recent, self._span, timestamps=self.timestamps)
+        self._recent.clear()
+        self._recent_records = self._recent_bytes = 0
+        for offset, content in zip(before.offsets, before.contents, strict=True):
+            self._index.setdefault(hash(content), offset)
         while len(self._index) > _RECENT_RECORDS:
             del self._index[next(iter(self._index))]
-        offset = self._index.get(hash(record.content))
-        is_past = not self.opened or (offset is not None and offset < self.opened[0].offset)
-        return offset if is_past else None
+        found = self._index.get(hash(record.content))
+        is_past = found is not None and (not self.opened or found < self.opened.offsets[0])
+        return found if is_past else None
 
     def _advance(self) -> None:
         if self.batch is not None:
@@ -105,24 +89,10 @@ class SourceSide(Side):
             self._recent_records += self.batch.header.record_count
             self._recent_bytes += len(self.batch.data)
             while self._recent_records > _RECENT_RECORDS or self._recent_bytes > _RECENT_BYTES:
-                self._forget()
+                oldest = self._recent.popleft()
+                self._recent_records -= oldest.header.record_count
+                self._recent_bytes -= len(oldest.data)
         super()._advance()
-
-    def _forget(self) -> FetchedBatch:
-        batch = self._recent.popleft()
-        self._recent_records -= batch.header.record_count
-        self._recent_bytes -= len(batch.data)
-        return batch
-
-
-def records_of(batch: FetchedBatch, span: Span, *, timestamps: bool) -> Iterator[Record]:
-    """The batch's records inside the span. Raises CorruptBatchError naming the offset."""
-    with naming_offset(batch.header.base_offset):
-        records = read_records(batch)
-    producer_id = batch.header.producer_id
-    for offset, timestamp, body in records:
-        if span.first <= offset < span.end:
-            yield Record(offset, timestamp if timestamps else 0, body, producer_id)
 
 
 def same_bytes(source: FetchedBatch, target: FetchedBatch, *, timestamps: bool) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from sparkmirror.domain.comparison_side import Record
+from sparkmirror.domain.comparison_records import Record
 from sparkmirror.domain.record_body import RecordBody, read_body
 from sparkmirror.domain.records import naming_offset
 

@@ -12,7 +12,8 @@ from sparkmirror.domain.comparison import DIFFERENCES_SHOWN_MAX, Comparison, Gav
 from sparkmirror.domain.comparison_alignment import Alignment, Gap
 from sparkmirror.domain.comparison_cleaner import Cleaner
 from sparkmirror.domain.comparison_findings import Findings
-from sparkmirror.domain.comparison_side import END, Side, SourceSide, Span
+from sparkmirror.domain.comparison_records import END, Span
+from sparkmirror.domain.comparison_side import Side, SourceSide
 from sparkmirror.domain.record_batch import FetchedBatch
 
 

@@ -43,6 +43,12 @@ class RecordIndex:
     def __len__(self) -> int:
         return len(self.starts)
 
+    def bodies(self) -> list[bytes]:
+        data = self.data
+        return [
+            data[begin:end] for begin, end in zip(self.bodies_at.tolist(), self.ends.tolist(), strict=True)
+        ]
+
 
 def index_records(batches: Sequence[FetchedBatch]) -> RecordIndex:
     """Open batches that follow each other in a partition; none is empty.

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.comparison import Comparison, Rules
-from sparkmirror.domain.comparison_side import END, Span
+from sparkmirror.domain.comparison_records import END, Span
 from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.domain.log_comparison import Log, compare
 from sparkmirror.engine.verification_log import PartitionLog, open_log

@@ -6,7 +6,7 @@ from itertools import islice
 
 from sparkmirror.domain.aborted_transactions import AbortedTransactions
 from sparkmirror.domain.client_settings import ConsumerSettings
-from sparkmirror.domain.comparison_side import END, Record, Span, records_of
+from sparkmirror.domain.comparison_records import END, Record, Records, Span
 from sparkmirror.domain.errors import CorruptBatchError, KafkaError, RetriableError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.record_batch import CONTROL, FetchedBatch, iterate_batches
@@ -69,8 +69,9 @@ class PartitionLog:
     def first_record(self, span: Span, *, timestamps: bool) -> Record | None:
         """The first record of the first batch that reaches into the span."""
         for batch in self.batches(span):
-            for record in records_of(batch, Span(0, END), timestamps=timestamps):
-                return record
+            opened = _opened(batch, Span(0, END), timestamps=timestamps)
+            if opened:
+                return opened[0]
         return None
 
     def find(self, record: Record, guess: int, span: Span, *, timestamps: bool) -> int | None:
@@ -98,7 +99,7 @@ class PartitionLog:
 
     def _records(self, span: Span, *, timestamps: bool) -> Iterator[Record]:
         for batch in self.batches(span):
-            yield from records_of(batch, span, timestamps=timestamps)
+            yield from _opened(batch, span, timestamps=timestamps)
 
     def _whole(self, records: memoryview) -> Iterator[FetchedBatch]:
         try:
@@ -108,6 +109,12 @@ class PartitionLog:
 
     def __str__(self) -> str:
         return f"{self._partition} on {self._side}"
+
+
+def _opened(batch: FetchedBatch, span: Span, *, timestamps: bool) -> list[Record]:
+    opened = Records()
+    opened.add([batch], span, timestamps=timestamps)
+    return opened.take(len(opened))
 
 
 @contextmanager

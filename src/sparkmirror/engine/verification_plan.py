@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from sparkmirror.domain.client_settings import OffsetReset
 from sparkmirror.domain.comparison import Rules
-from sparkmirror.domain.comparison_side import Span
+from sparkmirror.domain.comparison_records import Span
 from sparkmirror.domain.copy_plan import CopyPartition
 from sparkmirror.engine.verification import RangePlan, Sides
 from sparkmirror.engine.verification_log import open_log

@@ -9,7 +9,7 @@ import pytest
 from sparkmirror.cli.verify.report import PartitionReport, RangeReport, Report
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.comparison import Comparison, Difference, Rules
-from sparkmirror.domain.comparison_side import Span
+from sparkmirror.domain.comparison_records import Span
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
 from sparkmirror.engine.verification import RangePlan, Sides

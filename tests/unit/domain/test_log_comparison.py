@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkmirror.domain.comparison import Comparison, Rules
-from sparkmirror.domain.comparison_side import Span
+from sparkmirror.domain.comparison_records import Span
+from sparkmirror.domain.errors import CorruptBatchError
 from sparkmirror.domain.log_comparison import Log, compare
-from sparkmirror.domain.record_batch import FetchedBatch, iterate_batches
-from tests.batches import NOW_MS, Rec, encode, joined
+from sparkmirror.domain.record_batch import HEADER_BYTES, FetchedBatch, build_batch, iterate_batches
+from tests.batches import NOW_MS, Rec, encode, fetched, joined
 
 OURS, THEIRS = 7, 9
 WHOLE = Span(0, 1 << 40)
@@ -66,6 +67,33 @@ def test_the_same_records_are_equal_in_whatever_batches_and_codecs(
     source = batches(records, source_sizes, codec=source_codec)
     target = batches(on_target(records), target_sizes, codec=target_codec)
     assert compare(Log(source, WHOLE), Log(target, WHOLE), Rules()) == Comparison(equal=count)
+
+
+@pytest.mark.parametrize("sizes", [(700, 450), (1, 300), (13, 11), (2000, 2000)])
+@pytest.mark.parametrize("codec", [0, 3])
+def test_a_difference_among_thousands_is_named(sizes: tuple[int, int], codec: int) -> None:
+    records = numbered(2000)
+    copies = [*records[:1200], records[1200]._replace(value=b"other"), *records[1201:1600], *records[1601:]]
+    source, target = (
+        batches(side, [size] * 2000, codec=codec, producer_id=OURS)
+        for side, size in zip((records, on_target(copies)), sizes, strict=True)
+    )
+    found = compare(Log(source, Span(10, 1990)), Log(target, Span(1010, 2989)), OURS_IS_KNOWN)
+    assert places(found) == [("value", 1200, 2200), ("missing", 1600, None)]
+    assert found.equal == 1978
+
+
+@pytest.mark.parametrize("count", [3, 300])
+def test_a_batch_that_can_not_be_opened_is_named(count: int) -> None:
+    """Whether it's opened alone or with others."""
+    records = numbered(3 * count)
+    source, target = (
+        batches(side, [size] * 900) for side, size in ((records, count), (on_target(records), 2))
+    )
+    header = source[1].header._replace(record_count=count + 1)
+    source[1] = fetched(bytes(build_batch(header, bytes(source[1].data[HEADER_BYTES:]))))
+    with pytest.raises(CorruptBatchError, match=f"offset {count}: batch ends before its {count + 1} records"):
+        compare(Log(source, WHOLE), Log(target, WHOLE), Rules())
 
 
 @given(st.lists(st.sampled_from("abcd"), max_size=14), st.lists(st.sampled_from("abcd"), max_size=14))

@@ -73,8 +73,7 @@ def one_by_one(batches: Sequence[FetchedBatch]) -> list[RawRecord]:
 
 
 def as_records(index: RecordIndex) -> list[RawRecord]:
-    bodies = [index.data[at:end] for at, end in zip(index.bodies_at, index.ends, strict=True)]
-    columns = zip(index.offsets.tolist(), index.timestamps.tolist(), bodies, strict=True)
+    columns = zip(index.offsets.tolist(), index.timestamps.tolist(), index.bodies(), strict=True)
     return [RawRecord(*fields) for fields in columns]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkmirror.domain.comparison import Comparison, Rules
-from sparkmirror.domain.comparison_side import Span
+from sparkmirror.domain.comparison_records import Span
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.engine.verification import RangePlan, Sides
