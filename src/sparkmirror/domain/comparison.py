@@ -64,6 +64,11 @@ class Comparison:
     def is_equal(self) -> bool:
         return not self.counts and self.gave_up is None
 
+    @property
+    def difference_count(self) -> int:
+        """Of `differences` and those that are not shown."""
+        return sum(self.counts.values())
+
     def __add__(self, other: "Comparison") -> "Comparison":
         """Of a range and the one that follows it."""
         return Comparison(

@@ -9,6 +9,7 @@ from rich.console import Console
 from sparkmirror.cli.verify.verdict import FlowVerdict, PartitionVerdict, print_table, to_json, to_junit
 from sparkmirror.domain.comparison import Comparison, Difference
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.engine.verification_plan import Offsets
 
 MISSING = Difference("missing", 7, None, "key 'k', value '\x00[red]'")
 
@@ -18,7 +19,7 @@ def partition(number: int, comparison: Comparison, **more: object) -> PartitionV
     return PartitionVerdict(source, target, comparison, **more)  # type: ignore[arg-type]
 
 
-EQUAL = partition(0, Comparison(equal=1200), upto=(1200, 1200))
+EQUAL = partition(0, Comparison(equal=1200), upto=Offsets(1200, 1200))
 DIFFERENT = partition(1, Comparison(equal=99, counts={"missing": 12}, differences=(MISSING,)))
 UNREADABLE = partition(2, Comparison(), errors=("orders-2 on A: gone",))
 NOT_BEGUN = partition(3, Comparison(), not_begun="no position of it is stored")

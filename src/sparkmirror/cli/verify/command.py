@@ -18,6 +18,7 @@ from sparkmirror.cli.verify.report import PartitionReport, RangeReport, Report
 from sparkmirror.cli.verify.verdict import (
     FlowVerdict,
     PartitionVerdict,
+    State,
     print_table,
     to_json,
     to_junit,
@@ -126,14 +127,14 @@ def run(arguments: argparse.Namespace) -> int:
             sys.stdout.write(to_junit(verdicts) + "\n")
         case _:
             print_table(Console(), verdicts)
-    if any(verdict.count("different") for verdict in verdicts):
-        return _DIFFERENT
-    return _NOT_VERIFIED if any(verdict.count("unreadable") for verdict in verdicts) else _EQUAL
+    if all(verdict.is_equal for verdict in verdicts):
+        return _EQUAL
+    return _DIFFERENT if any(verdict.count(State.DIFFERENT) for verdict in verdicts) else _NOT_VERIFIED
 
 
 def _verify(arguments: argparse.Namespace) -> list[FlowVerdict]:
     narrator = Narrator(Console(stderr=True))
-    flows, spark = _read(arguments.file, arguments.flow)
+    flows, spark = _read_flows(arguments.file, arguments.flow)
     topics = compile_list(arguments.topics, "--topics") if arguments.topics else None
     narrator.say(f"Asking both clusters of {', '.join(flow.name for flow in flows)} …")
     contents = {flow.name: flow_contents(flow.settings, flow.connector, topics) for flow in flows}
@@ -153,7 +154,7 @@ def _verify(arguments: argparse.Namespace) -> list[FlowVerdict]:
     return [_flow_verdict(name, content, selected[name]) for name, content in contents.items()]
 
 
-def _read(file: Path, wanted: Sequence[str] | None) -> tuple[list[_Flow], dict[str, str]]:
+def _read_flows(file: Path, wanted: Sequence[str] | None) -> tuple[list[_Flow], dict[str, str]]:
     settings, spark, _ = read_mirror_maker_file(file)
     flows = [_Flow(each, each.source) for each in settings if each.source is not None]
     names = [flow.name for flow in flows]

@@ -91,7 +91,7 @@ class Report:
         """Take up what the file holds, if it's there. Raises SparkmirrorError for a file of another kind."""
         self._path = path
         self._flows: dict[str, dict[TopicPartition, PartitionReport]] = {flow: {} for flow in sides}
-        self._others: dict[str, Any] = {}
+        self._other_flows: dict[str, Any] = {}
         self._selected: list[PartitionReport] = []
         if path is not None and path.exists():
             self._load(path, sides)
@@ -111,7 +111,8 @@ class Report:
 
     def merge_differences(self) -> bool:
         """Whether there is something to compare again."""
-        return bool([partition for partition in self._selected if partition.merge_differences()])
+        are_merged = [partition.merge_differences() for partition in self._selected]
+        return any(are_merged)
 
     def save(self) -> None:
         """Whole or not at all."""
@@ -121,7 +122,7 @@ class Report:
             flow: [_partition_to_json(partition) for partition in partitions.values() if partition.ranges]
             for flow, partitions in self._flows.items()
         }
-        content = json.dumps({"format": _FORMAT, "flows": {**self._others, **flows}}, indent=1)
+        content = json.dumps({"format": _FORMAT, "flows": {**self._other_flows, **flows}}, indent=1)
         draft = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         draft.write_text(content, encoding="utf-8")
         draft.replace(self._path)
@@ -134,7 +135,7 @@ class Report:
                     read = [_partition_from_json(partition, sides[flow]) for partition in partitions]
                     self._flows[flow] = {partition.source: partition for partition in read}
                 else:
-                    self._others[flow] = partitions
+                    self._other_flows[flow] = partitions
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise SparkmirrorError(
                 f"{path} is no report of sparkmirror verify ({error!r}); name another file, or delete it"

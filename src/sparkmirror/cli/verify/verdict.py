@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -12,8 +13,17 @@ from rich.table import Table
 
 from sparkmirror.domain.comparison import Comparison
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.engine.verification_plan import Offsets
 
 _SHOWN_PARTITIONS = 20
+
+
+class State(StrEnum):
+    EQUAL = "equal"
+    DIFFERENT = "different"
+    UNREADABLE = "unreadable"
+    """Not all of it could be compared, and nothing of the rest differs."""
+    NOT_BEGUN = "not begun"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,27 +33,27 @@ class PartitionVerdict:
     source: TopicPartition
     target: TopicPartition
     comparison: Comparison
-    upto: tuple[int, int] | None = None
+    upto: Offsets | None = None
     errors: Sequence[str] = ()
     not_begun: str | None = None
 
     @property
-    def state(self) -> str:
+    def state(self) -> State:
         if not self.comparison.is_equal:
-            return "different"
+            return State.DIFFERENT
         if self.errors:
-            return "unreadable"
-        return "equal" if self.not_begun is None else "not begun"
+            return State.UNREADABLE
+        return State.EQUAL if self.not_begun is None else State.NOT_BEGUN
 
     @property
     def problems(self) -> list[str]:
         """In words, differences first."""
         found = self.comparison
-        lines = [f"{self.source} and {self.target}: {difference}" for difference in found.differences]
-        left = sum(found.counts.values()) - len(found.differences)
-        lines += [f"{self.source} and {self.target}: {left:,} more differences"] if left > 0 else []
-        lines += [f"{self.source} and {self.target}: gave up: {found.gave_up}"] if found.gave_up else []
-        return [*lines, *self.errors]
+        lines = [str(difference) for difference in found.differences]
+        left = found.difference_count - len(found.differences)
+        lines += [f"{left:,} more differences"] if left > 0 else []
+        lines += [f"gave up: {found.gave_up}"] if found.gave_up else []
+        return [*(f"{self.source} and {self.target}: {line}" for line in lines), *self.errors]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +61,13 @@ class FlowVerdict:
     flow: str
     partitions: Sequence[PartitionVerdict]
 
-    def count(self, state: str) -> int:
-        return sum(partition.state == state for partition in self.partitions)
+    def count(self, state: State) -> int:
+        return sum(partition.state is state for partition in self.partitions)
+
+    @property
+    def is_equal(self) -> bool:
+        """Where it has begun, all of it was read, and nothing differs."""
+        return not self.count(State.DIFFERENT) and not self.count(State.UNREADABLE)
 
     @property
     def total(self) -> Comparison:
@@ -77,7 +92,7 @@ def to_json(verdicts: Sequence[FlowVerdict]) -> str:
         {"flow": verdict.flow, "partitions": [_partition_json(each) for each in verdict.partitions]}
         for verdict in verdicts
     ]
-    is_equal = not any(verdict.count("different") + verdict.count("unreadable") for verdict in verdicts)
+    is_equal = all(verdict.is_equal for verdict in verdicts)
     return json.dumps({"equal": is_equal, "flows": flows}, indent=2)
 
 
@@ -90,9 +105,9 @@ def to_junit(verdicts: Sequence[FlowVerdict]) -> str:
             "testsuite",
             name=verdict.flow,
             tests=str(len(verdict.partitions)),
-            failures=str(verdict.count("different")),
-            errors=str(verdict.count("unreadable")),
-            skipped=str(verdict.count("not begun")),
+            failures=str(verdict.count(State.DIFFERENT)),
+            errors=str(verdict.count(State.UNREADABLE)),
+            skipped=str(verdict.count(State.NOT_BEGUN)),
         )
         for partition in verdict.partitions:
             _add_case(suite, verdict.flow, partition)
@@ -104,11 +119,11 @@ def _add_case(suite: ET.Element, flow: str, partition: PartitionVerdict) -> None
     case = ET.SubElement(suite, "testcase", classname=flow, name=str(partition.source))
     problems = [_printable(problem) for problem in partition.problems]
     match partition.state:
-        case "different":
+        case State.DIFFERENT:
             ET.SubElement(case, "failure", message=problems[0]).text = "\n".join(problems)
-        case "unreadable":
+        case State.UNREADABLE:
             ET.SubElement(case, "error", message=problems[0]).text = "\n".join(problems)
-        case "not begun":
+        case State.NOT_BEGUN:
             ET.SubElement(case, "skipped", message=_printable(partition.not_begun or ""))
     found = partition.comparison
     ET.SubElement(case, "system-out").text = (
@@ -127,8 +142,8 @@ def _partition_json(partition: PartitionVerdict) -> dict[str, Any]:
         "source": str(partition.source),
         "target": str(partition.target),
         "state": partition.state,
-        "upto_source_offset": None if partition.upto is None else partition.upto[0],
-        "upto_target_offset": None if partition.upto is None else partition.upto[1],
+        "upto_source_offset": None if partition.upto is None else partition.upto.source,
+        "upto_target_offset": None if partition.upto is None else partition.upto.target,
         **partition.comparison.to_json(),
         "errors": list(partition.errors),
         "not_begun": partition.not_begun,
@@ -152,7 +167,7 @@ def _table(verdict: FlowVerdict) -> Table:
             target,
             str(len(partitions)),
             f"{found.total.equal:,}",
-            f"{sum(found.total.counts.values()):,}",
+            f"{found.total.difference_count:,}",
             f"{found.total.foreign:,}",
             f"{found.total.not_comparable:,}",
             _mark(found),
@@ -161,16 +176,16 @@ def _table(verdict: FlowVerdict) -> Table:
 
 
 def _mark(found: FlowVerdict) -> str:
-    if found.count("different") or found.count("unreadable"):
+    if not found.is_equal:
         return "✗"
-    return "not begun" if found.count("not begun") else "✓"
+    return State.NOT_BEGUN if found.count(State.NOT_BEGUN) else "✓"
 
 
 def _closing_words(verdict: FlowVerdict) -> list[str]:
     total, lines = verdict.total, []
-    if different := verdict.count("different"):
+    if different := verdict.count(State.DIFFERENT):
         lines.append(f"[bold red]✗ {different:,} of {len(verdict.partitions):,} partitions differ[/]:")
-    elif unreadable := verdict.count("unreadable"):
+    elif unreadable := verdict.count(State.UNREADABLE):
         lines.append(f"[bold red]✗ {unreadable:,} partitions could not be compared[/]:")
     else:
         lines.append(
@@ -184,6 +199,6 @@ def _closing_words(verdict: FlowVerdict) -> list[str]:
             f"  {total.not_comparable:,} could not be compared: "
             "one side has lost them by retention or compaction."
         )
-    if not_begun := verdict.count("not begun"):
+    if not_begun := verdict.count(State.NOT_BEGUN):
         lines.append(f"  {not_begun:,} partitions hold records, but the flow has not begun with them.")
     return lines
