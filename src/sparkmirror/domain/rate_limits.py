@@ -83,6 +83,10 @@ class Shares:
     topics: Mapping[str, float] = field(default_factory=dict)
 
 
+ALL: Final = Shares()
+"""For a task that is the only one."""
+
+
 def shares(tasks: Sequence[Collection[TopicPartition]]) -> list[Shares]:
     """For each task, given its partitions: the flow's rate goes by tasks, a topic's by its partitions."""
     counts = [Counter(partition.topic for partition in partitions) for partitions in tasks]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.rate_limits import (
+    ALL,
     BURST_S,
     NO_LIMITS,
     RateLimits,
@@ -22,7 +23,6 @@ from sparkmirror.domain.rate_limits import (
 
 ORDERS = TopicPartition("orders", 0)
 BEGIN = 1000.0
-ALL = Shares()
 
 
 def partitions(topic: str, count: int) -> list[TopicPartition]:
