@@ -4,6 +4,8 @@ Runs of different minutes differ by more than the cost, so runs are short, alter
 pair are compared.
 """
 
+from dataclasses import replace
+
 from bench.bed import Bed
 from bench.dataset import Dataset
 from bench.one_task import TaskRun, copy
@@ -18,7 +20,6 @@ from sparkmirror.runtime.generations import Announced, task_plans
 from sparkmirror.storage.progress import progress_topic
 
 AT_LEAST_ONCE = {f"{TARGET_ALIAS}.producer.enable.idempotence": "false"}
-_COMMON = {"emit.offset-syncs.enabled": "false"}
 
 
 def measure(bed: Bed, data: Dataset, number: int) -> PairRun:
@@ -45,7 +46,7 @@ def _cpu(run: TaskRun) -> float:
 def _run(bed: Bed, data: Dataset, alias: str, settings: dict[str, str]) -> TaskRun:
     mirroring = bed.mirroring(alias.replace("-", ""), data.topic, tasks_max=1)
     file = bed.folder / f"{mirroring.source_alias}.properties"
-    file.write_text(properties(mirroring, Side.OURS, _COMMON | settings))
+    file.write_text(properties(mirroring, Side.OURS, settings))
     (flow,) = (flow for flow in read_mirror_maker_file(file).flows if flow.source is not None)
     target_topic = mirroring.target_topic(data.topic)
     try:
@@ -58,7 +59,8 @@ def _run(bed: Bed, data: Dataset, alias: str, settings: dict[str, str]) -> TaskR
 
 
 def _plan(flow: FlowSettings, topic: str, target_topic: str) -> TaskPlan:
+    """Without offset syncs: their topic is the connector's to create, and there is none here."""
     assert flow.source is not None
     copied = [CopyPartition(TopicPartition(topic, number), target_topic) for number in range(PARTITIONS)]
     (plan,) = task_plans(flow, flow.source, Announced(0, 0), copied, slots=1)
-    return plan
+    return replace(plan, offset_syncs=None)

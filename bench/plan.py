@@ -1,7 +1,7 @@
 """What to run: options in, a plan out. Pure."""
 
 from argparse import Namespace
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bench.results import Victim
 from bench.sides import Side
@@ -39,7 +39,8 @@ _GROWN = Grown(partitions=5000, seconds=30.0, neighbours=2000, hot_records=1_000
 _GROWN_A_LITTLE = Grown(partitions=1000, seconds=10.0, neighbours=400, hot_records=300_000)
 
 PAIRED = tuple(
-    BY_NAME[name].with_records(records) for name, records in (("1kb", 500_000), ("1kb-lz4", 800_000))
+    replace(BY_NAME[name], records=records, mm2_records=records)
+    for name, records in (("1kb", 500_000), ("1kb-lz4", 800_000))
 )
 """What both modes of delivery copy: runs of one or two seconds, so that there can be many pairs of them."""
 

@@ -17,6 +17,7 @@ from bench.results import Failure, LatencyRun, Results, ThroughputRun, Victim
 from bench.sides import Side
 from bench.throughput import Job
 from bench.workloads import DRILL, EXACTLY_ONCE, FAR, GROWTH, IDLE, LATENCY, MEMORY, TRANSACTIONAL, Workload
+from sparkmirror.domain.errors import SparkmirrorError
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +160,7 @@ class Runner:
         """`attempt` becomes a failure when `action` raises; otherwise its sentence is said."""
         try:
             outcome = action()
-        except (BenchError, KafkaException) as error:
+        except (BenchError, KafkaException, SparkmirrorError) as error:
             self.results.failures.append(attempt.because(str(error)))
             outcome = f"failed: {error}"
         self.say(f"{attempt.title}: {outcome}")

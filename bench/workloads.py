@@ -93,7 +93,7 @@ TRANSACTIONAL = Workload(
     1024,
     "lz4",
     2_500_000,
-    1_000_000,
+    300_000,
     sides=_MIRRORS,
     settings=_TRANSACTIONS,
 )
