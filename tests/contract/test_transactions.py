@@ -6,6 +6,7 @@ Version 2 is what a new cluster has; version 1 is the frail cluster with `transa
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import confluent_kafka as confluent
@@ -15,9 +16,12 @@ from confluent_kafka.admin import (
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
+    NewTopic,
     ResourcePatternType,
     ResourceType,
 )
+from kafka import KafkaAdminClient
+from kafka import TopicPartition as TheirPartition
 from kafka.protocol.admin import UpdateFeaturesRequest, UpdateFeaturesResponse
 from kafka.protocol.producer import (
     AddPartitionsToTxnRequest,
@@ -26,7 +30,7 @@ from kafka.protocol.producer import (
     EndTxnResponse,
 )
 
-from sparkmirror.clusters import LocalCluster
+from sparkmirror.clusters import ClusterSpec, LocalCluster
 from sparkmirror.clusters.ports import HOST
 from sparkmirror.domain.client_settings import ConnectionSettings, ProducerSettings
 from sparkmirror.domain.errors import (
@@ -46,6 +50,7 @@ from sparkmirror.kafka.error_codes import (
     OUT_OF_ORDER_SEQUENCE_NUMBER,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
+from sparkmirror.kafka.metadata import request_metadata
 from sparkmirror.kafka.transactions import Transactions, fence
 from tests.contract.asking import Asker, asking, create_led_topic
 from tests.contract.copying import connection
@@ -533,6 +538,29 @@ def test_initialising_outlives_lost_answers(side: Side, moment: Moment) -> None:
     assert side.seen(partition, "read_committed") == []
 
 
+def test_initialising_that_failed_neither_fences_us_nor_our_successor(old_side: Side) -> None:
+    with proxied((HOST, old_side.cluster.brokers[0].port)) as (proxy,):
+        settings = ConnectionSettings((proxy.address,), request_timeout_s=1.5)
+        transactions = Transactions(settings, "contract.init-failed", TIMEOUT_S)
+
+        def fail() -> None:
+            proxy.on_next(Api.INIT_PRODUCER_ID, Moment.ANSWER_DUE, Deed.SWALLOW)
+            with pytest.raises(RetriableError, match="did not answer"):
+                transactions.init()
+
+        first = transactions.init()
+        fail()
+        assert transactions.init().epoch > first.epoch
+        fail()
+        successor = Transactions(connection(old_side.cluster), "contract.init-failed", TIMEOUT_S)
+        successor.init()
+        with pytest.raises(FencedError, match="InitProducerId: PRODUCER_FENCED"):
+            transactions.init()
+        successor.init()
+        successor.close()
+        transactions.close()
+
+
 def test_a_lost_answer_to_adding_is_unclear_too(old_side: Side) -> None:
     partition = old_side.partition()
     with proxied((HOST, old_side.cluster.brokers[0].port)) as (proxy,):
@@ -645,3 +673,55 @@ def test_the_acl_that_lacks_is_named(old_side: Side) -> None:
             )
             stranger.close()
     transactions.close()
+
+
+COORDINATED: Final = TopicPartition("__transaction_state", 0)
+
+
+@pytest.fixture
+def trio(tmp_path: Path) -> Iterator[LocalCluster]:
+    """Three brokers, and one coordinator for all ids."""
+    settings = {
+        "transaction.state.log.num.partitions": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+    }
+    spec = ClusterSpec("trio", brokers=3, settings=settings, heap_mb=192)
+    with LocalCluster.start(spec, tmp_path / "trio") as cluster:
+        yield cluster
+
+
+def move_coordinator(asker: Asker, cluster: LocalCluster) -> None:
+    """To another broker; returns when it leads."""
+    leader = leader_of_coordinated(asker)
+    other = (leader + 1) % len(cluster.brokers)
+    client = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers.split(","))
+    try:
+        client.alter_partition_reassignments({TheirPartition(*COORDINATED): [other]})
+    finally:
+        client.close()
+    await_value(lambda: leader_of_coordinated(asker) == other, WAIT_S, lambda: f"{leader} leads still")
+
+
+def leader_of_coordinated(asker: Asker) -> int:
+    metadata = request_metadata(asker.connection, [COORDINATED.topic], WAIT_S)
+    return metadata.leaders[COORDINATED].node_id
+
+
+def test_a_coordinator_that_moves_is_followed(trio: LocalCluster) -> None:
+    client = admin(trio)  # its end would end what it was asked
+    topic = NewTopic(TOPIC, num_partitions=1, replica_assignment=[[trio.brokers[0].node_id]])
+    client.create_topics([topic])[TOPIC].result(WAIT_S)
+    with asking(trio) as asker:
+        side = Side(trio, 2, asker, iter(range(1)))
+        transactions, partition = side.transactions("contract.moved"), side.partition()
+        producer = transactions.init()
+        for at in range(2):
+            transactions.add([partition])
+            assert side.produce(transactions, producer, partition, numbered(2, at * 2), 0) == NONE
+            move_coordinator(asker, trio)
+            assert transactions.end(commit=True) == producer.next_epoch()
+            move_coordinator(asker, trio)
+            producer = transactions.init()
+        transactions.close()
+        side.await_committed(partition, numbered(4))
