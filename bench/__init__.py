@@ -1,4 +1,4 @@
-"""Throughput, CPU, memory and latency of sparkmirror beside the real Java MirrorMaker 2, on real brokers.
+"""What sparkmirror costs and reaches, beside the real Java MirrorMaker 2 where it can be, on real brokers.
 
 `python -m bench` starts both clusters, runs every side alternately and prints medians with their spread. A
 side is whatever fills the target: sparkmirror, MM2 with its defaults, MM2 with Strimzi's high-volume
