@@ -4,6 +4,7 @@ Follows the progress topic for that. It only says so; the connector acts.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from sparkmirror.domain.assignment import Assignment, assign_by_load, task_loads
@@ -19,6 +20,8 @@ _BUSY = 1.5
 """The busiest task carries more than this many times the mean. Below, every task has some room left."""
 _HELPS = 0.8
 """… and would carry at most this much of it. A partition that is hot by itself can't be helped."""
+_ANSWER_TIMEOUT_S = 2.0
+"""The connector's thread has other things to do, and a stop to obey."""
 _READ_TIMEOUT_S = 5.0
 
 
@@ -65,7 +68,9 @@ class Rebalancing:
     def __init__(
         self, settings: ConnectionSettings, topic: str, connector: ConnectorName, rebalances: Rebalances
     ) -> None:
-        self._settings = settings
+        self._settings = replace(
+            settings, request_timeout_s=min(settings.request_timeout_s, _ANSWER_TIMEOUT_S)
+        )
         self._topic = topic
         self._connector = connector
         self._rebalances = rebalances

@@ -48,6 +48,15 @@ def test_there_are_as_many_tasks_as_asked_for_and_as_there_is_work_and_room_for(
     assert max(sizes) - min(sizes) <= 1
 
 
+def test_partitions_are_dealt_as_told() -> None:
+    """By load, for one."""
+    hot, *others = (partition.source for partition in PARTITIONS)
+    dealt = task_plans(
+        *flow({}), Announced(2, 0), PARTITIONS, 2, deal=lambda _, count: ((hot,), tuple(others))[:count]
+    )
+    assert [[partition.source for partition in plan.partitions] for plan in dealt] == [[hot], others]
+
+
 def test_a_plan_keeps_what_is_known_of_its_partitions() -> None:
     stamping = replace(PARTITIONS[0], target_stamps_append_time=True)
     (plan,) = task_plans(*flow({}), Announced(1, 0), [stamping], 1)
