@@ -11,6 +11,7 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka import fetch, produce
 from sparkmirror.kafka.connection import Connection
 from sparkmirror.kafka.fetch import FetchedPartition, FetchPosition, FetchResponse, FetchSession
+from sparkmirror.kafka.metadata import request_metadata
 from sparkmirror.kafka.produce import ProducedPartition, ProduceResponse
 from tests.contract.copying import connection
 from tests.system.mirror import await_value
@@ -41,6 +42,26 @@ class Asker:
         frame = produce.encode_produce_request(views, ProducerSettings(self.settings), version, number)
         return produce.decode_produce_response(self._exchange(frame), version, number)
 
+    def produce_by_id(
+        self, partition: TopicPartition, topic_id: bytes, batch: bytearray | memoryview
+    ) -> ProducedPartition:
+        number, version = next(self._correlation_ids), produce.VERSION_BY_ID
+        frame = produce.encode_produce_request(
+            {partition: memoryview(batch)},
+            ProducerSettings(self.settings),
+            version,
+            number,
+            topic_ids={partition: topic_id},
+        )
+        topics = {topic_id: partition.topic}
+        (produced,) = produce.decode_produce_response(
+            self._exchange(frame), version, number, topics
+        ).partitions
+        return produced
+
+    def topic_id(self, topic: str) -> bytes:
+        return request_metadata(self.connection, [topic], 10).topic_ids[topic]
+
     def produce_one(self, partition: TopicPartition, batch: bytearray | memoryview) -> ProducedPartition:
         (produced,) = self.produce({partition: batch}).partitions
         return produced
@@ -49,14 +70,14 @@ class Asker:
         self,
         session: FetchSession,
         *,
-        version: int = fetch.VERSION_HIGH,
+        version: int = fetch.VERSION_HIGH_BY_NAME,
         bytes_max: int = BYTES_MAX,
         read_committed: bool = False,
     ) -> FetchResponse:
         number = next(self._correlation_ids)
         settings = ConsumerSettings(self.settings, fetch_wait_max_s=0.0, read_committed=read_committed)
         frame = session.request(settings, version, number, bytes_max)
-        return fetch.decode_fetch_response(self._exchange(frame), version, number)
+        return fetch.decode_fetch_response(self._exchange(frame), version, number, session.topics)
 
     def fetch_one(
         self, partition: TopicPartition, offset: int, bytes_max: int = BYTES_MAX, **options: Any

@@ -87,7 +87,9 @@ class Writing:
         self.acknowledged_records: Counter[TopicPartition] = Counter()
         self.failures: list[Failure] = []
         self.refusals: list[Failure] = []
+        self.refused_batches: list[OutgoingBatch] = []
         self.lost: list[Failure] = []
+        self.recreated: list[TopicPartition] = []
         self._settings = settings
         self._loop = loop
         self.writer = BatchWriter(settings, loop, self)
@@ -128,8 +130,12 @@ class Writing:
 
     def write_possible(self, partition: TopicPartition) -> None: ...
 
-    def write_refused(self, partition: TopicPartition, error: SparkmirrorError) -> None:
+    def write_refused(self, partition: TopicPartition, error: SparkmirrorError, batch: OutgoingBatch) -> None:
         self.refusals.append(Failure(partition, error))
+        self.refused_batches.append(batch)
+
+    def target_recreated(self, partition: TopicPartition) -> None:
+        self.recreated.append(partition)
 
     def sequence_lost(self, partition: TopicPartition, error: SparkmirrorError) -> None:
         self.lost.append(Failure(partition, error))
@@ -192,6 +198,8 @@ class Reading:
         self.response_bytes: list[int] = [0]
         self.failures: list[Failure] = []
         self.out_of_range: list[TopicPartition] = []
+        self.recreated: list[TopicPartition] = []
+        self.diverged: dict[TopicPartition, int] = {}
         self.asked = 0
         self.budget = budget
         self._next: dict[TopicPartition, int] = {}
@@ -237,6 +245,12 @@ class Reading:
 
     def fetch_failed(self, partition: TopicPartition, error: SparkmirrorError) -> None:
         self.failures.append(Failure(partition, error))
+
+    def source_diverged(self, partition: TopicPartition, at: int) -> None:
+        self.diverged[partition] = at
+
+    def source_recreated(self, partition: TopicPartition) -> None:
+        self.recreated.append(partition)
 
     def offset_out_of_range(self, partition: TopicPartition) -> None:
         self.out_of_range.append(partition)

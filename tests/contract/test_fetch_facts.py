@@ -55,7 +55,7 @@ def session_of(*positions: tuple[TopicPartition, int], bytes_max: int = BYTES_MA
     return session
 
 
-@pytest.mark.parametrize("version", range(fetch.VERSION_LOW, fetch.VERSION_HIGH + 1))
+@pytest.mark.parametrize("version", range(fetch.VERSION_LOW, fetch.VERSION_HIGH_BY_NAME + 1))
 def test_every_version_of_our_frame_is_understood(asker: Asker, version: int) -> None:
     session = session_of((FULL, 0), (EMPTY, 0))
     # In no certain order.
@@ -230,3 +230,41 @@ def test_a_topic_made_anew_is_read_and_written_by_its_name_without_an_error(
         assert {record.value for record in decode(batch.data)} == {value}
         client = admin(source_cluster)  # its end would end what it was asked
         client.delete_topics([partition.topic])[partition.topic].result(20)
+
+
+def test_a_topic_made_anew_is_neither_read_nor_written_by_its_old_id(
+    source_cluster: LocalCluster, asker: Asker
+) -> None:
+    partition = TopicPartition("contract.fetched-by-id", 0)
+    ids = []
+    for _ in range(2):
+        create_led_topic(source_cluster, partition.topic)
+        ids.append(asker.topic_id(partition.topic))
+        assert asker.produce_by_id(partition, ids[-1], batch_of(numbered(2))).error == 0
+        assert fetched_by_id(asker, partition, ids[-1]).error == 0
+        if len(ids) == 1:
+            client = admin(source_cluster)  # its end would end what it was asked
+            client.delete_topics([partition.topic])[partition.topic].result(20)
+    assert ids[0] != ids[1]
+    assert fetched_by_id(asker, partition, ids[0]).error == error_codes.UNKNOWN_TOPIC_ID
+    refused = asker.produce_by_id(partition, ids[0], batch_of(numbered(2)))
+    assert refused.error == error_codes.UNKNOWN_TOPIC_ID
+    assert bases(fetched_by_id(asker, partition, ids[1])) == [0]
+
+
+def fetched_by_id(asker: Asker, partition: TopicPartition, topic_id: bytes) -> FetchedPartition:
+    session = FetchSession()
+    session.want(partition, FetchPosition(0, NO_EPOCH, BYTES_MAX, topic_id=topic_id))
+    (fetched,) = asker.fetch(session, version=fetch.VERSION_HIGH).partitions
+    return fetched
+
+
+@pytest.mark.parametrize(("epoch", "error"), [(-1, 0), (0, 0), (7, error_codes.OFFSET_OUT_OF_RANGE)])
+def test_what_was_read_in_an_epoch_of_the_future_is_out_of_range(
+    asker: Asker, epoch: int, error: int
+) -> None:
+    """KIP-595. See `test_truncated_source` for epochs of the past."""
+    session = FetchSession()
+    session.want(FULL, FetchPosition(50, NO_EPOCH, BYTES_MAX, read_epoch=epoch))
+    (fetched,) = asker.fetch(session).partitions
+    assert (fetched.error, fetched.diverged_at) == (error, None)

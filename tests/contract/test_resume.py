@@ -6,6 +6,7 @@ from contextlib import ExitStack
 import pytest
 
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.log_identity import UNKNOWN_LOGS
 from sparkmirror.domain.producer_state import ProducerState
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.storage.positions import Position, position_record, read_positions
@@ -148,8 +149,11 @@ def test_a_position_of_javas_is_continued_under_a_new_id(bench: Bench, topic: st
     assert state_of(stored(bench, topic)).producer.id != state_of(known).producer.id
 
 
-def test_a_target_made_anew_gets_what_comes_and_nothing_twice(bench: Bench, watch: Watch, topic: str) -> None:
+def test_a_target_that_lost_records_gets_what_comes_and_nothing_twice(
+    bench: Bench, watch: Watch, topic: str
+) -> None:
     known = copy_some(bench, topic, 5)
+    store(bench, topic, known._replace(logs=UNKNOWN_LOGS))  # as before brokers had topic ids
     delete_topic(bench.target, remote(topic))
     create_topic(bench.target.bootstrap_servers, remote(topic))
     bench.source_has(topic, 3)
@@ -158,6 +162,7 @@ def test_a_target_made_anew_gets_what_comes_and_nothing_twice(bench: Bench, watc
     assert state_of(stored(bench, topic)).producer == state_of(known).producer.next_epoch()
     report = watch.await_progress(topic, lambda report: report.position == 7)
     assert "acknowledged up to 5: the target lost 5 records, or was made anew" in (report.notice or "")
+    assert report.incidents == {"target-truncated": 1}
 
 
 def test_attempts_that_overlap_write_one_copy(bench: Bench, topic: str) -> None:

@@ -47,24 +47,90 @@ class Reactions(NamedTuple):
 DEFAULT_REACTIONS = Reactions()
 
 
-class DataLoss(NamedTuple):
-    """`position` was the next upstream offset to copy, and does not exist; `start` is the next that does."""
+class IncidentKind(Enum):
+    """What is counted, under the name that progress records have for it."""
 
-    position: int
-    start: int
+    RECORDS_LOST = "records-lost"
+    """Gone from the source before they were copied."""
+    SOURCE_TRUNCATED = "source-truncated"
+    SOURCE_RECREATED = "source-recreated"
+    SOURCE_CHANGED = "source-changed"
+    """Records that were copied after the stored position are not all in the source any more."""
+    TARGET_TRUNCATED = "target-truncated"
+    TARGET_RECREATED = "target-recreated"
+    SEQUENCE_UNKNOWN = "sequence-unknown"
+    """A broker refused a sequence, and nothing in its log explains why: numbers begin anew."""
+    NOT_READ_BACK = "not-read-back"
+    """The target may not be read: records behind the stored position may come twice."""
+    NOT_IDEMPOTENT = "not-idempotent"
+    """Written at least once: the target gives no producer id."""
+    BATCH_SKIPPED = "batch-skipped"
 
-    @property
-    def records(self) -> int:
-        """At most, as offsets go: transactions and compaction leave gaps."""
-        return max(0, self.start - self.position)
 
-    def __str__(self) -> str:
-        if self.start > self.position:
-            return (
-                f"offsets {self.position} to {self.start - 1} were gone from the source before they were "
-                f"copied ({self.records} records); going on from {self.start}"
-            )
-        return (
-            f"offset {self.position} is behind the source's end: it was truncated or made anew; "
-            f"going on from {self.start}"
+class Incident(NamedTuple):
+    """`text` is for people; `records` counts those concerned, as far as that is known."""
+
+    kind: IncidentKind
+    text: str
+    records: int = 0
+
+
+def records_lost(position: int, start: int) -> Incident:
+    """`position` was the next upstream offset to copy, and does not exist; `start` is the next that does.
+
+    At most so many, as offsets go: transactions and compaction leave gaps.
+    """
+    count = start - position
+    if count > 0:
+        text = (
+            f"offsets {position} to {start - 1} were gone from the source before they were copied "
+            f"({count} records); going on from {start}"
         )
+        return Incident(IncidentKind.RECORDS_LOST, text, count)
+    return Incident(
+        IncidentKind.SOURCE_TRUNCATED,
+        f"offset {position} is behind the source's end: it was truncated or made anew; going on from {start}",
+    )
+
+
+def source_truncated(position: int, at: int) -> Incident:
+    """The log parts at offset `at` from the one of which all before `position` was copied."""
+    return Incident(
+        IncidentKind.SOURCE_TRUNCATED,
+        f"offsets {at} to {position - 1} were copied, and the source has lost them since (as by an unclean "
+        f"leader election): {position - at} records are on the target only; going on from {at}",
+        position - at,
+    )
+
+
+def source_recreated(position: int, first: int) -> Incident:
+    return Incident(
+        IncidentKind.SOURCE_RECREATED,
+        f"the source topic was deleted and created again; of the old one everything before offset {position} "
+        f"was copied; going on from offset {first} of the new one",
+    )
+
+
+def target_recreated(position: int) -> Incident:
+    return Incident(
+        IncidentKind.TARGET_RECREATED,
+        "the target topic was deleted and created again; going on into the new one from offset "
+        f"{position} of the source",
+    )
+
+
+def target_truncated(target: object, end: int, acknowledged: int, position: int) -> Incident:
+    return Incident(
+        IncidentKind.TARGET_TRUNCATED,
+        f"{target} ends at {end}, but was acknowledged up to {acknowledged}: the target lost "
+        f"{acknowledged - end} records, or was made anew; going on from offset {position} of the source",
+        acknowledged - end,
+    )
+
+
+def batch_skipped(first: int, last: int, error: object) -> Incident:
+    return Incident(
+        IncidentKind.BATCH_SKIPPED,
+        f"offsets {first} to {last} were left out, and a dead-letter record names them: {error}",
+        last - first + 1,
+    )

@@ -120,6 +120,23 @@ def iterate_batches(data: memoryview) -> Iterator[FetchedBatch]:
         at += size
 
 
+def end_of_batch(data: memoryview, offset: int) -> int | None:
+    """The offset that follows the batch which holds `offset`, None if that can't be told.
+
+    For a batch that is corrupt: where the next one begins says more than its own header.
+    """
+    found = None
+    try:
+        for batch in iterate_batches(data):
+            if found is not None:
+                return batch.header.base_offset
+            if batch.header.last_offset >= offset:
+                found = batch.header.last_offset + 1
+    except CorruptBatchError:
+        return None
+    return found
+
+
 def has_valid_crc(batch: FetchedBatch) -> bool:
     return crc32c(batch.data[_CRC_COVERS_FROM:]) == batch.header.crc
 

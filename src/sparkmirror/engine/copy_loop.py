@@ -8,7 +8,7 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import Collection, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -19,14 +19,17 @@ from sparkmirror.domain.compression import CODECS
 from sparkmirror.domain.copy_plan import TaskPlan
 from sparkmirror.domain.errors import CorruptBatchError, KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.record_batch import OutgoingBatch
+from sparkmirror.domain.incidents import OnBadBatch
+from sparkmirror.domain.record_batch import OutgoingBatch, end_of_batch
+from sparkmirror.engine.bad_batches import is_about_the_batch, with_mending
 from sparkmirror.engine.partition_copy import PartitionCopy
-from sparkmirror.engine.resume import Resumption, Start
+from sparkmirror.engine.resume import Occasion, Resumption, Start
 from sparkmirror.engine.task_state import TaskState
 from sparkmirror.kafka.batch_reader import BatchReader
 from sparkmirror.kafka.batch_writer import BatchWriter
 from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH
 from sparkmirror.kafka.fetch import FetchedPartition
+from sparkmirror.storage.dead_letters import DeadLetter
 from sparkmirror.storage.positions import Position
 
 _log = logging.getLogger(__name__)
@@ -62,6 +65,7 @@ class CopyLoop:
         self._tasks: set[asyncio.Task[None]] = set()
         self._copies: dict[TopicPartition, PartitionCopy] = {}
         self._by_target: dict[TopicPartition, PartitionCopy] = {}
+        self._beginning: set[TopicPartition] = set()
         self._outstanding_bytes = 0
         self._starved = False
         # A partition far ahead of its acknowledgements must leave room for the others of the task.
@@ -94,7 +98,7 @@ class CopyLoop:
         stored = await self._read_positions()
         if stored is None:
             return
-        self._spawn(self._resume({partition: stored.get(partition) for partition in self._copies}))
+        self._spawn(self._resume({partition: Occasion(stored.get(partition)) for partition in self._copies}))
         self._spawn(self._report_forever())
         await self._stopping.wait()
         for task in self._tasks:
@@ -165,20 +169,13 @@ class CopyLoop:
 
     # where partitions begin
 
-    async def _resume(
-        self,
-        known: Mapping[TopicPartition, Position | None],
-        distrusted: Collection[TopicPartition] = (),
-        gone: Mapping[TopicPartition, int] | None = None,
-    ) -> None:
+    async def _resume(self, occasions: Mapping[TopicPartition, Occasion]) -> None:
         """Begin partitions, each as soon as that is possible; see `Resumption.starts`."""
-        left = dict(known)
+        left = dict(occasions)
         failures = 0
         while True:
-            while any(self._copies[partition].outstanding_bytes for partition in left):  # noqa: ASYNC110 - rare, and bounded by the writer
-                await asyncio.sleep(_SETTLE_INTERVAL_S)
             is_last_try = failures >= _TRIES_TO_EXPLAIN
-            find = partial(self._resumption.starts, dict(left), distrusted, gone, is_last_try=is_last_try)
+            find = partial(self._resumption.starts, dict(left), is_last_try=is_last_try)
             try:
                 starts = await self._loop.run_in_executor(None, find)
             except SparkmirrorError as error:
@@ -202,18 +199,34 @@ class CopyLoop:
             )
 
     def _start(self, copy: PartitionCopy, start: Start) -> None:
-        copy.begin(start.position, start.producer)
-        if start.notice is not None:
-            copy.note(start.notice, start.lost)
-        self._writer.begin(copy.plan.target, start.producer)
-        self._reader.advance(copy.plan.source, start.position)
+        logs = start.logs
+        copy.begin(start.position, start.producer, logs)
+        if start.incident is not None:
+            copy.note(start.incident)
+        self._writer.begin(copy.plan.target, start.producer, logs.target_id)
+        self._reader.begin(copy.plan.source, start.position, logs.source_id, logs.source_epoch)
 
     async def _take_over_again(self, partition: TopicPartition) -> None:
         """Somebody else has numbered the partition anew: it's theirs, unless they are gone by then."""
         await asyncio.sleep(_FENCED_PAUSE_S)
         stored = await self._read_positions()
         if stored is not None:
-            await self._resume({partition: stored.get(partition)})
+            await self._resume({partition: Occasion(stored.get(partition))})
+
+    def _begin_again(self, copy: PartitionCopy, occasion: Occasion) -> None:
+        """For the reason that the occasion has; one at a time: what is still the case then comes again."""
+        if copy.plan.source not in self._beginning:
+            self._beginning.add(copy.plan.source)
+            self._spawn(self._begin_when_settled(copy, occasion))
+
+    async def _begin_when_settled(self, copy: PartitionCopy, occasion: Occasion) -> None:
+        while copy.outstanding_bytes:  # noqa: ASYNC110 - rare, and bounded by the writer
+            await asyncio.sleep(_SETTLE_INTERVAL_S)
+        known = Position(copy.position - 1, copy.producer, copy.logs)
+        if occasion.skipped is not None:
+            known = known._replace(offset=occasion.skipped.last)
+        await self._resume({copy.plan.source: occasion._replace(position=known)})
+        self._beginning.discard(copy.plan.source)
 
     # the reader's listener
 
@@ -227,13 +240,16 @@ class CopyLoop:
         copy.fetch_error = None
         read_committed = self._plan.consumer.read_committed
         copy.end_offset = fetched.last_stable_offset if read_committed else fetched.high_watermark
+        copy.logs = copy.logs._replace(source_epoch=self._reader.read_epoch(fetched.partition))
         before = copy.outstanding_bytes
         try:
             for batch in copy.take(fetched):
                 self._writer.append(copy.plan.target, batch)
         except CorruptBatchError as error:
             self._reader.pause(fetched.partition)
-            self._fail(copy, KafkaError(f"{fetched.partition} on the source: {error}"))
+            end = end_of_batch(fetched.records, copy.fetch_position)
+            offsets = None if end is None else (copy.fetch_position, end - 1)
+            self._refuse(copy, KafkaError(f"{fetched.partition} on the source: {error}"), offsets)
         else:
             self._go_on(copy)
         self._outstanding_bytes += copy.outstanding_bytes - before
@@ -252,8 +268,13 @@ class CopyLoop:
         self._copies[partition].fetch_error = error
 
     def offset_out_of_range(self, partition: TopicPartition) -> None:
-        copy = self._copies[partition]
-        self._spawn(self._resume({partition: None}, gone={partition: copy.fetch_position}))
+        self._begin_again(self._copies[partition], Occasion(is_gone=True))
+
+    def source_diverged(self, partition: TopicPartition, at: int) -> None:
+        self._begin_again(self._copies[partition], Occasion(diverged_at=at))
+
+    def source_recreated(self, partition: TopicPartition) -> None:
+        self._begin_again(self._copies[partition], Occasion())
 
     # the writer's listener
 
@@ -281,8 +302,12 @@ class CopyLoop:
         if copy.write_error is not None and copy.write_error.retriable:
             copy.write_error = None
 
-    def write_refused(self, partition: TopicPartition, error: SparkmirrorError) -> None:
-        self._fail(self._discard(partition), error, written=True)
+    def write_refused(self, partition: TopicPartition, error: SparkmirrorError, batch: OutgoingBatch) -> None:
+        copy = self._discard(partition)
+        if is_about_the_batch(error):
+            self._refuse(copy, error, (batch.offsets[0], batch.offsets[-1]), written=True)
+        else:
+            self._fail(copy, error, written=True)
 
     def sequence_lost(self, partition: TopicPartition, error: SparkmirrorError) -> None:
         copy = self._discard(partition)
@@ -292,7 +317,10 @@ class CopyLoop:
             copy.producer = None  # whoever was fenced says nothing more of the position
             self._spawn(self._take_over_again(source))
         else:
-            self._spawn(self._resume({source: Position(copy.position - 1, copy.producer)}, {source}))
+            self._begin_again(copy, Occasion(is_distrusted=True))
+
+    def target_recreated(self, partition: TopicPartition) -> None:
+        self._begin_again(self._discard(partition), Occasion())
 
     def _discard(self, target: TopicPartition) -> PartitionCopy:
         """The writer dropped what was outstanding; nothing more is fetched until that is dealt with."""
@@ -302,6 +330,21 @@ class CopyLoop:
         copy.paused = False
         self._reader.pause(copy.plan.source)
         return copy
+
+    def _refuse(
+        self,
+        copy: PartitionCopy,
+        error: SparkmirrorError,
+        offsets: tuple[int, int] | None,
+        *,
+        written: bool = False,
+    ) -> None:
+        """A batch can't be copied, and it's the batch's fault; None for offsets that can't be told."""
+        if self._plan.reactions.on_bad_batch is OnBadBatch.SKIP and offsets is not None:
+            letter = DeadLetter(copy.plan.source, *offsets, str(error), time.time())
+            self._begin_again(copy, Occasion(skipped=letter))
+        else:
+            self._fail(copy, with_mending(error, copy.plan.target_topic), written=written)
 
     def _fail(self, copy: PartitionCopy, error: SparkmirrorError, *, written: bool = False) -> None:
         """Report it, and look again later: what a person mended goes on by itself."""

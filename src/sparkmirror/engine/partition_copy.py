@@ -3,7 +3,7 @@
 Touches no connection; the copy loop acts on what it says.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -12,7 +12,9 @@ from sparkmirror.domain.batch_copying import CopyRules, copy_batches
 from sparkmirror.domain.copy_plan import CopyPartition
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.incidents import Incident, IncidentKind
 from sparkmirror.domain.latency import LatencyHistogram, bucket_of
+from sparkmirror.domain.log_identity import UNKNOWN_LOGS, LogIdentity
 from sparkmirror.domain.producer_state import ProducerState
 from sparkmirror.domain.record_batch import OutgoingBatch, iterate_batches
 from sparkmirror.kafka.fetch import FetchedPartition
@@ -49,6 +51,7 @@ class PartitionCopy:
         self.position = self.fetch_position = 0
         self.producer: ProducerState | None = None
         """As of the last acknowledgement; None until the partition has begun."""
+        self.logs = UNKNOWN_LOGS
         self.outstanding_bytes = 0
         self.paused = False
         self.end_offset: int | None = None
@@ -57,6 +60,7 @@ class PartitionCopy:
         self.failures = 0
         self.lost = 0
         self.notice: str | None = None
+        self.incidents: Counter[IncidentKind] = Counter()
         self.fetch_error: SparkmirrorError | None = None
         self.write_error: SparkmirrorError | None = None
         self._rules = rules
@@ -64,17 +68,20 @@ class PartitionCopy:
         self._outstanding: deque[_Outstanding] = deque()
         self._latency: dict[int, int] = {}
 
-    def begin(self, position: int, producer: ProducerState) -> None:
+    def begin(self, position: int, producer: ProducerState, logs: LogIdentity = UNKNOWN_LOGS) -> None:
         """Nothing may be outstanding."""
         assert not self._outstanding
         self.position = self.fetch_position = position
         self.producer = producer
+        self.logs = logs
         self.fetch_error = self.write_error = None
 
-    def note(self, notice: str, lost: int) -> None:
+    def note(self, incident: Incident) -> None:
         """Something that people should know of although the partition runs."""
-        self.notice = notice
-        self.lost += lost
+        self.notice = incident.text
+        self.incidents[incident.kind] += 1
+        if incident.kind is IncidentKind.RECORDS_LOST:
+            self.lost += incident.records
 
     def take(self, fetched: FetchedPartition) -> Iterator[OutgoingBatch]:
         """The batches to write, in order; the caller writes every one of them.
@@ -132,7 +139,7 @@ class PartitionCopy:
     def stored_position(self) -> Position | None:
         """What to write to the offsets topic; None while there is nothing to say."""
         last = self.last_replicated
-        return None if last is None or self.producer is None else Position(last, self.producer)
+        return None if last is None or self.producer is None else Position(last, self.producer, self.logs)
 
     @property
     def mark(self) -> Mark:

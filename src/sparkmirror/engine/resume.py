@@ -1,44 +1,77 @@
 """Where a task takes its partitions up: exactly after what the target already has, whoever wrote it.
 
-A position is at most a second old, and what was written after it stands in the target's log under our
-producer id: read it back, find it in the source, and go on behind it under the numbers that follow. An
-attempt that still lives writes the same records under the same numbers, and a broker keeps one copy.
+What was written after the stored position is read back (`ReadBack`): go on behind it under the numbers that
+follow. An attempt that still lives writes the same records under the same numbers, and a broker keeps one
+copy. Where a number would stop meaning the same record, numbers begin anew.
 """
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from sparkmirror.domain.aborted_transactions import AbortedTransactions
-from sparkmirror.domain.batch_copying import CopyRules, Step, copy_batches
+from sparkmirror.domain.batch_copying import CopyRules
 from sparkmirror.domain.client_settings import ConsumerSettings, OffsetReset
 from sparkmirror.domain.copy_plan import CopyPartition, TaskPlan
-from sparkmirror.domain.errors import AuthorizationError, KafkaError, RetriableError, SparkmirrorError
+from sparkmirror.domain.errors import (
+    AuthorizationError,
+    KafkaError,
+    RetriableError,
+    SparkmirrorError,
+    UnsupportedVersionError,
+)
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.incidents import DataLoss, OnDataLoss
-from sparkmirror.domain.matching import Match, match
+from sparkmirror.domain.incidents import (
+    Incident,
+    IncidentKind,
+    OnDataLoss,
+    OnTopicRecreated,
+    batch_skipped,
+    records_lost,
+    source_recreated,
+    source_truncated,
+    target_recreated,
+    target_truncated,
+)
+from sparkmirror.domain.log_identity import UNKNOWN_LOGS, LogIdentity, is_another
+from sparkmirror.domain.log_records import LogRecord
 from sparkmirror.domain.producer_state import NOT_IDEMPOTENT, ProducerId, ProducerState
-from sparkmirror.domain.record_batch import SEQUENCE_MODULUS, FetchedBatch, iterate_batches
-from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets, require_offsets
-from sparkmirror.kafka.partition_reader import PartitionReader
+from sparkmirror.engine.read_back import ReadBack
+from sparkmirror.kafka.metadata import Metadata, read_metadata
+from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.kafka.producer_ids import new_producer_id
 from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.storage.dead_letters import DeadLetter, dead_letters_topic
 from sparkmirror.storage.positions import Position, position_record
 
 _log = logging.getLogger(__name__)
 
-_UNEXPLAINED = "the broker refused a sequence, and nothing in the log explains why; looking again"
+_UNEXPLAINED = "the broker refused a sequence, and nothing in the log explains why"
+
+
+class Occasion(NamedTuple):
+    """Why a partition begins, or begins again, and from what is known of it."""
+
+    position: Position | None = None
+    """None lets `auto.offset.reset` decide."""
+    is_gone: bool = False
+    """The offset after the position is not in the source any more."""
+    diverged_at: int | None = None
+    """From this offset on the source has other records than those that were read."""
+    is_distrusted: bool = False
+    """A broker refused the numbers that follow the position."""
+    skipped: DeadLetter | None = None
+    """The batch that ends with the position is left out."""
 
 
 class Start(NamedTuple):
-    """`position` is the next upstream offset to copy; `notice` is what people should know of it."""
+    """`position` is the next upstream offset to copy; `incident` is what people should know of it."""
 
     position: int
     producer: ProducerState
-    notice: str | None = None
-    lost: int = 0
+    incident: Incident | None = None
+    logs: LogIdentity = UNKNOWN_LOGS
 
 
 class _UnderNewId(NamedTuple):
@@ -46,8 +79,10 @@ class _UnderNewId(NamedTuple):
 
     position: int
     next_offset: int
-    notice: str | None = None
-    lost: int = 0
+    incident: Incident | None = None
+
+
+_Begun = Start | _UnderNewId | SparkmirrorError
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,92 +93,82 @@ class Resumption:
     rules: Mapping[TopicPartition, CopyRules]
 
     def starts(
-        self,
-        known: Mapping[TopicPartition, Position | None],
-        distrusted: Collection[TopicPartition] = (),
-        gone: Mapping[TopicPartition, int] | None = None,
-        *,
-        is_last_try: bool = False,
+        self, occasions: Mapping[TopicPartition, Occasion], *, is_last_try: bool = False
     ) -> Mapping[TopicPartition, Start | SparkmirrorError]:
         """The start of each partition, or why it can't begin now.
 
-        `known` is what is known of each; None lets `auto.offset.reset` decide. A broker has refused the
-        numbers of `distrusted` ones, so something must explain that, if not now (what it has may wait for its
-        followers), then before the last try. `gone` holds the next offset to copy where the source has that
-        no more. Where numbers begin anew, that is stored and acknowledged before this returns. Raises
-        KafkaError when none can begin.
+        What a broker refused must be explained by something, if not now (what it has may wait for its
+        followers), then before the last try. Where numbers begin anew, that is stored and acknowledged before
+        this returns. Raises KafkaError when none can begin.
         """
-        plans = [plan for plan in self.plan.partitions if plan.source in known]
+        plans = [plan for plan in self.plan.partitions if plan.source in occasions]
+        logs = self._logs(plans)
         ends = list_offsets(self._target, [plan.target for plan in plans], LATEST)
-        first_offsets = self._first_offsets(
-            [source for source, position in known.items() if position is None]
-        )
-        found: dict[TopicPartition, Start | _UnderNewId | SparkmirrorError] = {}
+        firsts = self._first_offsets(occasions, logs)
+        found: dict[TopicPartition, _Begun] = {}
         for plan in plans:
-            position, end = known[plan.source], ends[plan.target]
-            first = first_offsets[plan.source] if position is None else position.offset + 1
+            end, first = ends[plan.target], firsts.get(plan.source)
             if isinstance(end, SparkmirrorError):
                 found[plan.source] = end
             elif isinstance(first, SparkmirrorError):
                 found[plan.source] = first
-            elif gone and plan.source in gone:
-                found[plan.source] = self._without(plan, DataLoss(gone[plan.source], first), end)
-            elif position is None or position.producer is None or not self.plan.producer.idempotent:
-                found[plan.source] = _UnderNewId(first, end)
             else:
-                found[plan.source] = self._continued(plan, first, position.producer, end)
-                unchanged = Start(first, position.producer)
-                if plan.source in distrusted and found[plan.source] == unchanged:
-                    unexplained = RetriableError(f"{plan.target}: {_UNEXPLAINED}")
-                    found[plan.source] = _renumbered(unchanged) if is_last_try else unexplained
-        starts = self._with_ids(found)
-        self._store(starts, known)
+                occasion = occasions[plan.source]
+                begun = self._begin(plan, occasion, logs[plan.source], first, end)
+                if occasion.is_distrusted:
+                    begun = _explained(plan, occasion, begun, is_last_try=is_last_try)
+                found[plan.source] = begun
+        self._write(
+            dead_letters_topic(self.plan.flow.source),
+            [occasion.skipped.to_record() for occasion in occasions.values() if occasion.skipped],
+        )
+        starts = self._with_ids(
+            found, {source: _read_logs(occasions[source], logs[source]) for source in found}
+        )
+        self._store(starts, occasions)
         return starts
 
-    def _without(self, plan: CopyPartition, loss: DataLoss, end: int) -> _UnderNewId | SparkmirrorError:
-        """Go on behind a gap, if that is allowed: with it changes what a number means."""
-        if self.plan.reactions.on_data_loss is OnDataLoss.FAIL:
-            return KafkaError(
-                f"{plan.source}: {loss}, if it may: on.data.loss is fail. Set it to record, or reset the "
-                "offset"
-            )
-        _log.warning("%s: %s", plan.source, loss)
-        return _UnderNewId(loss.start, end, str(loss), loss.records)
-
-    def _continued(
-        self, plan: CopyPartition, first: int, state: ProducerState, end: int
-    ) -> Start | _UnderNewId | SparkmirrorError:
-        try:
-            start, is_proven = self._go_on(plan, first, state, end)
-        except AuthorizationError as error:
-            notice = f"{error}; records behind the stored position may come twice"
-            start, is_proven = Start(first, state._replace(next_offset=end), notice), False
-        except SparkmirrorError as error:
-            return error
-        return start if is_proven else _renumbered(start)
-
-    def _with_ids(
-        self, found: Mapping[TopicPartition, Start | _UnderNewId | SparkmirrorError]
-    ) -> Mapping[TopicPartition, Start | SparkmirrorError]:
-        """A new id is asked for only if somebody needs one; partitions that begin together may share it."""
-        producer = NOT_IDEMPOTENT
-        if any(isinstance(start, _UnderNewId) for start in found.values()):
-            producer = self._new_producer()
-        return {
-            source: Start(
-                start.position, ProducerState(producer, 0, start.next_offset), start.notice, start.lost
-            )
-            if isinstance(start, _UnderNewId)
-            else start
-            for source, start in found.items()
-        }
+    # what there is
 
     @property
     def _target(self) -> ConsumerSettings:
         return ConsumerSettings(self.plan.producer.connection)
 
+    def _logs(self, plans: Collection[CopyPartition]) -> Mapping[TopicPartition, LogIdentity]:
+        source = read_metadata(
+            self.plan.consumer.connection, {plan.source.topic for plan in plans}, Metadata()
+        ).topic_ids
+        target = read_metadata(
+            self.plan.producer.connection, {plan.target_topic for plan in plans}, Metadata()
+        ).topic_ids
+        return {
+            plan.source: LogIdentity(
+                source_id=source.get(plan.source.topic, b""), target_id=target.get(plan.target_topic, b"")
+            )
+            for plan in plans
+        }
+
     def _first_offsets(
-        self, partitions: Sequence[TopicPartition]
+        self, occasions: Mapping[TopicPartition, Occasion], logs: Mapping[TopicPartition, LogIdentity]
+    ) -> Mapping[TopicPartition, int | SparkmirrorError]:
+        """Where those begin whose position does not say it."""
+        restarts = self.plan.reactions.on_topic_recreated is OnTopicRecreated.RESTART
+        reset: list[TopicPartition] = []
+        anew: list[TopicPartition] = []
+        for source, occasion in occasions.items():
+            known = UNKNOWN_LOGS if occasion.position is None else occasion.position.logs
+            source_is_new = is_another(known.source_id, logs[source].source_id)
+            target_is_new = is_another(known.target_id, logs[source].target_id)
+            if restarts and (source_is_new or target_is_new):
+                reset.append(source)
+            elif source_is_new:
+                anew.append(source)
+            elif occasion.position is None or occasion.is_gone:
+                reset.append(source)
+        return {**self._reset_offsets(reset), **list_offsets(self.plan.consumer, anew, EARLIEST)}
+
+    def _reset_offsets(
+        self, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, int | SparkmirrorError]:
         """Where `auto.offset.reset` lets partitions without a position begin."""
         policy = self.plan.consumer.offset_reset
@@ -155,137 +180,193 @@ class Resumption:
         which = EARLIEST if policy is OffsetReset.EARLIEST else LATEST
         return list_offsets(self.plan.consumer, partitions, which)
 
-    def _new_producer(self) -> ProducerId:
-        if not self.plan.producer.idempotent:
-            return NOT_IDEMPOTENT
-        try:
-            return new_producer_id(self.plan.producer.connection)
-        except AuthorizationError as error:
-            _log.warning("%s; writing at least once", error)
-            return NOT_IDEMPOTENT
+    # what follows from it
 
-    # reading back
+    def _begin(
+        self, plan: CopyPartition, occasion: Occasion, logs: LogIdentity, first: int | None, end: int
+    ) -> _Begun:
+        """`first` is where to begin if not at the position; `end` is where the target's log ends."""
+        position = occasion.position
+        if position is None:
+            return _UnderNewId(_required(first), end)
+        changed = self._changed(plan, position, occasion, logs, first, end)
+        if changed is not None:
+            return changed
+        following = position.offset + 1
+        if position.producer is None or not self.plan.producer.idempotent:
+            return _UnderNewId(following, end, _skipped(occasion))
+        if occasion.skipped is not None:
+            state = position.producer._replace(next_offset=end)
+            return _renumbered(Start(following, state, _skipped(occasion)))
+        return self._continued(plan, following, position.producer, end)
 
-    def _go_on(self, plan: CopyPartition, first: int, state: ProducerState, end: int) -> tuple[Start, bool]:
-        """Where to go on, and whether the numbers up to there mean what they should."""
-        if end < state.next_offset:
-            notice = (
-                f"{plan.target} ends at {end}, but was acknowledged up to {state.next_offset}: the target "
-                f"lost {state.next_offset - end} records, or was made anew; going on from offset {first} of "
-                "the source"
-            )
-            return Start(first, state._replace(next_offset=end), notice), False
+    def _changed(
+        self,
+        plan: CopyPartition,
+        position: Position,
+        occasion: Occasion,
+        logs: LogIdentity,
+        first: int | None,
+        end: int,
+    ) -> _Begun | None:
+        """What follows when a log is not any more what the position is about; None if both are."""
+        following = position.offset + 1
+        if is_another(position.logs.source_id, logs.source_id):
+            first = _required(first)
+            return self._recreated(plan, source_recreated(following, first), first, end)
+        if is_another(position.logs.target_id, logs.target_id):
+            goes_on = following if first is None else first
+            return self._recreated(plan, target_recreated(goes_on), goes_on, end)
+        if occasion.is_gone:
+            first = _required(first)
+            return self._without(plan, records_lost(following, first), first, end)
+        if occasion.diverged_at is not None and occasion.diverged_at < following:
+            at = occasion.diverged_at
+            return self._without(plan, source_truncated(following, at), at, end)
+        return None
+
+    def _recreated(self, plan: CopyPartition, incident: Incident, position: int, end: int) -> _Begun:
+        if self.plan.reactions.on_topic_recreated is OnTopicRecreated.FAIL:
+            return _held_up(plan, incident, "on.topic.recreated is fail. Set it to record or restart")
+        _log.warning("%s: %s", plan.source, incident.text)
+        return _UnderNewId(position, end, incident)
+
+    def _without(self, plan: CopyPartition, incident: Incident, position: int, end: int) -> _Begun:
+        """Go on behind a gap, if that is allowed: with it changes what a number means."""
+        if self.plan.reactions.on_data_loss is OnDataLoss.FAIL:
+            return _held_up(plan, incident, "on.data.loss is fail. Set it to record")
+        _log.warning("%s: %s", plan.source, incident.text)
+        return _UnderNewId(position, end, incident)
+
+    def _continued(self, plan: CopyPartition, first: int, state: ProducerState, end: int) -> _Begun:
         if end == state.next_offset:
-            return Start(first, state), True
-        with closing(PartitionReader(self._target)) as reader:
-            tail = _Tail(reader, plan.target, state, end)
-            found = self._match(plan, tail, first)
-            for _ in tail:
-                pass  # what the source does not have counts all the same
-        if tail.count:
+            return Start(first, state)
+        if end < state.next_offset:
+            incident = target_truncated(plan.target, end, state.next_offset, first)
+            return _renumbered(Start(first, state._replace(next_offset=end), incident))
+        read_back = ReadBack(self.plan.consumer, self._target, self.rules)
+        try:
+            found = read_back.find(plan, first, state, end)
+        except AuthorizationError as error:
+            text = f"{error}; records behind the stored position may come twice"
+            incident = Incident(IncidentKind.NOT_READ_BACK, text)
+            return _renumbered(Start(first, state._replace(next_offset=end), incident))
+        except SparkmirrorError as error:
+            return error
+        if found.records:
             _log.info(
                 "%s: %d records behind the stored position are there already; going on from offset %d",
                 plan.target,
-                tail.count,
+                found.records,
                 found.position,
             )
-        if found.is_whole and tail.is_contiguous:
-            return Start(found.position, state.after(tail.count, end)), True
-        notice = (
-            f"of {tail.count} records behind the stored position not all are in the source any more; "
+        start = Start(found.position, state.after(found.records, end))
+        if found.is_whole:
+            return start
+        text = (
+            f"of {found.records} records behind the stored position not all are in the source any more; "
             f"going on behind the last one that is, offset {found.position}"
         )
-        return Start(found.position, state.after(tail.count, end), notice), False
+        return _renumbered(start._replace(incident=Incident(IncidentKind.SOURCE_CHANGED, text)))
 
-    def _match(self, plan: CopyPartition, tail: Iterable[FetchedBatch], first: int) -> Match:
-        with closing(PartitionReader(self.plan.consumer)) as reader:
-            steps = self._steps(reader, plan.source, first)
-            return match(tail, steps, first, timestamps=not plan.target_stamps_append_time)
+    # numbers that begin anew
 
-    def _steps(self, reader: PartitionReader, source: TopicPartition, position: int) -> Iterator[Step]:
-        """What the source holds from the position on, as it would be copied."""
-        committed = self.plan.consumer.read_committed
-        # What is compared is what is inside.
-        rules = replace(self.rules[source], codec=None, merged_bytes_max=0)
-        while True:
-            (fetched,) = reader.fetch({source: position}, 0.0)
-            if fetched.error:  # retention was here: what is left may be there already all the same
-                start = require_offsets(self.plan.consumer, [source], EARLIEST)[source]
-                if start <= position:
-                    return
-                position = start
-                continue
-            end = fetched.last_stable_offset if committed else fetched.high_watermark
-            if position >= end:
-                return
-            aborted = AbortedTransactions(fetched.aborted) if committed else None
-            for step in copy_batches(iterate_batches(fetched.records), position, rules, aborted):
-                yield step
-                position = step.position
+    def _with_ids(
+        self, found: Mapping[TopicPartition, _Begun], logs: Mapping[TopicPartition, LogIdentity]
+    ) -> Mapping[TopicPartition, Start | SparkmirrorError]:
+        """A new id is asked for only if somebody needs one; partitions that begin together may share it."""
+        producer, refusal = NOT_IDEMPOTENT, None
+        if any(isinstance(begun, _UnderNewId) for begun in found.values()):
+            producer, refusal = self._new_producer()
+        starts: dict[TopicPartition, Start | SparkmirrorError] = {}
+        for source, begun in found.items():
+            if isinstance(begun, _UnderNewId):
+                state = ProducerState(producer, 0, begun.next_offset)
+                starts[source] = Start(begun.position, state, begun.incident or refusal, logs[source])
+            elif isinstance(begun, Start):
+                starts[source] = begun._replace(logs=logs[source])
+            else:
+                starts[source] = begun
+        return starts
+
+    def _new_producer(self) -> tuple[ProducerId, Incident | None]:
+        """The id, or that there is none, and why."""
+        if not self.plan.producer.idempotent:
+            return NOT_IDEMPOTENT, None
+        try:
+            return new_producer_id(self.plan.producer.connection), None
+        except (AuthorizationError, UnsupportedVersionError) as error:
+            text = f"{error}; writing at least once"
+            _log.warning("%s", text)
+            return NOT_IDEMPOTENT, Incident(IncidentKind.NOT_IDEMPOTENT, text)
 
     def _store(
         self,
         results: Mapping[TopicPartition, Start | SparkmirrorError],
-        known: Mapping[TopicPartition, Position | None],
+        occasions: Mapping[TopicPartition, Occasion],
     ) -> None:
         """Before the first batch under new numbers, whoever comes next must know of them."""
         plan = self.plan
         records = [
             position_record(
-                plan.connector, plan.flow.source, source, Position(start.position - 1, start.producer)
+                plan.connector,
+                plan.flow.source,
+                source,
+                Position(start.position - 1, start.producer, start.logs),
             )
             for source, start in results.items()
-            if isinstance(start, Start) and _is_renumbered(start, known[source])
+            if isinstance(start, Start) and _is_renumbered(start, occasions[source].position)
         ]
-        if not records:
-            return
-        with closing(TopicWriter(plan.state.connection)) as writer:
-            writer.write(plan.state.positions_topic, records)
+        self._write(plan.state.positions_topic, records)
+
+    def _write(self, topic: str, records: Sequence[LogRecord]) -> None:
+        if records:
+            with closing(TopicWriter(self.plan.state.connection)) as writer:
+                writer.write(topic, records)
 
 
-class _Tail:
-    """Our batches in the target from the state's offset to `end`. Iterates once; then `count` is complete."""
+def _skipped(occasion: Occasion) -> Incident | None:
+    letter = occasion.skipped
+    return None if letter is None else batch_skipped(letter.first, letter.last, letter.error)
 
-    def __init__(
-        self, reader: PartitionReader, target: TopicPartition, state: ProducerState, end: int
-    ) -> None:
-        self.count = 0
-        self.is_contiguous = True
-        """Whether their sequences follow the state's without a gap."""
-        self._batches = self._read(reader, target, state, end)
 
-    def __iter__(self) -> Iterator[FetchedBatch]:
-        return self._batches
+def _read_logs(occasion: Occasion, current: LogIdentity) -> LogIdentity:
+    """What is known of the logs from here on: the epoch only of what was read of this very log."""
+    position = occasion.position
+    if position is None or occasion.is_gone or occasion.diverged_at is not None:
+        return current
+    if position.logs.source_id != current.source_id:
+        return current
+    return current._replace(source_epoch=position.logs.source_epoch)
 
-    def _read(
-        self, reader: PartitionReader, target: TopicPartition, state: ProducerState, end: int
-    ) -> Iterator[FetchedBatch]:
-        offset, sequence = state.next_offset, state.next_sequence
-        while offset < end:
-            (fetched,) = reader.fetch({target: offset}, 0.0)
-            before = offset
-            for batch in iterate_batches(fetched.records):
-                header = batch.header
-                if header.base_offset >= end:
-                    return  # an attempt that still lives writes on; what the source had is read only once
-                if header.last_offset < offset:
-                    continue
-                offset = header.last_offset + 1
-                if state.producer.wrote(header):
-                    self.is_contiguous = self.is_contiguous and header.base_sequence == sequence
-                    sequence = (header.base_sequence + header.record_count) % SEQUENCE_MODULUS
-                    self.count += header.record_count
-                    yield batch
-            if offset == before:  # out of range: retention was here, and what is gone can't be compared
-                self.is_contiguous = False
-                return
+
+def _required(first: int | None) -> int:
+    assert first is not None, "asked for by `_first_offsets`"
+    return first
+
+
+def _held_up(plan: CopyPartition, incident: Incident, why: str) -> KafkaError:
+    return KafkaError(f"{plan.source}: {incident.text}, if it may: {why}, or reset the offset")
+
+
+def _explained(plan: CopyPartition, occasion: Occasion, begun: _Begun, *, is_last_try: bool) -> _Begun:
+    position = occasion.position
+    if (
+        position is None
+        or position.producer is None
+        or begun != Start(position.offset + 1, position.producer)
+    ):
+        return begun
+    if not is_last_try:
+        return RetriableError(f"{plan.target}: {_UNEXPLAINED}; looking again")
+    return _renumbered(begun._replace(incident=Incident(IncidentKind.SEQUENCE_UNKNOWN, _UNEXPLAINED)))
 
 
 def _renumbered(start: Start) -> Start | _UnderNewId:
     state = start.producer
     if state.producer.is_last:
-        return _UnderNewId(start.position, state.next_offset, start.notice)
-    return Start(start.position, state.in_next_epoch(state.next_offset), start.notice)
+        return _UnderNewId(start.position, state.next_offset, start.incident)
+    return start._replace(producer=state.in_next_epoch(state.next_offset))
 
 
 def _is_renumbered(start: Start, known: Position | None) -> bool:

@@ -205,6 +205,7 @@ def _progress_of(copy: PartitionCopy, plan: TaskPlan) -> PartitionProgress:
         updated_at=time.time(),
         lost=copy.lost,
         notice=copy.notice,
+        incidents={kind.value: count for kind, count in copy.incidents.items()},
     )
 
 

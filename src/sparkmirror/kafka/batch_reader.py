@@ -17,6 +17,7 @@ from sparkmirror.kafka import error_codes, fetch
 from sparkmirror.kafka.broker_link import BrokerLink
 from sparkmirror.kafka.cluster_view import ClusterView
 from sparkmirror.kafka.fetch import FetchedPartition, FetchPosition, FetchSession, decode_fetch_response
+from sparkmirror.kafka.metadata import NO_EPOCH
 
 _FOLLOWER_LEASE_S = 300.0
 """How long a follower in our rack is read before the leader is asked again (KIP-392)."""
@@ -38,6 +39,12 @@ class ReaderListener(Protocol):
 
     def offset_out_of_range(self, partition: TopicPartition) -> None:
         """The partition rests until `advance` names an offset that exists."""
+
+    def source_diverged(self, partition: TopicPartition, at: int) -> None:
+        """From there on the log has others than those that were read. Rests until `begin`."""
+
+    def source_recreated(self, partition: TopicPartition) -> None:
+        """The topic has another id than the one begun with. Rests until `begin`."""
 
     def budget_bytes(self) -> int:
         """How many bytes may be asked for now; 0 or less for none."""
@@ -72,6 +79,8 @@ class BatchReader:
         self._sources: dict[int, _Source] = {}
         self._source_of: dict[BrokerLink, _Source] = {}
         self._offsets: dict[TopicPartition, int] = {}
+        self._topic_ids: dict[TopicPartition, bytes] = {}
+        self._read_epochs: dict[TopicPartition, int] = {}
         self._home: dict[TopicPartition, _Source] = {}
         self._followers: dict[TopicPartition, tuple[int, float]] = {}
         self._resting: set[TopicPartition] = set()
@@ -91,6 +100,16 @@ class BatchReader:
         for source in self._sources.values():
             source.link.close()
         self._sources.clear()
+
+    def begin(self, partition: TopicPartition, offset: int, topic_id: bytes, read_epoch: int) -> None:
+        """Fetch from here, as long as the topic keeps the id and has what was read before in that epoch."""
+        self._topic_ids[partition] = topic_id
+        self._read_epochs[partition] = read_epoch
+        self.advance(partition, offset)
+
+    def read_epoch(self, partition: TopicPartition) -> int:
+        """The leader epoch under which the partition was read last."""
+        return self._read_epochs.get(partition, NO_EPOCH)
 
     def advance(self, partition: TopicPartition, offset: int) -> None:
         """Fetch from here next, also if the partition was paused or out of range."""
@@ -119,6 +138,11 @@ class BatchReader:
         if leader is None:
             self._no_leader(partition)
             return
+        topic_id = self._view.topic_id(partition.topic)
+        if topic_id != (self._topic_ids.get(partition) or topic_id):
+            self._rest(partition)
+            self._listener.source_recreated(partition)
+            return
         follower = self._read_replica(partition)
         source = self._source(leader.node_id if follower is None else follower)
         previous = self._home.get(partition)
@@ -126,7 +150,11 @@ class BatchReader:
             previous.session.drop(partition)
         self._home[partition] = source
         position = FetchPosition(
-            self._offsets[partition], leader.epoch, self._settings.partition_fetch_bytes_max
+            self._offsets[partition],
+            leader.epoch,
+            self._settings.partition_fetch_bytes_max,
+            self.read_epoch(partition),
+            topic_id,
         )
         source.session.want(partition, position)
         if source.waiting_since is not None:
@@ -137,6 +165,10 @@ class BatchReader:
         code = self._view.topic_error(partition.topic) or error_codes.LEADER_NOT_AVAILABLE
         self._listener.fetch_failed(partition, error_codes.error_for(code, f"{partition} on the source"))
         self._view.refresh()
+
+    def _rest(self, partition: TopicPartition) -> None:
+        self._leave(partition)
+        self._resting.add(partition)
 
     def _leave(self, partition: TopicPartition) -> None:
         source = self._home.pop(partition, None)
@@ -176,7 +208,8 @@ class BatchReader:
 
     def link_ready(self, link: BrokerLink) -> None:
         source = self._source_of[link]
-        source.version = link.version_of(fetch.API_KEY, "Fetch", fetch.VERSION_LOW, fetch.VERSION_HIGH)
+        high = fetch.VERSION_HIGH if self._view.has_topic_ids else fetch.VERSION_HIGH_BY_NAME
+        source.version = link.version_of(fetch.API_KEY, "Fetch", fetch.VERSION_LOW, high)
         source.session.reset()
         source.outdated.clear()
         self._fetch(source)
@@ -191,7 +224,8 @@ class BatchReader:
 
     def link_received(self, link: BrokerLink, frame: memoryview) -> None:
         source = self._source_of[link]
-        response = decode_fetch_response(frame, source.version, source.correlation_id)
+        topics = source.session.topics
+        response = decode_fetch_response(frame, source.version, source.correlation_id, topics)
         source.waiting_since = None
         if response.error:
             self._session_failed(source, response.error)
@@ -236,15 +270,21 @@ class BatchReader:
             lease = self._loop.time() + _FOLLOWER_LEASE_S
             self._followers[partition] = (fetched.preferred_read_replica, lease)
             self._route(partition)
+        elif fetched.diverged_at is not None:
+            self._rest(partition)
+            self._listener.source_diverged(partition, fetched.diverged_at)
         else:
             self._failures.pop(partition, None)
+            leader = self._view.leader(partition)
+            if leader is not None and len(fetched.records):
+                self._read_epochs[partition] = leader.epoch
             self._listener.fetched(fetched)
 
     def _partition_failed(self, partition: TopicPartition, code: int) -> None:
         from_follower = self._followers.pop(partition, None)
         self._leave(partition)
         if code == error_codes.OFFSET_OUT_OF_RANGE and from_follower is None:
-            self._resting.add(partition)
+            self._rest(partition)
             self._listener.offset_out_of_range(partition)
             return
         error = error_codes.error_for(code, f"Fetch of {partition} from the source")

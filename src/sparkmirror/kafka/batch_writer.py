@@ -23,6 +23,7 @@ from sparkmirror.kafka.cluster_view import ClusterView
 from sparkmirror.kafka.look_back import LookBack, Written, written_batches
 from sparkmirror.kafka.produce import ProducedPartition, decode_produce_response, encode_produce_request
 from sparkmirror.kafka.producer_lane import PendingBatch, ProducerLane
+from sparkmirror.kafka.wire import NO_TOPIC_ID
 
 _HOUSEKEEPING_S = 1.0
 
@@ -41,11 +42,14 @@ class WriterListener(Protocol):
     def write_possible(self, partition: TopicPartition) -> None:
         """Leader and producer id are known and nothing waits: without data no acknowledgement would tell."""
 
-    def write_refused(self, partition: TopicPartition, error: SparkmirrorError) -> None:
-        """The target will never take the next batch as it is. It and all after it were discarded."""
+    def write_refused(self, partition: TopicPartition, error: SparkmirrorError, batch: OutgoingBatch) -> None:
+        """The target will never take this batch as it is. It and all after it were discarded."""
 
     def sequence_lost(self, partition: TopicPartition, error: SparkmirrorError) -> None:
         """The broker knows of another sequence. What was not acknowledged is discarded: `begin` anew."""
+
+    def target_recreated(self, partition: TopicPartition) -> None:
+        """The topic has another id than the one begun with. What was not acknowledged is discarded."""
 
 
 class _Request:
@@ -55,6 +59,7 @@ class _Request:
         self.correlation_id = correlation_id
         self.sent_at = sent_at
         self.lanes: dict[TopicPartition, ProducerLane] = {}
+        self.topics: dict[bytes, str] = {}
 
 
 class _Sink:
@@ -95,10 +100,13 @@ class BatchWriter:
         self._view.start(sorted({partition.topic for partition in partitions}))
         self._housekeep()
 
-    def begin(self, partition: TopicPartition, state: ProducerState) -> None:
-        """Write the partition from now on; before that, and after `sequence_lost`, what comes must wait."""
+    def begin(self, partition: TopicPartition, state: ProducerState, topic_id: bytes = NO_TOPIC_ID) -> None:
+        """Write the partition from now on, as long as its topic keeps the id.
+
+        Before that, and after `sequence_lost` or `target_recreated`, what comes must wait.
+        """
         lane = self._lanes[partition]
-        lane.begin(state)
+        lane.begin(state, topic_id)
         self._route(lane)
 
     def stop(self) -> None:
@@ -144,6 +152,12 @@ class BatchWriter:
             self._listener.write_failed(lane.partition, error)
             self._view.refresh()
             return
+        topic_id = self._view.topic_id(lane.partition.topic)
+        if lane.producer is not None and topic_id != (lane.topic_id or topic_id):
+            self._give_up(lane)
+            self._listener.target_recreated(lane.partition)
+            return
+        lane.topic_id = topic_id
         if lane.leader is not None and lane.leader != leader.node_id:
             self._sinks[lane.leader].ready.pop(lane, None)
         lane.leader = leader.node_id
@@ -180,7 +194,8 @@ class BatchWriter:
 
     def link_ready(self, link: BrokerLink) -> None:
         sink = self._sink_of[link]
-        sink.version = link.version_of(produce.API_KEY, "Produce", produce.VERSION_LOW, produce.VERSION_HIGH)
+        high = produce.VERSION_BY_ID if self._view.has_topic_ids else produce.VERSION_HIGH
+        sink.version = link.version_of(produce.API_KEY, "Produce", produce.VERSION_LOW, high)
         self._send(sink)
 
     def link_lost(self, link: BrokerLink, error: SparkmirrorError) -> None:
@@ -199,7 +214,8 @@ class BatchWriter:
         if not sink.requests:
             raise DisconnectedError(f"{link.broker.host}:{link.broker.port} answered what nobody asked")
         # Only an answer that can be read ends its request: what goes wrong here is told to all that wait.
-        response = decode_produce_response(frame, sink.version, sink.requests[0].correlation_id)
+        oldest = sink.requests[0]
+        response = decode_produce_response(frame, sink.version, oldest.correlation_id, oldest.topics)
         request = sink.requests.popleft()
         for produced in response.partitions:
             lane = request.lanes.pop(produced.partition, None)
@@ -230,9 +246,13 @@ class BatchWriter:
             self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
             request = _Request(self._correlation_id, self._loop.time())
             request.lanes = {partition: self._lanes[partition] for partition in batches}
+            topic_ids = {partition: lane.topic_id for partition, lane in request.lanes.items()}
+            request.topics = {topic_id: partition.topic for partition, topic_id in topic_ids.items()}
             sink.requests.append(request)
             sink.link.send(
-                encode_produce_request(batches, self._settings, sink.version, request.correlation_id)
+                encode_produce_request(
+                    batches, self._settings, sink.version, request.correlation_id, topic_ids=topic_ids
+                )
             )
 
     def _gather(self, sink: _Sink) -> dict[TopicPartition, memoryview]:
@@ -333,17 +353,23 @@ class BatchWriter:
 
     def _recover(self, lane: ProducerLane, error: SparkmirrorError) -> None:
         code = error.code
-        if code in error_codes.WORTH_HALVING and lane.split_first():
+        looking_back_found_all = not lane.ready
+        if looking_back_found_all or (code in error_codes.WORTH_HALVING and lane.split_first()):
             self._resume(lane)
         elif code in error_codes.SEQUENCE_UNKNOWN:
-            lane.discard()
-            lane.producer = None
+            self._give_up(lane)
             self._listener.sequence_lost(lane.partition, error)
         elif error.retriable:
             self._rest(lane, error)
         else:
+            refused = lane.ready[0].batch
             lane.discard()
-            self._listener.write_refused(lane.partition, error)
+            self._listener.write_refused(lane.partition, error, refused)
+
+    def _give_up(self, lane: ProducerLane) -> None:
+        """Nothing more is sent until the lane begins anew."""
+        lane.discard()
+        lane.producer = None
 
     def _rest(self, lane: ProducerLane, error: SparkmirrorError) -> None:
         lane.failures += 1

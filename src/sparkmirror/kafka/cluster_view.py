@@ -9,6 +9,7 @@ from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.metadata import Broker, Leader, Metadata, read_metadata
+from sparkmirror.kafka.wire import NO_TOPIC_ID
 
 
 class ClusterView:
@@ -52,6 +53,16 @@ class ClusterView:
 
     def broker(self, node_id: int) -> Broker | None:
         return self._metadata.brokers.get(node_id)
+
+    def topic_id(self, topic: str) -> bytes:
+        """NO_TOPIC_ID where brokers tell none, or the topic does not exist."""
+        return self._metadata.topic_ids.get(topic, NO_TOPIC_ID)
+
+    @property
+    def has_topic_ids(self) -> bool:
+        """Whether every topic that exists has one."""
+        ids = self._metadata.topic_ids
+        return bool(ids) and ids.keys() >= self._metadata.partitions.keys()
 
     def topic_error(self, topic: str) -> int:
         """Kafka's error code for a topic that the last answer had no leaders for, 0 if it had."""

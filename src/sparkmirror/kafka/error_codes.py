@@ -42,6 +42,7 @@ UNKNOWN_LEADER_EPOCH = 75
 OFFSET_NOT_AVAILABLE = 78
 INVALID_RECORD = 87
 UNKNOWN_TOPIC_ID = 100
+INCONSISTENT_TOPIC_ID = 103
 FETCH_SESSION_TOPIC_ID_ERROR = 106
 
 LEADER_CHANGED = frozenset(
@@ -53,6 +54,7 @@ LEADER_CHANGED = frozenset(
         FENCED_LEADER_EPOCH,
         UNKNOWN_LEADER_EPOCH,
         UNKNOWN_TOPIC_ID,
+        INCONSISTENT_TOPIC_ID,
     }
 )
 """Answers after which the cluster's metadata must be read again."""
@@ -63,6 +65,9 @@ FETCH_SESSION_LOST = frozenset(
 
 WORTH_HALVING = frozenset({MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_TIMESTAMP, INVALID_RECORD})
 """Refusals of a batch that its halves need not get: they fit, or only one holds the refused record."""
+
+BAD_BATCH = WORTH_HALVING | {CORRUPT_MESSAGE}
+"""Refusals that are about what is in a batch, or its size, and not about who writes it where."""
 
 UNCLEAR = frozenset(
     {

@@ -1,18 +1,24 @@
-"""Raw Fetch, v10 to v12 (Kafka 2.1 and newer), with fetch sessions (KIP-227).
+"""Raw Fetch, v10 to v13 (Kafka 2.1 and newer), with fetch sessions (KIP-227).
+
+From v12 on a broker tells where its log parts from the one that was read (KIP-595); v13 names topics by id
+(KIP-516), so that another topic of the same name can't answer.
 
 A response's record batches stay where the socket put them: `FetchedPartition.records` is a view.
 """
 
 import struct
 from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.kafka.metadata import NO_EPOCH
 from sparkmirror.kafka.wire import (
     INT32,
     NO_TAGS,
+    NO_TOPIC_ID,
     Reader,
     array_size,
     request_header,
@@ -20,21 +26,28 @@ from sparkmirror.kafka.wire import (
 )
 
 API_KEY = 1
-VERSION_LOW, VERSION_HIGH = 10, 12
+VERSION_LOW, VERSION_HIGH = 10, 13
+VERSION_HIGH_BY_NAME = 12
 _FLEXIBLE_FROM = 12
+_BY_ID_FROM = 13
 _RACK_FROM = 11
 _HEAD = struct.Struct(">iiiibii")  # replica, max wait, min bytes, max bytes, isolation, session id and epoch
 _ERROR_AND_OFFSETS = struct.Struct(">ihqqq")  # partition, error, high watermark, last stable, log start
 _ABORTED = struct.Struct(">qq")
 _THROTTLE_ERROR_SESSION = struct.Struct(">ihi")
+_EPOCH_AND_OFFSET = struct.Struct(">iq")
+_DIVERGING_EPOCH_TAG = 0
 
 
 class SessionStep(NamedTuple):
-    """What a request says of its session: the next epoch, and which partitions it wants no more."""
+    """What a request says of its session: the next epoch, and which partitions it wants no more.
+
+    Those come with the topic id that they were wanted under.
+    """
 
     session_id: int
     epoch: int
-    forgotten: Collection[TopicPartition] = ()
+    forgotten: Collection[tuple[TopicPartition, bytes]] = ()
 
 
 NO_SESSION = SessionStep(0, -1)
@@ -42,13 +55,20 @@ NO_SESSION = SessionStep(0, -1)
 
 
 class FetchPosition(NamedTuple):
+    """`read_epoch` is that of the leader that the offset before was read from, NO_EPOCH if unknown."""
+
     offset: int
     leader_epoch: int
     bytes_max: int
+    read_epoch: int = NO_EPOCH
+    topic_id: bytes = NO_TOPIC_ID
 
 
 class FetchedPartition(NamedTuple):
-    """One partition of a response. `aborted` holds (producer id, first offset) under read_committed."""
+    """One partition of a response. `aborted` holds (producer id, first offset) under read_committed.
+
+    `diverged_at` is the offset from which on the log has others than those that were read, None if none.
+    """
 
     partition: TopicPartition
     error: int
@@ -58,6 +78,7 @@ class FetchedPartition(NamedTuple):
     aborted: list[tuple[int, int]]
     preferred_read_replica: int
     records: memoryview
+    diverged_at: int | None = None
 
 
 class FetchResponse(NamedTuple):
@@ -77,7 +98,9 @@ class FetchSession:
     def __init__(self) -> None:
         self._wanted: dict[TopicPartition, FetchPosition] = {}
         self._changed: set[TopicPartition] = set()
-        self._forgotten: set[TopicPartition] = set()
+        self._forgotten: set[tuple[TopicPartition, bytes]] = set()
+        self.topics: dict[bytes, str] = {}
+        """The names of the topics that were asked for by id."""
         self._id = 0
         self._epoch = 0
 
@@ -88,14 +111,19 @@ class FetchSession:
         return partition in self._wanted
 
     def want(self, partition: TopicPartition, position: FetchPosition) -> None:
-        if self._wanted.get(partition) != position:
+        before = self._wanted.get(partition)
+        if before != position:
+            if before is not None and before.topic_id != position.topic_id:
+                self._forgotten.add((partition, before.topic_id))
             self._wanted[partition] = position
             self._changed.add(partition)
+            self.topics[position.topic_id] = partition.topic
 
     def drop(self, partition: TopicPartition) -> None:
-        if self._wanted.pop(partition, None) is not None:
+        position = self._wanted.pop(partition, None)
+        if position is not None:
             self._changed.discard(partition)
-            self._forgotten.add(partition)
+            self._forgotten.add((partition, position.topic_id))
 
     def reset(self) -> None:
         self._id = self._epoch = 0
@@ -115,7 +143,8 @@ class FetchSession:
         """The frame to send; at most `bytes_max` bytes are asked for, though one batch may exceed it."""
         changed = {partition: self._wanted[partition] for partition in self._changed}
         # A partition that was dropped and wanted again since the last request is only a change.
-        forgotten = self._forgotten - self._wanted.keys() if self._epoch else set()
+        wanted = {(partition, position.topic_id) for partition, position in changed.items()}
+        forgotten = self._forgotten - wanted if self._epoch else set()
         self._changed.clear()
         self._forgotten.clear()
         return encode_fetch_request(
@@ -149,8 +178,8 @@ def encode_fetch_request(
             session.session_id,
             session.epoch,
         ),
-        _encode_wanted(wanted, compact=compact),
-        _encode_forgotten(session.forgotten, compact=compact),
+        _encode_wanted(wanted, version),
+        _encode_forgotten(session.forgotten, version),
     ]
     if version >= _RACK_FROM:
         body.append(string(settings.client_rack, compact=compact))
@@ -159,57 +188,69 @@ def encode_fetch_request(
     return [INT32.pack(sum(map(len, body))), *body]
 
 
-def _by_topic(partitions: Iterable[TopicPartition]) -> Mapping[str, list[int]]:
-    topics: dict[str, list[int]] = {}
-    for topic, partition in partitions:
-        topics.setdefault(topic, []).append(partition)
+def _by_topic(
+    partitions: Iterable[tuple[TopicPartition, bytes]], version: int
+) -> Mapping[bytes, list[TopicPartition]]:
+    """The partitions by their topics' encoded names, or ids."""
+    topics: dict[bytes, list[TopicPartition]] = {}
+    for partition, topic_id in partitions:
+        by_id = version >= _BY_ID_FROM
+        name = topic_id if by_id else string(partition.topic, compact=version >= _FLEXIBLE_FROM)
+        topics.setdefault(name, []).append(partition)
     return topics
 
 
-def _encode_wanted(wanted: Mapping[TopicPartition, FetchPosition], *, compact: bool) -> bytes:
+def _encode_wanted(wanted: Mapping[TopicPartition, FetchPosition], version: int) -> bytes:
+    compact = version >= _FLEXIBLE_FROM
     tags = NO_TAGS if compact else b""
-    topics = _by_topic(wanted)
+    topics = _by_topic(((partition, position.topic_id) for partition, position in wanted.items()), version)
     parts = [array_size(len(topics), compact=compact)]
     for topic, partitions in topics.items():
-        parts += [string(topic, compact=compact), array_size(len(partitions), compact=compact)]
+        parts += [topic, array_size(len(partitions), compact=compact)]
         for partition in partitions:
-            position = wanted[TopicPartition(topic, partition)]
-            parts.append(struct.pack(">iiq", partition, position.leader_epoch, position.offset))
+            position = wanted[partition]
+            parts.append(struct.pack(">iiq", partition.partition, position.leader_epoch, position.offset))
             if compact:
-                parts.append(INT32.pack(-1))  # last fetched epoch: unknown
+                parts.append(INT32.pack(position.read_epoch))
             parts += [struct.pack(">qi", -1, position.bytes_max), tags]
         parts.append(tags)
     return b"".join(parts)
 
 
-def _encode_forgotten(forgotten: Iterable[TopicPartition], *, compact: bool) -> bytes:
-    topics = _by_topic(forgotten)
+def _encode_forgotten(forgotten: Iterable[tuple[TopicPartition, bytes]], version: int) -> bytes:
+    compact = version >= _FLEXIBLE_FROM
+    topics = _by_topic(forgotten, version)
     parts = [array_size(len(topics), compact=compact)]
     for topic, partitions in topics.items():
-        parts += [string(topic, compact=compact), array_size(len(partitions), compact=compact)]
-        parts += [INT32.pack(partition) for partition in partitions]
+        parts += [topic, array_size(len(partitions), compact=compact)]
+        parts += [INT32.pack(partition.partition) for partition in partitions]
         parts.append(NO_TAGS if compact else b"")
     return b"".join(parts)
 
 
-def decode_fetch_response(frame: memoryview, version: int, correlation_id: int) -> FetchResponse:
-    """Raises DisconnectedError when the frame is not the answer to that request."""
+def decode_fetch_response(
+    frame: memoryview, version: int, correlation_id: int, topics: Mapping[bytes, str] = MappingProxyType({})
+) -> FetchResponse:
+    """Raises DisconnectedError when the frame is not the answer to that request.
+
+    `topics` has the names of those that were asked for by id.
+    """
     reader = Reader(frame, flexible=version >= _FLEXIBLE_FROM)
     try:
         if reader.int32() != correlation_id:
             raise DisconnectedError("fetch responses arrive out of order")
         reader.skip_tags()
         throttle_ms, error, session_id = reader.unpack(_THROTTLE_ERROR_SESSION)
-        partitions = _decode_topics(reader, version)
-    except (IndexError, struct.error, UnicodeDecodeError) as cause:
-        raise DisconnectedError("a fetch response ends too early") from cause
+        partitions = _decode_topics(reader, version, topics)
+    except (IndexError, KeyError, struct.error, UnicodeDecodeError) as cause:
+        raise DisconnectedError("a fetch response ends too early, or is about other topics") from cause
     return FetchResponse(throttle_ms / 1000, error, session_id, partitions)
 
 
-def _decode_topics(reader: Reader, version: int) -> list[FetchedPartition]:
+def _decode_topics(reader: Reader, version: int, topics: Mapping[bytes, str]) -> list[FetchedPartition]:
     partitions = []
     for _ in range(reader.array_size()):
-        topic = reader.string() or ""
+        topic = topics[reader.topic_id()] if version >= _BY_ID_FROM else reader.string() or ""
         partitions += [_decode_partition(reader, topic, version) for _ in range(reader.array_size())]
         reader.skip_tags()
     return partitions
@@ -224,7 +265,7 @@ def _decode_partition(reader: Reader, topic: str, version: int) -> FetchedPartit
         reader.skip_tags()
     preferred = reader.int32() if version >= _RACK_FROM else -1
     records = reader.bytes()
-    reader.skip_tags()
+    diverging = reader.tags().get(_DIVERGING_EPOCH_TAG)
     return FetchedPartition(
         TopicPartition(topic, partition),
         error,
@@ -234,4 +275,5 @@ def _decode_partition(reader: Reader, topic: str, version: int) -> FetchedPartit
         aborted,
         preferred,
         memoryview(b"") if records is None else records,
+        None if diverging is None else _EPOCH_AND_OFFSET.unpack_from(diverging)[1],
     )

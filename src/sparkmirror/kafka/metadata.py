@@ -11,9 +11,12 @@ from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.connection import Connection
+from sparkmirror.kafka.wire import TOPIC_ID_BYTES
 
-_VERSION_MAX = 9
-"""Later versions add topic ids and drop what is read here from none."""
+_VERSION_MAX = 12
+"""From 10 on with topic ids."""
+
+_UNKNOWN_ID = bytes(TOPIC_ID_BYTES)
 
 NO_EPOCH = -1
 
@@ -33,13 +36,15 @@ class Leader(NamedTuple):
 class Metadata:
     """One answer. `leaders` lacks partitions without a leader; `errors` holds a code per missing topic.
 
-    `partitions` says how many each topic has, with and without a leader.
+    `partitions` says how many each topic has, with and without a leader. `topic_ids` is empty where brokers
+    tell none.
     """
 
     brokers: Mapping[int, Broker] = field(default_factory=dict)
     leaders: Mapping[TopicPartition, Leader] = field(default_factory=dict)
     errors: Mapping[str, int] = field(default_factory=dict)
     partitions: Mapping[str, int] = field(default_factory=dict)
+    topic_ids: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def read_metadata(settings: ConnectionSettings, topics: Collection[str], known: Metadata) -> Metadata:
@@ -87,4 +92,10 @@ def _from_response(response: Any) -> Metadata:
                 leaders[TopicPartition(topic.name, partition.partition_index)] = leader
     errors = {topic.name: topic.error_code for topic in response.topics if topic.error_code}
     partitions = {topic.name: len(topic.partitions) for topic in response.topics if not topic.error_code}
-    return Metadata(brokers, leaders, errors, partitions)
+    topic_ids = {topic.name: topic.topic_id.bytes for topic in response.topics if _has_id(topic)}
+    return Metadata(brokers, leaders, errors, partitions, topic_ids)
+
+
+def _has_id(topic: Any) -> bool:
+    topic_id = getattr(topic, "topic_id", None)
+    return topic_id is not None and topic_id.bytes != _UNKNOWN_ID

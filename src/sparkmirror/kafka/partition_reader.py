@@ -78,7 +78,7 @@ class PartitionReader:
     def _ask(
         self, connection: Connection, offsets: Mapping[TopicPartition, int], wait_s: float
     ) -> Iterable[FetchedPartition]:
-        version = connection.version_of(fetch.API_KEY, "Fetch", fetch.VERSION_LOW, fetch.VERSION_HIGH)
+        version = connection.version_of(fetch.API_KEY, "Fetch", fetch.VERSION_LOW, fetch.VERSION_HIGH_BY_NAME)
         correlation_id = connection.next_correlation_id()
         settings = replace(self._settings, fetch_wait_max_s=wait_s)
         wanted = {

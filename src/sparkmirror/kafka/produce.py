@@ -6,6 +6,7 @@ A request holds at most one batch per partition; a broker silently drops the fir
 
 import struct
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from sparkmirror.domain.client_settings import ProducerSettings
@@ -26,6 +27,9 @@ API_KEY = 0
 VERSION_LOW, VERSION_HIGH = 7, 11
 VERSION_ADDING_PARTITIONS = 12
 """For version 2 of transactions only: under version 1 nothing above v11 may be sent."""
+
+VERSION_BY_ID = 13
+"""Names topics by their ids (KIP-516): another topic of the same name does not take what is not for it."""
 
 _FLEXIBLE_FROM = 9
 _RECORD_ERRORS_FROM = 8
@@ -53,10 +57,12 @@ def encode_produce_request(
     correlation_id: int,
     *,
     transactional_id: str | None = None,
+    topic_ids: Mapping[TopicPartition, bytes] = MappingProxyType({}),
 ) -> list[bytes | memoryview]:
     """The frame to send, as buffers; the batches themselves are not copied.
 
-    `transactional_id` is for batches with the transactional bit, and all of them must have it.
+    `transactional_id` is for batches with the transactional bit, and all of them must have it. `topic_ids`
+    has that of each partition's topic, for VERSION_BY_ID.
     """
     compact = version >= _FLEXIBLE_FROM
     connection = settings.connection
@@ -67,21 +73,24 @@ def encode_produce_request(
         else string(transactional_id, compact=compact),
         struct.pack(">hi", settings.acks, int(connection.request_timeout_s * 1000)),
     ]
-    frame: list[bytes | memoryview] = [b"".join(head), *_encode_topics(batches, compact=compact)]
+    frame: list[bytes | memoryview] = [b"".join(head), *_encode_topics(batches, version, topic_ids)]
     frame.insert(0, INT32.pack(sum(map(len, frame))))
     return frame
 
 
 def _encode_topics(
-    batches: Mapping[TopicPartition, memoryview], *, compact: bool
+    batches: Mapping[TopicPartition, memoryview], version: int, topic_ids: Mapping[TopicPartition, bytes]
 ) -> Sequence[bytes | memoryview]:
-    by_topic: dict[str, list[tuple[int, memoryview]]] = {}
-    for (topic, partition), data in batches.items():
-        by_topic.setdefault(topic, []).append((partition, data))
+    compact = version >= _FLEXIBLE_FROM
+    by_topic: dict[str | bytes, list[tuple[int, memoryview]]] = {}
+    for to, batch in batches.items():
+        topic = topic_ids[to] if version >= VERSION_BY_ID else to.topic
+        by_topic.setdefault(topic, []).append((to.partition, batch))
     tags = NO_TAGS if compact else b""
     parts: list[bytes | memoryview] = [array_size(len(by_topic), compact=compact)]
     for topic, partitions in by_topic.items():
-        opening = string(topic, compact=compact) + array_size(len(partitions), compact=compact)
+        name = topic if isinstance(topic, bytes) else string(topic, compact=compact)
+        opening = name + array_size(len(partitions), compact=compact)
         for partition, data in partitions:
             size = unsigned_varint(len(data) + 1) if compact else INT32.pack(len(data))
             parts += [opening + INT32.pack(partition) + size, data]
@@ -91,24 +100,29 @@ def _encode_topics(
     return parts
 
 
-def decode_produce_response(frame: memoryview, version: int, correlation_id: int) -> ProduceResponse:
-    """Raises DisconnectedError when the frame is not the answer to that request."""
+def decode_produce_response(
+    frame: memoryview, version: int, correlation_id: int, topics: Mapping[bytes, str] = MappingProxyType({})
+) -> ProduceResponse:
+    """Raises DisconnectedError when the frame is not the answer to that request.
+
+    `topics` has the names of those that were written to by id.
+    """
     reader = Reader(frame, flexible=version >= _FLEXIBLE_FROM)
     try:
         if reader.int32() != correlation_id:
             raise DisconnectedError("produce responses arrive out of order")
         reader.skip_tags()
-        partitions = _decode_topics(reader, version)
+        partitions = _decode_topics(reader, version, topics)
         throttle_ms = reader.int32()
-    except (IndexError, struct.error, UnicodeDecodeError) as cause:
-        raise DisconnectedError("a produce response ends too early") from cause
+    except (IndexError, KeyError, struct.error, UnicodeDecodeError) as cause:
+        raise DisconnectedError("a produce response ends too early, or is about other topics") from cause
     return ProduceResponse(throttle_ms / 1000, partitions)
 
 
-def _decode_topics(reader: Reader, version: int) -> list[ProducedPartition]:
+def _decode_topics(reader: Reader, version: int, topics: Mapping[bytes, str]) -> list[ProducedPartition]:
     partitions = []
     for _ in range(reader.array_size()):
-        topic = reader.string() or ""
+        topic = topics[reader.topic_id()] if version >= VERSION_BY_ID else reader.string() or ""
         partitions += [_decode_partition(reader, topic, version) for _ in range(reader.array_size())]
         reader.skip_tags()
     return partitions

@@ -10,6 +10,7 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.producer_state import NOT_IDEMPOTENT, ProducerId, ProducerState
 from sparkmirror.domain.record_batch import SEQUENCE_MODULUS, OutgoingBatch, stamp
 from sparkmirror.domain.records import halve
+from sparkmirror.kafka.wire import NO_TOPIC_ID
 
 _IN_FLIGHT_PER_PARTITION = 5
 """A broker remembers the last five batches of a producer on a partition, and refuses what is older."""
@@ -48,6 +49,8 @@ class ProducerLane:
         self.failures = 0
         self.resting = False
         self.producer: ProducerId | None = None
+        self.topic_id = NO_TOPIC_ID
+        """Of the topic that the batches are for; NO_TOPIC_ID for whichever has the name."""
         self.next_sequence = 0
         self.next_offset = 0
         """Where the log ended after the last acknowledged batch."""
@@ -92,9 +95,10 @@ class ProducerLane:
         self.ready.extendleft(reversed(parts))
         return True
 
-    def begin(self, state: ProducerState) -> None:
+    def begin(self, state: ProducerState, topic_id: bytes) -> None:
         """Number what comes from there on. Nothing may wait."""
         assert not any((self.ready, self.in_flight, self.unsettled))
+        self.topic_id = topic_id
         self.producer = state.producer
         self.next_sequence = state.next_sequence
         self.next_offset = state.next_offset

@@ -6,6 +6,9 @@ INT16 = struct.Struct(">h")
 INT32 = struct.Struct(">i")
 INT64 = struct.Struct(">q")
 NO_TAGS = b"\x00"
+TOPIC_ID_BYTES = 16
+NO_TOPIC_ID = b""
+"""What a topic's id is where brokers tell none (before KIP-516, Kafka 2.8)."""
 
 
 def unsigned_varint(value: int) -> bytes:
@@ -78,6 +81,11 @@ class Reader:
         """-1 for null."""
         return self.unsigned_varint() - 1 if self.flexible else self.int32()
 
+    def topic_id(self) -> bytes:
+        start = self.at
+        self.at += TOPIC_ID_BYTES
+        return bytes(self.data[start : self.at])
+
     def bytes(self) -> memoryview | None:
         size = self.array_size()
         if size < 0:
@@ -96,9 +104,15 @@ class Reader:
 
     def skip_tags(self) -> None:
         """Unknown tagged fields are skipped, as KIP-482 asks."""
+        self.tags()
+
+    def tags(self) -> dict[int, memoryview]:
+        """The tagged fields that are there, by their numbers."""
         if not self.flexible:
-            return
+            return {}
+        fields = {}
         for _ in range(self.unsigned_varint()):
-            self.unsigned_varint()
-            size = self.unsigned_varint()
+            tag, size = self.unsigned_varint(), self.unsigned_varint()
+            fields[tag] = self.data[self.at : self.at + size]
             self.at += size
+        return fields

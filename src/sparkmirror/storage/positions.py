@@ -1,9 +1,10 @@
 """Positions in Connect's offsets topic, in MM2's bytes: the last replicated upstream offset per partition.
 
-Java MM2 and this project can therefore continue from each other's positions. A record header, which Java does
-not look at, holds what is needed to continue exactly: see `ProducerState`.
+Java MM2 and this project can therefore continue from each other's positions. Record headers, which Java does
+not look at, hold what is needed to continue exactly: see `ProducerState` and `LogIdentity`.
 """
 
+import base64
 import json
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
@@ -16,11 +17,13 @@ from sparkmirror.domain.connect_records import (
     source_position_value,
 )
 from sparkmirror.domain.ids import Alias, ConnectorName, TopicPartition
+from sparkmirror.domain.log_identity import UNKNOWN_LOGS, LogIdentity
 from sparkmirror.domain.log_records import Headers, LogRecord
 from sparkmirror.domain.producer_state import NOT_IDEMPOTENT, ProducerId, ProducerState
 from sparkmirror.kafka.topic_log import read_topic
 
-_HEADER = "sparkmirror.producer"
+_PRODUCER = "sparkmirror.producer"
+_LOGS = "sparkmirror.logs"
 NOTHING_REPLICATED = -1
 """Also Java's word for "no position"."""
 
@@ -30,6 +33,7 @@ class Position(NamedTuple):
 
     offset: int
     producer: ProducerState | None = None
+    logs: LogIdentity = UNKNOWN_LOGS
 
 
 def position_record(
@@ -37,7 +41,7 @@ def position_record(
 ) -> LogRecord:
     key = source_position_key(SourcePartition(connector, source, *partition))
     value = source_position_value(position.offset)
-    return LogRecord(key, value, partition=None, headers=_headers(position.producer))
+    return LogRecord(key, value, partition=None, headers=_headers(position))
 
 
 def read_positions(
@@ -67,34 +71,56 @@ def read_positions(
 
 def _position(record: LogRecord) -> Position | None:
     offset = parse_source_position_value(record.value)
-    producer = _producer(record.headers)
+    producer, logs = _producer(record.headers), _logs(record.headers)
     if offset is None:
         # Ours says by it that a partition begins with its first record; Java's, that there is no position.
         is_ours = producer is not None and record.value == source_position_value(NOTHING_REPLICATED)
-        return Position(NOTHING_REPLICATED, producer) if is_ours else None
-    return Position(offset, producer)
+        return Position(NOTHING_REPLICATED, producer, logs) if is_ours else None
+    return Position(offset, producer, logs)
 
 
-def _headers(state: ProducerState | None) -> Headers:
-    if state is None or state.producer == NOT_IDEMPOTENT:
-        return ()
-    value = {
-        "id": state.producer.id,
-        "epoch": state.producer.epoch,
-        "sequence": state.next_sequence,
-        "offset": state.next_offset,
-    }
-    return ((_HEADER, json.dumps(value, separators=(",", ":")).encode()),)
+def _headers(position: Position) -> Headers:
+    headers: Headers = ()
+    state, logs = position.producer, position.logs
+    if state is not None and state.producer != NOT_IDEMPOTENT:
+        producer = {
+            "id": state.producer.id,
+            "epoch": state.producer.epoch,
+            "sequence": state.next_sequence,
+            "offset": state.next_offset,
+        }
+        headers += ((_PRODUCER, _encode(producer)),)
+    if logs != UNKNOWN_LOGS:
+        source, target = (
+            base64.b64encode(topic_id).decode() for topic_id in (logs.source_id, logs.target_id)
+        )
+        headers += ((_LOGS, _encode({"source": source, "epoch": logs.source_epoch, "target": target})),)
+    return headers
+
+
+def _encode(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
 
 
 def _producer(headers: Headers) -> ProducerState | None:
     """None for what is not there or malformed: then the partition begins under a new id."""
-    try:
-        told = json.loads(dict(headers).get(_HEADER) or b"null")
-    except ValueError:
-        return None
-    match told:
+    match _told(headers, _PRODUCER):
         case {"id": int(number), "epoch": int(epoch), "sequence": int(sequence), "offset": int(offset)}:
             return ProducerState(ProducerId(number, epoch), sequence, offset)
         case _:
             return None
+
+
+def _logs(headers: Headers) -> LogIdentity:
+    match _told(headers, _LOGS):
+        case {"source": str(source), "epoch": int(epoch), "target": str(target)}:
+            return LogIdentity(base64.b64decode(source), epoch, base64.b64decode(target))
+        case _:
+            return UNKNOWN_LOGS
+
+
+def _told(headers: Headers, name: str) -> object:
+    try:
+        return json.loads(dict(headers).get(name) or b"null")
+    except ValueError:
+        return None

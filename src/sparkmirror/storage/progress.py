@@ -6,7 +6,7 @@ the generation of a connector (the driver's word to its tasks: run, or stop), an
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -43,7 +43,8 @@ class PartitionProgress:
 
     `position` is the last replicated upstream offset; `lag` is in records; `updated_at` in epoch seconds.
     `lost` counts records that were gone from the source before they were copied; `notice` is the last thing
-    that people should know of although the partition runs.
+    that people should know of although the partition runs; `incidents` counts such things by their kind
+    (`IncidentKind`), since the task started.
     """
 
     connector: ConnectorName
@@ -61,6 +62,7 @@ class PartitionProgress:
     updated_at: float
     lost: int = 0
     notice: str | None = None
+    incidents: Mapping[str, int] = field(default_factory=dict)
 
     def to_record(self) -> LogRecord:
         value = {
@@ -77,6 +79,7 @@ class PartitionProgress:
             "time": self.updated_at,
             "lost": self.lost,
             "notice": self.notice,
+            "incidents": dict(self.incidents),
         }
         return LogRecord(_encode([_PROGRESS, self.connector, *self.source]), _encode(value))
 
@@ -177,6 +180,7 @@ def _progress(key: list[Any], value: dict[str, Any]) -> PartitionProgress:
         updated_at=value["time"],
         lost=value["lost"],
         notice=value["notice"],
+        incidents=value["incidents"],
     )
 
 

@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -32,6 +33,8 @@ SETTINGS = ConsumerSettings(
 )
 VERSIONS = range(VERSION_LOW, VERSION_HIGH + 1)
 A0, A1, B5 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("ключ", 5)
+IDS = {"a": UUID(int=10), "ключ": UUID(int=11)}
+TOPICS = {topic_id.bytes: topic for topic, topic_id in IDS.items()}
 LARGE = 1 << 30
 
 FetchTopic = TheirRequest.FetchTopic
@@ -75,8 +78,17 @@ def session_ids(frame: bytes) -> tuple[int, int]:
 def session_of(*partitions: TopicPartition) -> FetchSession:
     session = FetchSession()
     for partition in partitions:
-        session.want(partition, FetchPosition(10, 3, 1000))
+        session.want(partition, position_of(partition))
     return session
+
+
+def position_of(partition: TopicPartition, offset: int = 10, read_epoch: int = -1) -> FetchPosition:
+    return FetchPosition(offset, 3, 1000, read_epoch, IDS[partition.topic].bytes)
+
+
+def name_of(topic: Any) -> str:
+    """By its name or, from version 13 on, its id."""
+    return topic.topic or TOPICS[topic.topic_id.bytes]
 
 
 # requests
@@ -85,7 +97,7 @@ def session_of(*partitions: TopicPartition) -> FetchSession:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_full_request_is_byte_for_byte_theirs(version: int) -> None:
     session = FetchSession()
-    session.want(A1, FetchPosition(1 << 40, 3, 1000))
+    session.want(A1, position_of(A1, 1 << 40, read_epoch=2))
     theirs = TheirRequest(
         replica_id=-1,
         max_wait_ms=250,
@@ -104,11 +116,21 @@ def test_a_full_request_is_byte_for_byte_theirs(version: int) -> None:
 
 
 def _their_topic(topic: str, partition: int, offset: int) -> Any:
-    fields = {"current_leader_epoch": 3, "last_fetched_epoch": -1, "log_start_offset": -1}
+    fields = {"current_leader_epoch": 3, "last_fetched_epoch": 2, "log_start_offset": -1}
     position = FetchTopic.FetchPartition(
         partition=partition, fetch_offset=offset, partition_max_bytes=1000, **fields
     )
-    return FetchTopic(topic=topic, partitions=[position])
+    return FetchTopic(topic=topic, topic_id=IDS[topic], partitions=[position])
+
+
+def test_a_topic_of_another_id_is_another_topic() -> None:
+    session = session_of(A0)
+    frame_of(session, 13)
+    session.accept(9)
+    session.want(A0, position_of(A0)._replace(topic_id=UUID(int=99).bytes))
+    request = read(frame_of(session, 13), 13)
+    assert [topic.topic_id for topic in request.topics] == [UUID(int=99)]
+    assert [topic.topic_id for topic in request.forgotten_topics_data] == [IDS["a"]]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -118,12 +140,12 @@ def test_several_topics_and_forgotten_ones(version: int) -> None:
     session.accept(9)
     session.drop(A0)
     session.drop(B5)
-    session.want(A1, FetchPosition(11, 3, 1000))
+    session.want(A1, position_of(A1, 11))
     request = read(frame_of(session, version), version)
-    assert [(topic.topic, [p.partition for p in topic.partitions]) for topic in request.topics] == [
+    assert [(name_of(topic), [p.partition for p in topic.partitions]) for topic in request.topics] == [
         ("a", [1])
     ]
-    dropped = {topic.topic: topic.partitions for topic in request.forgotten_topics_data}
+    dropped = {name_of(topic): topic.partitions for topic in request.forgotten_topics_data}
     assert dropped == {"a": [0], "ключ": [5]}
 
 
@@ -141,7 +163,7 @@ def test_the_first_request_names_everything_and_the_next_only_changes() -> None:
     assert session_ids(first) == (0, 0)
     assert wanted(first).keys() == {A0, A1}
     session.accept(55)
-    session.want(A1, FetchPosition(20, 3, 1000))
+    session.want(A1, position_of(A1, 20))
     second = frame_of(session)
     assert session_ids(second) == (55, 1)
     assert wanted(second) == {A1: (20, 3, 1000)}
@@ -155,7 +177,7 @@ def test_wanting_the_same_again_is_no_change() -> None:
     session = session_of(A0)
     frame_of(session)
     session.accept(55)
-    session.want(A0, FetchPosition(10, 3, 1000))
+    session.want(A0, position_of(A0))
     assert wanted(frame_of(session)) == {}
 
 
@@ -163,7 +185,7 @@ def test_another_leader_epoch_is_a_change() -> None:
     session = session_of(A0)
     frame_of(session)
     session.accept(55)
-    session.want(A0, FetchPosition(10, 4, 1000))
+    session.want(A0, position_of(A0)._replace(leader_epoch=4))
     assert wanted(frame_of(session)) == {A0: (10, 4, 1000)}
 
 
@@ -184,7 +206,7 @@ def test_dropped_and_wanted_again_is_only_a_change() -> None:
     frame_of(session)
     session.accept(55)
     session.drop(A0)
-    session.want(A0, FetchPosition(10, 3, 1000))
+    session.want(A0, position_of(A0))
     frame = frame_of(session)
     assert (wanted(frame), forgotten(frame)) == ({A0: (10, 3, 1000)}, set())
 
@@ -300,7 +322,11 @@ def response_frame(
 
 
 def decoded(frame: bytes, version: int) -> Any:
-    return decode_fetch_response(memoryview(frame), version, 77)
+    return decode_fetch_response(memoryview(frame), version, 77, TOPICS)
+
+
+def their_topic(topic: str, *partitions: Any) -> Any:
+    return Topic(topic=topic, topic_id=IDS[topic], partitions=list(partitions))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -308,8 +334,8 @@ def test_a_response_reads_as_they_wrote_it(version: int) -> None:
     aborted = [Partition.AbortedTransaction(producer_id=4, first_offset=1 << 33)] * 2
     frame = response_frame(
         version,
-        Topic(topic="a", partitions=[their_partition(0, b"abc"), their_partition(1, None, error_code=1)]),
-        Topic(topic="ключ", partitions=[their_partition(5, b"", aborted_transactions=aborted)]),
+        their_topic("a", their_partition(0, b"abc"), their_partition(1, None, error_code=1)),
+        their_topic("ключ", their_partition(5, b"", aborted_transactions=aborted)),
         throttle_ms=1500,
     )
     response = decoded(frame, version)
@@ -322,9 +348,9 @@ def test_a_response_reads_as_they_wrote_it(version: int) -> None:
     ]
 
 
-@pytest.mark.parametrize("version", [11, 12])
+@pytest.mark.parametrize("version", [11, 12, 13])
 def test_the_broker_may_prefer_a_follower(version: int) -> None:
-    topic = Topic(topic="a", partitions=[their_partition(0, None, preferred_read_replica=2)])
+    topic = their_topic("a", their_partition(0, None, preferred_read_replica=2))
     (partition,) = decoded(response_frame(version, topic), version).partitions
     assert partition.preferred_read_replica == 2
 
@@ -335,7 +361,7 @@ def test_an_error_of_the_whole_request(version: int) -> None:
     assert (response.error, response.session_id, response.partitions) == (71, 0, [])
 
 
-def test_tagged_fields_are_skipped() -> None:
+def test_tagged_fields_are_skipped_but_for_where_a_log_diverges() -> None:
     """Version 12 tags a diverging epoch, a current leader and a snapshot."""
     tagged = their_partition(
         0,
@@ -344,7 +370,9 @@ def test_tagged_fields_are_skipped() -> None:
         current_leader=Partition.LeaderIdAndEpoch(leader_id=2, leader_epoch=8),
     )
     frame = response_frame(12, Topic(topic="a", partitions=[tagged, their_partition(1, b"de")]))
-    assert [bytes(partition.records) for partition in decoded(frame, 12).partitions] == [b"abc", b"de"]
+    partitions = decoded(frame, 12).partitions
+    assert [bytes(partition.records) for partition in partitions] == [b"abc", b"de"]
+    assert [partition.diverged_at for partition in partitions] == [9, None]
 
 
 def test_records_are_a_writable_view_of_the_frame() -> None:
@@ -363,7 +391,7 @@ def test_an_answer_to_something_else_breaks_the_connection(version: int) -> None
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_response_that_ends_early_breaks_the_connection(version: int) -> None:
-    frame = response_frame(version, Topic(topic="a", partitions=[their_partition(0, b"")]))
+    frame = response_frame(version, their_topic("a", their_partition(0, b"")))
     for size in range(len(frame) - (4 if version < 12 else 1)):
         with pytest.raises(DisconnectedError):
             decoded(frame[:size], version)

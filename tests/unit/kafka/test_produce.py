@@ -3,6 +3,7 @@
 import struct
 from dataclasses import replace
 from typing import Any, Literal
+from uuid import UUID
 
 import pytest
 from kafka.protocol.producer import ProduceRequest as TheirRequest
@@ -12,6 +13,7 @@ from sparkmirror.domain.client_settings import ConnectionSettings, ProducerSetti
 from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.produce import (
+    VERSION_BY_ID,
     VERSION_HIGH,
     VERSION_LOW,
     ProducedPartition,
@@ -20,8 +22,10 @@ from sparkmirror.kafka.produce import (
 )
 
 SETTINGS = ProducerSettings(ConnectionSettings((("localhost", 9092),), client_id="me", request_timeout_s=2.5))
-VERSIONS = range(VERSION_LOW, VERSION_HIGH + 1)
+VERSIONS = [*range(VERSION_LOW, VERSION_HIGH + 1), VERSION_BY_ID]
 A0, A1, B5 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("ключ", 5)
+IDS = {"a": UUID(int=10), "ключ": UUID(int=11)}
+TOPICS = {topic_id.bytes: topic for topic, topic_id in IDS.items()}
 BATCHES = {A0: memoryview(b"x" * 200), B5: memoryview(b"yy"), A1: memoryview(b"z" * 70)}
 
 Topic = TheirResponse.TopicProduceResponse
@@ -31,7 +35,12 @@ Partition = Topic.PartitionProduceResponse
 def encoded(
     batches: dict[TopicPartition, memoryview], version: int, settings: ProducerSettings = SETTINGS
 ) -> bytes:
-    return b"".join(encode_produce_request(batches, settings, version, 77))
+    topic_ids = {partition: IDS[partition.topic].bytes for partition in batches}
+    return b"".join(encode_produce_request(batches, settings, version, 77, topic_ids=topic_ids))
+
+
+def their_topic(topic: str, *partitions: Any) -> Any:
+    return Topic(name=topic, topic_id=IDS[topic], partition_responses=list(partitions))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -44,12 +53,17 @@ def test_a_request_is_byte_for_byte_theirs(version: int) -> None:
         topic_data=[
             data(
                 name="a",
+                topic_id=IDS["a"],
                 partition_data=[
                     data.PartitionProduceData(index=0, records=b"x" * 200),
                     data.PartitionProduceData(index=1, records=b"z" * 70),
                 ],
             ),
-            data(name="ключ", partition_data=[data.PartitionProduceData(index=5, records=b"yy")]),
+            data(
+                name="ключ",
+                topic_id=IDS["ключ"],
+                partition_data=[data.PartitionProduceData(index=5, records=b"yy")],
+            ),
         ],
     )
     theirs.API_VERSION = version
@@ -88,11 +102,11 @@ def their_partition(number: int, **fields: Any) -> Any:
 def test_a_response_reads_as_they_wrote_it(version: int) -> None:
     frame = response_frame(
         version,
-        Topic(name="a", partition_responses=[their_partition(0), their_partition(1, error_code=10)]),
-        Topic(name="ключ", partition_responses=[their_partition(5, base_offset=0)]),
+        their_topic("a", their_partition(0), their_partition(1, error_code=10)),
+        their_topic("ключ", their_partition(5, base_offset=0)),
         throttle_ms=2500,
     )
-    response = decode_produce_response(memoryview(frame), version, 77)
+    response = decode_produce_response(memoryview(frame), version, 77, TOPICS)
     assert response.throttle_s == 2.5
     assert response.partitions == [
         ProducedPartition(A0, 0, 1 << 40, None),
@@ -135,7 +149,7 @@ def test_an_answer_to_something_else_breaks_the_connection(version: int) -> None
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_response_that_ends_early_breaks_the_connection(version: int) -> None:
-    frame = response_frame(version, Topic(name="a", partition_responses=[their_partition(0)]))
+    frame = response_frame(version, their_topic("a", their_partition(0)))
     for size in range(len(frame) - 1):
         with pytest.raises(DisconnectedError):
-            decode_produce_response(memoryview(frame[:size]), version, 77)
+            decode_produce_response(memoryview(frame[:size]), version, 77, TOPICS)

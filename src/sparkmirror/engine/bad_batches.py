@@ -1,0 +1,33 @@
+"""What people read of a batch that a partition stands before, and what mends it."""
+
+from sparkmirror.domain.errors import KafkaError, SparkmirrorError
+from sparkmirror.kafka.error_codes import (
+    BAD_BATCH,
+    INVALID_RECORD,
+    INVALID_TIMESTAMP,
+    MESSAGE_TOO_LARGE,
+    RECORD_LIST_TOO_LARGE,
+)
+
+_LIMIT = "raise max.message.bytes of {topic} on the target"
+_MENDING = {
+    MESSAGE_TOO_LARGE: _LIMIT,
+    RECORD_LIST_TOO_LARGE: _LIMIT,
+    INVALID_TIMESTAMP: (
+        "raise message.timestamp.before.max.ms or message.timestamp.after.max.ms of {topic} on the target"
+    ),
+    INVALID_RECORD: "a compacted topic takes no record without a key: change cleanup.policy of {topic}",
+}
+_SKIP = "on.bad.batch=skip leaves it out"
+
+
+def is_about_the_batch(error: SparkmirrorError) -> bool:
+    """Whether it's what is in the batch that is refused, and not who writes it, or where."""
+    return error.code in BAD_BATCH
+
+
+def with_mending(error: SparkmirrorError, target_topic: str) -> KafkaError:
+    """The same error, saying what to do."""
+    mending = _MENDING.get(error.code)
+    advice = _SKIP if mending is None else f"{mending.format(topic=target_topic)}, or {_SKIP}"
+    return KafkaError(f"{error}; {advice}", error.code)

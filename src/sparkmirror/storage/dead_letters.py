@@ -1,0 +1,43 @@
+"""The dead-letter topic, `mm2-dead-letters.<source>.internal` on the target: what was left out, and why.
+
+Written only under `on.bad.batch=skip`. A record names offsets of the source, which may still have the data.
+Compacted, with a key for each batch: what is written twice counts once.
+"""
+
+import json
+from dataclasses import dataclass
+
+from sparkmirror.domain.ids import Alias, TopicPartition
+from sparkmirror.domain.log_records import LogRecord
+
+
+def dead_letters_topic(source: Alias) -> str:
+    """Named like Connect's own topics in dedicated mode, so that MM2's filters leave it alone (KIP-1074)."""
+    return f"mm2-dead-letters.{source}.internal"
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """Offsets `first` to `last` of a source partition are not on the target; `time` is in epoch seconds."""
+
+    source: TopicPartition
+    first: int
+    last: int
+    error: str
+    time: float
+
+    def to_record(self) -> LogRecord:
+        topic, partition = self.source
+        value = {
+            "topic": topic,
+            "partition": partition,
+            "first": self.first,
+            "last": self.last,
+            "error": self.error,
+            "time": self.time,
+        }
+        return LogRecord(_encode([topic, partition, self.first]), _encode(value))
+
+
+def _encode(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()

@@ -1,0 +1,109 @@
+"""A name alone does not tell a topic from its successor: topic ids do (KIP-516)."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.incidents import OnDataLoss, OnTopicRecreated, Reactions
+from sparkmirror.storage.progress import PartitionProgress, PartitionState
+from tests.contract.copying import Bench, Watch, remote, running
+from tests.contract.test_copy_positions import delete_topic
+from tests.system.broker_data import Keyed, append, numbered
+from tests.system.mixed_data import create_topic
+
+OLD, NEW, LATER = numbered(9), numbered(30, 100), numbered(4, 200)
+"""Of a source topic: more than before, so that the old position exists in the new topic too."""
+
+
+@pytest.fixture
+def topic(bench: Bench, request: pytest.FixtureRequest) -> str:
+    """A topic that has been copied, with its position stored."""
+    name = "contract." + re.sub(r"\W+", "-", request.node.name).strip("-")
+    bench.create(name)
+    append(bench.source, name, OLD)
+    with running(bench.plan(TopicPartition(name, 0))):
+        bench.await_copied(name, OLD)
+    return name
+
+
+def reaction(policy: OnTopicRecreated) -> Reactions:
+    return Reactions(OnDataLoss.RECORD, policy)
+
+
+def recreate_source(bench: Bench, topic: str) -> None:
+    delete_topic(bench.source, topic)
+    create_topic(bench.source.bootstrap_servers, topic)
+    append(bench.source, topic, NEW)
+
+
+def recreate_target(bench: Bench, topic: str) -> None:
+    """With more records than before, of somebody else."""
+    delete_topic(bench.target, remote(topic))
+    create_topic(bench.target.bootstrap_servers, remote(topic))
+    append(bench.target, remote(topic), NEW)
+
+
+@pytest.mark.parametrize("policy", [OnTopicRecreated.RECORD, OnTopicRecreated.RESTART])
+def test_a_longer_source_made_anew_while_nothing_ran(
+    bench: Bench, watch: Watch, topic: str, policy: OnTopicRecreated
+) -> None:
+    recreate_source(bench, topic)
+    with running(replace(bench.plan(TopicPartition(topic, 0)), reactions=reaction(policy))):
+        bench.await_copied(topic, [*OLD, *NEW])
+        report = watch.await_progress(topic, lambda report: report.position == len(NEW) - 1)
+    assert report.incidents == {"source-recreated": 1}
+    assert "everything before offset 9 was copied; going on from offset 0 of the new one" in str(
+        report.notice
+    )
+
+
+@pytest.mark.parametrize(
+    ("policy", "copied"),
+    [(OnTopicRecreated.RECORD, LATER), (OnTopicRecreated.RESTART, [*OLD, *LATER])],
+    ids=["record", "restart"],
+)
+def test_a_longer_target_made_anew_while_nothing_ran(
+    bench: Bench, watch: Watch, topic: str, policy: OnTopicRecreated, copied: list[Keyed]
+) -> None:
+    recreate_target(bench, topic)
+    with running(replace(bench.plan(TopicPartition(topic, 0)), reactions=reaction(policy))):
+        append(bench.source, topic, LATER)
+        bench.await_copied(topic, [*NEW, *copied])
+        report = watch.await_progress(topic, lambda report: report.records == len(copied))
+    assert report.incidents == {"target-recreated": 1}
+
+
+@pytest.mark.parametrize("recreate", [recreate_source, recreate_target])
+def test_a_topic_made_anew_stops_its_partition_where_that_is_wanted(
+    bench: Bench,
+    watch: Watch,
+    topic: str,
+    recreate: Callable[[Bench, str], None],
+) -> None:
+    recreate(bench, topic)
+    there = bench.copied(topic)
+    plan = bench.plan(TopicPartition(topic, 0))
+    with running(replace(plan, reactions=reaction(OnTopicRecreated.FAIL))):
+        report = watch.await_progress(topic, lambda report: report.state is PartitionState.FAILED)
+    assert "on.topic.recreated is fail. Set it to record or restart, or reset the offset" in str(report.error)
+    assert bench.copied(topic) == there
+
+
+def test_topics_made_anew_under_the_copys_hands(bench: Bench, watch: Watch, topic: str) -> None:
+    """What is read and written by id is of the old topics, or nothing."""
+    with running(bench.plan(TopicPartition(topic, 0))):
+        watch.await_progress(topic, lambda report: report.lag == 0)
+        recreate_source(bench, topic)
+        bench.await_copied(topic, [*OLD, *NEW])
+        recreate_target(bench, topic)
+        append(bench.source, topic, LATER)
+        bench.await_copied(topic, [*NEW, *LATER])
+        report = watch.await_progress(topic, lambda report: has_come(report, len(NEW) + len(LATER) - 1))
+    assert report.incidents == {"source-recreated": 1, "target-recreated": 1}
+
+
+def has_come(report: PartitionProgress, position: int) -> bool:
+    return report.position == position and report.error is None
