@@ -181,7 +181,7 @@ class TaskLimits:
         """Bytes of a partition are about to be written: for how many seconds it must rest, 0.0 for none."""
         if self._flow is not None:
             self._flow.take(size, now)
-        if not self._limited_topics:
+        if not self._limited_topics or size == 0:  # who brings nothing queues behind nobody
             return 0.0
         bucket = self._bucket(partition.topic, now)
         if bucket is None:

@@ -183,6 +183,14 @@ def test_partitions_of_a_topic_take_turns() -> None:
     assert [limits.rest_s(partition, BEGIN + 20) for partition in both] == [10, 0]
 
 
+def test_a_partition_without_data_does_not_queue() -> None:
+    limits = TaskLimits(RateLimits(topics=(("orders", 10),)), ALL, BEGIN)
+    busy, idle = partitions("orders", 2)
+    limits.taken(busy, 100, BEGIN)
+    assert limits.taken(idle, 0, BEGIN) == 0
+    assert limits.rest_s(idle, BEGIN) == 0
+
+
 def test_a_change_shortens_and_ends_rests() -> None:
     limits = TaskLimits(RateLimits(topics=(("orders", 10),)), ALL, BEGIN)
     both = partitions("orders", 2)
