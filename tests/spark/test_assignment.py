@@ -1,0 +1,105 @@
+"""Partitions are dealt anew by load while data flows, and nothing happens to the data."""
+
+import logging
+import re
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import ExitStack, closing, contextmanager
+from typing import Final
+
+import pytest
+
+from sparkmirror.cli.demo.compare import compare_topic
+from sparkmirror.config.mirror_maker import MirrorMakerConfig
+from sparkmirror.config.properties import Properties
+from sparkmirror.domain.assignment import assign
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.engine.session import Session
+from sparkmirror.runtime.flow_settings import flow_settings
+from sparkmirror.runtime.mirror_source import MirrorSource
+from sparkmirror.runtime.rebalancing import Rebalances
+from tests.flowing import flowing
+from tests.spark.running_job import WAIT_S, Bed
+from tests.system.broker_data import append, numbered
+from tests.system.mirror import REPLICATION, START_TIMEOUT_S, await_value
+from tests.system.mixed_data import create_topic
+from tests.system.progress import Progress, await_caught_up
+
+ALIAS: Final = "dealing"
+HOT: Final = "dealing.1-hot"
+WARM: Final = ("dealing.3-warm", "dealing.5-warm")
+QUIET: Final = ("dealing.2-quiet", "dealing.4-quiet", "dealing.6-quiet")
+"""In turn, two tasks get all that flows and all that is quiet."""
+TOPICS: Final = (HOT, *WARM, *QUIET)
+IMPATIENT: Final = Rebalances(look_interval_s=0.5, lasting_s=1.5, interval_s=3600.0, worth_bytes_s=10_000.0)
+"""What takes a mirror a minute and megabytes."""
+
+
+@contextmanager
+def running_source(bed: Bed) -> Iterator[None]:
+    properties = {
+        "clusters": f"{ALIAS}, B",
+        f"{ALIAS}.bootstrap.servers": bed.source.bootstrap_servers,
+        "B.bootstrap.servers": bed.target.bootstrap_servers,
+        f"{ALIAS}->B.enabled": "true",
+        f"{ALIAS}->B.topics": ", ".join(TOPICS),
+        "heartbeats.replication.enabled": "false",
+        "tasks.max": "2",
+        **REPLICATION,
+    }
+    (config,) = MirrorMakerConfig(Properties(properties), {}).flows()
+    settings = flow_settings(config)
+    assert settings.source is not None
+    session: Future[Session] = Future()
+    session.set_result(bed.session)
+    thread = MirrorSource(settings, settings.source, session, lambda _: 2, IMPATIENT).thread
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.stop()
+        assert thread.join(WAIT_S)
+
+
+def test_a_hot_partition_gets_its_task_while_data_flows(bed: Bed, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "sparkmirror.runtime")
+    for topic in TOPICS:
+        create_topic(bed.source.bootstrap_servers, topic)
+        create_topic(bed.target.bootstrap_servers, f"{ALIAS}.{topic}")  # or more would come of new topics
+        append(bed.source, topic, numbered(10))
+    with running_source(bed):
+        with ExitStack() as flows:
+            for topic, rate in ((HOT, 1500), *((topic, 500) for topic in WARM)):
+                flows.enter_context(flowing(bed.source, topic, rate=rate))
+            moved = await_value(
+                lambda: re.search(r"generation 2: moved (\d) of 6 partitions, task 0 had ", caplog.text),
+                START_TIMEOUT_S,
+                lambda: caplog.text,
+            )
+            after = tasks_of(bed, generation=2)
+        await_caught_up(bed.source, bed.target, ALIAS, TOPICS)
+    in_turn = assign([TopicPartition(topic, 0) for topic in TOPICS], 2)
+    before = {partition.topic: task for task, dealt in enumerate(in_turn) for partition in dealt}
+    assert {before[topic] for topic in (HOT, *WARM)} == {0}
+    assert after[HOT] not in {after[topic] for topic in WARM}
+    assert {after[topic] for topic in QUIET} == {1}
+    assert int(moved[1]) == sum(after[topic] != before[topic] for topic in TOPICS)
+    for topic in TOPICS:
+        source, target = bed.source.bootstrap_servers, bed.target.bootstrap_servers
+        compared = compare_topic(source, target, topic, f"{ALIAS}.{topic}")
+        assert compared.first_difference is None, f"{topic}: {compared.first_difference}"
+
+
+def tasks_of(bed: Bed, generation: int) -> dict[str, int]:
+    """Each topic's task, once all are copied in that generation, and all that flow have got on in it."""
+    with closing(Progress(bed.target, ALIAS)) as progress:
+
+        def tasks() -> dict[str, int] | None:
+            reports = {
+                partition.topic: report
+                for partition, report in progress.now().items()
+                if report.generation == generation and (report.records or partition.topic in QUIET)
+            }
+            return {topic: reports[topic].task for topic in TOPICS} if reports.keys() == set(TOPICS) else None
+
+        return await_value(tasks, START_TIMEOUT_S, lambda: str(progress.now()))
