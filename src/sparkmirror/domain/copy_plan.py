@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import ConnectorName, Flow, TopicPartition
 from sparkmirror.domain.incidents import DEFAULT_REACTIONS, Reactions
+from sparkmirror.domain.rate_limits import ALL, NO_LIMITS, RateLimits, Shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,5 +59,8 @@ class TaskPlan:
     state: StatePlan
     offset_syncs: OffsetSyncPlan | None
     reactions: Reactions = DEFAULT_REACTIONS
+    rate_limits: RateLimits = NO_LIMITS
+    """As of the announcement; a change comes as a record behind it."""
+    rate_shares: Shares = ALL
     buffer_bytes_max: int = 32 * 1024 * 1024
     """Fetched bytes that are not acknowledged yet, for the whole task."""

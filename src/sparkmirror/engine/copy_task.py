@@ -28,6 +28,7 @@ from pyspark import TaskContext
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.copy_plan import TaskPlan
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.rate_limits import RateLimits
 from sparkmirror.engine.copy_loop import CopyLoop
 from sparkmirror.engine.generation_watch import GenerationWatch
 from sparkmirror.engine.outcomes import EndReason, Outcome
@@ -74,7 +75,8 @@ class _RunningTask:
         self._plan = plan
         self._jvm = _lowest_socket()
         self._copy: CopyLoop | None = None
-        self._watch = GenerationWatch(plan, self._end)
+        self._limits = plan.rate_limits
+        self._watch = GenerationWatch(plan, self._end, self._limit)
         self._ended = threading.Event()
         self._reason: EndReason | None = None
         self._failure: str | None = None
@@ -127,6 +129,7 @@ class _RunningTask:
             self._watch.await_answer()
             if not self._ended.is_set():
                 self._copy = CopyLoop(self._plan)
+                self._copy.limit(self._limits)
                 if self._ended.is_set():
                     self._copy.stop()
                 self._copy.run()
@@ -138,6 +141,11 @@ class _RunningTask:
     def _end(self, reason: EndReason) -> None:
         self._reason = reason
         self._stop()
+
+    def _limit(self, limits: RateLimits) -> None:
+        self._limits = limits
+        if self._copy is not None:
+            self._copy.limit(limits)
 
     def _stop(self) -> None:
         self._ended.set()

@@ -17,6 +17,7 @@ from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.copy_plan import CopyPartition, OffsetSyncPlan, StatePlan, TaskPlan
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.rate_limits import NO_LIMITS, RateLimits, shares
 from sparkmirror.engine.generation_job import GenerationJob
 from sparkmirror.engine.outcomes import Outcome
 from sparkmirror.engine.session import Session
@@ -35,10 +36,11 @@ _NO_LOAD: Mapping[TopicPartition, float] = {}
 
 
 class Announced(NamedTuple):
-    """A generation's number, and the offset of its record in the progress topic."""
+    """A generation's number, the offset of its record in the progress topic, and the limits after that."""
 
     number: int
     offset: int
+    limits: RateLimits = NO_LIMITS
 
 
 def task_plans(
@@ -54,6 +56,7 @@ def task_plans(
     told = connector.settings
     count = min(told.tasks_max, len(partitions), max(slots, 1))
     by_source = {partition.source: partition for partition in partitions}
+    dealt = deal(by_source, count)
     return [
         TaskPlan(
             flow=settings.flow,
@@ -61,14 +64,16 @@ def task_plans(
             task=task,
             generation=announced.number,
             announced_at=announced.offset,
-            partitions=tuple(by_source[source] for source in dealt),
+            partitions=tuple(by_source[source] for source in share),
             consumer=connector.consumers[task],
             producer=connector.producers[task],
             state=_state_plan(settings),
             offset_syncs=_offset_sync_plan(settings, connector),
             reactions=told.reactions,
+            rate_limits=announced.limits,
+            rate_shares=rate_shares,
         )
-        for task, dealt in enumerate(deal(by_source, count))
+        for task, (share, rate_shares) in enumerate(zip(dealt, shares(dealt), strict=True))
     ]
 
 
@@ -99,11 +104,13 @@ class Generations:
         connector: SourceConnector,
         session: "Future[Session]",
         slots_of: Callable[[Session], int],
+        limits: Callable[[], RateLimits],
     ) -> None:
         self._settings = settings
         self._connector = connector
         self._session = session
         self._slots_of = slots_of
+        self._limits = limits
         self._log = flow_log(__name__, settings.flow, connector.name)
         self._topic = progress_topic(settings.flow.source)
         self._writer = TopicWriter(settings.worker_client)
@@ -183,7 +190,7 @@ class Generations:
     def _submit(self, partitions: Sequence[CopyPartition], load: Mapping[TopicPartition, float]) -> None:
         session = self._session.result()
         slots = self._slots_of(session)
-        announced = Announced(self._number, self._announced_at)
+        announced = Announced(self._number, self._announced_at, self._limits())
         deal = partial(assign_by_load, load=load, previous=self._dealt)
         plans = task_plans(self._settings, self._connector, announced, partitions, slots, deal=deal)
         self._dealt = tuple(tuple(copied.source for copied in plan.partitions) for plan in plans)

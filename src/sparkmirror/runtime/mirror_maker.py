@@ -11,7 +11,7 @@ from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.rate_limits import RateLimits
 from sparkmirror.engine.session import Session, default_master
-from sparkmirror.runtime.flow_settings import FlowSettings
+from sparkmirror.runtime.flow_settings import FlowSettings, SourceConnector
 from sparkmirror.runtime.heartbeats import Heartbeats
 from sparkmirror.runtime.mirror_source import MirrorSource
 from sparkmirror.runtime.periodic import PeriodicThread
@@ -84,11 +84,13 @@ class MirrorMaker:
         for flow in self._flows:
             threads.append(Heartbeats(flow).thread)
             if flow.source is not None:
-                threads.append(MirrorSource(flow, flow.source, self._session, self._slots_of).thread)
-                threads.append(ProgressLog(flow.flow, flow.worker_client).thread)
-                limits = self._limits[flow.flow] = CurrentLimits(flow, flow.source)
-                threads.append(limits.thread)
+                threads += self._source_threads(flow, flow.source)
         return threads
+
+    def _source_threads(self, flow: FlowSettings, connector: SourceConnector) -> list[PeriodicThread]:
+        limits = self._limits[flow.flow] = CurrentLimits(flow, connector)
+        source = MirrorSource(flow, connector, self._session, self._slots_of, limits=lambda: limits.limits)
+        return [source.thread, ProgressLog(flow.flow, flow.worker_client).thread, limits.thread]
 
     def _slots_of(self, session: Session) -> int:
         """A flow's share of Spark's slots: tasks never end by themselves, so nobody may take all of them."""

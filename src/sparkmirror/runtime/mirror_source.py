@@ -21,6 +21,7 @@ from sparkmirror.domain.assignment import PartitionAssignment, count_moves
 from sparkmirror.domain.config_filter import config_changes
 from sparkmirror.domain.copy_plan import CopyPartition
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
+from sparkmirror.domain.rate_limits import NO_LIMITS, RateLimits
 from sparkmirror.engine.session import Session
 from sparkmirror.kafka import error_codes
 from sparkmirror.kafka.admin import Admin, TopicCreation
@@ -56,13 +57,15 @@ class MirrorSource:
         session: "Future[Session]",
         slots_of: Callable[[Session], int],
         rebalances: Rebalances = DEFAULT_REBALANCES,
+        *,
+        limits: Callable[[], RateLimits] = lambda: NO_LIMITS,
     ) -> None:
         self._settings = settings
         self._connector = connector
         self._told = connector.settings
         self._rebalances = rebalances
         self._log = flow_log(__name__, settings.flow, connector.name)
-        self._generations = Generations(settings, connector, session, slots_of)
+        self._generations = Generations(settings, connector, session, slots_of, limits)
         self._rebalancing = Rebalancing(
             settings.worker_client, progress_topic(settings.flow.source), connector.name, rebalances
         )
