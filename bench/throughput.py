@@ -17,6 +17,7 @@ from bench.workloads import PARTITIONS
 
 POLL_INTERVAL_S = 0.05
 _STALL_S = 60.0
+_START_S = 180.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ def _watch(bed: Bed, process: SideProcess, topic: str, records: int) -> list[Sam
         samples.append(_sample(bed, process, topic, samples[-1].records, records))
         if samples[-1].records > samples[-2].records:
             moved_at_s = samples[-1].at_s
-        elif has_ended or samples[-1].at_s - moved_at_s > _STALL_S:
+        elif has_ended or samples[-1].at_s - moved_at_s > (_STALL_S if moved_at_s else _START_S):
             raise BenchError(f"stopped at {samples[-1].records} of {records} records: {process.log_tail()}")
     process.observe()
     return samples
