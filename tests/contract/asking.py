@@ -80,11 +80,16 @@ class Asker:
         return fetch.decode_fetch_response(self._exchange(frame), version, number, session.topics)
 
     def fetch_one(
-        self, partition: TopicPartition, offset: int, bytes_max: int = BYTES_MAX, **options: Any
+        self,
+        partition: TopicPartition,
+        offset: int,
+        bytes_max: int = BYTES_MAX,
+        read_epoch: int = NO_EPOCH,
+        **options: Any,
     ) -> FetchedPartition:
         """By a session of one request."""
         session = FetchSession()
-        session.want(partition, FetchPosition(offset, NO_EPOCH, bytes_max))
+        session.want(partition, FetchPosition(offset, NO_EPOCH, bytes_max, read_epoch))
         (fetched,) = self.fetch(session, **options).partitions
         return fetched
 

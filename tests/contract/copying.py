@@ -16,6 +16,7 @@ from sparkmirror.domain.copy_plan import CopyPartition, OffsetSyncPlan, StatePla
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.engine.copy_loop import CopyLoop
 from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.storage.dead_letters import dead_letters_topic
 from sparkmirror.storage.positions import Position, position_record
 from sparkmirror.storage.progress import PartitionProgress, ProgressReader
 from tests.system.broker_data import Keyed, admin, append, latest, numbered, records
@@ -27,6 +28,7 @@ SOURCE: Final = Alias("near")
 POSITIONS: Final = "contract.positions"
 PROGRESS: Final = "contract.progress"
 SYNCS: Final = "contract.offset-syncs"
+DEAD_LETTERS: Final = dead_letters_topic(SOURCE)
 STOP_TIMEOUT_S: Final = 10.0
 WAIT_S: Final = 20.0
 
@@ -51,6 +53,7 @@ class Bench:
         compacted = {"cleanup.policy": "compact"}
         create_topic(self.target.bootstrap_servers, POSITIONS, partitions=3, config=compacted)
         create_topic(self.target.bootstrap_servers, PROGRESS, config=compacted)
+        create_topic(self.target.bootstrap_servers, DEAD_LETTERS, config=compacted)
         create_topic(self.source.bootstrap_servers, SYNCS, config=compacted)
 
     def create(

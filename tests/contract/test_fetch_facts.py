@@ -264,7 +264,5 @@ def test_what_was_read_in_an_epoch_of_the_future_is_out_of_range(
     asker: Asker, epoch: int, error: int
 ) -> None:
     """KIP-595. See `test_truncated_source` for epochs of the past."""
-    session = FetchSession()
-    session.want(FULL, FetchPosition(50, NO_EPOCH, BYTES_MAX, read_epoch=epoch))
-    (fetched,) = asker.fetch(session).partitions
+    fetched = asker.fetch_one(FULL, 50, read_epoch=epoch)
     assert (fetched.error, fetched.diverged_at) == (error, None)

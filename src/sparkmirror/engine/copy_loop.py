@@ -20,9 +20,10 @@ from sparkmirror.domain.copy_plan import TaskPlan
 from sparkmirror.domain.errors import CorruptBatchError, KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import OnBadBatch
-from sparkmirror.domain.rate_limits import RateLimits, TaskLimits
+from sparkmirror.domain.rate_limits import RateLimits
 from sparkmirror.domain.record_batch import OutgoingBatch, end_of_batch
 from sparkmirror.engine.bad_batches import is_about_the_batch, with_mending
+from sparkmirror.engine.pace import Pace
 from sparkmirror.engine.partition_copy import PartitionCopy
 from sparkmirror.engine.resume import Occasion, Resumption, Start
 from sparkmirror.engine.task_state import TaskState
@@ -69,8 +70,13 @@ class CopyLoop:
         self._beginning: set[TopicPartition] = set()
         self._outstanding_bytes = 0
         self._starved = False
-        self._limits = TaskLimits(plan.rate_limits, plan.rate_shares, self._loop.time())
-        self._limited: asyncio.TimerHandle | None = None
+        self._pace = Pace(
+            plan.rate_limits,
+            plan.rate_shares,
+            self._loop,
+            go_on=lambda partition: self._go_on(self._copies[partition]),
+            fetch_more=self._reader.fetch_more,
+        )
         # A partition far ahead of its acknowledgements must leave room for the others of the task.
         self._partition_bytes_max = max(
             plan.buffer_bytes_max // max(len(plan.partitions), 1), 2 * plan.consumer.partition_fetch_bytes_max
@@ -91,9 +97,9 @@ class CopyLoop:
         """End in order: positions of everything acknowledged are written before `run` returns."""
         self._loop.call_soon_threadsafe(self._stopping.set)
 
-    def limit(self, limits: RateLimits) -> None:
-        """Keep to these from now on. Any thread may call."""
-        self._loop.call_soon_threadsafe(self._change_limits, limits)
+    def change_limits(self, limits: RateLimits) -> None:
+        """Keep to these from now on; any thread may call it."""
+        self._loop.call_soon_threadsafe(self._pace.change, limits)
 
     def _on_bug(self, _: asyncio.AbstractEventLoop, context: Mapping[str, object]) -> None:
         error = context.get("exception")
@@ -166,6 +172,7 @@ class CopyLoop:
         self._reader.start(self._copies.keys(), {})
 
     async def _finish(self) -> None:
+        self._pace.stop()
         self._reader.stop()
         self._writer.discard_unsent()
         deadline = self._loop.time() + _DRAIN_TIMEOUT_S
@@ -240,11 +247,7 @@ class CopyLoop:
     def budget_bytes(self) -> int:
         budget = self._plan.buffer_bytes_max - self._outstanding_bytes
         self._starved = budget < self._plan.buffer_bytes_max // 2
-        allowed = self._limits.allowed(budget, self._loop.time())
-        if allowed == 0 and self._limited is None:
-            rest_s = self._limits.flow_rest_s(self._loop.time())
-            self._limited = self._loop.call_later(rest_s, self._flow_has_rested)
-        return allowed
+        return self._pace.allowed(budget)
 
     def fetched(self, fetched: FetchedPartition) -> None:
         copy = self._copies[fetched.partition]
@@ -262,7 +265,7 @@ class CopyLoop:
             offsets = None if end is None else (copy.fetch_position, end - 1)
             self._refuse(copy, KafkaError(f"{fetched.partition} on the source: {error}"), offsets)
         else:
-            self._limits.taken(fetched.partition, copy.outstanding_bytes - before, self._loop.time())
+            self._pace.taken(fetched.partition, copy.outstanding_bytes - before)
             self._go_on(copy)
         self._outstanding_bytes += copy.outstanding_bytes - before
 
@@ -270,35 +273,10 @@ class CopyLoop:
         """Fetch what follows, unless the partition is too far ahead of its acknowledgements, or too fast."""
         source = copy.plan.source
         copy.paused = copy.outstanding_bytes > self._partition_bytes_max
-        rest_s = self._limits.rest_s(source, self._loop.time())
-        if rest_s > 0 and not copy.resting:
-            copy.resting = True
-            self._loop.call_later(rest_s, self._has_rested, copy)
-        if copy.paused or copy.resting:
+        if self._pace.rests(source) or copy.paused:
             self._reader.pause(source)
         else:
             self._reader.advance(source, copy.fetch_position)
-
-    # limits that a user sets
-
-    def _change_limits(self, limits: RateLimits) -> None:
-        self._limits.change(limits, self._loop.time())
-        for copy in self._copies.values():
-            if copy.resting:
-                self._has_rested(copy)
-        self._flow_has_rested()
-
-    def _has_rested(self, copy: PartitionCopy) -> None:
-        copy.resting = False
-        if copy.producer is not None and not copy.paused and copy.plan.source not in self._beginning:
-            self._go_on(copy)
-            self._reader.fetch_more()
-
-    def _flow_has_rested(self) -> None:
-        if self._limited is not None:
-            self._limited.cancel()
-            self._limited = None
-        self._reader.fetch_more()
 
     def response_taken(self) -> None:
         self._writer.flush()
@@ -366,6 +344,7 @@ class CopyLoop:
         self._outstanding_bytes -= copy.outstanding_bytes
         copy.discard()
         copy.paused = False
+        self._pace.forget(copy.plan.source)
         self._reader.pause(copy.plan.source)
         return copy
 

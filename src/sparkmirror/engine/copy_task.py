@@ -7,6 +7,7 @@ before it has learned that its generation may run, and stops itself when it lear
 ask any more.
 """
 
+import contextlib
 import gc
 import logging
 import math
@@ -76,7 +77,7 @@ class _RunningTask:
         self._jvm = _lowest_socket()
         self._copy: CopyLoop | None = None
         self._limits = plan.rate_limits
-        self._watch = GenerationWatch(plan, self._end, self._limit)
+        self._watch = GenerationWatch(plan, self._end, self._change_limits)
         self._ended = threading.Event()
         self._reason: EndReason | None = None
         self._failure: str | None = None
@@ -129,7 +130,7 @@ class _RunningTask:
             self._watch.await_answer()
             if not self._ended.is_set():
                 self._copy = CopyLoop(self._plan)
-                self._copy.limit(self._limits)
+                self._copy.change_limits(self._limits)
                 if self._ended.is_set():
                     self._copy.stop()
                 self._copy.run()
@@ -142,10 +143,11 @@ class _RunningTask:
         self._reason = reason
         self._stop()
 
-    def _limit(self, limits: RateLimits) -> None:
+    def _change_limits(self, limits: RateLimits) -> None:
         self._limits = limits
         if self._copy is not None:
-            self._copy.limit(limits)
+            with contextlib.suppress(RuntimeError):  # the loop has just ended
+                self._copy.change_limits(limits)
 
     def _stop(self) -> None:
         self._ended.set()

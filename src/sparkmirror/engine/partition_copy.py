@@ -54,8 +54,6 @@ class PartitionCopy:
         self.logs = UNKNOWN_LOGS
         self.outstanding_bytes = 0
         self.paused = False
-        self.resting = False
-        """Whether it waits until it keeps to its limit again."""
         self.end_offset: int | None = None
         self.records = 0
         self.bytes = 0

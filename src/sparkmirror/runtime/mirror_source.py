@@ -21,6 +21,7 @@ from sparkmirror.domain.assignment import PartitionAssignment, count_moves
 from sparkmirror.domain.config_filter import config_changes
 from sparkmirror.domain.copy_plan import CopyPartition
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
+from sparkmirror.domain.incidents import OnBadBatch
 from sparkmirror.domain.rate_limits import NO_LIMITS, RateLimits
 from sparkmirror.engine.session import Session
 from sparkmirror.kafka import error_codes
@@ -32,6 +33,7 @@ from sparkmirror.runtime.internal_topics import COMPACTED, ensure_topics
 from sparkmirror.runtime.periodic import PeriodicThread
 from sparkmirror.runtime.rebalancing import DEFAULT_REBALANCES, Imbalance, Rebalances, Rebalancing, Running
 from sparkmirror.runtime.schedule import Job
+from sparkmirror.storage.dead_letters import dead_letters_topic
 from sparkmirror.storage.progress import progress_topic
 
 _WATCH_INTERVAL_S = 1.0
@@ -131,6 +133,11 @@ class MirrorSource:
                 ),
             ],
         )
+        if told.reactions.on_bad_batch is OnBadBatch.SKIP:
+            letters = dead_letters_topic(self._settings.flow.source)
+            ensure_topics(
+                self._admins[1], [TopicCreation(letters, 1, positions.replication_factor, COMPACTED)]
+            )
         if told.offset_syncs_topic is not None:
             side = self._settings.flow.source if told.offset_syncs_on_source else self._settings.flow.target
             admin = Admin(self._connector.offset_syncs_admin, side)

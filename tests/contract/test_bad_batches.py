@@ -1,0 +1,72 @@
+"""A batch that can't be copied: it stops its partition, or is left out and named, as the user wants it."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.incidents import DEFAULT_REACTIONS, OnBadBatch
+from sparkmirror.storage.progress import PartitionState
+from tests.contract.copying import DEAD_LETTERS, Bench, Watch, remote, running
+from tests.system.broker_data import append, batches_on_disk, latest, numbered
+
+SKIP = DEFAULT_REACTIONS._replace(on_bad_batch=OnBadBatch.SKIP)
+LARGE = (b"large", b"x" * 5000)
+
+
+def dead_letter(bench: Bench, topic: str, first: int) -> dict[str, Any]:
+    key = json.dumps([topic, 0, first], separators=(",", ":")).encode()
+    letter = json.loads(latest(bench.target, DEAD_LETTERS)[key] or b"null")
+    assert letter.pop("time") > 0
+    return dict(letter)
+
+
+def test_a_record_that_the_target_refuses_is_left_out_and_named(bench: Bench, watch: Watch) -> None:
+    topic = "contract.skip-large"
+    bench.create(topic, target_config={"max.message.bytes": "2000"})
+    append(bench.source, topic, [*numbered(20), LARGE, *numbered(30, 20)])
+    plan = replace(bench.plan(TopicPartition(topic, 0)), reactions=SKIP)
+    with running(plan):
+        bench.await_copied(topic, numbered(50))
+        report = watch.await_progress(topic, lambda report: report.position == 50)
+    assert (report.incidents, report.lost, report.error) == ({"batch-skipped": 1}, 0, None)
+    letter = dead_letter(bench, topic, 20)
+    assert letter.pop("error") == f"produce to {remote(topic)}-0: MESSAGE_TOO_LARGE"
+    assert letter == {"topic": topic, "partition": 0, "first": 20, "last": 20}
+    with running(plan):  # nothing of it comes again, and what follows does
+        append(bench.source, topic, numbered(5, 50))
+        bench.await_copied(topic, numbered(55))
+    epochs = [batch.header.producer_epoch for batch in batches_on_disk(bench.target, remote(topic))]
+    assert sorted(set(epochs)) == [0, 1], "what follows a batch that was left out has other numbers"
+
+
+@pytest.fixture(scope="module")
+def corrupt(bench: Bench) -> str:
+    """Three batches, the second of which is not what its checksum says."""
+    topic = "contract.corrupt"
+    bench.create(topic)
+    for first in (0, 10, 20):
+        append(bench.source, topic, numbered(10, first))
+    first_batch, second_batch, _ = batches_on_disk(bench.source, topic)
+    (segment,) = (bench.source.brokers[0].data / f"{topic}-0").glob("*.log")
+    with segment.open("r+b") as file:
+        file.seek(len(first_batch.data) + len(second_batch.data) - 1)
+        file.write(b"?")
+    return topic
+
+
+def test_a_corrupt_batch_is_said_and_never_copied(bench: Bench, watch: Watch, corrupt: str) -> None:
+    with running(bench.plan(TopicPartition(corrupt, 0))):
+        report = watch.await_progress(corrupt, lambda report: report.state is PartitionState.FAILED)
+        bench.await_copied(corrupt, numbered(10))
+    assert f"{corrupt}-0 on the source: offset 10: " in str(report.error)
+    assert "on.bad.batch=skip leaves it out" in str(report.error)
+    with running(replace(bench.plan(TopicPartition(corrupt, 0)), reactions=SKIP)):
+        bench.await_copied(corrupt, [*numbered(10), *numbered(10, 20)])
+        report = watch.await_progress(corrupt, lambda report: report.position == 29)
+    assert report.incidents == {"batch-skipped": 1}
+    letter = dead_letter(bench, corrupt, 10)
+    assert f"{corrupt}-0 on the source: offset 10: " in letter.pop("error")
+    assert letter == {"topic": corrupt, "partition": 0, "first": 10, "last": 19}
