@@ -1,13 +1,12 @@
 """A copy task's loop between real brokers: what it copies, what it leaves behind, how it goes on."""
 
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.wire_records import OffsetSync
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
 from tests.contract.copying import SYNCS, Bench, Watch, message_fields, remote, running
+from tests.flowing import flowing
 from tests.system.broker_data import append, keyed, numbered, records
 from tests.system.mixed_data import create_topic
 
@@ -45,7 +44,7 @@ def test_orderly_stops_in_the_midst_of_it_leave_no_gap_and_no_duplicate(bench: B
     bench.create(topic)
     plan = bench.plan(TopicPartition(topic, 0))
     copied = [0]
-    with produced_for_ever(bench, topic):
+    with flowing(bench.source, topic):
         for _ in range(2):
             with running(plan):
                 watch.await_progress(topic, lambda report: (report.position or 0) > copied[-1] + 20)
@@ -89,26 +88,6 @@ def test_topics_that_come_later_are_waited_for(bench: Bench, watch: Watch) -> No
 
 def caught_up(report: PartitionProgress) -> bool:
     return report.state is PartitionState.RUNNING and report.lag == 0 and report.records > 0
-
-
-@contextmanager
-def produced_for_ever(bench: Bench, topic: str) -> Iterator[None]:
-    """Numbered records in small batches, until the end of the block."""
-    enough = threading.Event()
-
-    def produce() -> None:
-        first = 0
-        while not enough.is_set():
-            append(bench.source, topic, numbered(20, first))
-            first += 20
-
-    thread = threading.Thread(target=produce)
-    thread.start()
-    try:
-        yield
-    finally:
-        enough.set()
-        thread.join()
 
 
 def offset_syncs(bench: Bench) -> Iterator[OffsetSync]:

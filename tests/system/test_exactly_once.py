@@ -6,18 +6,17 @@ The faults are dealt by a seed; a failure names it.
 import os
 import random
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-import confluent_kafka as confluent
 import psutil
 import pytest
 
 from sparkmirror.cli.demo.compare import compare_topic
+from tests.flowing import flowing
 from tests.system.dual_run import Sides
 from tests.system.mirror import Mirror, await_value, running_mirror
 from tests.system.mixed_data import create_topic
@@ -43,41 +42,16 @@ def properties(sides: Sides) -> dict[str, str]:
     }
 
 
-@contextmanager
-def flowing(sides: Sides) -> Iterator[None]:
-    """RATE numbered records per second to every partition in turn, until the end of the block."""
-    producer = confluent.Producer(
-        {"bootstrap.servers": sides.source.bootstrap_servers, "linger.ms": 5, "compression.type": "lz4"}
-    )
-    enough = threading.Event()
-
-    def produce() -> None:
-        number = 0
-        began = time.monotonic()
-        while not enough.wait(0.01):
-            while number < (time.monotonic() - began) * RATE:
-                producer.produce(TOPIC, b"order %d" % number, b"%d" % number, partition=number % PARTITIONS)
-                number += 1
-            producer.poll(0)
-
-    thread = threading.Thread(target=produce)
-    thread.start()
-    try:
-        yield
-    finally:
-        enough.set()
-        thread.join()
-        assert producer.flush(30) == 0
-
-
 def workers(mirror: Mirror) -> list[psutil.Process]:
     """Those of the only driver there is."""
 
     def all_of_them() -> list[psutil.Process] | None:
-        if len(mirror.jvms()) != 1:
+        jvms = mirror.jvms()
+        if len(jvms) != 1:
             return None
         try:
-            found = [worker for worker in mirror.workers() if worker.is_running()]
+            # Workers are forks of the JVM's child. Spark's launcher is a JVM too, for a moment, and has none.
+            found = [child for child in jvms[0].children(recursive=True) if child.ppid() != jvms[0].pid]
         except psutil.NoSuchProcess:
             return None
         return found if len(found) == TASKS else None
@@ -147,7 +121,8 @@ def test_nothing_is_lost_or_there_twice(drill: Drill, sides: Sides) -> None:
         drill.leave_a_zombie,
     ]
     dice.shuffle(faults)
-    with flowing(sides):
+    lz4 = {"compression.type": "lz4"}
+    with flowing(sides.source, TOPIC, rate=RATE, partitions=PARTITIONS, settings=lz4):
         for fault in faults:
             workers(drill.mirror)
             time.sleep(dice.uniform(0.2, 1.5))  # anywhere between two positions

@@ -4,10 +4,9 @@ import json
 import os
 import re
 import subprocess
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -28,7 +27,8 @@ from sparkmirror.engine.verification_plan import MirroredPartition, Offsets, mer
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.storage.positions import Position, position_record
 from tests.batches import Rec
-from tests.system.broker_data import admin, append, numbered
+from tests.flowing import flowing
+from tests.system.broker_data import admin
 from tests.system.mirror import COMMAND, REPLICATION, running_mirror
 from tests.system.mixed_data import WRITERS, create_topic
 from tests.system.progress import await_caught_up, connection
@@ -385,26 +385,6 @@ def live_properties(source_cluster: LocalCluster, target_cluster: LocalCluster) 
     }
 
 
-@contextmanager
-def being_written(cluster: LocalCluster, topic: str) -> Iterator[None]:
-    """A few records now and then, for as long as this lasts."""
-    ended = threading.Event()
-
-    def write_on() -> None:
-        first = 0
-        while not ended.wait(0.05):
-            append(cluster, topic, numbered(10, first), timestamp_ms=BEGAN_MS)
-            first += 10
-
-    writer = threading.Thread(target=write_on)
-    writer.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        writer.join()
-
-
 def test_a_mirror_that_runs_is_equal(
     source_cluster: LocalCluster,
     target_cluster: LocalCluster,
@@ -414,7 +394,7 @@ def test_a_mirror_that_runs_is_equal(
     folder = tmp_path / "mirror"
     with running_mirror(folder, live_properties) as mirror:
         await_caught_up(source_cluster, target_cluster, "L", LIVE)
-        with being_written(source_cluster, "live.codecs"):
+        with flowing(source_cluster, "live.codecs", rate=200, timestamp_ms=BEGAN_MS):
             ended = verify(folder / "mm2.properties", "-o", "json")
         assert ended.code == 0, ended.output + ended.errors
         mirror.stop()

@@ -1,0 +1,68 @@
+"""Records that keep coming while a test does something else."""
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Final
+
+import confluent_kafka as confluent
+
+from sparkmirror.clusters import LocalCluster
+
+FLUSH_TIMEOUT_S: Final = 60.0
+_TICK_S: Final = 0.01
+
+
+@contextmanager
+def flowing(
+    cluster: LocalCluster,
+    topic: str,
+    *,
+    rate: int = 2000,
+    partitions: int = 1,
+    timestamp_ms: int = 0,
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[None]:
+    """`rate` numbered records per second, to the partitions in turn, until the end of the block.
+
+    On the way out all of them have been acknowledged. What could not be written for a while follows in a
+    burst. A timestamp of 0 means now.
+    """
+    undelivered: list[confluent.KafkaError] = []
+    producer = confluent.Producer(
+        {"bootstrap.servers": cluster.bootstrap_servers, "linger.ms": 5, "log_level": 0, **(settings or {})}
+    )
+    enough = threading.Event()
+
+    def note(error: confluent.KafkaError | None, _: confluent.Message) -> None:
+        if error is not None:
+            undelivered.append(error)
+
+    def produce() -> None:
+        number = 0
+        began = time.monotonic()
+        while not enough.wait(_TICK_S):
+            with suppress(BufferError):  # as much as fits is on its way: the rest waits for the next turn
+                while number < (time.monotonic() - began) * rate and not enough.is_set():
+                    producer.produce(
+                        topic,
+                        key=b"key-%d" % number,
+                        value=b"value-%d" % number,
+                        partition=number % partitions,
+                        timestamp=timestamp_ms,
+                        on_delivery=note,
+                    )
+                    number += 1
+            producer.poll(0)
+
+    thread = threading.Thread(target=produce)
+    thread.start()
+    try:
+        yield
+    finally:
+        enough.set()
+        thread.join()
+        left = producer.flush(FLUSH_TIMEOUT_S)
+    assert not undelivered, f"{topic}: {len(undelivered)} records were refused: {undelivered[0]}"
+    assert left == 0, f"{topic}: {left} records were not acknowledged"
