@@ -39,9 +39,14 @@ def target_producer(worker: Properties, connector: Properties, task: int) -> Pro
 
     Its client id is Connect's `connector-producer-NAME-TASK` unless somebody set another.
     """
-    properties = worker.only(SHARED_NAMES) | worker.under("producer.") | connector.under("producer.override.")
+    properties = target_producer_properties(worker, connector)
     default_id = f"connector-producer-{connector['name'].strip(JAVA_WHITESPACE)}-{task}"
     return _producer(properties, _given_client_id(properties) or default_id)
+
+
+def target_producer_properties(worker: Properties, connector: Properties) -> Properties:
+    """The layers of what writes a connector's records."""
+    return worker.only(SHARED_NAMES) | worker.under("producer.") | connector.under("producer.override.")
 
 
 def offset_syncs_producer(connector: Properties, task: int) -> ProducerSettings:

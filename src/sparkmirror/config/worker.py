@@ -27,6 +27,9 @@ class WorkerSettings:
     status_topic: InternalTopic
     offset_flush_interval_s: float
     task_shutdown_timeout_s: float
+    exactly_once_source: bool = False
+    """Whether source connectors write in transactions (KIP-618). `preparing` is the first of the two rounds
+    in which the nodes of a Java cluster are restarted: nothing is written in transactions yet."""
 
 
 def worker_settings(worker: Properties) -> WorkerSettings:
@@ -39,6 +42,7 @@ def worker_settings(worker: Properties) -> WorkerSettings:
         status_topic=_topic(worker, values, "status"),
         offset_flush_interval_s=values.seconds("offset.flush.interval.ms"),
         task_shutdown_timeout_s=values.seconds("task.shutdown.graceful.timeout.ms"),
+        exactly_once_source=values.string("exactly.once.source.support").lower() == "enabled",
     )
 
 

@@ -44,8 +44,25 @@ class OffsetSyncPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class TransactionPlan:
+    """Records and positions are written together, in transactions of this id (KIP-618).
+
+    Each lasts `interval_s`; None ends it as soon as that is worth it. The coordinator aborts it after
+    `timeout_s`.
+    """
+
+    transactional_id: str
+    timeout_s: float
+    interval_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TaskPlan:
-    """One copy task of one generation. `offset_syncs` is None where their emission is disabled."""
+    """One copy task of one generation.
+
+    `offset_syncs` is None where their emission is disabled, `transaction` where each batch counts as soon as it
+    is acknowledged.
+    """
 
     flow: Flow
     connector: ConnectorName
@@ -64,3 +81,4 @@ class TaskPlan:
     rate_shares: Shares = ALL
     buffer_bytes_max: int = 32 * 1024 * 1024
     """Fetched bytes that are not acknowledged yet, for the whole task."""
+    transaction: TransactionPlan | None = None

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from sparkmirror.config import clients
 from sparkmirror.config.mirror_maker import FlowConfig
+from sparkmirror.config.transactions import TransactionSettings, transaction_settings
 from sparkmirror.config.worker import WorkerSettings, worker_settings
 from sparkmirror.connectors.heartbeat import MirrorHeartbeatSettings
 from sparkmirror.connectors.settings import (
@@ -29,6 +30,8 @@ class SourceConnector:
     offset_syncs_producer: ConnectionSettings
     consumers: Mapping[int, ConsumerSettings]
     producers: Mapping[int, ProducerSettings]
+    transactions: TransactionSettings | None = None
+    """None where records are written without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +60,12 @@ def flow_settings(config: FlowConfig) -> FlowSettings:
         clients.target_admin(config.heartbeat, "heartbeats-target-admin"),
     )
     enabled = mirror_source_enabled(config.source)
+    worker = worker_settings(config.worker)
     settings = FlowSettings(
         flow=config.flow,
-        worker=worker_settings(config.worker),
+        worker=worker,
         worker_client=clients.worker_client(config.worker, "offsets"),
-        source=_source_connector(config) if enabled else None,
+        source=_source_connector(config, worker) if enabled else None,
         heartbeat=heartbeat,
     )
     for connection in _connections(settings):
@@ -69,7 +73,7 @@ def flow_settings(config: FlowConfig) -> FlowSettings:
     return settings
 
 
-def _source_connector(config: FlowConfig) -> SourceConnector:
+def _source_connector(config: FlowConfig, worker: WorkerSettings) -> SourceConnector:
     properties = config.source
     settings = mirror_source_settings(properties)
     tasks = range(settings.tasks_max)
@@ -82,6 +86,7 @@ def _source_connector(config: FlowConfig) -> SourceConnector:
         offset_syncs_producer=clients.offset_syncs_producer(properties, 0).connection,
         consumers={task: clients.source_consumer(properties, task) for task in tasks},
         producers={task: clients.target_producer(config.worker, properties, task) for task in tasks},
+        transactions=transaction_settings(worker, config.worker, properties),
     )
 
 

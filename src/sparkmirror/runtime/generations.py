@@ -12,9 +12,16 @@ from concurrent.futures import Future
 from functools import partial
 from typing import NamedTuple
 
+from sparkmirror.config.transactions import transactional_id
 from sparkmirror.domain.assignment import Assignment, assign, assign_by_load
 from sparkmirror.domain.backoff import Backoff
-from sparkmirror.domain.copy_plan import CopyPartition, OffsetSyncPlan, StatePlan, TaskPlan
+from sparkmirror.domain.copy_plan import (
+    CopyPartition,
+    OffsetSyncPlan,
+    StatePlan,
+    TaskPlan,
+    TransactionPlan,
+)
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.rate_limits import NO_LIMITS, RateLimits, shares
@@ -22,6 +29,7 @@ from sparkmirror.engine.generation_job import GenerationJob
 from sparkmirror.engine.outcomes import Outcome
 from sparkmirror.engine.session import Session
 from sparkmirror.kafka.topic_log import TopicTail, TopicWriter
+from sparkmirror.kafka.transactions import fence
 from sparkmirror.runtime.flow_log import flow_log
 from sparkmirror.runtime.flow_settings import FlowSettings, SourceConnector
 from sparkmirror.runtime.rebalancing import Running
@@ -70,6 +78,7 @@ def task_plans(
             state=_state_plan(settings),
             offset_syncs=_offset_sync_plan(settings, connector),
             reactions=told.reactions,
+            transaction=_transaction_plan(settings, connector, task),
             rate_limits=announced.limits,
             rate_shares=rate_shares,
         )
@@ -81,6 +90,16 @@ def _state_plan(settings: FlowSettings) -> StatePlan:
     return StatePlan(
         settings.worker_client, settings.worker.offset_topic.name, progress_topic(settings.flow.source)
     )
+
+
+def _transaction_plan(
+    settings: FlowSettings, connector: SourceConnector, task: int
+) -> TransactionPlan | None:
+    told = connector.transactions
+    if told is None:
+        return None
+    own_id = transactional_id(settings.worker.group_id, connector.name, task)
+    return TransactionPlan(own_id, told.timeout_s, told.interval_s)
 
 
 def _offset_sync_plan(settings: FlowSettings, connector: SourceConnector) -> OffsetSyncPlan | None:
@@ -115,6 +134,7 @@ class Generations:
         self._topic = progress_topic(settings.flow.source)
         self._writer = TopicWriter(settings.worker_client)
         self._number = 0
+        self._transactional_tasks = 0
         self._announced_at = 0
         self._dealt: Assignment = ()
         self._job: GenerationJob | None = None
@@ -130,6 +150,7 @@ class Generations:
             for found in map(parse, latest.values()):
                 if isinstance(found, Generation) and found.connector == self._connector.name:
                     self._number = found.number
+                    self._transactional_tasks = found.transactional_tasks
         finally:
             tail.close()
 
@@ -138,12 +159,21 @@ class Generations:
     ) -> None:
         """Run these partitions and nothing else, dealt by their load in bytes per second where it's known.
 
-        Raises KafkaError when the topic can't be written.
+        Raises KafkaError when the topic can't be written, or a task of before can't be fenced.
         """
-        announced_at = self._announce(Generation(self._connector.name, self._number + 1, len(partitions)))
+        will_use = self._most_tasks(partitions) if self._connector.transactions is not None else 0
+        may_be_used = max(self._transactional_tasks, will_use)
+        announced_at = self._announce(
+            Generation(
+                self._connector.name, self._number + 1, len(partitions), transactional_tasks=may_be_used
+            )
+        )
         self._number += 1
         self._announced_at = announced_at
+        self._transactional_tasks = may_be_used
         self._end_job()
+        self._fence()
+        self._transactional_tasks = will_use
         if partitions:
             self._submit(partitions, load)
 
@@ -172,7 +202,12 @@ class Generations:
         """End the tasks in order; after some seconds, without."""
         if self._job is not None:
             try:
-                stopped = Generation(self._connector.name, self._number, stopped=True)
+                stopped = Generation(
+                    self._connector.name,
+                    self._number,
+                    stopped=True,
+                    transactional_tasks=self._transactional_tasks,
+                )
                 self._announce(stopped, timeout_s=_ANNOUNCE_STOP_TIMEOUT_S)
             except SparkmirrorError as error:
                 self._log.warning("the tasks can't be told to stop (%s); cancelling them", error)
@@ -182,6 +217,16 @@ class Generations:
                 if self._end_job():
                     self._log.info("stopped; the last positions are written")
         self._writer.close()
+
+    def _most_tasks(self, partitions: Sequence[CopyPartition]) -> int:
+        """How many tasks there will be if Spark has the slots."""
+        return min(self._connector.settings.tasks_max, len(partitions))
+
+    def _fence(self) -> None:
+        """A task of before that lives on may have open what another task is to copy now (KIP-618)."""
+        group_id, name = self._settings.worker.group_id, self._connector.name
+        ids = [transactional_id(group_id, name, task) for task in range(self._transactional_tasks)]
+        fence(self._connector.producers[0].connection, ids)
 
     def _announce(self, generation: Generation, timeout_s: float | None = None) -> int:
         (offset,) = self._writer.write(self._topic, [generation.to_record()], timeout_s=timeout_s)
@@ -194,7 +239,7 @@ class Generations:
         deal = partial(assign_by_load, load=load, previous=self._dealt)
         plans = task_plans(self._settings, self._connector, announced, partitions, slots, deal=deal)
         self._dealt = tuple(tuple(copied.source for copied in plan.partitions) for plan in plans)
-        wanted = min(self._connector.settings.tasks_max, len(partitions))
+        wanted = self._most_tasks(partitions)
         if len(plans) < wanted:
             self._log.warning("%d tasks instead of %d: Spark has %d free slots", len(plans), wanted, slots)
         # An event of its own: a job that was given up may end while its successor runs.

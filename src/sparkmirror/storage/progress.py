@@ -89,15 +89,22 @@ class Generation:
     """Which generation of a connector's tasks may run. A lower number must stop; so must a stopped one.
 
     `partitions` is how many its tasks share: each reports within seconds, whether it has data or not.
+    `transactional_tasks` is how many transactional ids may be in use, by it or by one before it.
     """
 
     connector: ConnectorName
     number: int
     partitions: int = 0
     stopped: bool = False
+    transactional_tasks: int = 0
 
     def to_record(self) -> LogRecord:
-        value = {"generation": self.number, "partitions": self.partitions, "stopped": self.stopped}
+        value = {
+            "generation": self.number,
+            "partitions": self.partitions,
+            "stopped": self.stopped,
+            "transactional_tasks": self.transactional_tasks,
+        }
         return LogRecord(_encode([_GENERATION, self.connector]), _encode(value))
 
     def ends(self, connector: ConnectorName, number: int) -> bool:
@@ -148,6 +155,7 @@ def _generation(key: list[Any], value: dict[str, Any]) -> Generation:
         number=int(value["generation"]),
         partitions=int(value["partitions"]),
         stopped=bool(value["stopped"]),
+        transactional_tasks=int(value.get("transactional_tasks", 0)),
     )
 
 

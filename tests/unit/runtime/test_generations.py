@@ -7,7 +7,7 @@ import pytest
 
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
-from sparkmirror.domain.copy_plan import CopyPartition, TaskPlan
+from sparkmirror.domain.copy_plan import CopyPartition, TaskPlan, TransactionPlan
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.runtime.flow_settings import FlowSettings, SourceConnector, flow_settings
 from sparkmirror.runtime.generations import Announced, task_plans
@@ -93,3 +93,16 @@ def test_offset_syncs_go_where_they_are_told_to() -> None:
 def test_without_offset_syncs_a_plan_has_none() -> None:
     """`emit.offset-syncs.enabled` (KIP-1031)."""
     assert {plan.offset_syncs for plan in plans({"emit.offset-syncs.enabled": "false"})} == {None}
+
+
+def test_each_task_has_a_transactional_id_where_the_worker_uses_transactions() -> None:
+    assert [plan.transaction for plan in plans(partitions=2)] == [None, None]
+    transactional = {
+        "B.exactly.once.source.support": "enabled",
+        "A->B.transaction.boundary": "interval",
+        "A->B.transaction.boundary.interval.ms": "700",
+        "B.producer.transaction.timeout.ms": "9000",
+    }
+    assert [plan.transaction for plan in plans(transactional, partitions=2)] == [
+        TransactionPlan(f"A-mm2-MirrorSourceConnector-{task}", 9.0, 0.7) for task in range(2)
+    ]
