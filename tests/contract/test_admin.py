@@ -78,6 +78,8 @@ def test_configs_say_where_they_come_from_and_change_one_by_one(
     )
     create_topic(target_cluster.bootstrap_servers, bad)
     before = {entry.name: (entry.value, entry.source) for entry in admin.topic_configs([topic])[topic]}
+    (named,) = admin.topic_configs([topic], ["retention.ms"])[topic]
+    assert (named.value, named.source) == before["retention.ms"]
     assert before["retention.ms"] == ("1000", ConfigSource.DYNAMIC_TOPIC_CONFIG)
     assert before["max.message.bytes"] == ("1048588", ConfigSource.DEFAULT_CONFIG)
     results = admin.alter_configs(

@@ -43,7 +43,7 @@ class Mirror:
         self.log = folder / "mirror.log"
         self.spark_log = folder / "spark.log"
         self._properties = folder / "mm2.properties"
-        self._properties.write_text(javaproperties.dumps(dict(properties)), encoding="ascii")
+        self.configure(properties)
         self._arguments = arguments
         self._mark = f"{_MARK}={uuid4().hex}"
         self._process: Process | None = None
@@ -53,6 +53,10 @@ class Mirror:
         run = [COMMAND, "run", str(self._properties), "--log-file", str(self.spark_log)]
         step = ["env", self._mark, *run, *self._arguments]
         self._process = start_process([step], self.log, outlives_us=False)
+
+    def configure(self, properties: Mapping[str, str]) -> None:
+        """Write the file anew, as an editor does."""
+        self._properties.write_text(javaproperties.dumps(dict(properties)), encoding="ascii")
 
     def await_log(self, text: str, timeout_s: float = START_TIMEOUT_S) -> str:
         """The first line that holds the text, or that matches it as a regular expression."""

@@ -73,11 +73,14 @@ class Admin:
                 return seen
             time.sleep(_VISIBLE_POLL_S)
 
-    def topic_configs(self, topics: Collection[str]) -> Mapping[str, Sequence[ConfigEntry]]:
-        """All configs of these topics, defaults included."""
+    def topic_configs(
+        self, topics: Collection[str], names: Collection[str] = ()
+    ) -> Mapping[str, Sequence[ConfigEntry]]:
+        """Configs of these topics, defaults included: those of these names, all if none are given."""
         if not topics:
             return {}
-        resources = [ConfigResource(ConfigResourceType.TOPIC, topic) for topic in topics]
+        wanted = dict.fromkeys(names) or None
+        resources = [ConfigResource(ConfigResourceType.TOPIC, topic, wanted) for topic in topics]
         described = self._call(
             "describe topic configs", self._client.describe_configs, resources, config_filter="all"
         )

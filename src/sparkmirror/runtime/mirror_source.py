@@ -45,6 +45,7 @@ _PROBLEM_RETRY_S = 30.0
 _NEVER_S = float("inf")
 
 _REFRESH = "refresh topics"
+_TIMESTAMP_TYPE = "message.timestamp.type"
 _SEGMENT_BYTES = "16777216"
 """Positions are rewritten each second: small segments let compaction keep the topic quick to read."""
 
@@ -212,10 +213,8 @@ class MirrorSource:
         topics = sorted({partition.target_topic for partition in partitions})
         stamping = {
             topic
-            for topic, entries in self._admins[1].topic_configs(topics).items()
-            if any(
-                entry.name == "message.timestamp.type" and entry.value == "LogAppendTime" for entry in entries
-            )
+            for topic, entries in self._admins[1].topic_configs(topics, [_TIMESTAMP_TYPE]).items()
+            if any(entry.name == _TIMESTAMP_TYPE and entry.value == "LogAppendTime" for entry in entries)
         }
         return tuple(
             replace(partition, target_stamps_append_time=partition.target_topic in stamping)
