@@ -4,13 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test check format bench clean
+.PHONY: help setup demo test check format bench soak clean
 
 help:
 	@echo "make demo    two Kafka clusters, live mirroring, proof, clean stop (about a minute)"
 	@echo "make test    everything the project checks"
 	@echo "make check   format, lint, types, import contract, unit tests"
 	@echo "make bench   throughput, CPU, memory and latency beside Java MirrorMaker 2"
+	@echo "make soak    faults at random moments under load, for half an hour; ARGS='--seed 7 --minutes 60'"
 
 setup: $(STAMP)
 
@@ -42,6 +43,9 @@ format: setup
 
 bench: setup
 	$(BIN)/python -m bench $(ARGS)
+
+soak: setup
+	$(BIN)/python -m tests.faults.soak $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,192 @@
+"""One of the two clusters: three brokers, a proxy before each, what operators and accidents do to them."""
+
+import os
+import random
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import psutil
+from kafka import TopicPartition as LibraryPartition
+from kafka.protocol.admin.client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
+
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.kafka.clients import open_admin
+from sparkmirror.kafka.connection import Connection
+from tests.proxy import Proxy
+from tests.system.broker_data import admin, configure
+from tests.system.mirror import await_value
+from tests.system.progress import connection
+
+BROKERS: Final = 3
+SETTINGS: Final = {
+    "min.insync.replicas": "2",
+    "broker.session.timeout.ms": "3000",
+    # Replicas and coordinators that wait for nothing make a small machine busy.
+    "replica.fetch.wait.max.ms": "200",
+}
+WAIT_S: Final = 180.0
+_ANSWER_S: Final = 10.0
+_PREFERRED: Final = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """`topic` is the one whose records count. The mirror knows the proxies, everybody else the brokers."""
+
+    name: str
+    cluster: LocalCluster
+    proxies: Sequence[Proxy]
+    topic: str
+    partitions: int
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """What the mirror is told."""
+        return ",".join(f"{host}:{port}" for host, port in (proxy.address for proxy in self.proxies))
+
+    @property
+    def connection(self) -> ConnectionSettings:
+        return connection(self.cluster)
+
+    # what can be asked
+
+    def leaders(self) -> Mapping[int, int]:
+        """By partition of the topic; -1 where there is none."""
+        return {
+            number: told.leader for number, told in self._listed(self.topic)[self.topic].partitions.items()
+        }
+
+    def replicas(self) -> Mapping[TopicPartition, Sequence[int]]:
+        """Of every partition."""
+        return {
+            TopicPartition(name, number): told.replicas
+            for name, topic in self._listed().items()
+            for number, told in topic.partitions.items()
+        }
+
+    def await_in_sync(self) -> None:
+        """Until every broker has a copy of everything: another one may be lost then."""
+
+        def lagging() -> list[str]:
+            return [
+                f"{name}-{number}: {told.isrs} of {told.replicas}"
+                for name, topic in self._listed().items()
+                for number, told in topic.partitions.items()
+                if len(told.isrs) < len(told.replicas)
+            ]
+
+        await_value(lambda: not lagging(), WAIT_S, lambda: f"{self.name}: {lagging()}")
+
+    def controller(self) -> int:
+        """The node that leads the metadata quorum."""
+        with closing(open_admin(self.connection)) as client:
+            (topic,) = client.describe_metadata_quorum()["topics"]
+        (partition,) = topic["partitions"]
+        return int(partition["leader_id"])
+
+    def _listed(self, topic: str | None = None) -> Mapping[str, Any]:
+        return admin(self.cluster).list_topics(topic, timeout=_ANSWER_S).topics
+
+    # what befalls brokers
+
+    def await_led_without(self, broker: int) -> None:
+        """Until others lead what it led."""
+        await_value(
+            lambda: not {broker, -1} & set(self.leaders().values()), WAIT_S, lambda: f"{self.leaders()}"
+        )
+
+    def start(self, *brokers: int) -> None:
+        """Those that don't run; returns when every replica is in sync again."""
+        for broker in brokers:
+            self.cluster.start_broker(broker)
+        self.await_in_sync()
+
+    def start_all_again(self) -> None:
+        """What is left of the cluster is ended before, by force."""
+        self.cluster.stop(timeout_s=0)
+        self.cluster.launch()
+        self.cluster.await_answers()
+        self.await_in_sync()
+
+    @contextmanager
+    def frozen(self, broker: int) -> Iterator[None]:
+        """It accepts everything and answers nothing."""
+        process = self.cluster.brokers[broker].process
+        assert process is not None
+        os.kill(process.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(process.pid, signal.SIGCONT)
+
+    def fill_disk(self, broker: int) -> None:
+        """No file of this broker grows any more; it ends by itself, as Kafka does, at the next record.
+
+        A limit of the system on the sizes of a process's files does it, for which nobody has to be root: the
+        broker meets a write that fails, as on a disk that is full, with EFBIG instead of ENOSPC.
+        """
+        found = self.cluster.brokers[broker]
+        assert found.process is not None
+        segments = found.data.glob(f"{self.topic}-*/*.log")
+        size = max(segment.stat().st_size for segment in segments)
+        process = psutil.Process(found.process.pid)
+        _, hard = process.rlimit(psutil.RLIMIT_FSIZE)
+        process.rlimit(psutil.RLIMIT_FSIZE, (size, hard))
+
+    def await_end(self, *brokers: int) -> None:
+        await_value(
+            lambda: not any(self.cluster.brokers[broker].is_alive() for broker in brokers),
+            WAIT_S,
+            lambda: f"{self.name}: one of the brokers {brokers} lives on",
+        )
+
+    # what operators do
+
+    def shuffle_leaders(self, dice: random.Random) -> None:
+        """Every replica list, internal topics included, gets a new order, and the first of each leads."""
+        wanted = {
+            partition: dice.sample(sorted(replicas), len(replicas))
+            for partition, replicas in sorted(self.replicas().items())
+        }
+        with closing(open_admin(self.connection)) as client:
+            results = client.alter_partition_reassignments(
+                {LibraryPartition(*partition): order for partition, order in wanted.items()}
+            )
+            assert not any(results.values()), f"{results}"
+            client.elect_leaders(_PREFERRED, _by_topic(wanted), raise_errors=False)
+        leaders = {
+            partition.partition: order[0]
+            for partition, order in wanted.items()
+            if partition.topic == self.topic
+        }
+        await_value(lambda: self.leaders() == leaders, WAIT_S, lambda: f"{self.leaders()} is not {leaders}")
+
+    def limit(self, bytes_per_s: float | None) -> None:
+        """What each client may read and write, by the quota of whoever has none of its own; or no limit."""
+        data = AlterClientQuotasRequest.EntryData
+        ops = [
+            data.OpData(key=f"{kind}_byte_rate", value=bytes_per_s or 0.0, remove=bytes_per_s is None)
+            for kind in ("producer", "consumer")
+        ]
+        everybody = data.EntityData(entity_type="client-id", entity_name=None)
+        request = AlterClientQuotasRequest(entries=[data(entity=[everybody], ops=ops)], validate_only=False)
+        host, port = self.connection.bootstrap_servers[0]
+        with closing(Connection.open(host, port, self.connection)) as opened:
+            response = opened.request(request, AlterClientQuotasResponse, timeout_s=_ANSWER_S)
+        assert not [entry.error_message for entry in response.entries if entry.error_code]
+
+    def require_in_sync(self, replicas: int) -> None:
+        """So many must have a record of the topic before it is acknowledged."""
+        configure(self.cluster, self.topic, {"min.insync.replicas": str(replicas)})
+
+
+def _by_topic(partitions: Mapping[TopicPartition, object]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for topic, number in partitions:
+        found.setdefault(topic, []).append(number)
+    return found

@@ -1,0 +1,42 @@
+"""Which process of a mirror is what: executors, Python daemons, and the workers that copy."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import psutil
+
+from tests.system.mirror import Mirror
+
+_EXECUTOR = "CoarseGrainedExecutorBackend"
+_DAEMON = "sparkmirror.engine.worker_daemon"
+
+
+class SparkProcesses(NamedTuple):
+    """Each kind by age; the oldest workers may be of a generation that has ended."""
+
+    executors: Sequence[psutil.Process]
+    daemons: Sequence[psutil.Process]
+    workers: Sequence[psutil.Process]
+
+    @classmethod
+    def of(cls, mirror: Mirror) -> "SparkProcesses":
+        executors: list[psutil.Process] = []
+        daemons: list[psutil.Process] = []
+        workers: list[psutil.Process] = []
+        for process in mirror.processes():
+            try:
+                process.create_time()  # remembered, for the order
+                words = process.cmdline()
+                if any(_EXECUTOR in word for word in words):
+                    executors.append(process)
+                elif _DAEMON in words:
+                    # Workers are forks of the daemon, which is a child of a JVM.
+                    forked = _DAEMON in process.parent().cmdline()
+                    (workers if forked else daemons).append(process)
+            except (psutil.Error, AttributeError):  # it ended meanwhile, or its parent did
+                continue
+        return cls(*(sorted(kind, key=_age) for kind in (executors, daemons, workers)))
+
+
+def _age(process: psutil.Process) -> tuple[float, int]:
+    return process.create_time(), process.pid

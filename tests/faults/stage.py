@@ -1,0 +1,249 @@
+"""Where faults are dealt: two clusters of three brokers, a network, a mirror on a little Spark cluster."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Final, TypeVar
+
+import javaproperties
+import psutil
+import pyspark
+from confluent_kafka.admin import NewTopic
+
+from sparkmirror.clusters import ClusterSpec, LocalCluster, start_clusters
+from sparkmirror.clusters.ports import HOST
+from tests.faults.side import BROKERS, SETTINGS, Side
+from tests.faults.spark_processes import SparkProcesses
+from tests.proxy import proxied
+from tests.system.broker_data import admin, topics
+from tests.system.mirror import Mirror, await_value
+
+T = TypeVar("T")
+
+ALIAS: Final = "here"
+TOPIC: Final = "faults.orders"
+GUEST: Final = "faults.guest"
+"""It comes and goes, and each time the mirror has something else to copy. Nobody writes to it."""
+PARTITIONS: Final = 6
+TASKS: Final = 2
+EXECUTORS: Final = 2
+REQUEST_TIMEOUT_S: Final = 4.0
+"""Kafka's 30 s would make every silence long."""
+NETWORK_TIMEOUT_S: Final = 10.0
+"""When Spark gives an executor up of which it hears nothing; `engine/session.py` sets it."""
+
+_FLOW: Final = f"{ALIAS}->there."
+_CLIENTS: Final = (
+    *(f"{_FLOW}{client}." for client in ("consumer", "producer", "producer.override", "admin")),
+    "there.",  # the worker's own, which reads and writes positions and progress
+)
+_WAIT_S: Final = 180.0
+_STARTED: Final = "started in"
+_COPIES: Final = " copies "
+
+
+def properties(source: str, target: str) -> dict[str, str]:
+    timeout_ms = str(int(REQUEST_TIMEOUT_S * 1000))
+    return {
+        "clusters": f"{ALIAS}, there",
+        f"{ALIAS}.bootstrap.servers": source,
+        "there.bootstrap.servers": target,
+        f"{_FLOW}enabled": "true",
+        f"{_FLOW}topics": r"faults\..*",
+        "tasks.max": str(TASKS),
+        "refresh.topics.interval.seconds": "1",
+        "emit.heartbeats.enabled": "false",
+        "replication.factor": str(BROKERS),
+        "offset-syncs.topic.replication.factor": str(BROKERS),
+        "offset.storage.replication.factor": str(BROKERS),
+        **{f"{client}request.timeout.ms": timeout_ms for client in _CLIENTS},
+    }
+
+
+LOCAL_CLUSTER: Final = {
+    # Twice the slots that are needed: a cancelled task keeps its own for seconds.
+    "spark.master": f"local-cluster[{EXECUTORS},{TASKS},512]",
+    "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": "-Xms64m -XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+}
+"""Executors to kill: JVMs of their own."""
+
+
+class Stage:
+    """Both sides and the mirror between them. Made by `open_stage`."""
+
+    def __init__(self, source: Side, target: Side, folder: Path, spark: Mapping[str, str]) -> None:
+        self.source = source
+        self.target = target
+        self.folder = folder
+        through = properties(source.bootstrap_servers, target.bootstrap_servers)
+        self.mirror = Mirror(folder / "mirror", {**through, **spark})
+        self._has_executors = bool(spark)
+        self.properties_for_all = folder / "direct.properties"
+        """Of the same mirror, past the proxies."""
+        direct = properties(source.cluster.bootstrap_servers, target.cluster.bootstrap_servers)
+        self.properties_for_all.write_text(javaproperties.dumps(direct), encoding="ascii")
+        self._spark_home = _spark_home(folder / "spark")
+        self._starts = 0
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        return self.source, self.target
+
+    # the mirror
+
+    def start_mirror(self) -> None:
+        """Again, if it has ended. Returns at once."""
+        before = os.environ.get("SPARK_HOME")
+        os.environ["SPARK_HOME"] = str(self._spark_home)
+        try:
+            self.mirror.start()
+        finally:
+            os.environ.pop("SPARK_HOME")
+            if before is not None:
+                os.environ["SPARK_HOME"] = before
+        self._starts += 1
+
+    def await_copying(self) -> None:
+        """Until the driver that was started last has submitted a generation, and its tasks have workers."""
+        self.await_while_running(lambda: self.mirror.log_text().count(_STARTED) >= self._starts)
+        self.await_while_running(lambda: _COPIES in self._log_since_start())
+        self.workers()
+
+    def workers(self) -> SparkProcesses:
+        """All there are, once every task has one."""
+
+        def complete() -> SparkProcesses | None:
+            found = SparkProcesses.of(self.mirror)
+            ready = len(found.workers) >= TASKS and (found.executors or not self._has_executors)
+            return found if ready else None
+
+        return self.await_while_running(complete)
+
+    def generations(self) -> int:
+        return self.mirror.log_text().count(_COPIES)
+
+    def await_generation(self, before: int) -> None:
+        """Until there have been more of them than `before`."""
+        self.await_while_running(lambda: self.generations() > before)
+
+    def change_what_is_mirrored(self) -> None:
+        """Its generation is stopped or cancelled, and the next one submitted."""
+        before = self.generations()
+        client = admin(self.source.cluster)  # its end would end what it was asked
+        if GUEST in topics(self.source.cluster):
+            client.delete_topics([GUEST])[GUEST].result(_WAIT_S)
+        else:
+            create(self.source.cluster, GUEST, 1)
+        self.await_generation(before)
+
+    def kill_driver(self) -> None:
+        """As by a supervisor it's started again at once."""
+        self.mirror.send(signal.SIGKILL)
+        self.mirror.wait(_WAIT_S)
+        self.start_mirror()
+
+    def kill_driver_jvm(self) -> None:
+        """Without it the driver ends by itself, and is started again."""
+        executors = SparkProcesses.of(self.mirror).executors
+        for jvm in self.mirror.jvms():
+            if jvm not in executors:
+                jvm.kill()
+        assert self.mirror.wait(_WAIT_S) == 2, self._log_tail()
+        self.start_mirror()
+
+    def kill_everything(self) -> None:
+        for process in self.mirror.processes():
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        self.mirror.wait(_WAIT_S)
+        self.start_mirror()
+
+    def restart_mirror(self) -> None:
+        """In order."""
+        self.stop_mirror()
+        self.start_mirror()
+
+    def stop_mirror(self) -> None:
+        """However long it takes where brokers and Spark share two cores."""
+        self.mirror.send(signal.SIGTERM)
+        assert self.mirror.wait(_WAIT_S) == 0, self._log_tail()
+        self.mirror.assert_nothing_left(within_s=_WAIT_S)
+
+    def restore(self) -> None:
+        """No fault of the network is left."""
+        for side in self.sides:
+            for proxy in side.proxies:
+                proxy.restore()
+
+    def await_while_running(self, probe: Callable[[], T | None], told: Callable[[], str] = str) -> T:
+        """The probe's answer; fails as soon as the mirror has ended. `told` explains a failure."""
+
+        def checked() -> T | None:
+            assert self.mirror._running.is_alive(), f"the mirror has ended:\n{self._log_tail()}"
+            return probe()
+
+        return await_value(
+            checked, _WAIT_S, lambda: f"{told()}\n{SparkProcesses.of(self.mirror)}\n{self._log_tail()}"
+        )
+
+    def _log_since_start(self) -> str:
+        return self.mirror.log_text().rpartition(_STARTED)[2]
+
+    def _log_tail(self) -> str:
+        return self.mirror.log_text()[-4000:]
+
+
+@contextmanager
+def open_stage(
+    source: LocalCluster, target: LocalCluster, folder: Path, spark: Mapping[str, str]
+) -> Iterator[Stage]:
+    """The mirror has been started and copies nothing yet. Without settings for Spark its master is local."""
+    remote = f"{ALIAS}.{TOPIC}"
+    with ExitStack() as stack:
+        proxies = [
+            stack.enter_context(proxied(*((HOST, broker.port) for broker in cluster.brokers)))
+            for cluster in (source, target)
+        ]
+        create(source, TOPIC, PARTITIONS)
+        stage = Stage(
+            Side("source", source, proxies[0], TOPIC, PARTITIONS),
+            Side("target", target, proxies[1], remote, PARTITIONS),
+            folder,
+            spark,
+        )
+        stack.callback(stage.mirror.close)
+        stage.start_mirror()
+        yield stage
+
+
+@contextmanager
+def clusters(home: Path) -> Iterator[tuple[LocalCluster, LocalCluster]]:
+    """Both, ended by force: in order a broker would wait for those that are gone."""
+    specs = [ClusterSpec(name, BROKERS, SETTINGS, heap_mb=256) for name in ("source", "target")]
+    source, target = start_clusters([(spec, home / spec.name) for spec in specs])
+    try:
+        yield source, target
+    finally:
+        for cluster in (source, target):
+            cluster.stop(timeout_s=0)
+
+
+def create(cluster: LocalCluster, topic: str, partitions: int) -> None:
+    """Returns when every broker knows of it."""
+    client = admin(cluster)  # its end would end what it was asked
+    client.create_topics([NewTopic(topic, partitions, BROKERS)])[topic].result(_WAIT_S)
+    deadline = time.monotonic() + _WAIT_S
+    while topics(cluster).get(topic) != partitions:
+        assert time.monotonic() < deadline, f"{topic} is not there"
+
+
+def _spark_home(folder: Path) -> Path:
+    """PySpark's own, by links: a `local-cluster` leaves its executors' logs in this folder."""
+    folder.mkdir()
+    for entry in Path(pyspark.__file__).parent.iterdir():
+        (folder / entry.name).symlink_to(entry)
+    return folder

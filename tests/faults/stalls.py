@@ -1,0 +1,96 @@
+"""How long nothing arrives: looks at the target's end offsets, partition by partition."""
+
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from types import TracebackType
+from typing import Final, NamedTuple, Self
+
+import confluent_kafka as confluent
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from tests.faults.side import Side
+
+_TICK_S: Final = 0.1
+_ANSWER_S: Final = 2.0
+
+
+class Stall(NamedTuple):
+    """No record arrived in a partition for so long, until `ended_at` (monotonic)."""
+
+    partition: int
+    seconds: float
+    ended_at: float
+
+
+class StallWatch:
+    """Watches a side's topic for as long as the block lasts; the source must get records all the time.
+
+    Whoever looks sees the brokers directly. While nobody answers nothing is seen to arrive.
+    """
+
+    def __init__(self, side: Side) -> None:
+        self._partitions = [confluent.TopicPartition(side.topic, number) for number in range(side.partitions)]
+        self._servers = side.cluster.bootstrap_servers
+        self._admin = self._asking()
+        began = time.monotonic()
+        self._ends: dict[int, int] = {}
+        self._moved_at = dict.fromkeys(range(side.partitions), began)
+        self._stalls: list[Stall] = []
+        self._enough = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._enough.set()
+        self._thread.join()
+
+    def flows_since(self, moment: float) -> bool:
+        """Whether every partition has got records after it."""
+        return min(self._moved_at.values()) > moment
+
+    def longest(self, since: float) -> float:
+        """Seconds, of the stalls that ended after that moment."""
+        return max((stall.seconds for stall in list(self._stalls) if stall.ended_at > since), default=0.0)
+
+    def standing(self) -> str:
+        """Who gets nothing, in words."""
+        now = time.monotonic()
+        standing = [
+            f"partition {number} at {self._ends.get(number)} for {now - moved_at:.1f} s"
+            for number, moved_at in self._moved_at.items()
+            if now - moved_at > 1.0
+        ]
+        return ", ".join(standing) or "all partitions get records"
+
+    def _watch(self) -> None:
+        while not self._enough.wait(_TICK_S):
+            for number, end in self._seen().items():
+                if end > self._ends.get(number, 0):
+                    now = time.monotonic()
+                    self._stalls.append(Stall(number, now - self._moved_at[number], now))
+                    self._moved_at[number], self._ends[number] = now, end
+            if len(self._stalls) > 10_000:
+                self._stalls = sorted(self._stalls, key=lambda stall: stall.seconds)[-1000:]
+
+    def _asking(self) -> AdminClient:
+        return AdminClient({"bootstrap.servers": self._servers, "log_level": 0})
+
+    def _seen(self) -> Mapping[int, int]:
+        """The end offsets of the partitions whose leaders answer."""
+        latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        asked = self._admin.list_offsets(dict.fromkeys(self._partitions, latest), request_timeout=_ANSWER_S)
+        ends = {}
+        for partition, future in asked.items():
+            with suppress(confluent.KafkaException):
+                ends[partition.partition] = future.result().offset
+        if len(ends) < len(asked):
+            # librdkafka would go on asking the broker that led the others before.
+            self._admin = self._asking()
+        return ends
