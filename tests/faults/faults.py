@@ -120,8 +120,8 @@ def restart(stage: Stage, dice: random.Random) -> Iterator[None]:
 
 @_fault(Area.SPARK)
 def resubmit(stage: Stage, dice: random.Random) -> Iterator[None]:
-    """Stopped and submitted anew five times, a moment apart."""
-    for _ in range(5):
+    """Stopped and submitted anew ten times, a moment apart."""
+    for _ in range(10):
         stage.workers()
         time.sleep(dice.uniform(0.0, 1.0))
         stage.change_what_is_mirrored()
