@@ -138,11 +138,12 @@ class Side:
         _, hard = process.rlimit(psutil.RLIMIT_FSIZE)
         process.rlimit(psutil.RLIMIT_FSIZE, (size, hard))
 
-    def await_end(self, *brokers: int) -> None:
+    def await_running(self, brokers: int) -> None:
+        """Until no more than so many are left."""
         await_value(
-            lambda: not any(self.cluster.brokers[broker].is_alive() for broker in brokers),
+            lambda: len(self.cluster.pids) <= brokers,
             WAIT_S,
-            lambda: f"{self.name}: one of the brokers {brokers} lives on",
+            lambda: f"{self.name}: {len(self.cluster.pids)} brokers run, not {brokers}",
         )
 
     # what operators do
