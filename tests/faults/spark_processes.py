@@ -30,9 +30,9 @@ class SparkProcesses(NamedTuple):
                 if any(_EXECUTOR in word for word in words):
                     executors.append(process)
                 elif _DAEMON in words:
-                    # Workers are forks of the daemon, which is a child of a JVM.
-                    forked = _DAEMON in process.parent().cmdline()
-                    (workers if forked else daemons).append(process)
+                    # Workers are forks of the daemon, which is a child of a JVM; some outlive the daemon.
+                    is_daemon = process.parent().name() == "java"
+                    (daemons if is_daemon else workers).append(process)
             except (psutil.Error, AttributeError):  # it ended meanwhile, or its parent did
                 continue
         return cls(*(sorted(kind, key=_age) for kind in (executors, daemons, workers)))
