@@ -74,7 +74,8 @@ def kill_workers(stage: Stage, dice: random.Random) -> Iterator[None]:
 @_fault(Area.SPARK)
 def kill_daemon(stage: Stage, dice: random.Random) -> Iterator[None]:
     """Spark's Python daemon, from which workers are forked; as when memory runs out."""
-    dice.choice(stage.workers().daemons).kill()
+    daemons = stage.workers().daemons
+    _kill(dice.sample(daemons, min(1, len(daemons))))  # an executor has none until it starts a task again
     yield
 
 
