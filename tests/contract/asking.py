@@ -1,8 +1,9 @@
 """One request, one answer, with the frames of the hot path, on a connection that blocks."""
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Final
 
 from sparkmirror.clusters import LocalCluster
@@ -22,11 +23,11 @@ NO_EPOCH: Final = -1
 
 
 class Asker:
-    """A connection to the first broker of a cluster."""
+    """A connection to one broker of a cluster, the first unless said."""
 
-    def __init__(self, cluster: LocalCluster) -> None:
+    def __init__(self, cluster: LocalCluster, broker: int = 0) -> None:
         self.settings = connection(cluster)
-        host, port = self.settings.bootstrap_servers[0]
+        host, port = self.settings.bootstrap_servers[broker]
         self.connection = Connection.open(host, port, self.settings)
         self._correlation_ids = itertools.count(1000)
 
@@ -61,6 +62,22 @@ class Asker:
 
     def topic_id(self, topic: str) -> bytes:
         return request_metadata(self.connection, [topic], 10).topic_ids[topic]
+
+    def begin_produce(
+        self, partition: TopicPartition, batch: bytearray | memoryview, timeout_s: float
+    ) -> Callable[[], ProducedPartition]:
+        """Send a request that the broker may think about for so long. The call waits for its answer."""
+        number, version = next(self._correlation_ids), produce.VERSION_HIGH
+        settings = ProducerSettings(replace(self.settings, request_timeout_s=timeout_s))
+        frame = produce.encode_produce_request({partition: memoryview(batch)}, settings, version, number)
+        self.connection._channel.send(frame)
+
+        def answer() -> ProducedPartition:
+            received = next(self.connection._channel.receive())
+            (produced,) = produce.decode_produce_response(received, version, number).partitions
+            return produced
+
+        return answer
 
     def produce_one(self, partition: TopicPartition, batch: bytearray | memoryview) -> ProducedPartition:
         (produced,) = self.produce({partition: batch}).partitions
@@ -115,8 +132,8 @@ def create_led_topic(
 
 
 @contextmanager
-def asking(cluster: LocalCluster) -> Iterator[Asker]:
-    asker = Asker(cluster)
+def asking(cluster: LocalCluster, broker: int = 0) -> Iterator[Asker]:
+    asker = Asker(cluster, broker)
     try:
         yield asker
     finally:

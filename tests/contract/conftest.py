@@ -23,6 +23,22 @@ def watch(bench: Bench) -> Iterator[Watch]:
 
 
 @pytest.fixture(scope="session")
+def trio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """Three brokers that lead, follow and fail, and one coordinator. A test leaves all of them running."""
+    settings = {
+        "broker.session.timeout.ms": "1500",
+        "replica.fetch.wait.max.ms": "100",
+        "transaction.state.log.num.partitions": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+    }
+    spec = ClusterSpec("trio", brokers=3, settings=settings, heap_mb=192)
+    cluster = LocalCluster.start(spec, tmp_path_factory.mktemp("trio"))
+    yield cluster
+    cluster.stop(timeout_s=0)
+
+
+@pytest.fixture(scope="session")
 def frail_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """One broker to kill and freeze, with an authorizer. A test leaves it running."""
     settings = {

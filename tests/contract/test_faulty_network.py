@@ -13,7 +13,7 @@ import confluent_kafka as confluent
 import pytest
 from confluent_kafka.admin import NewTopic
 
-from sparkmirror.clusters import ClusterSpec, LocalCluster
+from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.copy_plan import TaskPlan
@@ -309,28 +309,25 @@ def await_sprung(proxy: Proxy, count: int) -> None:
     proxy.await_figures(lambda figures: figures.sprung >= count, WAIT_S)
 
 
-@pytest.fixture(scope="module")
-def trio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    """Three brokers, source and target at once."""
-    spec = ClusterSpec("drilled-trio", brokers=3, heap_mb=192)
-    cluster = LocalCluster.start(spec, tmp_path_factory.mktemp("drilled-trio"))
-    made = Bench(cluster, cluster)
+@pytest.fixture
+def three_brokers(trio: LocalCluster) -> Bench:
+    """Source and target at once."""
+    made = Bench(trio, trio)
     made.create_state_topics()
-    yield made
-    cluster.stop(timeout_s=0)
+    return made
 
 
-def test_partitions_of_other_brokers_go_on(trio: Bench) -> None:
+def test_partitions_of_other_brokers_go_on(three_brokers: Bench) -> None:
     """One of three leaders can't be reached, on either side: two must not wait for it."""
     topic = "contract.others"
     for name in (topic, remote(topic)):
-        create_assigned(trio.source, name, [[0], [1], [2]])
+        create_assigned(three_brokers.source, name, [[0], [1], [2]])
     partitions = [TopicPartition(topic, number) for number in range(3)]
-    brokers = [(HOST, broker.port) for broker in trio.source.brokers]
+    brokers = [(HOST, broker.port) for broker in three_brokers.source.brokers]
     with proxied(*brokers) as source, proxied(*brokers) as target:
         network = Network(source, target)
-        with running(network.plan(trio, *partitions)):
-            with Writer(trio.source, partitions) as writer:
+        with running(network.plan(three_brokers, *partitions)):
+            with Writer(three_brokers.source, partitions) as writer:
                 writer.await_more(50)
                 for fault, side, number in (
                     (falls_silent, target, 1),
@@ -338,15 +335,15 @@ def test_partitions_of_other_brokers_go_on(trio: Bench) -> None:
                     (moves, target, 2),
                     (moves, source, 1),
                 ):
-                    await_copies(trio, partitions, writer)
+                    await_copies(three_brokers, partitions, writer)
                     fault(side[number], writer)
                     others = [partition for partition in partitions if partition.partition != number]
-                    await_copies(trio, others, writer)
+                    await_copies(three_brokers, others, writer)
                     side[number].restore()
             for partition, count in writer.counts.items():
-                trio.await_copied(topic, numbered(count), partition=partition.partition)
+                three_brokers.await_copied(topic, numbered(count), partition=partition.partition)
         network.await_left()
-    assert_copied(trio, writer)
+    assert_copied(three_brokers, writer)
 
 
 def await_copies(bench: Bench, partitions: Sequence[TopicPartition], writer: Writer) -> None:

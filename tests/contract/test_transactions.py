@@ -6,7 +6,6 @@ Version 2 is what a new cluster has; version 1 is the frail cluster with `transa
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import confluent_kafka as confluent
@@ -30,7 +29,7 @@ from kafka.protocol.producer import (
     EndTxnResponse,
 )
 
-from sparkmirror.clusters import ClusterSpec, LocalCluster
+from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST
 from sparkmirror.domain.client_settings import ConnectionSettings, ProducerSettings
 from sparkmirror.domain.errors import (
@@ -676,19 +675,7 @@ def test_the_acl_that_lacks_is_named(old_side: Side) -> None:
 
 
 COORDINATED: Final = TopicPartition("__transaction_state", 0)
-
-
-@pytest.fixture
-def trio(tmp_path: Path) -> Iterator[LocalCluster]:
-    """Three brokers, and one coordinator for all ids."""
-    settings = {
-        "transaction.state.log.num.partitions": "1",
-        "transaction.state.log.replication.factor": "1",
-        "transaction.state.log.min.isr": "1",
-    }
-    spec = ClusterSpec("trio", brokers=3, settings=settings, heap_mb=192)
-    with LocalCluster.start(spec, tmp_path / "trio") as cluster:
-        yield cluster
+"""Of all ids of the trio."""
 
 
 def move_coordinator(asker: Asker, cluster: LocalCluster) -> None:

@@ -86,6 +86,7 @@ class BatchReader:
         self._resting: set[TopicPartition] = set()
         self._failures: dict[TopicPartition, int] = {}
         self._housekeeping: asyncio.TimerHandle | None = None
+        self._stopped = False
 
     def start(self, partitions: Collection[TopicPartition], offsets: Mapping[TopicPartition, int]) -> None:
         """Partitions without an offset rest until `advance` names one."""
@@ -94,6 +95,7 @@ class BatchReader:
         self._housekeep()
 
     def stop(self) -> None:
+        self._stopped = True
         self._view.stop()
         if self._housekeeping is not None:
             self._housekeeping.cancel()
@@ -132,7 +134,7 @@ class BatchReader:
     # routing: which broker serves which partition
 
     def _route(self, partition: TopicPartition) -> None:
-        if partition in self._resting or not self._view.is_known:
+        if self._stopped or partition in self._resting or not self._view.is_known:
             return
         leader = self._view.leader(partition)
         if leader is None:

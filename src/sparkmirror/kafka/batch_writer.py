@@ -93,6 +93,7 @@ class BatchWriter:
         self._looking_back: dict[int | None, asyncio.Task[None]] = {}
         self._correlation_id = 0
         self._housekeeping: asyncio.TimerHandle | None = None
+        self._stopped = False
 
     def start(self, partitions: Collection[TopicPartition]) -> None:
         """Find the partitions' leaders; each waits for its `begin`."""
@@ -110,6 +111,7 @@ class BatchWriter:
         self._route(lane)
 
     def stop(self) -> None:
+        self._stopped = True
         self._view.stop()
         if self._housekeeping is not None:
             self._housekeeping.cancel()
@@ -142,7 +144,7 @@ class BatchWriter:
     # routing: which broker leads which partition
 
     def _route(self, lane: ProducerLane) -> None:
-        if lane.in_flight or lane.unsettled or not self._view.is_known:
+        if self._stopped or lane.in_flight or lane.unsettled or not self._view.is_known:
             return
         leader = self._view.leader(lane.partition)
         if leader is None:
@@ -382,7 +384,7 @@ class BatchWriter:
     def _resume(self, lane: ProducerLane) -> None:
         lane.resting = False
         self._route(lane)
-        if lane.leader is not None:
+        if lane.leader is not None and not self._stopped:
             self._send(self._sinks[lane.leader])
 
     def _housekeep(self) -> None:

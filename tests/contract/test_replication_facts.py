@@ -1,0 +1,96 @@
+"""What followers change: when a leader answers, and what its successor knows of a producer."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka.admin import NewTopic
+from kafka.admin import KafkaAdminClient
+from kafka.structs import TopicPartition as TheirPartition
+
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.kafka.error_codes import NONE, OUT_OF_ORDER_SEQUENCE_NUMBER, REQUEST_TIMED_OUT
+from sparkmirror.kafka.metadata import request_metadata
+from tests.contract.asking import Asker, asking
+from tests.contract.looping import batch_of
+from tests.system.broker_data import admin, numbered
+from tests.system.mirror import await_value
+
+WAIT_S = 20.0
+PRODUCER = 4712
+PATIENCE_S = 0.7
+"""Well below the session's time-out, after which nobody would wait for the follower any more."""
+
+
+def create_assigned(cluster: LocalCluster, topic: str, replicas: list[int]) -> TopicPartition:
+    client = admin(cluster)  # its end would end what it was asked
+    new_topic = NewTopic(topic, num_partitions=1, replica_assignment=[replicas])
+    client.create_topics([new_topic])[topic].result(WAIT_S)
+    partition = TopicPartition(topic, 0)
+    with asking(cluster, replicas[0]) as asker:
+        await_value(lambda: leader_of(asker, partition) == replicas[0], WAIT_S, lambda: f"no {topic}")
+        await_value(lambda: asker.fetch_one(partition, 0).error == NONE, WAIT_S, lambda: f"no {topic}")
+    return partition
+
+
+def leader_of(asker: Asker, partition: TopicPartition) -> int | None:
+    leader = request_metadata(asker.connection, [partition.topic], WAIT_S).leaders.get(partition)
+    return None if leader is None else leader.node_id
+
+
+def test_a_new_leader_knows_the_last_five_batches(trio: LocalCluster) -> None:
+    partition = create_assigned(trio, "contract.window", [0, 1])
+    batches = [
+        batch_of(numbered(2), producer_id=PRODUCER, producer_epoch=0, base_sequence=at)
+        for at in range(0, 12, 2)
+    ]
+    with asking(trio, 0) as first:
+        assert [first.produce_one(partition, batch).base_offset for batch in batches] == [0, 2, 4, 6, 8, 10]
+        client = KafkaAdminClient(bootstrap_servers=trio.bootstrap_servers.split(","))
+        try:
+            client.alter_partition_reassignments({TheirPartition(*partition): [1]})
+        finally:
+            client.close()
+        await_value(lambda: leader_of(first, partition) == 1, WAIT_S, lambda: "0 leads still")
+    with asking(trio, 1) as second:
+        await_value(lambda: second.fetch_one(partition, 0).error == NONE, WAIT_S, lambda: "1 does not lead")
+        again = [second.produce_one(partition, batch) for batch in reversed(batches)]
+        assert [(told.error, told.base_offset) for told in again[:5]] == [(0, at) for at in (10, 8, 6, 4, 2)]
+        assert again[5].error == OUT_OF_ORDER_SEQUENCE_NUMBER
+        assert second.fetch_one(partition, 0).high_watermark == 12
+
+
+@pytest.fixture(scope="module")
+def alone(trio: LocalCluster) -> TopicPartition:
+    return create_assigned(trio, "contract.alone", [0])
+
+
+@pytest.fixture
+def waiting(trio: LocalCluster, alone: TopicPartition) -> Iterator[TopicPartition]:
+    """A partition whose follower is frozen: what all must have, nobody acknowledges."""
+    assert alone
+    partition = create_assigned(trio, "contract.waiting", [0, 2])
+    pid = trio.pids[2]
+    os.kill(pid, signal.SIGSTOP)
+    yield partition
+    os.kill(pid, signal.SIGCONT)
+
+
+def test_who_waits_for_a_follower_holds_up_its_connection_and_no_other(
+    trio: LocalCluster, waiting: TopicPartition, alone: TopicPartition
+) -> None:
+    with asking(trio, 0) as held_up, asking(trio, 0) as other:
+        began = time.monotonic()
+        waits = held_up.begin_produce(waiting, batch_of(numbered(2)), PATIENCE_S)
+        behind = held_up.begin_produce(alone, batch_of(numbered(2)), PATIENCE_S)
+        assert other.produce_one(alone, batch_of(numbered(2))).error == NONE
+        assert time.monotonic() - began < PATIENCE_S, "another connection was held up as well"
+        timed_out = waits()
+        assert time.monotonic() - began >= PATIENCE_S
+        assert behind().error == NONE
+        # An offset is no acknowledgement: nobody may read what is there.
+        assert (timed_out.error, timed_out.base_offset) == (REQUEST_TIMED_OUT, 0)
+        assert other.fetch_one(waiting, 0).high_watermark == 0
