@@ -41,6 +41,8 @@ _WAITING_RETRY_S = 2.0
 """How soon to look again for partitions that were just created and are not visible yet."""
 _VISIBLE_TIMEOUT_S = 3.0
 """How long to wait for them at once: a generation without them would be replaced soon."""
+_TROUBLE_RETRY_S = 5.0
+"""What passes by itself, a broker that is away say, must not hold up data that could flow again."""
 _PROBLEM_RETRY_S = 30.0
 _NEVER_S = float("inf")
 
@@ -161,8 +163,8 @@ class MirrorSource:
     def _refresh(self) -> None:
         try:
             self._refresh_once()
-        except SparkmirrorError:
-            self.thread.hasten(_REFRESH, _PROBLEM_RETRY_S)
+        except SparkmirrorError as error:
+            self.thread.hasten(_REFRESH, _TROUBLE_RETRY_S if error.retriable else _PROBLEM_RETRY_S)
             raise
 
     def _refresh_once(self) -> None:
