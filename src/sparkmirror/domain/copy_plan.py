@@ -60,8 +60,8 @@ class TransactionPlan:
 class TaskPlan:
     """One copy task of one generation.
 
-    `offset_syncs` is None where their emission is disabled, `transaction` where each batch counts as soon as it
-    is acknowledged.
+    `offset_syncs` is None where their emission is disabled, `transaction` where each batch counts as soon as
+    it is acknowledged.
     """
 
     flow: Flow

@@ -154,16 +154,24 @@ def choose_road(header: BatchHeader, position: int, *, target_stamps_append_time
     return Road.FAST
 
 
-def stamp(data: memoryview, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
+def stamp(
+    data: memoryview,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+    *,
+    transactional: bool = False,
+) -> None:
     """Turn a fetched batch into one to produce, in place: keys, values, headers, timestamps and codec stay.
 
     Only the codec survives of the attributes: a delete horizon (bit 6) set by compaction would make the
-    target drop tombstones at its first cleaning (KIP-534).
+    target drop tombstones at its first cleaning (KIP-534). What was stamped may be stamped again.
     """
     _OFFSET_AND_LENGTH.pack_into(data, 0, 0, len(data) - _LOG_OVERHEAD)
     _LEADER_EPOCH.pack_into(data, 12, -1)
     (attributes,) = _ATTRIBUTES.unpack_from(data, _CRC_COVERS_FROM)
-    _ATTRIBUTES.pack_into(data, _CRC_COVERS_FROM, attributes & CODEC_MASK)
+    attributes = (attributes & CODEC_MASK) | (TRANSACTIONAL if transactional else 0)
+    _ATTRIBUTES.pack_into(data, _CRC_COVERS_FROM, attributes)
     _PRODUCER.pack_into(data, _PRODUCER_AT, producer_id, producer_epoch, base_sequence)
     _CRC.pack_into(data, _CRC_AT, crc32c(data[_CRC_COVERS_FROM:]))
 

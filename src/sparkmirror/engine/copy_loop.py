@@ -8,7 +8,7 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Collection, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -27,6 +27,7 @@ from sparkmirror.engine.pace import Pace
 from sparkmirror.engine.partition_copy import PartitionCopy
 from sparkmirror.engine.resume import Occasion, Resumption, Start
 from sparkmirror.engine.task_state import TaskState
+from sparkmirror.engine.transaction_cycle import TransactionCycle
 from sparkmirror.kafka.batch_reader import BatchReader
 from sparkmirror.kafka.batch_writer import BatchWriter
 from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH
@@ -64,10 +65,14 @@ class CopyLoop:
         self._reader = BatchReader(plan.consumer, self._loop, self)
         self._writer = BatchWriter(plan.producer, self._loop, self)
         self._state = TaskState(plan)
+        self._cycle = (
+            None if plan.transaction is None else TransactionCycle(plan, self._loop, self, self._state)
+        )
         self._tasks: set[asyncio.Task[None]] = set()
         self._copies: dict[TopicPartition, PartitionCopy] = {}
         self._by_target: dict[TopicPartition, PartitionCopy] = {}
         self._beginning: set[TopicPartition] = set()
+        self._has_begun = False
         self._outstanding_bytes = 0
         self._starved = False
         self._pace = Pace(
@@ -108,20 +113,34 @@ class CopyLoop:
 
     async def _main(self) -> None:
         self._prepare()
+        self._spawn(self._begin())
+        reports = self._loop.create_task(self._report_forever())
+        reports.add_done_callback(self._despawn)
+        await self._stopping.wait()
+        reports.cancel()
+        self._end_tasks()
+        await self._finish()
+
+    async def _begin(self) -> None:
+        """Begin all partitions at their stored positions."""
+        if self._cycle is not None:
+            self._writer = await self._cycle.open()
         stored = await self._read_positions()
         if stored is None:
             return
-        self._spawn(self._resume({partition: Occasion(stored.get(partition)) for partition in self._copies}))
-        self._spawn(self._report_forever())
-        await self._stopping.wait()
-        for task in self._tasks:
-            task.cancel()
-        await self._finish()
+        self._has_begun = True
+        if self._cycle is not None:
+            self._cycle.start(self._writer)
+        await self._resume({partition: Occasion(stored.get(partition)) for partition in self._copies})
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
         task = self._loop.create_task(work)
         self._tasks.add(task)  # the loop itself holds its tasks weakly
         task.add_done_callback(self._despawn)
+
+    def _end_tasks(self) -> None:
+        for task in self._tasks:
+            task.cancel()
 
     def _despawn(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -168,7 +187,8 @@ class CopyLoop:
                 read_committed=self._plan.consumer.read_committed,
             )
             self._copies[partition.source] = self._by_target[partition.target] = copy
-        self._writer.start(self._by_target.keys())
+        if self._cycle is None:
+            self._writer.start(self._by_target.keys())
         self._reader.start(self._copies.keys(), {})
 
     async def _finish(self) -> None:
@@ -176,10 +196,13 @@ class CopyLoop:
         self._reader.stop()
         self._writer.discard_unsent()
         deadline = self._loop.time() + _DRAIN_TIMEOUT_S
+        if self._cycle is not None:
+            await self._cycle.finish(_DRAIN_TIMEOUT_S)
         while not self._writer.is_idle and self._loop.time() < deadline:  # noqa: ASYNC110 - bounded, and once
             await asyncio.sleep(0.01)
         self._writer.stop()
-        await self._loop.run_in_executor(None, self._state.close, list(self._copies.values()))
+        if self._has_begun:
+            await self._loop.run_in_executor(None, self._state.close, list(self._copies.values()))
 
     # where partitions begin
 
@@ -236,11 +259,37 @@ class CopyLoop:
     async def _begin_when_settled(self, copy: PartitionCopy, occasion: Occasion) -> None:
         while copy.outstanding_bytes:  # noqa: ASYNC110 - rare, and bounded by the writer
             await asyncio.sleep(_SETTLE_INTERVAL_S)
-        known = Position(copy.position - 1, copy.producer, copy.logs)
+        known = copy.known_position
         if occasion.skipped is not None:
             known = known._replace(offset=occasion.skipped.last)
         await self._resume({copy.plan.source: occasion._replace(position=known)})
         self._beginning.discard(copy.plan.source)
+
+    # the transactions' owner
+
+    @property
+    def copies(self) -> Collection[PartitionCopy]:
+        return self._copies.values()
+
+    @property
+    def has_outstanding(self) -> bool:
+        return self._outstanding_bytes > 0
+
+    def transaction_failed(self, error: SparkmirrorError | None) -> None:
+        for copy in self._copies.values():
+            copy.write_error = error
+
+    def transaction_lost(self) -> None:
+        """Everything since the last commit is aborted: begin all partitions anew."""
+        if self._stopping.is_set():
+            return
+        self._writer.stop()
+        self._end_tasks()
+        self._beginning.clear()
+        for copy in self._copies.values():
+            self._discard(copy.plan.target)
+            copy.producer = None  # nothing goes on before it has begun
+        self._spawn(self._begin())
 
     # the reader's listener
 
@@ -374,6 +423,8 @@ class CopyLoop:
         self._loop.call_later(delay_s, self._try_again, copy)
 
     def _try_again(self, copy: PartitionCopy) -> None:
+        if copy.producer is None:
+            return  # it begins anew
         self._reader.advance(copy.plan.source, copy.fetch_position)
         self._reader.fetch_more()
 

@@ -15,7 +15,7 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import Incident, IncidentKind
 from sparkmirror.domain.latency import LatencyHistogram, bucket_of
 from sparkmirror.domain.log_identity import UNKNOWN_LOGS, LogIdentity
-from sparkmirror.domain.producer_state import ProducerState
+from sparkmirror.domain.producer_state import NOT_IDEMPOTENT, ProducerState
 from sparkmirror.domain.record_batch import OutgoingBatch, iterate_batches
 from sparkmirror.kafka.fetch import FetchedPartition
 from sparkmirror.storage.positions import Position
@@ -138,8 +138,14 @@ class PartitionCopy:
     @property
     def stored_position(self) -> Position | None:
         """What to write to the offsets topic; None while there is nothing to say."""
-        last = self.last_replicated
-        return None if last is None or self.producer is None else Position(last, self.producer, self.logs)
+        return None if self.last_replicated is None or self.producer is None else self.known_position
+
+    @property
+    def known_position(self) -> Position:
+        """Where the partition is, and how its numbers go on if they are its own."""
+        state = self.producer
+        is_own = state is not None and state.producer != NOT_IDEMPOTENT
+        return Position(self.position - 1, state if is_own else None, self.logs)
 
     @property
     def mark(self) -> Mark:

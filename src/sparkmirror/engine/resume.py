@@ -3,6 +3,8 @@
 What was written after the stored position is read back (`ReadBack`): go on behind it under the numbers that
 follow. An attempt that still lives writes the same records under the same numbers, and a broker keeps one
 copy. Where a number would stop meaning the same record, numbers begin anew.
+
+In transactions nothing is written behind the stored position, except by an attempt before they were used.
 """
 
 import logging
@@ -284,14 +286,17 @@ class Resumption:
                 state = ProducerState(producer, 0, begun.next_offset)
                 starts[source] = Start(begun.position, state, begun.incident or refusal, logs[source])
             elif isinstance(begun, Start):
-                starts[source] = begun._replace(logs=logs[source])
+                state = begun.producer
+                if self.plan.transaction is not None:
+                    state = ProducerState(NOT_IDEMPOTENT, 0, state.next_offset)
+                starts[source] = begun._replace(producer=state, logs=logs[source])
             else:
                 starts[source] = begun
         return starts
 
     def _new_producer(self) -> tuple[ProducerId, Incident | None]:
-        """The id, or that there is none, and why."""
-        if not self.plan.producer.idempotent:
+        """The id, or that there is none, and why. In transactions it is theirs, which the writer knows."""
+        if not self.plan.producer.idempotent or self.plan.transaction is not None:
             return NOT_IDEMPOTENT, None
         try:
             return new_producer_id(self.plan.producer.connection), None

@@ -1,6 +1,7 @@
 """What a copy task makes durable: positions, offset syncs and progress.
 
-Written in the background, one write at a time; what could not be written goes with the next attempt.
+Written in the background, one write at a time; what could not be written goes with the next attempt. In
+transactions positions are written by `transaction_cycle`, and offset syncs wait until they are committed.
 """
 
 import logging
@@ -47,7 +48,7 @@ def report_failure(plan: TaskPlan, error: str) -> None:
     for copy in copies:
         copy.fetch_error = KafkaError(error)
     with closing(TopicWriter(plan.state.connection)) as writer:
-        writer.write(plan.state.progress_topic, [_progress_of(copy, plan).to_record() for copy in copies])
+        writer.write(plan.state.progress_topic, [_progress_of(copy, plan, 0).to_record() for copy in copies])
 
 
 class _Recorder:
@@ -85,6 +86,7 @@ class TaskState:
         self._positions = _Recorder("positions", TopicWriter(state.connection), state.positions_topic)
         self._progress = _Recorder("progress records", TopicWriter(state.connection), state.progress_topic)
         self._syncs = _sync_recorder(plan.offset_syncs)
+        self._uncommitted_runs: list[tuple[TopicPartition, Run]] = []
         self._sync_queue = OffsetSyncQueue(plan.offset_syncs.lag_max if plan.offset_syncs else 0)
         self._unsent_syncs: dict[TopicPartition, list[OffsetSync]] = {}
         self._syncs_flushed_at = 0.0
@@ -103,9 +105,13 @@ class TaskState:
         return stored
 
     def note_sync(self, source: TopicPartition, batch: OutgoingBatch, base_offset: int) -> None:
-        if self._syncs is not None:
-            for run in contiguous_runs(batch, base_offset):
+        if self._syncs is None:
+            return
+        for run in contiguous_runs(batch, base_offset):
+            if self._plan.transaction is None:
                 self._sync_queue.acknowledged(source, run)
+            else:
+                self._uncommitted_runs.append((source, run))
 
     def collect(self, copies: Collection[PartitionCopy], now: float) -> Callable[[], None] | None:
         """What there is to write now, as a call that may block; None while the last one is under way."""
@@ -117,7 +123,7 @@ class TaskState:
         ):
             self._syncs_flushed_at = now
             self._sync_queue.flush_delayed()
-        positions = self._moved_positions(copies)
+        positions = self._positions_to_write(copies)
         progress = self._changed_progress(copies)
         syncs = self._sync_queue.drain()
 
@@ -134,7 +140,7 @@ class TaskState:
         with self._busy:
             self._sync_queue.flush_delayed()
             self._write(
-                self._moved_positions(copies), self._sync_queue.drain(), self._changed_progress(copies)
+                self._positions_to_write(copies), self._sync_queue.drain(), self._changed_progress(copies)
             )
         for recorder in (self._positions, self._progress, self._syncs):
             if recorder is not None:
@@ -172,23 +178,46 @@ class TaskState:
         for of_partition in self._unsent_syncs.values():
             del of_partition[:-_SYNCS_KEPT]
 
-    def _moved_positions(self, copies: Iterable[PartitionCopy]) -> Mapping[TopicPartition, Position]:
+    def moved_positions(self, copies: Iterable[PartitionCopy]) -> Mapping[TopicPartition, Position]:
+        """Those that are not stored yet."""
         return {
             copy.plan.source: position
             for copy in copies
             if (position := copy.stored_position) and position != self._stored.get(copy.plan.source)
         }
 
+    def committed(self, positions: Mapping[TopicPartition, Position]) -> None:
+        """The transaction that held these, and all that was noted before, is committed."""
+        self._stored.update(positions)
+        for source, run in self._uncommitted_runs:
+            self._sync_queue.acknowledged(source, run)
+        self._uncommitted_runs.clear()
+
+    def aborted(self) -> None:
+        """What was noted since the last commit is not there."""
+        self._uncommitted_runs.clear()
+
+    def _positions_to_write(self, copies: Iterable[PartitionCopy]) -> Mapping[TopicPartition, Position]:
+        return self.moved_positions(copies) if self._plan.transaction is None else {}
+
     def _changed_progress(self, copies: Iterable[PartitionCopy]) -> Mapping[Mark, PartitionProgress]:
         # Most partitions are idle most of the time: only those that moved cost a report.
         return {
-            copy.mark: _progress_of(copy, self._plan)
+            mark: _progress_of(copy, self._plan, mark.position)
             for copy in copies
-            if copy.mark != self._reported.get(copy.plan.source)
+            if (mark := self._mark(copy)) != self._reported.get(copy.plan.source)
         }
 
+    def _mark(self, copy: PartitionCopy) -> Mark:
+        """What is not committed does not count yet."""
+        if self._plan.transaction is None:
+            return copy.mark
+        stored = self._stored.get(copy.plan.source)
+        return copy.mark._replace(position=0 if stored is None else stored.offset + 1)
 
-def _progress_of(copy: PartitionCopy, plan: TaskPlan) -> PartitionProgress:
+
+def _progress_of(copy: PartitionCopy, plan: TaskPlan, position: int) -> PartitionProgress:
+    """`position` is the next upstream offset to copy."""
     return PartitionProgress(
         connector=plan.connector,
         task=plan.task,
@@ -197,7 +226,7 @@ def _progress_of(copy: PartitionCopy, plan: TaskPlan) -> PartitionProgress:
         target_topic=copy.plan.target_topic,
         records=copy.records,
         bytes=copy.bytes,
-        position=copy.last_replicated,
+        position=position - 1 if position > 0 else None,
         lag=copy.lag,
         latency=copy.latency,
         state=copy.state,

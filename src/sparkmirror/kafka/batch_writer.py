@@ -3,6 +3,9 @@
 Owns connections, sequence numbers, resending, leader changes and back-off. A batch is kept until it is
 acknowledged or refused. A partition's sequence counts the records written to it under its producer id, which
 whoever begins the partition knows: the count goes on from task to task.
+
+In transactions all partitions are written under the producer id and epoch of the transactional id. Who ends
+one holds the writer, waits until it is settled, and releases it under what the next one has.
 """
 
 import asyncio
@@ -20,12 +23,34 @@ from sparkmirror.domain.record_batch import OutgoingBatch
 from sparkmirror.kafka import error_codes, produce
 from sparkmirror.kafka.broker_link import BrokerLink
 from sparkmirror.kafka.cluster_view import ClusterView
+from sparkmirror.kafka.coordinator import (
+    CONCURRENT_TRANSACTIONS,
+    PRODUCER_FENCED,
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+)
 from sparkmirror.kafka.look_back import LookBack, Written, written_batches
 from sparkmirror.kafka.produce import ProducedPartition, decode_produce_response, encode_produce_request
 from sparkmirror.kafka.producer_lane import PendingBatch, ProducerLane
+from sparkmirror.kafka.transaction_scope import TransactionScope
 from sparkmirror.kafka.wire import NO_TOPIC_ID
 
 _HOUSEKEEPING_S = 1.0
+_COMPLETING_S = 0.02
+"""How long to wait before a batch is sent again that met the end of the transaction before its own."""
+
+
+INVALID_TXN_STATE = 48
+INVALID_PRODUCER_ID_MAPPING = 49
+TRANSACTION_ABORTABLE = 120
+_TRANSACTION_LOST = frozenset(
+    {
+        INVALID_TXN_STATE,
+        INVALID_PRODUCER_ID_MAPPING,
+        PRODUCER_FENCED,
+        TRANSACTION_ABORTABLE,
+        TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    }
+)
 
 
 class WriterListener(Protocol):
@@ -46,7 +71,10 @@ class WriterListener(Protocol):
         """The target will never take this batch as it is. It and all after it were discarded."""
 
     def sequence_lost(self, partition: TopicPartition, error: SparkmirrorError) -> None:
-        """The broker knows of another sequence. What was not acknowledged is discarded: `begin` anew."""
+        """The broker knows of another sequence. What was not acknowledged is discarded: `begin` anew.
+
+        In transactions: nothing more can be written in this one, nor can it be committed.
+        """
 
     def target_recreated(self, partition: TopicPartition) -> None:
         """The topic has another id than the one begun with. What was not acknowledged is discarded."""
@@ -55,8 +83,9 @@ class WriterListener(Protocol):
 class _Request:
     """One Produce request under way."""
 
-    def __init__(self, correlation_id: int, sent_at: float) -> None:
+    def __init__(self, correlation_id: int, version: int, sent_at: float) -> None:
         self.correlation_id = correlation_id
+        self.version = version
         self.sent_at = sent_at
         self.lanes: dict[TopicPartition, ProducerLane] = {}
         self.topics: dict[bytes, str] = {}
@@ -77,9 +106,14 @@ class BatchWriter:
     """`append` then `flush`; see `WriterListener` for what comes back."""
 
     def __init__(
-        self, settings: ProducerSettings, loop: asyncio.AbstractEventLoop, listener: WriterListener
+        self,
+        settings: ProducerSettings,
+        loop: asyncio.AbstractEventLoop,
+        listener: WriterListener,
+        transaction: TransactionScope | None = None,
     ) -> None:
         self._settings = settings
+        self._transaction = transaction
         self._loop = loop
         self._listener = listener
         connection = settings.connection
@@ -91,6 +125,10 @@ class BatchWriter:
         self._unclear: dict[int | None, dict[ProducerLane, SparkmirrorError]] = {}
         """By leader, so that a broker that is slow to answer keeps nobody else's partitions waiting."""
         self._looking_back: dict[int | None, asyncio.Task[None]] = {}
+        self._doubtful: set[ProducerLane] = set()
+        """In transactions: those with something that may be in the log and is not acknowledged."""
+        self._exempt: Collection[TopicPartition] | None = None
+        """What a held writer sends all the same; None while it is not held."""
         self._correlation_id = 0
         self._housekeeping: asyncio.TimerHandle | None = None
         self._stopped = False
@@ -104,13 +142,19 @@ class BatchWriter:
     def begin(self, partition: TopicPartition, state: ProducerState, topic_id: bytes = NO_TOPIC_ID) -> None:
         """Write the partition from now on, as long as its topic keeps the id.
 
-        Before that, and after `sequence_lost` or `target_recreated`, what comes must wait.
+        Before that, and after `sequence_lost` or `target_recreated`, what comes must wait. In transactions
+        id and epoch are theirs, and numbers go on as long as those do; only the state's offset counts.
         """
         lane = self._lanes[partition]
+        if self._transaction is not None:
+            producer = self._transaction.producer
+            sequence = lane.next_sequence if lane.producer == producer else 0
+            state = ProducerState(producer, sequence, state.next_offset)
         lane.begin(state, topic_id)
         self._route(lane)
 
     def stop(self) -> None:
+        """For good: the listener is told nothing any more."""
         self._stopped = True
         self._view.stop()
         if self._housekeeping is not None:
@@ -120,6 +164,7 @@ class BatchWriter:
         for sink in self._sinks.values():
             sink.link.close()
         self._sinks.clear()
+        self._lanes = {}
 
     def append(self, partition: TopicPartition, batch: OutgoingBatch) -> None:
         """Take a batch over; nothing is sent before `flush`."""
@@ -140,6 +185,40 @@ class BatchWriter:
     @property
     def is_idle(self) -> bool:
         return not any(sink.requests for sink in self._sinks.values())
+
+    # transactions
+
+    def hold(self, exempt: Collection[TopicPartition] = ()) -> None:
+        """Send nothing new, except to those; see `is_settled`."""
+        self._exempt = exempt
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether everything that may be in a log is acknowledged."""
+        return self.is_idle and not self._doubtful
+
+    def release(self) -> None:
+        """Go on, in the next transaction. Everything must be settled."""
+        assert self._transaction is not None
+        self._exempt = None
+        producer = self._transaction.producer
+        for lane in self._lanes.values():
+            if lane.producer is not None and lane.producer != producer:
+                lane.renumber(producer)
+            self._offer(lane)
+        self.flush()
+
+    def admit(self, partitions: Collection[TopicPartition]) -> None:
+        """They belong to the transaction now."""
+        for partition in partitions:
+            self._offer(self._lanes[partition])
+        self.flush()
+
+    def refuse(self, partition: TopicPartition, error: SparkmirrorError) -> None:
+        """It can't be made part of the transaction: nothing of it was sent."""
+        lane = self._lanes[partition]
+        if lane.ready and not lane.resting:
+            self._recover(lane, error)
 
     # routing: which broker leads which partition
 
@@ -196,7 +275,8 @@ class BatchWriter:
 
     def link_ready(self, link: BrokerLink) -> None:
         sink = self._sink_of[link]
-        high = produce.VERSION_BY_ID if self._view.has_topic_ids else produce.VERSION_HIGH
+        by_name = produce.VERSION_HIGH if self._transaction is None else produce.VERSION_ADDING_PARTITIONS
+        high = produce.VERSION_BY_ID if self._view.has_topic_ids else by_name
         sink.version = link.version_of(produce.API_KEY, "Produce", produce.VERSION_LOW, high)
         self._send(sink)
 
@@ -217,7 +297,7 @@ class BatchWriter:
             raise DisconnectedError(f"{link.broker.host}:{link.broker.port} answered what nobody asked")
         # Only an answer that can be read ends its request: what goes wrong here is told to all that wait.
         oldest = sink.requests[0]
-        response = decode_produce_response(frame, sink.version, oldest.correlation_id, oldest.topics)
+        response = decode_produce_response(frame, oldest.version, oldest.correlation_id, oldest.topics)
         request = sink.requests.popleft()
         for produced in response.partitions:
             lane = request.lanes.pop(produced.partition, None)
@@ -246,14 +326,23 @@ class BatchWriter:
             if not batches:
                 return
             self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
-            request = _Request(self._correlation_id, self._loop.time())
+            transaction = self._transaction
+            version = (
+                sink.version if transaction is None else min(sink.version, transaction.produce_version_max)
+            )
+            request = _Request(self._correlation_id, version, self._loop.time())
             request.lanes = {partition: self._lanes[partition] for partition in batches}
             topic_ids = {partition: lane.topic_id for partition, lane in request.lanes.items()}
             request.topics = {topic_id: partition.topic for partition, topic_id in topic_ids.items()}
             sink.requests.append(request)
             sink.link.send(
                 encode_produce_request(
-                    batches, self._settings, sink.version, request.correlation_id, topic_ids=topic_ids
+                    batches,
+                    self._settings,
+                    version,
+                    request.correlation_id,
+                    transactional_id=None if transaction is None else transaction.transactional_id,
+                    topic_ids=topic_ids,
                 )
             )
 
@@ -262,9 +351,10 @@ class BatchWriter:
         batches: dict[TopicPartition, memoryview] = {}
         room = self._settings.request_bytes_max
         served: list[ProducerLane] = []
+        transactional = self._transaction is not None
         while sink.ready:
             lane = next(iter(sink.ready))
-            if lane.can_send:
+            if lane.can_send and (not transactional or self._may_send(lane)):
                 size = len(lane.ready[0].batch.data)
                 if batches and size > room:
                     break
@@ -272,11 +362,18 @@ class BatchWriter:
                 pending = lane.ready.popleft()
                 lane.in_flight.append(pending)
                 assert lane.producer is not None
-                batches[lane.partition] = pending.stamped_by(lane.producer)
+                batches[lane.partition] = pending.stamped_by(lane.producer, transactional=transactional)
                 served.append(lane)
             del sink.ready[lane]
         sink.ready.update(dict.fromkeys(lane for lane in served if lane.can_send))
         return batches
+
+    def _may_send(self, lane: ProducerLane) -> bool:
+        """Whether the transaction takes its batch now; it's offered again when that changes."""
+        assert self._transaction is not None
+        if self._exempt is not None and lane.partition not in self._exempt:
+            return False
+        return self._transaction.admits(lane.partition)
 
     # outcomes
 
@@ -291,14 +388,21 @@ class BatchWriter:
         self._offer(lane)
 
     def _acknowledge(self, lane: ProducerLane, pending: PendingBatch, base_offset: int) -> None:
+        if lane in self._doubtful and not lane.is_doubtful:
+            self._doubtful.discard(lane)
         lane.next_offset = base_offset + len(pending.batch.offsets)
         self._listener.acknowledged(lane.partition, pending.batch, base_offset, completes=pending.completes)
 
     def _unsettle(self, lane: ProducerLane, error: SparkmirrorError) -> None:
         """Drain first: what follows a failed batch is sent again in order, whatever became of it."""
-        lane.unsettled.append(lane.in_flight.popleft())
+        pending = lane.in_flight.popleft()
+        lane.unsettled.append(pending)
         lane.failure = lane.failure or error
-        lane.is_unclear = lane.is_unclear or error.code in error_codes.UNCLEAR
+        if error.code in error_codes.UNCLEAR:
+            lane.is_unclear = True
+            if self._transaction is not None:
+                pending.is_doubtful = True
+                self._doubtful.add(lane)
         if not lane.in_flight:
             lane.ready.extendleft(reversed(lane.unsettled))
             lane.unsettled.clear()
@@ -358,7 +462,10 @@ class BatchWriter:
         looking_back_found_all = not lane.ready
         if looking_back_found_all or (code in error_codes.WORTH_HALVING and lane.split_first()):
             self._resume(lane)
-        elif code in error_codes.SEQUENCE_UNKNOWN:
+        elif code == CONCURRENT_TRANSACTIONS and self._transaction is not None:
+            lane.resting = True
+            self._loop.call_later(_COMPLETING_S, self._resume, lane)
+        elif code in error_codes.SEQUENCE_UNKNOWN or self._is_lost(lane, error):
             self._give_up(lane)
             self._listener.sequence_lost(lane.partition, error)
         elif error.retriable:
@@ -367,6 +474,12 @@ class BatchWriter:
             refused = lane.ready[0].batch
             lane.discard()
             self._listener.write_refused(lane.partition, error, refused)
+
+    def _is_lost(self, lane: ProducerLane, error: SparkmirrorError) -> bool:
+        """Whether the transaction can't be committed any more: it's over, or it's in doubt what it holds."""
+        if self._transaction is None:
+            return False
+        return error.code in _TRANSACTION_LOST or (not error.retriable and lane in self._doubtful)
 
     def _give_up(self, lane: ProducerLane) -> None:
         """Nothing more is sent until the lane begins anew."""
@@ -382,9 +495,11 @@ class BatchWriter:
         self._loop.call_later(self._backoff.delay_s(lane.failures, random.random()), self._resume, lane)
 
     def _resume(self, lane: ProducerLane) -> None:
+        if self._stopped:
+            return
         lane.resting = False
         self._route(lane)
-        if lane.leader is not None and not self._stopped:
+        if lane.leader is not None:
             self._send(self._sinks[lane.leader])
 
     def _housekeep(self) -> None:

@@ -3,6 +3,7 @@
 Sends nothing; `batch_writer` does.
 """
 
+import itertools
 from collections import deque
 
 from sparkmirror.domain.errors import SparkmirrorError
@@ -17,20 +18,23 @@ _IN_FLIGHT_PER_PARTITION = 5
 
 
 class PendingBatch:
-    """A batch on its way; it's stamped when it's sent for the first time."""
+    """A batch on its way; it's stamped when it's sent for the first time.
 
-    __slots__ = ("batch", "completes", "sequence", "stamped")
+    `is_doubtful` says that it was sent once and may be in the log, whatever was answered to it since.
+    """
+
+    __slots__ = ("batch", "completes", "is_doubtful", "sequence", "stamped")
 
     def __init__(self, batch: OutgoingBatch, sequence: int, *, completes: bool) -> None:
         self.batch = batch
         self.sequence = sequence
         self.completes = completes
-        self.stamped = False
+        self.stamped = self.is_doubtful = False
 
-    def stamped_by(self, producer: ProducerId) -> memoryview:
+    def stamped_by(self, producer: ProducerId, *, transactional: bool = False) -> memoryview:
         if not self.stamped:
             sequence = self.sequence if producer != NOT_IDEMPOTENT else -1
-            stamp(self.batch.data, producer.id, producer.epoch, sequence)
+            stamp(self.batch.data, producer.id, producer.epoch, sequence, transactional=transactional)
             self.stamped = True
         return self.batch.data
 
@@ -91,6 +95,7 @@ class ProducerLane:
         for number, half in enumerate(halves, start=1):
             completes = first.completes and number == len(halves)
             parts.append(PendingBatch(half, sequence, completes=completes))
+            parts[-1].is_doubtful = first.is_doubtful
             sequence = (sequence + len(half.offsets)) % SEQUENCE_MODULUS
         self.ready.extendleft(reversed(parts))
         return True
@@ -103,6 +108,25 @@ class ProducerLane:
         self.next_sequence = state.next_sequence
         self.next_offset = state.next_offset
         self.proven = False
+
+    def renumber(self, producer: ProducerId) -> None:
+        """Number what waits, and what comes, from 0 on under another epoch. None of it may be in the log."""
+        assert not self.in_flight
+        assert not self.unsettled
+        self.producer = producer
+        self.next_sequence = 0
+        self.proven = False
+        for pending in self.ready:
+            pending.sequence = self.next_sequence
+            pending.stamped = False
+            self.next_sequence = (self.next_sequence + len(pending.batch.offsets)) % SEQUENCE_MODULUS
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether something that is not acknowledged may be in the log."""
+        return any(
+            pending.is_doubtful for pending in itertools.chain(self.in_flight, self.unsettled, self.ready)
+        )
 
     def discard(self) -> None:
         self.next_sequence = self.ready[0].sequence if self.ready else self.next_sequence

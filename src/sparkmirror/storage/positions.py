@@ -20,6 +20,7 @@ from sparkmirror.domain.ids import Alias, ConnectorName, TopicPartition
 from sparkmirror.domain.log_identity import UNKNOWN_LOGS, LogIdentity
 from sparkmirror.domain.log_records import Headers, LogRecord
 from sparkmirror.domain.producer_state import NOT_IDEMPOTENT, ProducerId, ProducerState
+from sparkmirror.kafka.stable_ends import await_stable
 from sparkmirror.kafka.topic_log import read_topic
 
 _PRODUCER = "sparkmirror.producer"
@@ -36,10 +37,14 @@ class Position(NamedTuple):
     logs: LogIdentity = UNKNOWN_LOGS
 
 
+def position_key(connector: ConnectorName, source: Alias, partition: TopicPartition) -> bytes:
+    return source_position_key(SourcePartition(connector, source, *partition))
+
+
 def position_record(
     connector: ConnectorName, source: Alias, partition: TopicPartition, position: Position
 ) -> LogRecord:
-    key = source_position_key(SourcePartition(connector, source, *partition))
+    key = position_key(connector, source, partition)
     value = source_position_value(position.offset)
     return LogRecord(key, value, partition=None, headers=_headers(position))
 
@@ -51,13 +56,15 @@ def read_positions(
     source: Alias,
     partitions: Collection[TopicPartition],
 ) -> Mapping[TopicPartition, Position]:
-    """The newest position of each partition that has one, found by raw key bytes as Connect does."""
-    wanted = {
-        source_position_key(SourcePartition(connector, source, *partition)): partition
-        for partition in partitions
-    }
+    """The newest position of each partition that has one, found by raw key bytes as Connect does.
+
+    What was written in transactions counts when it's committed; those that are open are waited for. Raises
+    KafkaError.
+    """
+    wanted = {position_key(connector, source, partition): partition for partition in partitions}
     positions: dict[TopicPartition, Position] = {}
-    for record in read_topic(settings, topic):
+    await_stable(settings, topic)
+    for record in read_topic(settings, topic, read_committed=True):
         partition = wanted.get(record.key or b"")
         if partition is None:
             continue

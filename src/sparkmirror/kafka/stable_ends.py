@@ -1,0 +1,39 @@
+"""Waits until everything that is in a topic now is decided: committed or aborted (KIP-98)."""
+
+import random
+import time
+
+from sparkmirror.domain.backoff import Backoff
+from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
+from sparkmirror.domain.errors import RetriableError
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, error_for
+from sparkmirror.kafka.metadata import Metadata, read_metadata
+from sparkmirror.kafka.offsets import LATEST, require_offsets
+
+_PAUSE = Backoff(first_s=0.005, max_s=0.2)
+"""The markers of a transaction that ends are written within milliseconds."""
+
+
+def await_stable(settings: ConnectionSettings, topic: str, *, deadline_s: float = 60.0) -> None:
+    """Return when the last stable offsets have reached where the partitions end now.
+
+    A transaction that is open hides what others committed behind its first record, as long as it is open.
+    Raises KafkaError, RetriableError when it takes too long.
+    """
+    deadline = time.monotonic() + deadline_s
+    metadata = read_metadata(settings, [topic], Metadata())
+    if topic not in metadata.partitions:
+        raise error_for(metadata.errors.get(topic, UNKNOWN_TOPIC_OR_PARTITION), topic)
+    partitions = [TopicPartition(topic, number) for number in range(metadata.partitions[topic])]
+    ends = require_offsets(ConsumerSettings(settings), partitions, LATEST)
+    looks = 0
+    while True:
+        stable = require_offsets(ConsumerSettings(settings, read_committed=True), list(ends), LATEST)
+        ends = {partition: end for partition, end in ends.items() if stable[partition] < end}
+        if not ends:
+            return
+        if time.monotonic() > deadline:
+            raise RetriableError(f"{', '.join(map(str, ends))}: a transaction is open since {deadline_s:g} s")
+        looks += 1
+        time.sleep(_PAUSE.delay_s(looks, random.random()))

@@ -1,0 +1,303 @@
+"""Records and their positions in one transaction: whatever dies, a consumer sees both or none (KIP-618).
+
+Version 2 of the protocol is what a new cluster has; version 1 is the frail cluster with it downgraded.
+"""
+
+import multiprocessing
+import re
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Final
+
+import confluent_kafka as confluent
+import pytest
+
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.clusters.ports import HOST
+from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
+from sparkmirror.domain.copy_plan import TaskPlan, TransactionPlan
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.incidents import OnBadBatch, Reactions
+from sparkmirror.domain.record_batch import CONTROL, TRANSACTIONAL
+from sparkmirror.engine.copy_loop import CopyLoop
+from sparkmirror.kafka.offsets import LATEST, require_offsets
+from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.kafka.transactions import fence
+from sparkmirror.storage.positions import Position, position_record, read_positions
+from tests.contract.asking import asking
+from tests.contract.copying import (
+    CONNECTOR,
+    DEAD_LETTERS,
+    POSITIONS,
+    PROGRESS,
+    SOURCE,
+    Bench,
+    connection,
+    remote,
+    running,
+)
+from tests.contract.test_transactions import finalize
+from tests.flowing import flowing
+from tests.proxy import Api, Deed, Moment, Proxy, proxied
+from tests.system.broker_data import Keyed, append, batches_on_disk, numbered
+from tests.system.mirror import await_value
+from tests.system.mixed_data import create_topic
+
+WAIT_S: Final = 30.0
+TIMEOUT_S: Final = 60.0
+RATE: Final = 2000
+
+
+@pytest.fixture(scope="module")
+def old_bench(bench: Bench, frail_cluster: LocalCluster) -> Iterator[Bench]:
+    """Its target has version 1 of transactions."""
+    made = Bench(bench.source, frail_cluster)
+    for name in (POSITIONS, PROGRESS, DEAD_LETTERS):
+        create_topic(frail_cluster.bootstrap_servers, name, config={"cleanup.policy": "compact"})
+    with asking(frail_cluster) as asker:
+        finalize(asker, 1)
+        yield made
+        finalize(asker, 2)
+
+
+@pytest.fixture(params=[1, 2], ids="version-{}".format)
+def side(request: pytest.FixtureRequest) -> Bench:
+    made = request.getfixturevalue("old_bench" if request.param == 1 else "bench")
+    assert isinstance(made, Bench)
+    return made
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest) -> str:
+    return "contract." + re.sub(r"\W+", "-", request.node.name)[-100:]
+
+
+def transactional(plan: TaskPlan, interval_s: float | None = None) -> TaskPlan:
+    """Under an id of its own for each topic."""
+    name = f"{CONNECTOR}-{plan.partitions[0].source.topic}"
+    return replace(plan, transaction=TransactionPlan(name, TIMEOUT_S, interval_s))
+
+
+def committed(cluster: LocalCluster, topic: str, partition: int = 0) -> list[Keyed]:
+    """What a read_committed consumer sees up to the end that it is told."""
+    settings = {
+        "bootstrap.servers": cluster.bootstrap_servers,
+        "group.id": "contract.transactional-copy",
+        "isolation.level": "read_committed",
+        "enable.partition.eof": True,
+        "enable.auto.commit": False,
+        "fetch.wait.max.ms": 20,
+        "log_level": 0,
+    }
+    consumer = confluent.Consumer(settings)
+    consumer.assign([confluent.TopicPartition(topic, partition, 0)])
+    found: list[Keyed] = []
+    try:
+        while message := consumer.poll(WAIT_S):
+            error = message.error()
+            if error is not None:
+                assert error.code() == confluent.KafkaError._PARTITION_EOF, error
+                return found
+            found.append((message.key(), message.value()))
+    finally:
+        consumer.close()
+    raise AssertionError(f"{topic}-{partition} has no end")
+
+
+def committed_end(side: Bench, topic: str) -> int:
+    """The last stable offset of partition 0."""
+    partition = TopicPartition(remote(topic), 0)
+    settings = ConsumerSettings(connection(side.target), read_committed=True)
+    return require_offsets(settings, [partition], LATEST)[partition]
+
+
+def await_growth(side: Bench, topic: str, offsets: int = 1) -> None:
+    """Until so much more is committed."""
+    before = committed_end(side, topic)
+    await_value(lambda: committed_end(side, topic) >= before + offsets, WAIT_S, lambda: "nothing comes")
+
+
+def await_committed(side: Bench, topic: str, expected: list[Keyed], partition: int = 0) -> None:
+    """Exactly these, in this order."""
+    seen: list[Keyed] = []
+
+    def holds() -> bool:
+        seen[:] = committed(side.target, remote(topic), partition)
+        return len(seen) >= len(expected)
+
+    await_value(holds, WAIT_S, lambda: f"{len(seen)} of {len(expected)} records of {topic}")
+    assert seen == expected
+
+
+def stored(side: Bench, topic: str, partition: int = 0) -> Position | None:
+    """The position that is committed, once it's decided what is."""
+    source = TopicPartition(topic, partition)
+    return read_positions(connection(side.target), POSITIONS, CONNECTOR, SOURCE, [source]).get(source)
+
+
+def store(side: Bench, topic: str, position: Position) -> None:
+    writer = TopicWriter(connection(side.target))
+    writer.write(POSITIONS, [position_record(CONNECTOR, SOURCE, TopicPartition(topic, 0), position)])
+    writer.close()
+
+
+def test_records_come_with_their_positions(side: Bench, topic: str) -> None:
+    side.create(topic, partitions=2)
+    expected = [side.source_has(topic, 50, partition=number) for number in range(2)]
+    plan = transactional(side.plan(*(TopicPartition(topic, number) for number in range(2))))
+    with running(plan):
+        for number in range(2):
+            await_committed(side, topic, expected[number], number)
+        for at in range(3):  # transactions of their own, under numbers that follow
+            append(side.source, topic, numbered(2, 50 + 2 * at))
+            await_committed(side, topic, numbered(52 + 2 * at))
+    assert [
+        position and (position.offset, position.producer)
+        for position in (stored(side, topic, 0), stored(side, topic, 1))
+    ] == [(55, None), (49, None)]
+    data = [batch.header for batch in batches_on_disk(side.target, remote(topic))]
+    assert all(header.attributes & TRANSACTIONAL for header in data)
+    assert sum(bool(header.attributes & CONTROL) for header in data) >= 4
+    with running(plan):
+        append(side.source, topic, numbered(1, 56))
+        await_committed(side, topic, numbered(57))
+
+
+def test_an_interval_is_kept(bench: Bench, topic: str) -> None:
+    bench.create(topic)
+    with running(transactional(bench.plan(TopicPartition(topic, 0)), interval_s=1.0)):
+        bench.source_has(topic, 3)
+        bench.await_copied(topic, numbered(3))
+        before = time.monotonic()
+        await_committed(bench, topic, numbered(3))
+        assert time.monotonic() - before > 0.3
+
+
+def copy_for_ever(plan: TaskPlan) -> None:
+    CopyLoop(plan).run()
+
+
+@contextmanager
+def another_process(plan: TaskPlan) -> Iterator[None]:
+    """Killed on the way out."""
+    process = multiprocessing.get_context("spawn").Process(target=copy_for_ever, args=(plan,), daemon=True)
+    process.start()
+    try:
+        yield
+    finally:
+        process.kill()
+        process.join()
+
+
+def test_after_a_kill_positions_and_records_agree_and_nothing_comes_twice(side: Bench, topic: str) -> None:
+    side.create(topic, partitions=2)
+    plan = transactional(side.plan(*(TopicPartition(topic, number) for number in range(2))))
+    with flowing(side.source, topic, rate=RATE, partitions=2):
+        for kill in range(2):
+            with another_process(plan):
+                await_growth(side, topic)
+                time.sleep(0.1 * kill)  # anywhere in a transaction
+            for number in range(2):
+                await_agreement(side, topic, number)
+    with running(plan):
+        for number in range(2):
+            await_committed(side, topic, side.written(topic, number), number)
+
+
+def await_agreement(side: Bench, topic: str, partition: int) -> None:
+    """Markers may be on their way; after them there is nothing without the other."""
+    fence(connection(side.target), [f"{CONNECTOR}-{topic}"])
+    position = stored(side, topic, partition)
+    expected = 0 if position is None else position.offset + 1
+    assert len(committed(side.target, remote(topic), partition)) == expected
+
+
+def test_attempts_that_overlap_write_one_copy(side: Bench, topic: str) -> None:
+    """The later one fences the earlier one, which leaves it alone for seconds."""
+    side.create(topic)
+    plan = transactional(side.plan(TopicPartition(topic, 0)))
+    with ExitStack() as attempts:
+        with flowing(side.source, topic, rate=RATE):
+            for attempt in range(1, 4):
+                attempts.enter_context(running(plan))
+                await_growth(side, topic, 100 * attempt)
+        await_committed(side, topic, side.written(topic))
+
+
+def spring(proxy: Proxy, api: Api, moment: Moment) -> None:
+    sprung = proxy.figures.sprung
+    proxy.on_next(api, moment, Deed.RESET)
+    proxy.await_figures(lambda figures: figures.sprung > sprung, WAIT_S)
+
+
+@pytest.mark.parametrize("moment", [Moment.REQUEST_HALF_SENT, Moment.ANSWER_DUE])
+def test_an_end_whose_answer_is_lost(side: Bench, topic: str, moment: Moment) -> None:
+    side.create(topic)
+    plan = transactional(side.plan(TopicPartition(topic, 0)))
+    with proxied((HOST, side.target.brokers[0].port)) as (proxy,):
+        through = replace(plan.producer, connection=ConnectionSettings((proxy.address,)))
+        with running(replace(plan, producer=through)), flowing(side.source, topic, rate=RATE):
+            for _ in range(2):
+                spring(proxy, Api.END_TXN, moment)
+                spring(proxy, Api.PRODUCE, Moment.ANSWER_DUE)
+                await_growth(side, topic)
+        with running(replace(plan, producer=through)):
+            await_committed(side, topic, side.written(topic))
+
+
+def test_the_mode_may_change_after_a_crash(bench: Bench, topic: str) -> None:
+    """Whatever stands behind the stored position comes from before the change, and is not repeated."""
+    bench.create(topic)
+    partition = TopicPartition(topic, 0)
+    with running(bench.plan(partition)):
+        bench.source_has(topic, 5)
+        bench.await_copied(topic, numbered(5))
+    known = stored(bench, topic)
+    assert known is not None
+    with running(bench.plan(partition)):
+        bench.source_has(topic, 4)
+        bench.await_copied(topic, numbered(9))
+    store(bench, topic, known)
+    with running(transactional(bench.plan(partition))):
+        await_value(
+            lambda: stored(bench, topic) == Position(8, None, known.logs),
+            WAIT_S,
+            lambda: f"{stored(bench, topic)}",
+        )
+        bench.source_has(topic, 4)
+        await_committed(bench, topic, numbered(13))
+    with another_process(transactional(bench.plan(partition), interval_s=30.0)):
+        bench.source_has(topic, 4)
+        bench.await_copied(topic, numbered(17))  # and not committed
+    fence(connection(bench.target), [f"{CONNECTOR}-{topic}"])
+    with running(bench.plan(partition)):
+        await_committed(bench, topic, numbered(17))
+    position = stored(bench, topic)
+    assert position is not None
+    assert position.offset == 16
+    assert position.producer is not None
+
+
+@pytest.mark.parametrize("reaction", [OnBadBatch.FAIL, OnBadBatch.SKIP])
+def test_a_refused_batch_is_its_partitions_affair(side: Bench, topic: str, reaction: OnBadBatch) -> None:
+    side.create(topic, partitions=2, target_config={"cleanup.policy": "compact"})
+    append(
+        side.source,
+        topic,
+        [*numbered(3), (None, b"no key"), *numbered(3, 3)],
+        settings={"batch.num.messages": "1"},
+    )
+    well = side.source_has(topic, 10, partition=1)
+    plan = side.plan(*(TopicPartition(topic, number) for number in range(2)))
+    plan = transactional(replace(plan, reactions=Reactions(on_bad_batch=reaction)))
+    copied, offset = (3, 2) if reaction is OnBadBatch.FAIL else (6, 6)
+    with running(plan):
+        await_committed(side, topic, well, 1)
+        await_committed(side, topic, numbered(copied))
+        well = side.source_has(topic, 10, partition=1)
+        await_committed(side, topic, well, 1)
+    position = stored(side, topic)
+    assert position is not None
+    assert position.offset == offset
