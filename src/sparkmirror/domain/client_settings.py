@@ -74,3 +74,10 @@ class ProducerSettings:
     in_flight_max: int = 5
     compression: Codec | None = None
     idempotent: bool = True
+    followers_wait_max_s: float | None = None
+    """How long a broker may wait for followers before it answers; None for as long as a request may take."""
+
+    @property
+    def followers_timeout_s(self) -> float:
+        timeout_s = self.connection.request_timeout_s
+        return timeout_s if self.followers_wait_max_s is None else min(timeout_s, self.followers_wait_max_s)

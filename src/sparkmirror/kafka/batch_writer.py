@@ -12,6 +12,7 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Protocol
 
 from sparkmirror.domain.backoff import Backoff
@@ -30,11 +31,17 @@ from sparkmirror.kafka.coordinator import (
 )
 from sparkmirror.kafka.look_back import LookBack, Written, written_batches
 from sparkmirror.kafka.produce import ProducedPartition, decode_produce_response, encode_produce_request
-from sparkmirror.kafka.producer_lane import PendingBatch, ProducerLane
+from sparkmirror.kafka.producer_lane import PendingBatch, ProducerLane, Route
 from sparkmirror.kafka.transaction_scope import TransactionScope
 from sparkmirror.kafka.wire import NO_TOPIC_ID
 
 _HOUSEKEEPING_S = 1.0
+_PATIENCE_S = 1.0
+"""How long a broker may wait for a partition's followers before the partition moves to another connection."""
+
+_WELL_AFTER = 3
+"""So many quick answers in a row, and a slow partition is with the others again."""
+
 _COMPLETING_S = 0.02
 """How long to wait before a batch is sent again that met the end of the transaction before its own."""
 
@@ -92,10 +99,16 @@ class _Request:
 
 
 class _Sink:
-    """One broker: its link, its requests under way, and the lanes that may have something to send."""
+    """One connection: its link, its requests under way, and the lanes that may have something to send.
 
-    def __init__(self, link: BrokerLink) -> None:
+    A broker answers one request of a connection after the other, and one about a partition that waits for its
+    followers as late as that has them. So it's told to say soon for which partitions that is the case, and
+    those have a second connection, where it may wait as long as a request may take.
+    """
+
+    def __init__(self, link: BrokerLink, settings: ProducerSettings) -> None:
         self.link = link
+        self.settings = settings
         self.version = 0
         self.requests: deque[_Request] = deque()
         self.ready: dict[ProducerLane, None] = {}
@@ -120,11 +133,11 @@ class BatchWriter:
         self._backoff = Backoff(connection.retry_backoff_s, connection.retry_backoff_max_s)
         self._view = ClusterView(connection, loop, self._leaders_changed, self._cluster_failed)
         self._lanes: dict[TopicPartition, ProducerLane] = {}
-        self._sinks: dict[int, _Sink] = {}
+        self._sinks: dict[Route, _Sink] = {}
         self._sink_of: dict[BrokerLink, _Sink] = {}
-        self._unclear: dict[int | None, dict[ProducerLane, SparkmirrorError]] = {}
-        """By leader, so that a broker that is slow to answer keeps nobody else's partitions waiting."""
-        self._looking_back: dict[int | None, asyncio.Task[None]] = {}
+        self._unclear: dict[Route | None, dict[ProducerLane, SparkmirrorError]] = {}
+        """By connection, so that a broker that is slow to answer keeps nobody else's partitions waiting."""
+        self._looking_back: dict[Route | None, asyncio.Task[None]] = {}
         self._doubtful: set[ProducerLane] = set()
         """In transactions: those with something that may be in the log and is not acknowledged."""
         self._exempt: Collection[TopicPartition] | None = None
@@ -227,7 +240,7 @@ class BatchWriter:
             return
         leader = self._view.leader(lane.partition)
         if leader is None:
-            lane.leader = None
+            lane.route = None
             code = self._view.topic_error(lane.partition.topic) or error_codes.LEADER_NOT_AVAILABLE
             error = error_codes.error_for(code, f"{lane.partition} on the target")
             self._listener.write_failed(lane.partition, error)
@@ -239,36 +252,39 @@ class BatchWriter:
             self._listener.target_recreated(lane.partition)
             return
         lane.topic_id = topic_id
-        if lane.leader is not None and lane.leader != leader.node_id:
-            self._sinks[lane.leader].ready.pop(lane, None)
-        lane.leader = leader.node_id
-        self._connect_to(leader.node_id)
+        route = Route(leader.node_id, lane.is_slow)
+        if lane.route is not None and lane.route != route:
+            self._sinks[lane.route].ready.pop(lane, None)
+        lane.route = route
+        self._connect(route)
         if lane.producer is not None and not lane.ready:
             self._listener.write_possible(lane.partition)
         self._offer(lane)
 
     def _offer(self, lane: ProducerLane) -> None:
-        if lane.ready and lane.leader is not None:
-            self._sinks[lane.leader].ready[lane] = None
+        if lane.ready and lane.route is not None:
+            self._sinks[lane.route].ready[lane] = None
 
-    def _connect_to(self, node_id: int) -> None:
-        if node_id not in self._sinks:
-            broker = self._view.broker(node_id)
+    def _connect(self, route: Route) -> None:
+        if route not in self._sinks:
+            broker = self._view.broker(route.node_id)
             assert broker is not None, "a leader is always among the brokers of the same answer"
             link = BrokerLink(broker, self._settings.connection, self._loop, self)
-            self._sinks[node_id] = self._sink_of[link] = _Sink(link)
+            wait_max_s = None if route.is_slow else _PATIENCE_S
+            sink = _Sink(link, replace(self._settings, followers_wait_max_s=wait_max_s))
+            self._sinks[route] = self._sink_of[link] = sink
             link.start()
 
     def _leaders_changed(self) -> None:
-        for node_id, sink in self._sinks.items():
-            sink.link.broker = self._view.broker(node_id) or sink.link.broker
+        for route, sink in self._sinks.items():
+            sink.link.broker = self._view.broker(route.node_id) or sink.link.broker
         for lane in self._lanes.values():
             self._route(lane)
         self.flush()
 
     def _cluster_failed(self, error: SparkmirrorError) -> None:
         for lane in self._lanes.values():
-            if lane.leader is None:
+            if lane.route is None:
                 self._listener.write_failed(lane.partition, error)
 
     # requests and responses
@@ -287,7 +303,7 @@ class BatchWriter:
             for lane in request.lanes.values():
                 self._unsettle(lane, error)
         for lane in self._lanes.values():
-            if lane.ready and lane.leader is not None and self._sinks.get(lane.leader) is sink:
+            if lane.ready and lane.route is not None and self._sinks.get(lane.route) is sink:
                 self._listener.write_failed(lane.partition, error)
         self._view.refresh()
 
@@ -302,7 +318,7 @@ class BatchWriter:
         for produced in response.partitions:
             lane = request.lanes.pop(produced.partition, None)
             if lane is not None:
-                self._settle(lane, produced)
+                self._settle(lane, produced, self._loop.time() - request.sent_at)
         for lane in request.lanes.values():
             self._unsettle(lane, DisconnectedError(f"the broker did not answer for {lane.partition}"))
         if response.throttle_s > 0:
@@ -338,7 +354,7 @@ class BatchWriter:
             sink.link.send(
                 encode_produce_request(
                     batches,
-                    self._settings,
+                    sink.settings,
                     version,
                     request.correlation_id,
                     transactional_id=None if transaction is None else transaction.transactional_id,
@@ -377,7 +393,9 @@ class BatchWriter:
 
     # outcomes
 
-    def _settle(self, lane: ProducerLane, produced: ProducedPartition) -> None:
+    def _settle(self, lane: ProducerLane, produced: ProducedPartition, took_s: float) -> None:
+        if produced.error == error_codes.REQUEST_TIMED_OUT:
+            lane.is_slow, lane.quick_answers = True, 0
         if lane.failure is not None or produced.error:
             context = f"produce to {lane.partition}"
             self._unsettle(lane, error_codes.error_for(produced.error, context, produced.message))
@@ -385,6 +403,11 @@ class BatchWriter:
         lane.proven = True
         lane.failures = 0
         self._acknowledge(lane, lane.in_flight.popleft(), produced.base_offset)
+        if lane.is_slow:
+            lane.quick_answers = lane.quick_answers + 1 if took_s < _PATIENCE_S else 0
+            if lane.quick_answers >= _WELL_AFTER and not lane.in_flight:
+                lane.is_slow = False
+                self._route(lane)
         self._offer(lane)
 
     def _acknowledge(self, lane: ProducerLane, pending: PendingBatch, base_offset: int) -> None:
@@ -416,13 +439,13 @@ class BatchWriter:
         """Before anything is sent again, the log says what of it is there."""
         lane.resting = True
         self._listener.write_failed(lane.partition, error)
-        self._unclear.setdefault(lane.leader, {})[lane] = error
-        if lane.leader not in self._looking_back:
-            self._looking_back[lane.leader] = self._loop.create_task(self._look_back(lane.leader))
+        self._unclear.setdefault(lane.route, {})[lane] = error
+        if lane.route not in self._looking_back:
+            self._looking_back[lane.route] = self._loop.create_task(self._look_back(lane.route))
 
-    async def _look_back(self, leader: int | None) -> None:
+    async def _look_back(self, route: Route | None) -> None:
         failures = 0
-        unclear = self._unclear[leader]
+        unclear = self._unclear[route]
         while unclear:
             lanes = {lane.partition: lane for lane in unclear}
             wanted = {
@@ -447,7 +470,7 @@ class BatchWriter:
             failures += 1
             if unclear:
                 await asyncio.sleep(self._backoff.delay_s(failures, random.random()))
-        del self._looking_back[leader]
+        del self._looking_back[route]
 
     def _looked_back(self, lane: ProducerLane, written: list[Written]) -> None:
         arrived = {batch.sequence: batch for batch in written}
@@ -499,8 +522,8 @@ class BatchWriter:
             return
         lane.resting = False
         self._route(lane)
-        if lane.leader is not None:
-            self._send(self._sinks[lane.leader])
+        if lane.route is not None:
+            self._send(self._sinks[lane.route])
 
     def _housekeep(self) -> None:
         """A broker that accepts a request and never answers must not hold its partitions for ever."""

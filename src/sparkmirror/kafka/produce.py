@@ -71,7 +71,7 @@ def encode_produce_request(
         null_string(compact=compact)
         if transactional_id is None
         else string(transactional_id, compact=compact),
-        struct.pack(">hi", settings.acks, int(connection.request_timeout_s * 1000)),
+        struct.pack(">hi", settings.acks, int(settings.followers_timeout_s * 1000)),
     ]
     frame: list[bytes | memoryview] = [b"".join(head), *_encode_topics(batches, version, topic_ids)]
     frame.insert(0, INT32.pack(sum(map(len, frame))))

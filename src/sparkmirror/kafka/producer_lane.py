@@ -5,6 +5,7 @@ Sends nothing; `batch_writer` does.
 
 import itertools
 from collections import deque
+from typing import NamedTuple
 
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
@@ -39,13 +40,23 @@ class PendingBatch:
         return self.batch.data
 
 
+class Route(NamedTuple):
+    """A connection to a broker: the one for most partitions, or that for slow ones."""
+
+    node_id: int
+    is_slow: bool
+
+
 class ProducerLane:
     """One partition: what waits, what is in flight, and what went wrong first."""
 
     def __init__(self, partition: TopicPartition) -> None:
         self.partition = partition
-        self.leader: int | None = None
-        """The node id of the broker that takes the batches, None while nobody leads."""
+        self.route: Route | None = None
+        """Where the batches go, None while nobody leads."""
+        self.is_slow = False
+        """Whether it waits for its followers longer than others should wait for it."""
+        self.quick_answers = 0
         self.ready: deque[PendingBatch] = deque()
         self.in_flight: deque[PendingBatch] = deque()
         self.unsettled: list[PendingBatch] = []

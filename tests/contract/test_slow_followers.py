@@ -1,0 +1,63 @@
+"""A partition whose follower does not answer holds up itself, and no other partition of its leader."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from confluent_kafka.admin import NewTopic
+
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.domain.client_settings import ProducerSettings
+from sparkmirror.domain.ids import TopicPartition
+from tests.contract.conftest import TRIO_SESSION_S
+from tests.contract.copying import connection, keyed_of
+from tests.contract.looping import writing
+from tests.system.broker_data import admin, numbered
+
+WAIT_S: Final = 30.0
+FOLLOWER: Final = 2
+WELL: Final = TopicPartition("contract.well", 0)
+SLOW: Final = TopicPartition("contract.slow", 0)
+PARTITIONS: Final = (WELL, SLOW)
+
+
+def create(cluster: LocalCluster, partition: TopicPartition, replicas: list[int]) -> None:
+    client = admin(cluster)  # its end would end what it was asked
+    topic = NewTopic(partition.topic, num_partitions=1, replica_assignment=[replicas])
+    client.create_topics([topic])[partition.topic].result(WAIT_S)
+
+
+@contextmanager
+def frozen(pid: int) -> Iterator[None]:
+    """Nobody misses a broker before its session ends: until then leaders wait for it."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_others_do_not_wait_for_a_follower_that_does_not_answer(trio: LocalCluster) -> None:
+    in_each = 10
+    create(trio, WELL, [0])
+    create(trio, SLOW, [0, FOLLOWER])
+    with writing(ProducerSettings(connection(trio)), PARTITIONS) as writer:
+        for partition in PARTITIONS:
+            writer.append(partition, numbered(in_each))
+            writer.await_acknowledged(partition, in_each)
+        sent = in_each
+        with frozen(trio.pids[FOLLOWER]):
+            began = time.monotonic()
+            while time.monotonic() - began < TRIO_SESSION_S / 2:
+                for partition in PARTITIONS:
+                    writer.append(partition, numbered(in_each, sent))
+                sent += in_each
+                writer.await_acknowledged(WELL, sent)
+            assert time.monotonic() - began < TRIO_SESSION_S, "it waited for the slow one as well"
+            assert writer.acknowledged_records[SLOW] == in_each
+        writer.await_acknowledged(SLOW, sent)
+    for partition in PARTITIONS:
+        assert keyed_of(trio, *partition) == numbered(sent)
