@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test check format bench soak clean
+.PHONY: help setup demo test lint check format bench soak clean
 
 help:
 	@echo "make demo    two Kafka clusters, live mirroring, proof, clean stop (about a minute)"
@@ -27,14 +27,16 @@ $(STAMP): requirements.lock pyproject.toml
 demo: setup
 	$(BIN)/sparkmirror demo $(ARGS)
 
-check: setup
+lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+check: lint
 	$(BIN)/pytest -q tests/unit
 
-test: check
+test: lint
 	$(BIN)/pytest tests $(ARGS)
 
 format: setup
