@@ -9,10 +9,10 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.log_records import LogRecord, encode_log_batch
 from sparkmirror.domain.record_batch import OutgoingBatch
 
-_BATCH_BYTES_MAX = 512 * 1024
+BATCH_BYTES_MAX = 512 * 1024
 """Well below every default limit of a batch's size."""
 
-_RECORD_OVERHEAD_BYTES = 200
+RECORD_OVERHEAD_BYTES = 200
 """Headers, lengths and deltas, generously."""
 
 
@@ -32,9 +32,9 @@ def keyed_batches(topic: str, count: int, records: Iterable[LogRecord], now_ms: 
     sizes: dict[TopicPartition, int] = {}
     for record in records:
         partition = TopicPartition(topic, partition_of(record.key or b"", count))
-        size = len(record.key or b"") + len(record.value or b"") + _RECORD_OVERHEAD_BYTES
+        size = len(record.key or b"") + len(record.value or b"") + RECORD_OVERHEAD_BYTES
         batches = dealt.setdefault(partition, [[]])
-        if sizes.get(partition, 0) + size > _BATCH_BYTES_MAX:
+        if sizes.get(partition, 0) + size > BATCH_BYTES_MAX:
             batches.append([])
             sizes[partition] = 0
         batches[-1].append(record)

@@ -9,8 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from kafka.partitioner.default import murmur2
-
 from sparkmirror.domain.aborted_transactions import AbortedTransactions
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
 from sparkmirror.domain.errors import CorruptBatchError, DisconnectedError, KafkaError, RetriableError
@@ -21,17 +19,12 @@ from sparkmirror.kafka import produce
 from sparkmirror.kafka.connection import Connection
 from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, error_for
 from sparkmirror.kafka.fetch import FetchedPartition
+from sparkmirror.kafka.keyed_batches import BATCH_BYTES_MAX, RECORD_OVERHEAD_BYTES, partition_of
 from sparkmirror.kafka.leaders import Leaders
 from sparkmirror.kafka.offsets import EARLIEST, require_offsets
 from sparkmirror.kafka.partition_reader import PartitionReader
 from sparkmirror.kafka.produce import ProducedPartition, decode_produce_response, encode_produce_request
 from sparkmirror.kafka.retries import Retries
-
-_BATCH_BYTES_MAX = 512 * 1024
-"""Well below every default limit of a batch's size."""
-
-_RECORD_OVERHEAD_BYTES = 200
-"""Headers, lengths and deltas, generously."""
 
 _TAIL_ANSWER_TIMEOUT_S = 5.0
 """Whoever follows a tail wants to know soon when it's cut off."""
@@ -86,11 +79,11 @@ class TopicWriter:
             if count == 0:
                 raise error_for(UNKNOWN_TOPIC_OR_PARTITION, topic)
         for number, record in enumerate(records):
-            chosen = _partition_of(record, count) if record.partition is None else record.partition
+            chosen = partition_of(record.key or b"", count) if record.partition is None else record.partition
             partition = TopicPartition(topic, chosen)
-            size = len(record.key or b"") + len(record.value or b"") + _RECORD_OVERHEAD_BYTES
+            size = len(record.key or b"") + len(record.value or b"") + RECORD_OVERHEAD_BYTES
             at, used = filled.get(partition, (0, 0))
-            if used + size > _BATCH_BYTES_MAX:
+            if used + size > BATCH_BYTES_MAX:
                 at, used = at + 1, 0
             if at == len(rounds):
                 rounds.append({})
@@ -262,11 +255,6 @@ class TopicTail:
 
     def close(self) -> None:
         self._reader.close()
-
-
-def _partition_of(record: LogRecord, count: int) -> int:
-    """As Java's default partitioner chooses."""
-    return int((murmur2(record.key or b"") & 0x7FFFFFFF) % count)
 
 
 def _left(deadline: float) -> float:
