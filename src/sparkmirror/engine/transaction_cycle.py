@@ -41,8 +41,10 @@ _log = logging.getLogger(__name__)
 _POLL_S = 0.05
 """How long a transaction collects what comes, at least: its end costs a few requests."""
 
-_LOADED_S = 0.25
-"""How long it lasts at most while there is always something in flight: its end costs a part of that."""
+_LOADED_MIN_S, _LOADED_MAX_S = 0.25, 2.0
+_END_SHARE = 0.1
+"""How long it lasts while there is always something in flight: so long that its end takes a tenth of that. An
+end takes 40 to 60 ms beside brokers that share two busy cores, and three round trips to a far target."""
 
 _IDLE_S = 1.0
 """How soon positions are written that moved although there was nothing to copy."""
@@ -108,6 +110,7 @@ class TransactionCycle:
         self._wanting = asyncio.Event()
         self._moved: dict[TopicPartition, None] = {}
         self._unwritten = 0
+        self._end_s = 0.0
         self._is_lost = self._has_failed = False
         self._losses = self._fences = 0
 
@@ -234,7 +237,8 @@ class TransactionCycle:
         if self._told.interval_s is not None:
             await _within(self._told.interval_s, self._finishing)
             return self._owner.copies
-        deadline = self._loop.time() + _LOADED_S
+        lasts_s = min(max(self._end_s / _END_SHARE, _LOADED_MIN_S), _LOADED_MAX_S)
+        deadline = self._loop.time() + min(lasts_s, self._told.timeout_s * _SETTLE_SHARE)
         await _within(_POLL_S, self._finishing)
         while (
             self._owner.has_outstanding
@@ -249,6 +253,7 @@ class TransactionCycle:
         async with self._turn:
             if not self._scope.partitions and not self._state.moved_positions(copies):
                 return
+            held_at = self._loop.time()
             writer.hold(self._log_ends)
             await self._until(lambda: writer.is_settled)
             self._used.clear()
@@ -258,6 +263,7 @@ class TransactionCycle:
             producer = await self._call(partial(self._end, frozenset(self._scope.partitions)))
             self._scope.begin(producer, is_version_2=self._transactions.is_version_2)
             writer.release()
+            self._end_s = self._loop.time() - held_at
         self._state.committed(positions)
         self._losses = self._fences = 0
         if self._has_failed:

@@ -42,7 +42,7 @@ _PATIENCE_S = 1.0
 _WELL_AFTER = 3
 """So many quick answers in a row, and a slow partition is with the others again."""
 
-_COMPLETING_S = 0.02
+_COMPLETING_S = 0.01
 """How long to wait before a batch is sent again that met the end of the transaction before its own."""
 
 
