@@ -75,9 +75,7 @@ class TopicWriter:
         filled: dict[TopicPartition, tuple[int, int]] = {}
         count = 0
         if any(record.partition is None for record in records):
-            count = len(self._leaders.partitions(topic, _left(deadline)))
-            if count == 0:
-                raise error_for(UNKNOWN_TOPIC_OR_PARTITION, topic)
+            count = self._partition_count(topic, deadline)
         for number, record in enumerate(records):
             chosen = partition_of(record.key or b"", count) if record.partition is None else record.partition
             partition = TopicPartition(topic, chosen)
@@ -90,6 +88,14 @@ class TopicWriter:
             rounds[at].setdefault(partition, []).append(number)
             filled[partition] = (at, used + size)
         return rounds
+
+    def _partition_count(self, topic: str, deadline: float) -> int:
+        """Brokers learn of a topic one after the other: one that has just been created may be unknown yet."""
+        retries = Retries(self._settings, deadline)
+        while not (partitions := self._leaders.partitions(topic, _left(deadline))):
+            self._leaders.forget()
+            retries.wait(error_for(UNKNOWN_TOPIC_OR_PARTITION, topic))
+        return len(partitions)
 
     def _send(
         self, batches: Mapping[TopicPartition, memoryview], deadline: float
