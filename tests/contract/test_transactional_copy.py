@@ -38,6 +38,7 @@ from tests.contract.copying import (
     remote,
     running,
 )
+from tests.contract.test_copy_positions import delete_topic
 from tests.contract.test_transactions import finalize
 from tests.flowing import flowing
 from tests.proxy import Api, Deed, Moment, Proxy, proxied
@@ -301,3 +302,24 @@ def test_a_refused_batch_is_its_partitions_affair(side: Bench, topic: str, react
     position = stored(side, topic)
     assert position is not None
     assert position.offset == offset
+
+
+def test_topics_may_be_deleted_and_created_again(bench: Bench, topic: str) -> None:
+    bench.create(topic, partitions=2)
+    partitions = [TopicPartition(topic, number) for number in range(2)]
+    with running(transactional(bench.plan(*partitions))):
+        bench.source_has(topic, 5)
+        await_committed(bench, topic, numbered(5))
+        delete_topic(bench.target, remote(topic))
+        create_topic(bench.target.bootstrap_servers, remote(topic), partitions=2)
+        bench.source_has(topic, 4)
+        await_committed(bench, topic, numbered(4, 5))
+        delete_topic(bench.source, topic)
+        create_topic(bench.source.bootstrap_servers, topic, partitions=2)
+        append(bench.source, topic, numbered(3, 100))
+        await_committed(bench, topic, [*numbered(4, 5), *numbered(3, 100)])
+        await_value(lambda: offset_of(stored(bench, topic)) == 2, WAIT_S, lambda: f"{stored(bench, topic)}")
+
+
+def offset_of(position: Position | None) -> int | None:
+    return None if position is None else position.offset
