@@ -73,6 +73,7 @@ class CopyLoop:
         self._by_target: dict[TopicPartition, PartitionCopy] = {}
         self._beginning: set[TopicPartition] = set()
         self._has_begun = False
+        self._transaction_error: SparkmirrorError | None = None
         self._outstanding_bytes = 0
         self._starved = False
         self._pace = Pace(
@@ -277,7 +278,12 @@ class CopyLoop:
 
     def transaction_failed(self, error: SparkmirrorError | None) -> None:
         for copy in self._copies.values():
-            copy.write_error = error
+            if error is None:
+                if copy.write_error is self._transaction_error:
+                    copy.write_error = None
+            elif copy.write_error is None or copy.write_error.retriable:
+                copy.write_error = error  # what needs a person is not hidden by what passes
+        self._transaction_error = error
 
     def transaction_lost(self) -> None:
         """Everything since the last commit is aborted: begin all partitions anew."""

@@ -252,6 +252,7 @@ class TransactionCycle:
     async def _commit(self, writer: BatchWriter, copies: Iterable[PartitionCopy]) -> None:
         async with self._turn:
             if not self._scope.partitions and not self._state.moved_positions(copies):
+                self._used.clear()
                 return
             held_at = self._loop.time()
             writer.hold(self._log_ends)
