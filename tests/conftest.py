@@ -1,10 +1,22 @@
 """Real clusters, shared by every test of a run that asks for them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import pytest
 
 from sparkmirror.clusters import ClusterSpec, LocalCluster, start_clusters
+
+_MADE_ONCE: Final = ("trio", "frail_cluster", "mirrored", "session", "trios")
+"""Fixtures that take long to make: who needs one goes where it is, when several processes share the tests."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    for item in items:
+        fixtures = getattr(item, "fixturenames", ())
+        group = next((name for name in _MADE_ONCE if name in fixtures), item.path.stem)
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(scope="session")
