@@ -4,8 +4,12 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 import pytest
+from hypothesis import settings
 
 from sparkmirror.clusters import ClusterSpec, LocalCluster, start_clusters
+
+settings.register_profile("patient", deadline=None)  # how long an example takes is the machine's affair
+settings.load_profile("patient")
 
 _MADE_ONCE: Final = ("trio", "frail_cluster", "mirrored", "session", "trios")
 """Fixtures that take long to make: who needs one goes where it is, when several processes share the tests."""
