@@ -61,3 +61,16 @@ def test_others_do_not_wait_for_a_follower_that_does_not_answer(trio: LocalClust
         writer.await_acknowledged(SLOW, sent)
     for partition in PARTITIONS:
         assert keyed_of(trio, *partition) == numbered(sent)
+
+
+def test_who_is_well_again_goes_on_with_the_others(target_cluster: LocalCluster) -> None:
+    """Also when nothing more comes that would make anybody look."""
+    partition = TopicPartition("contract.well-again", 0)
+    create(target_cluster, partition, [0])
+    one_at_a_time = ProducerSettings(connection(target_cluster), in_flight_max=1)
+    with writing(one_at_a_time, [partition]) as writer:
+        lane = writer.writer._lanes[partition]
+        lane.is_slow = True
+        writer.append(partition, *(numbered(2, at) for at in range(0, 20, 2)))
+        writer.await_acknowledged(partition, 20)
+        assert not lane.is_slow

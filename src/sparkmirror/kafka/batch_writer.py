@@ -407,7 +407,7 @@ class BatchWriter:
             lane.quick_answers = lane.quick_answers + 1 if took_s < _PATIENCE_S else 0
             if lane.quick_answers >= _WELL_AFTER and not lane.in_flight:
                 lane.is_slow = False
-                self._route(lane)
+                self._resume(lane)  # elsewhere, where nobody else may have something to send
         self._offer(lane)
 
     def _acknowledge(self, lane: ProducerLane, pending: PendingBatch, base_offset: int) -> None:

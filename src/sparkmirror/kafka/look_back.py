@@ -59,6 +59,8 @@ def written_batches(
                     if wanted[partition].producer.wrote(header):
                         found = Written(header.base_sequence, header.record_count, header.base_offset)
                         written[partition].append(found)
-                if offsets[partition] == before:  # out of range: retention has been here
+                if fetched.error:  # out of range: retention has been here
                     offsets[partition] = ends[partition]
+            if all(offsets[partition] == offset for partition, offset in left.items()):
+                break  # a new leader has less: the ends are not what they were
     return {**written, **errors}
