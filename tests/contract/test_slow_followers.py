@@ -14,7 +14,7 @@ from sparkmirror.domain.client_settings import ProducerSettings
 from sparkmirror.domain.ids import TopicPartition
 from tests.contract.conftest import TRIO_SESSION_S
 from tests.contract.copying import connection, keyed_of
-from tests.contract.looping import writing
+from tests.contract.looping import on_loop, writing
 from tests.system.broker_data import admin, numbered
 
 WAIT_S: Final = 30.0
@@ -69,8 +69,11 @@ def test_who_is_well_again_goes_on_with_the_others(target_cluster: LocalCluster)
     create(target_cluster, partition, [0])
     one_at_a_time = ProducerSettings(connection(target_cluster), in_flight_max=1)
     with writing(one_at_a_time, [partition]) as writer:
+        writer.append(partition, numbered(2))
+        writer.await_acknowledged(partition, 2)
         lane = writer.writer._lanes[partition]
         lane.is_slow = True
-        writer.append(partition, *(numbered(2, at) for at in range(0, 20, 2)))
+        on_loop(writer.writer._loop, lambda: writer.writer._route(lane))
+        writer.append(partition, *(numbered(2, at) for at in range(2, 20, 2)))
         writer.await_acknowledged(partition, 20)
         assert not lane.is_slow
