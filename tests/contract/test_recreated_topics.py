@@ -92,6 +92,17 @@ def test_a_topic_made_anew_stops_its_partition_where_that_is_wanted(
     assert bench.copied(topic) == there
 
 
+def test_a_start_that_finds_no_topic_does_not_forget_which_one_it_was(
+    bench: Bench, watch: Watch, topic: str
+) -> None:
+    delete_topic(bench.source, topic)
+    with running(bench.plan(TopicPartition(topic, 0))):
+        watch.await_progress(topic, lambda report: report.state is PartitionState.RETRYING)
+        create_topic(bench.source.bootstrap_servers, topic)
+        append(bench.source, topic, NEW)
+        bench.await_copied(topic, [*OLD, *NEW])
+
+
 def test_topics_made_anew_under_the_copys_hands(bench: Bench, watch: Watch, topic: str) -> None:
     """What is read and written by id is of the old topics, or nothing."""
     with running(bench.plan(TopicPartition(topic, 0))):

@@ -336,13 +336,20 @@ def _skipped(occasion: Occasion) -> Incident | None:
 
 
 def _read_logs(occasion: Occasion, current: LogIdentity) -> LogIdentity:
-    """What is known of the logs from here on: the epoch only of what was read of this very log."""
-    position = occasion.position
-    if position is None or occasion.is_gone or occasion.diverged_at is not None:
+    """What is known of the logs from here on: the epoch only of what was read of this very log.
+
+    A topic that is not there now may come back as another: who it was must not be forgotten.
+    """
+    if occasion.position is None:
         return current
-    if position.logs.source_id != current.source_id:
-        return current
-    return current._replace(source_epoch=position.logs.source_epoch)
+    known = occasion.position.logs
+    is_other = is_another(known.source_id, current.source_id)
+    epoch_counts = not (is_other or occasion.is_gone or occasion.diverged_at is not None)
+    return LogIdentity(
+        source_id=current.source_id or known.source_id,
+        source_epoch=known.source_epoch if epoch_counts else current.source_epoch,
+        target_id=current.target_id or known.target_id,
+    )
 
 
 def _required(first: int | None) -> int:
