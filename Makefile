@@ -37,7 +37,7 @@ check: lint
 	$(BIN)/pytest -q tests/unit
 
 test: lint
-	$(BIN)/pytest tests --numprocesses=2 --dist=loadgroup $(ARGS)
+	$(BIN)/pytest tests $(ARGS)
 
 format: setup
 	$(BIN)/ruff format .

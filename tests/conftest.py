@@ -1,7 +1,6 @@
 """Real clusters, shared by every test of a run that asks for them."""
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -10,17 +9,6 @@ from sparkmirror.clusters import ClusterSpec, LocalCluster, start_clusters
 
 settings.register_profile("patient", deadline=None)  # how long an example takes is the machine's affair
 settings.load_profile("patient")
-
-_MADE_ONCE: Final = ("trio", "frail_cluster", "mirrored", "session", "trios")
-"""Fixtures that take long to make: who needs one goes where it is, when several processes share the tests."""
-
-
-@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
-def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    for item in items:
-        fixtures = getattr(item, "fixturenames", ())
-        group = next((name for name in _MADE_ONCE if name in fixtures), item.path.stem)
-        item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(scope="session")
