@@ -9,7 +9,7 @@ from sparkmirror.clusters import LocalCluster
 from tests.faults.stage import Stage, clusters, open_stage
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # six brokers more than other tests need
 def trios(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalCluster, LocalCluster]]:
     with clusters(tmp_path_factory.mktemp("trios")) as pair:
         yield pair
