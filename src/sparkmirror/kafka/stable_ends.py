@@ -24,7 +24,7 @@ def await_stable(settings: ConnectionSettings, topic: str, *, deadline_s: float 
     deadline = time.monotonic() + deadline_s
     metadata = read_metadata(settings, [topic], Metadata())
     if topic not in metadata.partitions:
-        raise error_for(metadata.errors.get(topic, UNKNOWN_TOPIC_OR_PARTITION), topic)
+        raise error_for(metadata.errors.get(topic, UNKNOWN_TOPIC_OR_PARTITION), f"read {topic}")
     partitions = [TopicPartition(topic, number) for number in range(metadata.partitions[topic])]
     ends = require_offsets(ConsumerSettings(settings), partitions, LATEST)
     looks = 0
