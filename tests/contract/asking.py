@@ -15,8 +15,6 @@ from sparkmirror.kafka.fetch import FetchedPartition, FetchPosition, FetchRespon
 from sparkmirror.kafka.metadata import request_metadata
 from sparkmirror.kafka.produce import ProducedPartition, ProduceResponse
 from tests.contract.copying import connection
-from tests.system.mirror import await_value
-from tests.system.mixed_data import create_topic
 
 BYTES_MAX: Final = 1 << 20
 NO_EPOCH: Final = -1
@@ -113,22 +111,6 @@ class Asker:
     def _exchange(self, frame: list[Any]) -> memoryview:
         self.connection._channel.send(frame)
         return next(self.connection._channel.receive())
-
-
-def create_led_topic(
-    cluster: LocalCluster, topic: str, *, partitions: int = 1, config: Mapping[str, str] | None = None
-) -> None:
-    """Returns when its leaders know that they lead: who asks once must not ask too early."""
-    create_topic(cluster.bootstrap_servers, topic, partitions=partitions, config=config)
-
-    def are_led() -> bool:
-        session = FetchSession()
-        for number in range(partitions):
-            session.want(TopicPartition(topic, number), FetchPosition(0, NO_EPOCH, BYTES_MAX))
-        return all(fetched.error == 0 for fetched in asker.fetch(session).partitions)
-
-    with asking(cluster) as asker:
-        await_value(are_led, 20, lambda: f"{topic} has no leaders")
 
 
 @contextmanager

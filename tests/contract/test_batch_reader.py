@@ -9,7 +9,7 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.domain.ids import TopicPartition
-from tests.contract.asking import asking, create_led_topic
+from tests.contract.asking import asking
 from tests.contract.copying import connection
 from tests.contract.looping import PLENTY, WAIT_S, batch_of, on_loop, reading
 from tests.system.broker_data import append, numbered
@@ -26,7 +26,7 @@ LARGE: Final = (b"large", b"x" * 50_000)
 @pytest.fixture(scope="module")
 def settings(source_cluster: LocalCluster) -> ConsumerSettings:
     """Every partition holds the same batches."""
-    create_led_topic(source_cluster, TOPIC, partitions=len(PARTITIONS))
+    create_topic(source_cluster.bootstrap_servers, TOPIC, partitions=len(PARTITIONS))
     with asking(source_cluster) as asker:
         for at in range(0, RECORDS, BATCH_RECORDS):
             batch = batch_of(numbered(BATCH_RECORDS, at))

@@ -15,10 +15,11 @@ from sparkmirror.kafka import error_codes, fetch
 from sparkmirror.kafka.fetch import FetchedPartition, FetchPosition, FetchSession
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
 from tests.batches import decode
-from tests.contract.asking import BYTES_MAX, NO_EPOCH, Asker, asking, create_led_topic
+from tests.contract.asking import BYTES_MAX, NO_EPOCH, Asker, asking
 from tests.contract.copying import connection, delete_records
 from tests.contract.looping import batch_of
 from tests.system.broker_data import admin, numbered
+from tests.system.mixed_data import create_topic
 
 TOPIC: Final = "contract.fetched"
 BATCHES: Final = 5
@@ -29,7 +30,7 @@ RECORDS: Final = 10
 @pytest.fixture(scope="module")
 def asker(source_cluster: LocalCluster) -> Iterator[Asker]:
     """Partitions 0 and 1 hold the same batches, 2 holds nothing."""
-    create_led_topic(source_cluster, TOPIC, partitions=3)
+    create_topic(source_cluster.bootstrap_servers, TOPIC, partitions=3)
     with asking(source_cluster) as made:
         for at in range(0, BATCHES * RECORDS, RECORDS):
             batch = batch_of(numbered(RECORDS, at))
@@ -93,7 +94,7 @@ def test_an_offset_beyond_the_end_is_out_of_range_and_the_end_is_not(asker: Aske
 
 def test_offsets_before_the_logs_start_are_out_of_range(source_cluster: LocalCluster, asker: Asker) -> None:
     partition = TopicPartition("contract.fetched-beheaded", 0)
-    create_led_topic(source_cluster, partition.topic)
+    create_topic(source_cluster.bootstrap_servers, partition.topic)
     for at in range(2):
         asker.produce_one(partition, batch_of(numbered(RECORDS, at)))
     delete_records(source_cluster, partition.topic, 14)
@@ -156,7 +157,7 @@ def test_a_lost_session_is_an_error_and_begins_anew(
 @pytest.fixture
 def transacted(source_cluster: LocalCluster) -> Iterator[tuple[TopicPartition, confluent.Producer]]:
     partition = TopicPartition("contract.fetched-transacted", 0)
-    create_led_topic(source_cluster, partition.topic)
+    create_topic(source_cluster.bootstrap_servers, partition.topic)
     producer = confluent.Producer(
         {
             "bootstrap.servers": source_cluster.bootstrap_servers,
@@ -220,7 +221,7 @@ def test_a_topic_made_anew_is_read_and_written_by_its_name_without_an_error(
     """Only a topic id (KIP-516) would tell that these are other records."""
     partition = TopicPartition("contract.fetched-anew", 0)
     for value in (b"first life", b"second life"):
-        create_led_topic(source_cluster, partition.topic)
+        create_topic(source_cluster.bootstrap_servers, partition.topic)
         assert asker.produce_one(partition, batch_of([(None, value), (None, value)])).base_offset == 0
         session = FetchSession()
         session.want(partition, FetchPosition(1, 0, BYTES_MAX))  # as one who has read offset 0 in epoch 0
@@ -238,7 +239,7 @@ def test_a_topic_made_anew_is_neither_read_nor_written_by_its_old_id(
     partition = TopicPartition("contract.fetched-by-id", 0)
     ids = []
     for _ in range(2):
-        create_led_topic(source_cluster, partition.topic)
+        create_topic(source_cluster.bootstrap_servers, partition.topic)
         ids.append(asker.topic_id(partition.topic))
         assert asker.produce_by_id(partition, ids[-1], batch_of(numbered(2))).error == 0
         assert fetched_by_id(asker, partition, ids[-1]).error == 0

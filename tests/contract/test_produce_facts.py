@@ -19,9 +19,10 @@ from sparkmirror.domain.record_batch import (
 )
 from sparkmirror.kafka import error_codes, produce
 from tests.batches import Rec, decode, encode
-from tests.contract.asking import Asker, asking, create_led_topic
+from tests.contract.asking import Asker, asking
 from tests.contract.looping import batch_of
 from tests.system.broker_data import numbered
+from tests.system.mixed_data import create_topic
 
 DELETE_HORIZON: Final = 0x40
 HOUR_MS: Final = 3_600_000
@@ -52,7 +53,9 @@ def new(target_cluster: LocalCluster) -> NewPartition:
     numbers = {}
     for name, config in CONFIGS.items():
         partitions = PARTITIONS if name == "plain" else 3
-        create_led_topic(target_cluster, f"contract.produce-{name}", partitions=partitions, config=config)
+        create_topic(
+            target_cluster.bootstrap_servers, f"contract.produce-{name}", partitions=partitions, config=config
+        )
         numbers[name] = iter(range(partitions))
     return lambda name: TopicPartition(f"contract.produce-{name}", next(numbers[name]))
 

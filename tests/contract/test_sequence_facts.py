@@ -10,9 +10,10 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.record_batch import SEQUENCE_MODULUS
 from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER
 from tests.batches import NOW_MS, Rec, encode
-from tests.contract.asking import Asker, asking, create_led_topic
+from tests.contract.asking import Asker, asking
 from tests.contract.looping import batch_of
 from tests.system.broker_data import numbered
+from tests.system.mixed_data import create_topic
 
 PRODUCER: Final = 4711
 TOPIC: Final = "contract.sequences"
@@ -50,7 +51,7 @@ def line(target_cluster: LocalCluster, lines: Iterator[int]) -> Iterator[Line]:
 
 @pytest.fixture(scope="module")
 def lines(target_cluster: LocalCluster) -> Iterator[int]:
-    create_led_topic(target_cluster, TOPIC, partitions=9)
+    create_topic(target_cluster.bootstrap_servers, TOPIC, partitions=9)
     return iter(range(9))
 
 
@@ -97,7 +98,7 @@ def test_a_restarted_broker_knows_the_last_batch_only_and_old_records_not_at_all
     frail_cluster: LocalCluster,
 ) -> None:
     """A producer's state expires by its last record's timestamp, not by the time of writing (a day)."""
-    create_led_topic(frail_cluster, TOPIC, partitions=2)
+    create_topic(frail_cluster.bootstrap_servers, TOPIC, partitions=2)
     old = encode([Rec(0, NOW_MS)], producer_id=PRODUCER, producer_epoch=0, base_sequence=0)
     backfilled = TopicPartition(TOPIC, 1)
     with asking(frail_cluster) as asker:

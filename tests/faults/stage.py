@@ -13,6 +13,7 @@ import psutil
 import pyspark
 from confluent_kafka.admin import NewTopic
 
+from sparkmirror.cli.demo.topic_reader import await_leaders
 from sparkmirror.clusters import ClusterSpec, LocalCluster, start_clusters
 from sparkmirror.clusters.ports import HOST
 from tests.faults.side import BROKERS, SETTINGS, Side
@@ -233,12 +234,13 @@ def clusters(home: Path) -> Iterator[tuple[LocalCluster, LocalCluster]]:
 
 
 def create(cluster: LocalCluster, topic: str, partitions: int) -> None:
-    """Returns when every broker knows of it."""
+    """Returns when every broker knows of it, and the leaders that they lead."""
     client = admin(cluster)  # its end would end what it was asked
     client.create_topics([NewTopic(topic, partitions, BROKERS)])[topic].result(_WAIT_S)
     deadline = time.monotonic() + _WAIT_S
     while topics(cluster).get(topic) != partitions:
         assert time.monotonic() < deadline, f"{topic} is not there"
+    await_leaders(cluster.bootstrap_servers, {topic: partitions})
 
 
 def _spark_home(folder: Path) -> Path:

@@ -20,7 +20,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from sparkmirror.cli.demo.topic_reader import TopicReader
+from sparkmirror.cli.demo.topic_reader import TopicReader, await_leaders
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 BIG_BATCH_RECORDS: Final = 600
@@ -184,10 +184,11 @@ _ONE_BATCH: Final[Mapping[str, object]] = {"linger.ms": 5000, "batch.num.message
 def create_topic(
     bootstrap_servers: str, topic: str, *, partitions: int = 1, config: Mapping[str, str] | None = None
 ) -> None:
-    """Create a topic without replicas; one that exists is an error."""
+    """Create a topic without replicas and wait for its leaders; one that exists is an error."""
     admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
     new_topic = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
     admin.create_topics([new_topic])[topic].result(_TIMEOUT_S)
+    await_leaders(bootstrap_servers, {topic: partitions})
 
 
 def _ordinary(rng: random.Random, partition: int, count: int) -> list[Record]:

@@ -12,6 +12,7 @@ import confluent_kafka as confluent
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from sparkmirror.cli.demo.assortment import ASSORTMENT, ShopTopic
+from sparkmirror.cli.demo.topic_reader import await_leaders
 from sparkmirror.domain.errors import KafkaError
 
 _TICK_S: Final = 0.01
@@ -44,6 +45,7 @@ class Shop:
         ]
         for created in admin.create_topics(new_topics).values():
             created.result(_TIMEOUT_S)
+        await_leaders(self._bootstrap_servers, {topic.name: partitions for topic in self._topics})
 
     def open(self) -> None:
         self._writing = self._thread.submit(self._write_until_closing)

@@ -1,11 +1,12 @@
 """Reads a topic partition by partition with confluent-kafka, a client that shares no code with the mirror."""
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Final, Self
 
 import confluent_kafka as confluent
-from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType
 
 from sparkmirror.domain.errors import DisconnectedError, KafkaError
 from sparkmirror.domain.ids import TopicPartition
@@ -13,6 +14,7 @@ from sparkmirror.domain.ids import TopicPartition
 ANSWER_TIMEOUT_S: Final = 30.0
 _CONSUME_TIMEOUT_S: Final = 0.2
 _MESSAGES_MAX: Final = 10_000
+_LEADERS_LOOK_S: Final = 0.05
 
 
 class TopicReader:
@@ -113,3 +115,29 @@ def end_offsets(bootstrap_servers: str, topics: Iterable[str]) -> Mapping[TopicP
             for partition in range(reader.partition_count()):
                 ends[TopicPartition(topic, partition)] = reader.offsets(partition)[1]
     return ends
+
+
+def await_leaders(bootstrap_servers: str, topics: Mapping[str, int]) -> None:
+    """Return when every partition of these topics, by their numbers of partitions, is served by its leader.
+
+    Until then a new partition may refuse a producer's first batch and take its second. Its leader knows
+    nothing of that producer yet and accepts any first sequence, so the first one is lost and acknowledged.
+    Raises KafkaError when it takes too long.
+    """
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+    wanted = {
+        confluent.TopicPartition(topic, partition): OffsetSpec.latest()  # type: ignore[no-untyped-call]  # has no types
+        for topic, partitions in topics.items()
+        for partition in range(partitions)
+    }
+    deadline = time.monotonic() + ANSWER_TIMEOUT_S
+    while True:
+        try:
+            for future in admin.list_offsets(wanted, request_timeout=ANSWER_TIMEOUT_S).values():
+                future.result(ANSWER_TIMEOUT_S)
+        except confluent.KafkaException as error:
+            if time.monotonic() > deadline:
+                raise KafkaError(f"{', '.join(topics)} at {bootstrap_servers}: {error}") from error
+            time.sleep(_LEADERS_LOOK_S)
+            continue
+        return
