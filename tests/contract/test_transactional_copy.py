@@ -11,7 +11,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Final
 
-import confluent_kafka as confluent
 import pytest
 
 from sparkmirror.clusters import LocalCluster
@@ -38,6 +37,7 @@ from tests.contract.copying import (
     remote,
     running,
 )
+from tests.contract.isolation import seen_by
 from tests.contract.test_copy_positions import delete_topic
 from tests.contract.test_transactions import finalize
 from tests.flowing import flowing
@@ -82,29 +82,7 @@ def transactional(plan: TaskPlan, interval_s: float | None = None) -> TaskPlan:
 
 
 def committed(cluster: LocalCluster, topic: str, partition: int = 0) -> list[Keyed]:
-    """What a read_committed consumer sees up to the end that it is told."""
-    settings = {
-        "bootstrap.servers": cluster.bootstrap_servers,
-        "group.id": "contract.transactional-copy",
-        "isolation.level": "read_committed",
-        "enable.partition.eof": True,
-        "enable.auto.commit": False,
-        "fetch.wait.max.ms": 20,
-        "log_level": 0,
-    }
-    consumer = confluent.Consumer(settings)
-    consumer.assign([confluent.TopicPartition(topic, partition, 0)])
-    found: list[Keyed] = []
-    try:
-        while message := consumer.poll(WAIT_S):
-            error = message.error()
-            if error is not None:
-                assert error.code() == confluent.KafkaError._PARTITION_EOF, error
-                return found
-            found.append((message.key(), message.value()))
-    finally:
-        consumer.close()
-    raise AssertionError(f"{topic}-{partition} has no end")
+    return seen_by(cluster, TopicPartition(topic, partition), "read_committed")
 
 
 def committed_end(side: Bench, topic: str) -> int:

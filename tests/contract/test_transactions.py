@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-import confluent_kafka as confluent
 import pytest
 from confluent_kafka.admin import (
     AclBinding,
@@ -51,12 +50,14 @@ from sparkmirror.kafka.error_codes import (
 )
 from sparkmirror.kafka.metadata import request_metadata
 from sparkmirror.kafka.transactions import Transactions, fence
-from tests.contract.asking import Asker, asking, create_led_topic
+from tests.contract.asking import Asker, asking
 from tests.contract.copying import connection
+from tests.contract.isolation import seen_by
 from tests.contract.looping import batch_of
 from tests.proxy import Api, Deed, Moment, proxied
 from tests.system.broker_data import Keyed, admin, numbered
 from tests.system.mirror import await_value
+from tests.system.mixed_data import create_topic
 
 TOPIC: Final = "contract.transactions"
 PARTITIONS: Final = 40
@@ -177,27 +178,7 @@ class Side:
 
     def seen(self, partition: TopicPartition, isolation: str) -> list[Keyed]:
         """By another client, up to the end that it sees."""
-        settings = {
-            "bootstrap.servers": self.cluster.bootstrap_servers,
-            "group.id": "contract.transactions",
-            "isolation.level": isolation,
-            "enable.partition.eof": True,
-            "enable.auto.commit": False,
-            "log_level": 0,
-        }
-        consumer = confluent.Consumer(settings)
-        consumer.assign([confluent.TopicPartition(*partition, 0)])
-        found: list[Keyed] = []
-        try:
-            while message := consumer.poll(WAIT_S):
-                error = message.error()
-                if error is not None:
-                    assert error.code() == confluent.KafkaError._PARTITION_EOF, error
-                    return found
-                found.append((message.key(), message.value()))
-        finally:
-            consumer.close()
-        raise AssertionError(f"{partition} has no end")
+        return seen_by(self.cluster, partition, isolation)
 
     def await_committed(self, partition: TopicPartition, expected: list[Keyed]) -> None:
         """Exactly these. EndTxn is answered before its markers are written."""
@@ -221,14 +202,14 @@ NOBODY: Final = ProducerId(-1, -1)
 
 @pytest.fixture(scope="module")
 def new_side(source_cluster: LocalCluster) -> Iterator[Side]:
-    create_led_topic(source_cluster, TOPIC, partitions=PARTITIONS)
+    create_topic(source_cluster.bootstrap_servers, TOPIC, partitions=PARTITIONS)
     with asking(source_cluster) as asker:
         yield Side(source_cluster, 2, asker, iter(range(PARTITIONS)))
 
 
 @pytest.fixture(scope="module")
 def old_side(frail_cluster: LocalCluster) -> Iterator[Side]:
-    create_led_topic(frail_cluster, TOPIC, partitions=PARTITIONS)
+    create_topic(frail_cluster.bootstrap_servers, TOPIC, partitions=PARTITIONS)
     with asking(frail_cluster) as asker:
         finalize(asker, 1)
         try:
@@ -649,7 +630,7 @@ def refusal(call: Callable[[], object]) -> str:
 
 def test_the_acl_that_lacks_is_named(old_side: Side) -> None:
     name, topic = "contract.secret", "contract.secret-topic"
-    create_led_topic(old_side.cluster, topic)
+    create_topic(old_side.cluster.bootstrap_servers, topic)
     transactions = Transactions(connection(old_side.cluster), name, TIMEOUT_S)
     partitions = [old_side.partition(), TopicPartition(topic, 0)]
     transactions.init()

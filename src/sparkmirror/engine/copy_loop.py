@@ -309,7 +309,9 @@ class CopyLoop:
         copy.fetch_error = None
         read_committed = self._plan.consumer.read_committed
         copy.end_offset = fetched.last_stable_offset if read_committed else fetched.high_watermark
-        copy.logs = copy.logs._replace(source_epoch=self._reader.read_epoch(fetched.partition))
+        epoch = self._reader.read_epoch(fetched.partition)
+        if epoch != copy.logs.source_epoch:
+            copy.logs = copy.logs._replace(source_epoch=epoch)
         before = copy.outstanding_bytes
         try:
             for batch in copy.take(fetched):

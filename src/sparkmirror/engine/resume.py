@@ -104,9 +104,21 @@ class Resumption:
         this returns. Raises KafkaError when none can begin.
         """
         plans = [plan for plan in self.plan.partitions if plan.source in occasions]
-        logs = self._logs(plans)
-        ends = list_offsets(self._target, [plan.target for plan in plans], LATEST)
-        firsts = self._first_offsets(occasions, logs)
+        source = read_metadata(
+            self.plan.consumer.connection, {plan.source.topic for plan in plans}, Metadata()
+        )
+        target = read_metadata(
+            self.plan.producer.connection, {plan.target_topic for plan in plans}, Metadata()
+        )
+        logs = {
+            plan.source: LogIdentity(
+                source_id=source.topic_ids.get(plan.source.topic, b""),
+                target_id=target.topic_ids.get(plan.target_topic, b""),
+            )
+            for plan in plans
+        }
+        ends = list_offsets(self._target, [plan.target for plan in plans], LATEST, target)
+        firsts = self._first_offsets(occasions, logs, source)
         found: dict[TopicPartition, _Begun] = {}
         for plan in plans:
             end, first = ends[plan.target], firsts.get(plan.source)
@@ -136,24 +148,13 @@ class Resumption:
     def _target(self) -> ConsumerSettings:
         return ConsumerSettings(self.plan.producer.connection)
 
-    def _logs(self, plans: Collection[CopyPartition]) -> Mapping[TopicPartition, LogIdentity]:
-        source = read_metadata(
-            self.plan.consumer.connection, {plan.source.topic for plan in plans}, Metadata()
-        ).topic_ids
-        target = read_metadata(
-            self.plan.producer.connection, {plan.target_topic for plan in plans}, Metadata()
-        ).topic_ids
-        return {
-            plan.source: LogIdentity(
-                source_id=source.get(plan.source.topic, b""), target_id=target.get(plan.target_topic, b"")
-            )
-            for plan in plans
-        }
-
     def _first_offsets(
-        self, occasions: Mapping[TopicPartition, Occasion], logs: Mapping[TopicPartition, LogIdentity]
+        self,
+        occasions: Mapping[TopicPartition, Occasion],
+        logs: Mapping[TopicPartition, LogIdentity],
+        metadata: Metadata,
     ) -> Mapping[TopicPartition, int | SparkmirrorError]:
-        """Where those begin whose position does not say it."""
+        """Where those begin whose position does not say it. `metadata` is the source's."""
         restarts = self.plan.reactions.on_topic_recreated is OnTopicRecreated.RESTART
         reset: list[TopicPartition] = []
         anew: list[TopicPartition] = []
@@ -167,10 +168,11 @@ class Resumption:
                 anew.append(source)
             elif occasion.position is None or occasion.is_gone:
                 reset.append(source)
-        return {**self._reset_offsets(reset), **list_offsets(self.plan.consumer, anew, EARLIEST)}
+        at_start = list_offsets(self.plan.consumer, anew, EARLIEST, metadata)
+        return {**self._reset_offsets(reset, metadata), **at_start}
 
     def _reset_offsets(
-        self, partitions: Collection[TopicPartition]
+        self, partitions: Collection[TopicPartition], metadata: Metadata
     ) -> Mapping[TopicPartition, int | SparkmirrorError]:
         """Where `auto.offset.reset` lets partitions without a position begin."""
         policy = self.plan.consumer.offset_reset
@@ -180,7 +182,7 @@ class Resumption:
                 for partition in partitions
             }
         which = EARLIEST if policy is OffsetReset.EARLIEST else LATEST
-        return list_offsets(self.plan.consumer, partitions, which)
+        return list_offsets(self.plan.consumer, partitions, which, metadata)
 
     # what follows from it
 

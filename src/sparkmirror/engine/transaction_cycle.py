@@ -217,7 +217,7 @@ class TransactionCycle:
             )
         self._log_partitions = count
         used = sorted(set(self._position_partition.values()))
-        self._log_ends = require_offsets(ConsumerSettings(state.connection), used, LATEST)
+        self._log_ends = require_offsets(ConsumerSettings(state.connection), used, LATEST, metadata)
 
     async def _call(self, call: Callable[[], T]) -> T:
         return await self._loop.run_in_executor(self._coordinator, call)

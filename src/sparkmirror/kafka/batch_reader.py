@@ -13,11 +13,13 @@ from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import DisconnectedError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.log_identity import is_another
 from sparkmirror.kafka import error_codes, fetch
 from sparkmirror.kafka.broker_link import BrokerLink
 from sparkmirror.kafka.cluster_view import ClusterView
 from sparkmirror.kafka.fetch import FetchedPartition, FetchPosition, FetchSession, decode_fetch_response
 from sparkmirror.kafka.metadata import NO_EPOCH
+from sparkmirror.kafka.wire import NO_TOPIC_ID
 
 _FOLLOWER_LEASE_S = 300.0
 """How long a follower in our rack is read before the leader is asked again (KIP-392)."""
@@ -140,8 +142,8 @@ class BatchReader:
         if leader is None:
             self._no_leader(partition)
             return
-        topic_id = self._view.topic_id(partition.topic)
-        if topic_id != (self._topic_ids.get(partition) or topic_id):
+        known, topic_id = self._topic_ids.get(partition, NO_TOPIC_ID), self._view.topic_id(partition.topic)
+        if is_another(known, topic_id):
             self._rest(partition)
             self._listener.source_recreated(partition)
             return
@@ -156,7 +158,7 @@ class BatchReader:
             leader.epoch,
             self._settings.partition_fetch_bytes_max,
             self.read_epoch(partition),
-            topic_id,
+            topic_id or known,
         )
         source.session.want(partition, position)
         if source.waiting_since is not None:

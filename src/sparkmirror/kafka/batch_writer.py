@@ -17,19 +17,16 @@ from typing import Protocol
 
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.client_settings import ProducerSettings
-from sparkmirror.domain.errors import AuthorizationError, DisconnectedError, SparkmirrorError
+from sparkmirror.domain.errors import DisconnectedError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.log_identity import is_another
 from sparkmirror.domain.producer_state import NOT_IDEMPOTENT, ProducerState
 from sparkmirror.domain.record_batch import OutgoingBatch
 from sparkmirror.kafka import error_codes, produce
 from sparkmirror.kafka.broker_link import BrokerLink
 from sparkmirror.kafka.cluster_view import ClusterView
-from sparkmirror.kafka.coordinator import (
-    CONCURRENT_TRANSACTIONS,
-    PRODUCER_FENCED,
-    TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-)
-from sparkmirror.kafka.look_back import LookBack, Written, written_batches
+from sparkmirror.kafka.look_back import Written
+from sparkmirror.kafka.looking_back import LookingBack
 from sparkmirror.kafka.produce import ProducedPartition, decode_produce_response, encode_produce_request
 from sparkmirror.kafka.producer_lane import PendingBatch, ProducerLane, Route
 from sparkmirror.kafka.transaction_scope import TransactionScope
@@ -44,20 +41,6 @@ _WELL_AFTER = 3
 
 _COMPLETING_S = 0.01
 """How long to wait before a batch is sent again that met the end of the transaction before its own."""
-
-
-INVALID_TXN_STATE = 48
-INVALID_PRODUCER_ID_MAPPING = 49
-TRANSACTION_ABORTABLE = 120
-_TRANSACTION_LOST = frozenset(
-    {
-        INVALID_TXN_STATE,
-        INVALID_PRODUCER_ID_MAPPING,
-        PRODUCER_FENCED,
-        TRANSACTION_ABORTABLE,
-        TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    }
-)
 
 
 class WriterListener(Protocol):
@@ -135,9 +118,7 @@ class BatchWriter:
         self._lanes: dict[TopicPartition, ProducerLane] = {}
         self._sinks: dict[Route, _Sink] = {}
         self._sink_of: dict[BrokerLink, _Sink] = {}
-        self._unclear: dict[Route | None, dict[ProducerLane, SparkmirrorError]] = {}
-        """By connection, so that a broker that is slow to answer keeps nobody else's partitions waiting."""
-        self._looking_back: dict[Route | None, asyncio.Task[None]] = {}
+        self._looking_back = LookingBack(connection, loop, self)
         self._doubtful: set[ProducerLane] = set()
         """In transactions: those with something that may be in the log and is not acknowledged."""
         self._exempt: Collection[TopicPartition] | None = None
@@ -172,8 +153,7 @@ class BatchWriter:
         self._view.stop()
         if self._housekeeping is not None:
             self._housekeeping.cancel()
-        for looking_back in self._looking_back.values():
-            looking_back.cancel()
+        self._looking_back.stop()
         for sink in self._sinks.values():
             sink.link.close()
         self._sinks.clear()
@@ -247,11 +227,11 @@ class BatchWriter:
             self._view.refresh()
             return
         topic_id = self._view.topic_id(lane.partition.topic)
-        if lane.producer is not None and topic_id != (lane.topic_id or topic_id):
+        if lane.producer is not None and is_another(lane.topic_id, topic_id):
             self._give_up(lane)
             self._listener.target_recreated(lane.partition)
             return
-        lane.topic_id = topic_id
+        lane.topic_id = topic_id or lane.topic_id
         route = Route(leader.node_id, lane.is_slow)
         if lane.route is not None and lane.route != route:
             self._sinks[lane.route].ready.pop(lane, None)
@@ -431,61 +411,32 @@ class BatchWriter:
             lane.unsettled.clear()
             failure, lane.failure = lane.failure, None
             if lane.is_unclear and lane.producer != NOT_IDEMPOTENT:
-                self._look_back_for(lane, failure)
+                lane.resting = True  # before anything is sent again, the log says what of it is there
+                self._listener.write_failed(lane.partition, failure)
+                self._looking_back.begin(lane, failure)
             else:
                 self._recover(lane, failure)
 
-    def _look_back_for(self, lane: ProducerLane, error: SparkmirrorError) -> None:
-        """Before anything is sent again, the log says what of it is there."""
-        lane.resting = True
-        self._listener.write_failed(lane.partition, error)
-        self._unclear.setdefault(lane.route, {})[lane] = error
-        if lane.route not in self._looking_back:
-            self._looking_back[lane.route] = self._loop.create_task(self._look_back(lane.route))
+    # looking back
 
-    async def _look_back(self, route: Route | None) -> None:
-        failures = 0
-        unclear = self._unclear[route]
-        while unclear:
-            lanes = {lane.partition: lane for lane in unclear}
-            wanted = {
-                partition: LookBack(lane.producer, lane.next_offset)
-                for partition, lane in lanes.items()
-                if lane.producer is not None
-            }
-            try:
-                found = await self._loop.run_in_executor(
-                    None, written_batches, self._settings.connection, wanted
-                )
-            except SparkmirrorError as error:
-                found = dict.fromkeys(wanted, error)
-            for partition, written in found.items():
-                lane = lanes[partition]
-                if isinstance(written, SparkmirrorError) and not isinstance(written, AuthorizationError):
-                    self._listener.write_failed(partition, written)
-                    continue
-                # Who may not read must rely on what the broker remembers.
-                self._looked_back(lane, [] if isinstance(written, SparkmirrorError) else written)
-                self._recover(lane, unclear.pop(lane))
-            failures += 1
-            if unclear:
-                await asyncio.sleep(self._backoff.delay_s(failures, random.random()))
-        del self._looking_back[route]
+    def look_back_failed(self, partition: TopicPartition, error: SparkmirrorError) -> None:
+        self._listener.write_failed(partition, error)
 
-    def _looked_back(self, lane: ProducerLane, written: list[Written]) -> None:
+    def looked_back(self, lane: ProducerLane, written: list[Written], error: SparkmirrorError) -> None:
         arrived = {batch.sequence: batch for batch in written}
         while lane.ready and (batch := arrived.get(lane.ready[0].sequence)):
             if batch.record_count != len(lane.ready[0].batch.offsets):
                 break
             self._acknowledge(lane, lane.ready.popleft(), batch.base_offset)
         lane.is_unclear = lane.resting = False
+        self._recover(lane, error)
 
     def _recover(self, lane: ProducerLane, error: SparkmirrorError) -> None:
         code = error.code
         looking_back_found_all = not lane.ready
         if looking_back_found_all or (code in error_codes.WORTH_HALVING and lane.split_first()):
             self._resume(lane)
-        elif code == CONCURRENT_TRANSACTIONS and self._transaction is not None:
+        elif code == error_codes.CONCURRENT_TRANSACTIONS and self._transaction is not None:
             lane.resting = True
             self._loop.call_later(_COMPLETING_S, self._resume, lane)
         elif code in error_codes.SEQUENCE_UNKNOWN or self._is_lost(lane, error):
@@ -502,7 +453,7 @@ class BatchWriter:
         """Whether the transaction can't be committed any more: it's over, or it's in doubt what it holds."""
         if self._transaction is None:
             return False
-        return error.code in _TRANSACTION_LOST or (not error.retriable and lane in self._doubtful)
+        return error.code in error_codes.TRANSACTION_LOST or (not error.retriable and lane in self._doubtful)
 
     def _give_up(self, lane: ProducerLane) -> None:
         """Nothing more is sent until the lane begins anew."""

@@ -3,7 +3,6 @@
 What the answers mean is `transactions`' part; here only those are known that say "elsewhere" or "later".
 """
 
-import random
 import time
 from collections.abc import Callable
 from typing import Any
@@ -28,16 +27,22 @@ from sparkmirror.domain.errors import (
 )
 from sparkmirror.kafka import produce
 from sparkmirror.kafka.connection import Connection
-from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH, NONE, check, error_for, name_of
+from sparkmirror.kafka.error_codes import (
+    CONCURRENT_TRANSACTIONS,
+    COORDINATOR_LOAD_IN_PROGRESS,
+    COORDINATOR_NOT_AVAILABLE,
+    INVALID_PRODUCER_EPOCH,
+    INVALID_TRANSACTION_TIMEOUT,
+    NONE,
+    NOT_COORDINATOR,
+    PRODUCER_FENCED,
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    check,
+    error_for,
+    name_of,
+)
 from sparkmirror.kafka.metadata import Metadata, connect_to_any
-
-COORDINATOR_LOAD_IN_PROGRESS = 14
-COORDINATOR_NOT_AVAILABLE = 15
-NOT_COORDINATOR = 16
-INVALID_TRANSACTION_TIMEOUT = 50
-CONCURRENT_TRANSACTIONS = 51
-TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
-PRODUCER_FENCED = 90
+from sparkmirror.kafka.retries import Retries
 
 _MOVED = frozenset({COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR})
 _LATER = frozenset({*_MOVED, COORDINATOR_LOAD_IN_PROGRESS, CONCURRENT_TRANSACTIONS})
@@ -78,25 +83,26 @@ class TransactionCoordinator:
         the last try met. Without `resends` a request that may have arrived is not sent again: the
         DisconnectedError is raised at once.
         """
-        patience = _Patience(self._settings)
+        retries = Retries(self._settings, time.monotonic() + self._settings.request_timeout_s)
         while True:
-            connection = self._awaited(patience)
+            connection = self._awaited(retries)
             try:
                 response = connection.request(
-                    request, response_class, timeout_s=patience.left_s, version_max=version_max
+                    request, response_class, timeout_s=retries.left_s, version_max=version_max
                 )
             except DisconnectedError as error:
                 self.close()
                 if not resends:
                     raise
-                patience.wait(error)
+                retries.wait(error)
                 continue
             code = code_of(response)
             if code not in _LATER:
                 return response
             if code in _MOVED:
                 self.close()
-            patience.wait(self.error_for(code, request))
+            completing = code == CONCURRENT_TRANSACTIONS
+            retries.wait(self.error_for(code, request), _COMPLETING if completing else None)
 
     def offers_version_2(self) -> bool:
         """Whether version 2 of transactions (KIP-890) is finalized, as of at most `metadata_max_age_s` ago.
@@ -133,12 +139,12 @@ class TransactionCoordinator:
             self._connection.close()
             self._connection = None
 
-    def _awaited(self, patience: "_Patience") -> Connection:
+    def _awaited(self, retries: Retries) -> Connection:
         while True:
             try:
                 return self._connected()
             except RetriableError as error:
-                patience.wait(error)
+                retries.wait(error)
 
     def _connected(self) -> Connection:
         """One that is not so old that the broker may have closed it for idleness (10 min by default)."""
@@ -192,25 +198,3 @@ class TransactionCoordinator:
         finalized = response.finalized_features or ()
         levels: dict[str, int] = {feature.name: feature.max_version_level for feature in finalized}
         return levels.get("transaction.version", 0)
-
-
-class _Patience:
-    """Back-off between tries, until the request's time-out has passed."""
-
-    def __init__(self, settings: ConnectionSettings) -> None:
-        self._deadline = time.monotonic() + settings.request_timeout_s
-        self._elsewhere = Backoff(settings.retry_backoff_s, settings.retry_backoff_max_s)
-        self._failures = 0
-
-    @property
-    def left_s(self) -> float:
-        return max(0.001, self._deadline - time.monotonic())
-
-    def wait(self, error: KafkaError) -> None:
-        """Raises `error` when no time is left for another try."""
-        self._failures += 1
-        backoff = _COMPLETING if error.code == CONCURRENT_TRANSACTIONS else self._elsewhere
-        delay_s = backoff.delay_s(self._failures, random.random())
-        if time.monotonic() + delay_s > self._deadline:
-            raise error
-        time.sleep(delay_s)

@@ -23,6 +23,9 @@ NOT_LEADER_OR_FOLLOWER = 6
 REQUEST_TIMED_OUT = 7
 MESSAGE_TOO_LARGE = 10
 NETWORK_EXCEPTION = 13
+COORDINATOR_LOAD_IN_PROGRESS = 14
+COORDINATOR_NOT_AVAILABLE = 15
+NOT_COORDINATOR = 16
 RECORD_LIST_TOO_LARGE = 18
 NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
 TOPIC_AUTHORIZATION_FAILED = 29
@@ -32,6 +35,11 @@ TOPIC_ALREADY_EXISTS = 36
 OUT_OF_ORDER_SEQUENCE_NUMBER = 45
 DUPLICATE_SEQUENCE_NUMBER = 46
 INVALID_PRODUCER_EPOCH = 47
+INVALID_TXN_STATE = 48
+INVALID_PRODUCER_ID_MAPPING = 49
+INVALID_TRANSACTION_TIMEOUT = 50
+CONCURRENT_TRANSACTIONS = 51
+TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
 SECURITY_DISABLED = 54
 KAFKA_STORAGE_ERROR = 56
 UNKNOWN_PRODUCER_ID = 59
@@ -41,9 +49,11 @@ FENCED_LEADER_EPOCH = 74
 UNKNOWN_LEADER_EPOCH = 75
 OFFSET_NOT_AVAILABLE = 78
 INVALID_RECORD = 87
+PRODUCER_FENCED = 90
 UNKNOWN_TOPIC_ID = 100
 INCONSISTENT_TOPIC_ID = 103
 FETCH_SESSION_TOPIC_ID_ERROR = 106
+TRANSACTION_ABORTABLE = 120
 
 LEADER_CHANGED = frozenset(
     {
@@ -84,6 +94,17 @@ UNCLEAR = frozenset(
 SEQUENCE_UNKNOWN = frozenset({OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, UNKNOWN_PRODUCER_ID})
 """The broker's idea of the sequence is not ours: what the log holds says how to go on."""
 
+TRANSACTION_LOST = frozenset(
+    {
+        INVALID_TXN_STATE,
+        INVALID_PRODUCER_ID_MAPPING,
+        PRODUCER_FENCED,
+        TRANSACTION_ABORTABLE,
+        TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    }
+)
+"""Answers to Produce after which its transaction can't be committed."""
+
 _REFUSED = frozenset({CORRUPT_MESSAGE, INVALID_TIMESTAMP, INVALID_RECORD})
 """Answers that the same batch gets every time; the library calls CORRUPT_MESSAGE retriable, for consumers."""
 
@@ -110,7 +131,7 @@ def is_retriable(code: int) -> bool:
 def error_for(code: int, context: str, detail: str | None = None) -> KafkaError:
     """This project's error for one of Kafka's codes; `context` says what was asked, `detail` why not."""
     message = f"{context}: {name_of(code)}" + (f" ({detail})" if detail else "")
-    if code in (TOPIC_AUTHORIZATION_FAILED, 30, 31, 53, 65):
+    if code in (TOPIC_AUTHORIZATION_FAILED, 30, 31, TRANSACTIONAL_ID_AUTHORIZATION_FAILED, 65):
         return AuthorizationError(message, code)
     if code == TOPIC_ALREADY_EXISTS:
         return TopicExistsError(message, code)

@@ -1,4 +1,4 @@
-"""Records of a state topic as batches for a `BatchWriter`, for those that belong into a transaction."""
+"""Records of a state topic, dealt to its partitions in batches that every broker takes."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -9,10 +9,10 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.log_records import LogRecord, encode_log_batch
 from sparkmirror.domain.record_batch import OutgoingBatch
 
-BATCH_BYTES_MAX = 512 * 1024
+_BATCH_BYTES_MAX = 512 * 1024
 """Well below every default limit of a batch's size."""
 
-RECORD_OVERHEAD_BYTES = 200
+_RECORD_OVERHEAD_BYTES = 200
 """Headers, lengths and deltas, generously."""
 
 
@@ -26,23 +26,31 @@ def partition_of(key: bytes, count: int) -> int:
     return int((murmur2(key) & 0x7FFFFFFF) % count)
 
 
-def keyed_batches(topic: str, count: int, records: Iterable[LogRecord], now_ms: int) -> list[KeyedBatch]:
-    """The records in as few batches as that takes, dealt to the topic's `count` partitions by their keys."""
-    dealt: dict[TopicPartition, list[list[LogRecord]]] = {}
+def deal(topic: str, count: int, records: Iterable[LogRecord]) -> dict[TopicPartition, list[list[int]]]:
+    """Which records, by number, go to each partition, in as few batches as that takes, in order.
+
+    A record goes where it says, else where its key does among the topic's `count` partitions.
+    """
+    dealt: dict[TopicPartition, list[list[int]]] = {}
     sizes: dict[TopicPartition, int] = {}
-    for record in records:
-        partition = TopicPartition(topic, partition_of(record.key or b"", count))
-        size = len(record.key or b"") + len(record.value or b"") + RECORD_OVERHEAD_BYTES
-        batches = dealt.setdefault(partition, [[]])
-        if sizes.get(partition, 0) + size > BATCH_BYTES_MAX:
-            batches.append([])
-            sizes[partition] = 0
-        batches[-1].append(record)
-        sizes[partition] = sizes.get(partition, 0) + size
+    for number, record in enumerate(records):
+        chosen = partition_of(record.key or b"", count) if record.partition is None else record.partition
+        partition = TopicPartition(topic, chosen)
+        size = len(record.key or b"") + len(record.value or b"") + _RECORD_OVERHEAD_BYTES
+        used = sizes.get(partition, _BATCH_BYTES_MAX)
+        if used + size > _BATCH_BYTES_MAX:
+            dealt.setdefault(partition, []).append([])
+            used = 0
+        dealt[partition][-1].append(number)
+        sizes[partition] = used + size
+    return dealt
+
+
+def keyed_batches(topic: str, count: int, records: Sequence[LogRecord], now_ms: int) -> list[KeyedBatch]:
     return [
-        KeyedBatch(partition, _outgoing(together, now_ms))
-        for partition, batches in dealt.items()
-        for together in batches
+        KeyedBatch(partition, _outgoing([records[number] for number in numbers], now_ms))
+        for partition, batches in deal(topic, count, records).items()
+        for numbers in batches
     ]
 
 

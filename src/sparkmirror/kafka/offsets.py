@@ -19,16 +19,21 @@ _REPLICA_OF_NO_BROKER = -1
 
 
 def list_offsets(
-    settings: ConsumerSettings, partitions: Collection[TopicPartition], which: int
+    settings: ConsumerSettings,
+    partitions: Collection[TopicPartition],
+    which: int,
+    metadata: Metadata | None = None,
 ) -> Mapping[TopicPartition, int | SparkmirrorError]:
     """The EARLIEST or LATEST offset of each partition, or why it could not be had.
 
-    LATEST is the last stable offset under read_committed. Raises DisconnectedError when nobody answers.
+    LATEST is the last stable offset under read_committed. `metadata` spares a request to whoever has just
+    read that of these topics. Raises DisconnectedError when nobody answers.
     """
     if not partitions:
         return {}
-    topics = sorted({partition.topic for partition in partitions})
-    metadata = read_metadata(settings.connection, topics, Metadata())
+    if metadata is None:
+        topics = {partition.topic for partition in partitions}
+        metadata = read_metadata(settings.connection, topics, Metadata())
     results: dict[TopicPartition, int | SparkmirrorError] = {}
     by_leader: dict[int, list[TopicPartition]] = {}
     for partition in partitions:
@@ -44,11 +49,14 @@ def list_offsets(
 
 
 def require_offsets(
-    settings: ConsumerSettings, partitions: Collection[TopicPartition], which: int
+    settings: ConsumerSettings,
+    partitions: Collection[TopicPartition],
+    which: int,
+    metadata: Metadata | None = None,
 ) -> Mapping[TopicPartition, int]:
     """As `list_offsets`, for whoever needs every one. Raises KafkaError, also when one can't be had."""
     offsets: dict[TopicPartition, int] = {}
-    for partition, offset in list_offsets(settings, partitions, which).items():
+    for partition, offset in list_offsets(settings, partitions, which, metadata).items():
         if isinstance(offset, SparkmirrorError):
             raise offset
         offsets[partition] = offset

@@ -16,10 +16,18 @@ class Retries:
         self._deadline = deadline
         self._failures = 0
 
-    def wait(self, error: SparkmirrorError) -> None:
-        """Sleep before the next attempt; raises the error when it lasts or no time is left for one."""
+    @property
+    def left_s(self) -> float:
+        """What an attempt may take; never nothing, so that the last one can say why it failed."""
+        return max(0.001, self._deadline - time.monotonic())
+
+    def wait(self, error: SparkmirrorError, backoff: Backoff | None = None) -> None:
+        """Sleep before the next attempt, by another back-off if one is given.
+
+        Raises the error when it lasts or no time is left for another attempt.
+        """
         self._failures += 1
-        delay_s = self._backoff.delay_s(self._failures, random.random())
+        delay_s = (backoff or self._backoff).delay_s(self._failures, random.random())
         if not error.retriable or time.monotonic() + delay_s > self._deadline:
             raise error
         time.sleep(delay_s)

@@ -26,7 +26,7 @@ def await_stable(settings: ConnectionSettings, topic: str, *, deadline_s: float 
     if topic not in metadata.partitions:
         raise error_for(metadata.errors.get(topic, UNKNOWN_TOPIC_OR_PARTITION), f"read {topic}")
     partitions = [TopicPartition(topic, number) for number in range(metadata.partitions[topic])]
-    ends = require_offsets(ConsumerSettings(settings), partitions, LATEST)
+    ends = require_offsets(ConsumerSettings(settings), partitions, LATEST, metadata)
     looks = 0
     while True:
         stable = require_offsets(ConsumerSettings(settings, read_committed=True), list(ends), LATEST)

@@ -19,7 +19,7 @@ from sparkmirror.kafka import produce
 from sparkmirror.kafka.connection import Connection
 from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, error_for
 from sparkmirror.kafka.fetch import FetchedPartition
-from sparkmirror.kafka.keyed_batches import BATCH_BYTES_MAX, RECORD_OVERHEAD_BYTES, partition_of
+from sparkmirror.kafka.keyed_batches import deal
 from sparkmirror.kafka.leaders import Leaders
 from sparkmirror.kafka.offsets import EARLIEST, require_offsets
 from sparkmirror.kafka.partition_reader import PartitionReader
@@ -71,22 +71,15 @@ class TopicWriter:
         self, topic: str, records: Sequence[LogRecord], deadline: float
     ) -> list[dict[TopicPartition, list[int]]]:
         """Which records, by number, go together: a batch of every partition at most, in order within each."""
-        rounds: list[dict[TopicPartition, list[int]]] = []
-        filled: dict[TopicPartition, tuple[int, int]] = {}
         count = 0
         if any(record.partition is None for record in records):
             count = self._partition_count(topic, deadline)
-        for number, record in enumerate(records):
-            chosen = partition_of(record.key or b"", count) if record.partition is None else record.partition
-            partition = TopicPartition(topic, chosen)
-            size = len(record.key or b"") + len(record.value or b"") + RECORD_OVERHEAD_BYTES
-            at, used = filled.get(partition, (0, 0))
-            if used + size > BATCH_BYTES_MAX:
-                at, used = at + 1, 0
-            if at == len(rounds):
-                rounds.append({})
-            rounds[at].setdefault(partition, []).append(number)
-            filled[partition] = (at, used + size)
+        rounds: list[dict[TopicPartition, list[int]]] = []
+        for partition, batches in deal(topic, count, records).items():
+            for at, numbers in enumerate(batches):
+                if at == len(rounds):
+                    rounds.append({})
+                rounds[at][partition] = numbers
         return rounds
 
     def _partition_count(self, topic: str, deadline: float) -> int:

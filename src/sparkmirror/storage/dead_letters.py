@@ -4,11 +4,11 @@ Written only under `on.bad.batch=skip`. A record names offsets of the source, wh
 Compacted, with a key for each batch: what is written twice counts once.
 """
 
-import json
 from dataclasses import dataclass
 
 from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.domain.log_records import LogRecord
+from sparkmirror.storage.compact_json import compact_json
 
 
 def dead_letters_topic(source: Alias) -> str:
@@ -36,8 +36,4 @@ class DeadLetter:
             "error": self.error,
             "time": self.time,
         }
-        return LogRecord(_encode([topic, partition, self.first]), _encode(value))
-
-
-def _encode(value: object) -> bytes:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+        return LogRecord(compact_json([topic, partition, self.first]), compact_json(value))

@@ -22,6 +22,7 @@ from sparkmirror.domain.log_records import Headers, LogRecord
 from sparkmirror.domain.producer_state import NOT_IDEMPOTENT, ProducerId, ProducerState
 from sparkmirror.kafka.stable_ends import await_stable
 from sparkmirror.kafka.topic_log import read_topic
+from sparkmirror.storage.compact_json import compact_json
 
 _PRODUCER = "sparkmirror.producer"
 _LOGS = "sparkmirror.logs"
@@ -96,17 +97,13 @@ def _headers(position: Position) -> Headers:
             "sequence": state.next_sequence,
             "offset": state.next_offset,
         }
-        headers += ((_PRODUCER, _encode(producer)),)
+        headers += ((_PRODUCER, compact_json(producer)),)
     if logs != UNKNOWN_LOGS:
         source, target = (
             base64.b64encode(topic_id).decode() for topic_id in (logs.source_id, logs.target_id)
         )
-        headers += ((_LOGS, _encode({"source": source, "epoch": logs.source_epoch, "target": target})),)
+        headers += ((_LOGS, compact_json({"source": source, "epoch": logs.source_epoch, "target": target})),)
     return headers
-
-
-def _encode(value: object) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode()
 
 
 def _producer(headers: Headers) -> ProducerState | None:

@@ -17,6 +17,7 @@ from sparkmirror.domain.latency import LatencyHistogram
 from sparkmirror.domain.log_records import LogRecord
 from sparkmirror.domain.rate_limits import RateLimits
 from sparkmirror.kafka.topic_log import TopicTail
+from sparkmirror.storage.compact_json import compact_json
 
 _PROGRESS = "progress"
 _GENERATION = "generation"
@@ -81,7 +82,7 @@ class PartitionProgress:
             "notice": self.notice,
             "incidents": dict(self.incidents),
         }
-        return LogRecord(_encode([_PROGRESS, self.connector, *self.source]), _encode(value))
+        return LogRecord(compact_json([_PROGRESS, self.connector, *self.source]), compact_json(value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ class Generation:
             "stopped": self.stopped,
             "transactional_tasks": self.transactional_tasks,
         }
-        return LogRecord(_encode([_GENERATION, self.connector]), _encode(value))
+        return LogRecord(compact_json([_GENERATION, self.connector]), compact_json(value))
 
     def ends(self, connector: ConnectorName, number: int) -> bool:
         """Whether this record tells the given generation to stop."""
@@ -122,7 +123,7 @@ class FlowLimits:
 
     def to_record(self) -> LogRecord:
         value = {"flow": self.limits.flow, "topics": self.limits.topics}
-        return LogRecord(_encode([_LIMITS, self.connector]), _encode(value))
+        return LogRecord(compact_json([_LIMITS, self.connector]), compact_json(value))
 
 
 def parse_order(record: LogRecord) -> Generation | FlowLimits | None:
@@ -190,10 +191,6 @@ def _progress(key: list[Any], value: dict[str, Any]) -> PartitionProgress:
         notice=value["notice"],
         incidents=value["incidents"],
     )
-
-
-def _encode(value: object) -> bytes:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 class ProgressReader:

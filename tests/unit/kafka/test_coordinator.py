@@ -5,14 +5,14 @@ from kafka.protocol.producer import EndTxnRequest, InitProducerIdRequest
 
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthorizationError, FencedError, KafkaError, RetriableError
-from sparkmirror.kafka.coordinator import (
+from sparkmirror.kafka.coordinator import TransactionCoordinator
+from sparkmirror.kafka.error_codes import (
     COORDINATOR_LOAD_IN_PROGRESS,
+    INVALID_PRODUCER_EPOCH,
     INVALID_TRANSACTION_TIMEOUT,
     PRODUCER_FENCED,
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    TransactionCoordinator,
 )
-from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH
 
 COORDINATOR = TransactionCoordinator(ConnectionSettings((("localhost", 9092),)), "mirror-1")
 

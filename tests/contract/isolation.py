@@ -1,0 +1,37 @@
+"""What another client sees of a partition at an isolation level."""
+
+from typing import Final
+
+import confluent_kafka as confluent
+
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.domain.ids import TopicPartition
+from tests.system.broker_data import Keyed
+
+WAIT_S: Final = 20.0
+
+
+def seen_by(cluster: LocalCluster, partition: TopicPartition, isolation: str) -> list[Keyed]:
+    """Up to the end that it is told."""
+    settings = {
+        "bootstrap.servers": cluster.bootstrap_servers,
+        "group.id": "contract.isolation",
+        "isolation.level": isolation,
+        "enable.partition.eof": True,
+        "enable.auto.commit": False,
+        "fetch.wait.max.ms": 20,
+        "log_level": 0,
+    }
+    consumer = confluent.Consumer(settings)
+    consumer.assign([confluent.TopicPartition(*partition, 0)])
+    found: list[Keyed] = []
+    try:
+        while message := consumer.poll(WAIT_S):
+            error = message.error()
+            if error is not None:
+                assert error.code() == confluent.KafkaError._PARTITION_EOF, error
+                return found
+            found.append((message.key(), message.value()))
+    finally:
+        consumer.close()
+    raise AssertionError(f"{partition} has no end")
