@@ -37,6 +37,7 @@ check: lint
 	$(BIN)/pytest -q tests/unit
 
 test: lint
+	-$(BIN)/sparkmirror prepare # once; dozens of brokers and Spark sessions start in half the time
 	$(BIN)/pytest tests $(ARGS)
 
 format: setup

@@ -37,12 +37,13 @@ class BrokerJvm:
     java: str
     jars: Path
     heap_mb: int
+    options: tuple[str, ...] = ()
 
     def command(self, main_class: str, *arguments: str) -> list[str]:
         heap = [f"-Xms{self.heap_mb // 2}m", f"-Xmx{self.heap_mb}m"]
         flags = _SMALL_HEAP_JVM if self.heap_mb <= _SMALL_HEAP_MB else _LARGE_HEAP_JVM
         logging = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"
-        base = [self.java, *heap, *flags, "-Djava.awt.headless=true", logging]
+        base = [self.java, *heap, *flags, *self.options, "-Djava.awt.headless=true", logging]
         return [*base, "-cp", f"{self.jars}/*", main_class, *arguments]
 
 

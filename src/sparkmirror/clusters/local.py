@@ -9,10 +9,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Self
 
 from sparkmirror.clusters.broker import Broker, BrokerJvm
+from sparkmirror.clusters.class_archive import ClassArchive
 from sparkmirror.clusters.cluster_state import ClusterSpec, ClusterState
 from sparkmirror.clusters.jars import ensure_jars, kafka_jars
 from sparkmirror.clusters.java import find_java
@@ -24,6 +26,9 @@ _START_TIMEOUT_S = 90.0
 _POLL_S = 0.03
 _LOG_TAIL_LINES = 15
 _START_ATTEMPTS = 3
+_ARCHIVE_TIMEOUT_S = 120.0
+"""How long a broker may take to end when it writes its classes."""
+_ARCHIVED_HEAP_MB = 256
 
 
 def _silent(_text: str) -> None: ...
@@ -32,10 +37,18 @@ def _silent(_text: str) -> None: ...
 class LocalCluster:
     """A handle on brokers, made by `start`, `start_clusters` or `attach`. Broker *i* has node id *i*."""
 
-    def __init__(self, state: ClusterState, directory: Path, *, outlives_us: bool = False) -> None:
+    def __init__(
+        self,
+        state: ClusterState,
+        directory: Path,
+        *,
+        outlives_us: bool = False,
+        jvm_options: Sequence[str] = (),
+    ) -> None:
         self.directory = directory
         self.state = state
         self._outlives_us = outlives_us
+        self._jvm_options = jvm_options
         self._reserved: list[ReservedPort] = []
         self._brokers = tuple(Broker(i, directory, node) for i, node in enumerate(state.nodes))
 
@@ -138,9 +151,9 @@ class LocalCluster:
 
     def _jvm(self, on_progress: Progress) -> BrokerJvm:
         java = find_java()
-        return BrokerJvm(
-            java.executable, ensure_jars(kafka_jars(), on_progress=on_progress), self.spec.heap_mb
-        )
+        jars = ensure_jars(kafka_jars(), on_progress=on_progress)
+        options = self._jvm_options or broker_classes(jars).options
+        return BrokerJvm(java.executable, jars, self.spec.heap_mb, tuple(options))
 
     def _reserve_ports(self) -> None:
         for broker in self._brokers:
@@ -161,6 +174,30 @@ class LocalCluster:
             while not broker.answers(expected):
                 _check(broker, deadline)
                 time.sleep(_POLL_S)
+
+
+def broker_classes(jars: Path) -> ClassArchive:
+    """What lets brokers start sooner, if somebody has made it."""
+    return ClassArchive.of("kafka", jars)
+
+
+def archive_broker_classes(on_progress: Progress = _silent) -> None:
+    """Make it, unless it is there, with a broker that starts and stops.
+
+    Raises what `LocalCluster.start` raises, and JarsError when Java wrote nothing.
+    """
+
+    def run(option: str) -> None:
+        with TemporaryDirectory(prefix="sparkmirror-prepare-") as folder:
+            state = ClusterState.new(ClusterSpec("prepare", heap_mb=_ARCHIVED_HEAP_MB))
+            cluster = LocalCluster(state, Path(folder), jvm_options=[option])
+            try:
+                cluster.launch(on_progress)
+                cluster.await_answers(on_progress)
+            finally:
+                cluster.stop(_ARCHIVE_TIMEOUT_S)
+
+    broker_classes(ensure_jars(kafka_jars(), on_progress=on_progress)).make(run)
 
 
 def start_clusters(

@@ -6,18 +6,22 @@ Spark's own words go to a log file; the JVM is ended by its process id when it d
 import contextlib
 import logging
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
+import pyspark
+from pyarrow import RecordBatch
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from sparkmirror.clusters.class_archive import ClassArchive
 from sparkmirror.domain.errors import SparkmirrorError
 
 _log = logging.getLogger(__name__)
@@ -25,12 +29,17 @@ _log = logging.getLogger(__name__)
 _JVM_EXIT_TIMEOUT_S = 2.0
 """With what the flows take at most to stop, ten seconds are not exceeded."""
 
+_ARCHIVE_TIMEOUT_S = 120.0
+"""How long a JVM may take to end when it writes its classes."""
+
+_DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
+_JVM_OPTIONS = "-Xms64m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+
 _DEFAULTS = {
     "spark.app.name": "sparkmirror",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "512m",
-    "spark.driver.extraJavaOptions": "-Xms64m -XX:+UseSerialGC -XX:TieredStopAtLevel=1",
     "spark.python.daemon.module": "sparkmirror.engine.worker_daemon",
     # A fork costs milliseconds; a used worker would bring threads and connections of its last task along.
     "spark.python.worker.reuse": "false",
@@ -72,7 +81,8 @@ class Session:
         if master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         conf = SparkConf(loadDefaults=False)
-        for key, value in {**_DEFAULTS, "spark.master": master, **settings}.items():
+        own = {**_DEFAULTS, _DRIVER_OPTIONS: " ".join([_JVM_OPTIONS, *map(shlex.quote, _classes().options)])}
+        for key, value in {**own, "spark.master": master, **settings}.items():
             conf.set(key, value)
         log_file.parent.mkdir(parents=True, exist_ok=True)
         log = log_file.open("ab")
@@ -105,24 +115,51 @@ class Session:
     def slots(self) -> int:
         return int(self.spark.sparkContext.defaultParallelism)
 
-    def close(self) -> None:
+    def close(self, jvm_exit_timeout_s: float = _JVM_EXIT_TIMEOUT_S) -> None:
         with contextlib.suppress(Exception):  # a gateway that is already gone refuses everything
             self.spark.stop()
         with contextlib.suppress(Exception):
             gateway: Any = self.spark.sparkContext._gateway  # noqa: SLF001 - no public way to end the JVM
             gateway.shutdown()
-        _end_jvm(self._jvm)
+        _end_jvm(self._jvm, jvm_exit_timeout_s)
         SparkContext._gateway = None  # noqa: SLF001 - or the next session of this process would talk to a dead JVM
         SparkContext._jvm = None  # noqa: SLF001
         self._log.close()
 
 
-def _end_jvm(jvm: "subprocess.Popen[bytes]") -> None:
+def archive_spark_classes(log_file: Path) -> None:
+    """Make what lets Spark start sooner, unless it is there. Raises SparkmirrorError.
+
+    A session runs one job as copy tasks are run, so that what a first job loads is in it too.
+    """
+
+    def run(option: str) -> None:
+        session = Session.start(
+            default_master(2), {_DRIVER_OPTIONS: f"{_JVM_OPTIONS} {shlex.quote(option)}"}, log_file
+        )
+        try:
+            session.spark.range(0, 2, 1, 2).mapInArrow(_unchanged, "id long").collect()
+        finally:
+            session.close(_ARCHIVE_TIMEOUT_S)
+
+    _classes().make(run)
+
+
+def _classes() -> ClassArchive:
+    home = Path(pyspark.__file__).parent
+    return ClassArchive.of(f"pyspark-{pyspark.__version__}", home / "jars")
+
+
+def _unchanged(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+    yield from batches
+
+
+def _end_jvm(jvm: "subprocess.Popen[bytes]", timeout_s: float = _JVM_EXIT_TIMEOUT_S) -> None:
     if jvm.stdin is not None:
         with contextlib.suppress(OSError):
             jvm.stdin.close()
     try:
-        jvm.wait(_JVM_EXIT_TIMEOUT_S)
+        jvm.wait(timeout_s)
     except subprocess.TimeoutExpired:
         jvm.kill()
         jvm.wait()

@@ -1,0 +1,33 @@
+"""Class data sharing as the brokers' and Spark's JVMs are asked for it."""
+
+import subprocess
+from pathlib import Path
+
+from sparkmirror.clusters import ensure_jars, find_java, kafka_jars
+from sparkmirror.clusters.broker import BrokerJvm
+from sparkmirror.clusters.class_archive import ClassArchive
+
+SHARED = "source: shared objects file (top)"
+"""What -Xlog:class+load says of a class that comes from such an archive, and not from Java's own."""
+
+
+def test_classes_come_from_the_archive_that_a_run_has_written(tmp_path: Path) -> None:
+    jars = ensure_jars(kafka_jars())
+    archive = ClassArchive(tmp_path / "tool.jsa")
+
+    def run(*options: str) -> subprocess.CompletedProcess[str]:
+        jvm = BrokerJvm(find_java().executable, jars, 64, options)
+        tool = jvm.command("kafka.tools.StorageTool", "random-uuid")
+        return subprocess.run(tool, check=True, capture_output=True, text=True)
+
+    assert SHARED not in run("-Xlog:class+load", *archive.options).stdout
+    archive.make(run)
+    assert SHARED in run("-Xlog:class+load", *archive.options).stdout
+
+
+def test_a_jvm_that_it_does_not_fit_starts_without_it(tmp_path: Path) -> None:
+    archive = ClassArchive(tmp_path / "torn.jsa")
+    archive.file.write_bytes(b"torn")
+    jvm = BrokerJvm(find_java().executable, ensure_jars(kafka_jars()), 64, archive.options)
+    tool = jvm.command("kafka.tools.StorageTool", "random-uuid")
+    assert len(subprocess.run(tool, check=True, capture_output=True, text=True).stdout.splitlines()[-1]) == 22

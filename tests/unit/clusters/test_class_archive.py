@@ -1,0 +1,75 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from sparkmirror.clusters.class_archive import ClassArchive
+from sparkmirror.domain.errors import JarsError
+
+OPTION = "-XX:ArchiveClassesAtExit="
+
+
+def environment(home: Path, java: str = "java-17") -> dict[str, str]:
+    executable = home / java / "bin" / "java"
+    executable.parent.mkdir(parents=True, exist_ok=True)
+    executable.touch()
+    return {"JAVA_HOME": str(home / java), "SPARKMIRROR_CACHE": str(home / "cache")}
+
+
+def write(option: str) -> None:
+    assert option.startswith(OPTION)
+    Path(option.removeprefix(OPTION)).write_bytes(b"classes")
+
+
+def test_a_jvm_uses_it_once_it_is_made(tmp_path: Path) -> None:
+    archive = ClassArchive.of("kafka", Path("/jars"), environment(tmp_path))
+    assert not archive.options
+    archive.make(write)
+    assert archive.options == (f"-XX:SharedArchiveFile={archive.file}",)
+    assert archive.file.read_bytes() == b"classes"
+
+
+def test_it_is_made_once(tmp_path: Path) -> None:
+    archive = ClassArchive.of("kafka", Path("/jars"), environment(tmp_path))
+    archive.make(write)
+
+    def never(option: str) -> None:
+        raise AssertionError(option)
+
+    archive.make(never)
+
+
+def test_other_jars_another_java_and_an_upgraded_one_need_another(tmp_path: Path) -> None:
+    environ = environment(tmp_path)
+    files = [
+        ClassArchive.of("kafka", Path("/jars"), environ).file,
+        ClassArchive.of("kafka", Path("/other"), environ).file,
+        ClassArchive.of("kafka", Path("/jars"), environment(tmp_path, "java-21")).file,
+    ]
+    os.utime(tmp_path / "java-17" / "bin" / "java", ns=(0, 0))
+    files.append(ClassArchive.of("kafka", Path("/jars"), environ).file)
+    assert len(set(files)) == 4
+
+
+def test_without_a_java_there_is_none(tmp_path: Path) -> None:
+    assert ClassArchive.of("kafka", Path("/jars"), {"PATH": "", "HOME": str(tmp_path)}).options == ()
+
+
+def test_a_java_that_writes_nothing_is_said(tmp_path: Path) -> None:
+    archive = ClassArchive.of("kafka", Path("/jars"), environment(tmp_path))
+    with pytest.raises(JarsError, match=r"Java wrote no archive of its classes to .*It is not needed"):
+        archive.make(lambda _: None)
+    assert not archive.exists
+
+
+def test_what_a_failed_run_wrote_is_not_used(tmp_path: Path) -> None:
+    archive = ClassArchive.of("kafka", Path("/jars"), environment(tmp_path))
+
+    def fail(option: str) -> None:
+        write(option)
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        archive.make(fail)
+    assert not archive.exists
+    assert [file.suffix for file in archive.file.parent.iterdir()] == [".lock"]
