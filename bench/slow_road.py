@@ -90,7 +90,7 @@ def _cases() -> list[_Case]:
 
 
 def _copy(response: memoryview, rules: CopyRules) -> list[OutgoingBatch]:
-    steps = copy_batches(iterate_batches(response), 0, rules, None)
+    steps = copy_batches(response, 0, rules, None)
     return [batch for step in steps for batch in step.batches]
 
 

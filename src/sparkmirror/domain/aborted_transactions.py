@@ -22,6 +22,10 @@ class AbortedTransactions:
         heapq.heapify(self._upcoming)
         self._open: set[int] = set()
 
+    def __bool__(self) -> bool:
+        """Whether any batch may belong to one."""
+        return bool(self._upcoming or self._open)
+
     def drops(self, batch: FetchedBatch) -> bool:
         """Whether the batch belongs to an aborted transaction. Call it for every batch, in order.
 

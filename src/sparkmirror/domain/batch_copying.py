@@ -17,13 +17,15 @@ from sparkmirror.domain.record_batch import (
     Road,
     choose_road,
     has_valid_crc,
+    iterate_batches,
 )
 from sparkmirror.domain.records import naming_offset
+from sparkmirror.domain.tiny_batches import TinyBatches, part_response
 
 _TINY_BYTES = 1024
 """A batch up to here costs more to produce by itself than to open and merge with its neighbours."""
 
-MERGED_BYTES_MAX = 65536
+MERGED_BYTES_MAX = 256 * 1024
 """What a request costs is spread over hundreds of records; a small part of a fetch response all the same."""
 
 
@@ -50,7 +52,7 @@ class Step(NamedTuple):
 
 
 def copy_batches(
-    fetched: Iterable[FetchedBatch], position: int, rules: CopyRules, aborted: AbortedTransactions | None
+    response: memoryview, position: int, rules: CopyRules, aborted: AbortedTransactions | None
 ) -> Iterator[Step]:
     """The steps of a response, in order; what is behind the position is left out.
 
@@ -58,8 +60,43 @@ def copy_batches(
     Raises CorruptBatchError naming the offset; what came before it has been yielded.
     """
     merging = _Merging(rules, position)
+    tiny_bytes = 0 if aborted else merging.tiny_bytes
+    for part, tiny in part_response(response, tiny_bytes):
+        steps = None if tiny is None else _copy_together(tiny, merging.position, rules)
+        if steps is None:
+            yield from _copy_one_by_one(part, merging, rules, aborted)
+        else:
+            yield from merging.steps()
+            yield from steps
+            merging.position = steps[-1].position if steps else merging.position
+    yield from merging.steps()
+
+
+def _copy_together(tiny: TinyBatches, position: int, rules: CopyRules) -> list[Step] | None:
+    """None if they must be looked at one by one."""
+    codec = tiny.codec if rules.codec is None else rules.codec
+    if codec is None or not tiny.are_sound(check_crcs=rules.check_crcs):
+        return None
+    steps: list[Step] = []
+    end = tiny.end_position(-1)
     try:
-        for batch, road in _judged(fetched, position, rules, aborted):
+        for group in tiny.groups(tiny.with_records_from(position), rules.merged_bytes_max):
+            batches = tiny.reopen(group, position, codec, rules.batch_bytes_max)
+            position = tiny.end_position(group[-1])
+            steps.append(Step(batches, position))
+    except CorruptBatchError:
+        return None
+    if end > position:
+        last = steps.pop().batches if steps else []
+        steps.append(Step(last, end))
+    return steps
+
+
+def _copy_one_by_one(
+    data: memoryview, merging: "_Merging", rules: CopyRules, aborted: AbortedTransactions | None
+) -> Iterator[Step]:
+    try:
+        for batch, road in _judged(iterate_batches(data), merging.position, rules, aborted):
             if merging.wants(batch, road):
                 if not merging.has_room_for(batch):
                     yield from merging.steps()
@@ -75,7 +112,6 @@ def copy_batches(
     except CorruptBatchError:
         yield from merging.steps()
         raise
-    yield from merging.steps()
 
 
 def _judged(
@@ -99,7 +135,7 @@ class _Merging:
     def __init__(self, rules: CopyRules, position: int) -> None:
         self.position = position
         self._rules = rules
-        self._tiny_bytes = min(_TINY_BYTES, rules.merged_bytes_max)
+        self.tiny_bytes = min(_TINY_BYTES, rules.merged_bytes_max)
         self._from = position
         self._bytes = 0
         self._batches: list[tuple[FetchedBatch, Road]] = []
@@ -108,7 +144,7 @@ class _Merging:
         return bool(self._batches)
 
     def wants(self, batch: FetchedBatch, road: Road) -> bool:
-        return road is Road.REWRITE or (road is Road.FAST and len(batch.data) <= self._tiny_bytes)
+        return road is Road.REWRITE or (road is Road.FAST and len(batch.data) <= self.tiny_bytes)
 
     def has_room_for(self, batch: FetchedBatch) -> bool:
         return not self._batches or (

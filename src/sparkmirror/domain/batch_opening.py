@@ -8,6 +8,7 @@ import numpy as np
 
 from sparkmirror.domain.compression import compress, decompress
 from sparkmirror.domain.errors import CorruptBatchError
+from sparkmirror.domain.header_columns import Headers, headers_of
 from sparkmirror.domain.record_batch import (
     CODEC_MASK,
     HEADER_BYTES,
@@ -16,7 +17,7 @@ from sparkmirror.domain.record_batch import (
     build_batch,
     stamp,
 )
-from sparkmirror.domain.record_index import RecordIndex, index_records, pack_records
+from sparkmirror.domain.record_index import RecordIndex, index_payloads, pack_records, payloads_of
 from sparkmirror.domain.records import new_header, read_records, rewrite
 
 MANY_RECORDS = 100
@@ -31,20 +32,20 @@ def reopen(batches: Sequence[FetchedBatch], position: int, codec: int, bytes_max
     Raises CorruptBatchError.
     """
     if sum(batch.header.record_count for batch in batches) >= MANY_RECORDS:
-        return _reopen_many(batches, position, codec, bytes_max)
+        return reopen_columns(headers_of(batches), payloads_of(batches), position, codec, bytes_max)
     records = [record for batch in batches for record in read_records(batch)]
     if records:
         increase = all(earlier.offset < later.offset for earlier, later in pairwise(records))
-        _check_offsets(batches, records[0].offset, records[-1].offset, increase=increase)
+        low, high = batches[0].header.base_offset, batches[-1].header.last_offset
+        _check_offsets(low, high, records[0].offset, records[-1].offset, increase=increase)
     try:
         return rewrite([record for record in records if record.offset >= position], codec, bytes_max)
     except struct.error as error:
         raise CorruptBatchError("a record's timestamp has more than 64 bits") from error
 
 
-def _check_offsets(batches: Sequence[FetchedBatch], first: int, last: int, *, increase: bool) -> None:
+def _check_offsets(low: int, high: int, first: int, last: int, *, increase: bool) -> None:
     """Positions are taken from them, so they must be what the headers say."""
-    low, high = batches[0].header.base_offset, batches[-1].header.last_offset
     if not increase or first < low or last > high:
         raise CorruptBatchError(f"its records' offsets do not increase from {low} to {high}")
 
@@ -58,12 +59,15 @@ def recompress(batch: FetchedBatch, codec: int) -> OutgoingBatch:
     return OutgoingBatch(data, range(header.base_offset, header.last_offset + 1), header.max_timestamp)
 
 
-def _reopen_many(
-    batches: Sequence[FetchedBatch], position: int, codec: int, bytes_max: int
+def reopen_columns(
+    headers: Headers, payloads: Sequence[memoryview], position: int, codec: int, bytes_max: int
 ) -> list[OutgoingBatch]:
-    index = index_records(batches)
+    """As `reopen`, of batches by their headers and what was behind them, decompressed."""
+    index = index_payloads(headers, payloads)
     increase = bool((index.offsets[1:] > index.offsets[:-1]).all())
-    _check_offsets(batches, int(index.offsets[0]), int(index.offsets[-1]), increase=increase)
+    low, high = int(headers["base_offset"][0]), int(headers["base_offset"][-1])
+    high += int(headers["last_offset_delta"][-1])
+    _check_offsets(low, high, int(index.offsets[0]), int(index.offsets[-1]), increase=increase)
     first = int(np.searchsorted(index.offsets, position))
     return _pack(index, range(first, len(index)), codec, bytes_max)
 

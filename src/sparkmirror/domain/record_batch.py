@@ -21,9 +21,11 @@ _PRODUCER = struct.Struct(">qhi")
 _CRC = struct.Struct(">I")
 
 _CRC_AT = 17
-_CRC_COVERS_FROM = 21
+CRC_COVERS_FROM = 21
 _PRODUCER_AT = 43
-_LOG_OVERHEAD = 12  # base offset and length, which the length field does not count
+LOG_OVERHEAD = 12  # base offset and length, which the length field does not count
+
+MAGIC = 2
 
 CODEC_MASK = 0x07
 LOG_APPEND_TIME = 0x08
@@ -105,9 +107,9 @@ def iterate_batches(data: memoryview) -> Iterator[FetchedBatch]:
     at, end = 0, len(data)
     while end - at > _CRC_AT:
         base_offset, length = _OFFSET_AND_LENGTH.unpack_from(data, at)
-        size = length + _LOG_OVERHEAD
+        size = length + LOG_OVERHEAD
         magic = data[at + 16]
-        if magic != 2:
+        if magic != MAGIC:
             raise CorruptBatchError(
                 f"offset {base_offset}: record format v{magic} can't be copied; "
                 "only v2 (Kafka 0.11 and newer) is supported"
@@ -138,7 +140,7 @@ def end_of_batch(data: memoryview, offset: int) -> int | None:
 
 
 def has_valid_crc(batch: FetchedBatch) -> bool:
-    return crc32c(batch.data[_CRC_COVERS_FROM:]) == batch.header.crc
+    return crc32c(batch.data[CRC_COVERS_FROM:]) == batch.header.crc
 
 
 def choose_road(header: BatchHeader, position: int, *, target_stamps_append_time: bool) -> Road:
@@ -167,13 +169,13 @@ def stamp(
     Only the codec survives of the attributes: a delete horizon (bit 6) set by compaction would make the
     target drop tombstones at its first cleaning (KIP-534). What was stamped may be stamped again.
     """
-    _OFFSET_AND_LENGTH.pack_into(data, 0, 0, len(data) - _LOG_OVERHEAD)
+    _OFFSET_AND_LENGTH.pack_into(data, 0, 0, len(data) - LOG_OVERHEAD)
     _LEADER_EPOCH.pack_into(data, 12, -1)
-    (attributes,) = _ATTRIBUTES.unpack_from(data, _CRC_COVERS_FROM)
+    (attributes,) = _ATTRIBUTES.unpack_from(data, CRC_COVERS_FROM)
     attributes = (attributes & CODEC_MASK) | (TRANSACTIONAL if transactional else 0)
-    _ATTRIBUTES.pack_into(data, _CRC_COVERS_FROM, attributes)
+    _ATTRIBUTES.pack_into(data, CRC_COVERS_FROM, attributes)
     _PRODUCER.pack_into(data, _PRODUCER_AT, producer_id, producer_epoch, base_sequence)
-    _CRC.pack_into(data, _CRC_AT, crc32c(data[_CRC_COVERS_FROM:]))
+    _CRC.pack_into(data, _CRC_AT, crc32c(data[CRC_COVERS_FROM:]))
 
 
 def build_batch(header: BatchHeader, payload: bytes) -> memoryview:
@@ -182,6 +184,6 @@ def build_batch(header: BatchHeader, payload: bytes) -> memoryview:
     _HEADER.pack_into(data, 0, *header)
     data[HEADER_BYTES:] = payload
     view = memoryview(data)
-    _OFFSET_AND_LENGTH.pack_into(view, 0, header.base_offset, len(data) - _LOG_OVERHEAD)
-    _CRC.pack_into(view, _CRC_AT, crc32c(view[_CRC_COVERS_FROM:]))
+    _OFFSET_AND_LENGTH.pack_into(view, 0, header.base_offset, len(data) - LOG_OVERHEAD)
+    _CRC.pack_into(view, _CRC_AT, crc32c(view[CRC_COVERS_FROM:]))
     return view

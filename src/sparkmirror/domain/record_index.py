@@ -11,6 +11,7 @@ import numpy as np
 
 from sparkmirror.domain.compression import decompress
 from sparkmirror.domain.errors import CorruptBatchError
+from sparkmirror.domain.header_columns import Headers, headers_of
 from sparkmirror.domain.record_batch import CODEC_MASK, HEADER_BYTES, LOG_APPEND_TIME, FetchedBatch
 from sparkmirror.domain.records import read_varint
 from sparkmirror.domain.varint_columns import Column, read_varints, widths, write_varints, zigzag
@@ -55,19 +56,34 @@ def index_records(batches: Sequence[FetchedBatch]) -> RecordIndex:
 
     Raises CorruptBatchError when the bytes of one do not hold what its header promises.
     """
-    plains = [
-        decompress(batch.header.attributes & CODEC_MASK, batch.data[HEADER_BYTES:]) for batch in batches
-    ]
-    data = b"".join([bytes(_HEAD_BYTES_MAX), *plains])
-    starts: list[int] = []
-    end = _HEAD_BYTES_MAX
-    for batch, plain in zip(batches, plains, strict=True):
-        begin, end = end, end + len(plain)
-        _walk(data, begin, end, batch.header.record_count, starts)
+    return index_payloads(headers_of(batches), payloads_of(batches))
+
+
+def payloads_of(batches: Sequence[FetchedBatch]) -> list[memoryview]:
+    """What is behind their headers, decompressed. Raises CorruptBatchError."""
+    return [decompress(batch.header.attributes & CODEC_MASK, batch.data[HEADER_BYTES:]) for batch in batches]
+
+
+def index_payloads(headers: Headers, payloads: Sequence[memoryview]) -> RecordIndex:
+    """As `index_records`, of batches by their headers and what was behind them, decompressed."""
+    data = b"".join([bytes(_HEAD_BYTES_MAX), *payloads])
+    edges = np.cumsum([_HEAD_BYTES_MAX, *map(len, payloads)])
+    counts = headers["record_count"].astype(np.int64)
     try:
-        return _read_columns(data, starts, batches)
+        if (counts == 1).all():
+            starts = edges[:-1]
+        else:
+            starts = np.array(_walk_all(data, edges.tolist(), counts.tolist()), np.int64)
+        return _read_columns(data, starts, headers, counts)
     except IndexError as error:
         raise CorruptBatchError("a record's fields lie behind its batch") from error
+
+
+def _walk_all(data: bytes, edges: list[int], counts: list[int]) -> list[int]:
+    starts: list[int] = []
+    for begin, end, count in zip(edges[:-1], edges[1:], counts, strict=True):
+        _walk(data, begin, end, count, starts)
+    return starts
 
 
 def _walk(data: bytes, at: int, end: int, count: int, starts: list[int]) -> None:
@@ -93,29 +109,28 @@ def _walk(data: bytes, at: int, end: int, count: int, starts: list[int]) -> None
         raise CorruptBatchError(f"{end - at} bytes follow the batch's {count} records")
 
 
-def _read_columns(data: bytes, starts: list[int], batches: Sequence[FetchedBatch]) -> RecordIndex:
+def _read_columns(data: bytes, begins: Column, headers: Headers, counts: Column) -> RecordIndex:
     """Raises IndexError when a field lies behind the data."""
-    edges = np.array([*starts, len(data)], np.int64)
-    begins, ends = edges[:-1], edges[1:]
+    ends = np.append(begins[1:], len(data))
     plain = np.frombuffer(data, np.uint8)
     if (plain[begins] & 1).any():  # the sign of a zig-zag varint
         raise CorruptBatchError("record of a negative number of bytes")
-    _, attributes_at = read_varints(plain, begins)
+    sizes, attributes_at = read_varints(plain, begins)
+    if (attributes_at + sizes != ends).any():
+        raise CorruptBatchError("a record is not as long as its batch says")
     stamps_at = attributes_at + 1
     stamp_deltas, offsets_at = read_varints(plain, stamps_at)
     offset_deltas, bodies_at = read_varints(plain, offsets_at)
     if (bodies_at > ends).any():
         raise CorruptBatchError("a record is shorter than its fields")
-    headers = [batch.header for batch in batches]
-    counts = [header.record_count for header in headers]
-    timestamps = np.repeat(np.array([header.base_timestamp for header in headers], np.int64), counts)
+    timestamps = np.repeat(headers["base_timestamp"].astype(np.int64), counts)
     timestamps += stamp_deltas
-    are_stamped = [header.attributes & LOG_APPEND_TIME != 0 for header in headers]
-    if any(are_stamped):
+    are_stamped = headers["attributes"] & LOG_APPEND_TIME != 0
+    if are_stamped.any():
         # As a consumer sees it: the broker's time, for every record of the batch.
-        append_times = np.repeat(np.array([header.max_timestamp for header in headers], np.int64), counts)
+        append_times = np.repeat(headers["max_timestamp"].astype(np.int64), counts)
         timestamps = np.where(np.repeat(are_stamped, counts), append_times, timestamps)
-    offsets = np.repeat(np.array([header.base_offset for header in headers], np.int64), counts)
+    offsets = np.repeat(headers["base_offset"].astype(np.int64), counts)
     offsets += offset_deltas
     return RecordIndex(
         data, begins, stamps_at, offsets_at, bodies_at, ends, stamp_deltas, timestamps, offsets

@@ -16,7 +16,7 @@ from sparkmirror.domain.incidents import Incident, IncidentKind
 from sparkmirror.domain.latency import LatencyHistogram, bucket_of
 from sparkmirror.domain.log_identity import UNKNOWN_LOGS, LogIdentity
 from sparkmirror.domain.producer_state import NOT_IDEMPOTENT, ProducerState
-from sparkmirror.domain.record_batch import OutgoingBatch, iterate_batches
+from sparkmirror.domain.record_batch import OutgoingBatch
 from sparkmirror.kafka.fetch import FetchedPartition
 from sparkmirror.storage.positions import Position
 from sparkmirror.storage.progress import PartitionState
@@ -89,7 +89,7 @@ class PartitionCopy:
         Raises CorruptBatchError at the batch that can't be copied, with `fetch_position` on it.
         """
         aborted = AbortedTransactions(fetched.aborted) if self._read_committed else None
-        steps = copy_batches(iterate_batches(fetched.records), self.fetch_position, self._rules, aborted)
+        steps = copy_batches(fetched.records, self.fetch_position, self._rules, aborted)
         for batches, position in steps:
             for number, batch in enumerate(batches, start=1):
                 last = position if number == len(batches) else None

@@ -74,7 +74,7 @@ class ReadBack:
             if position >= end:
                 return
             aborted = AbortedTransactions(fetched.aborted) if committed else None
-            for step in copy_batches(iterate_batches(fetched.records), position, rules, aborted):
+            for step in copy_batches(fetched.records, position, rules, aborted):
                 yield step
                 position = step.position
 

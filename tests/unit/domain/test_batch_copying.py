@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.domain import batch_opening
+from sparkmirror.domain import batch_opening, tiny_batches
 from sparkmirror.domain.aborted_transactions import AbortedTransactions
 from sparkmirror.domain.batch_copying import MERGED_BYTES_MAX, CopyRules, Step, copy_batches
 from sparkmirror.domain.compression import CODECS
@@ -18,12 +18,11 @@ from sparkmirror.domain.record_batch import (
     CODEC_MASK,
     HEADER_BYTES,
     LOG_APPEND_TIME,
-    FetchedBatch,
     OutgoingBatch,
     iterate_batches,
     stamp,
 )
-from tests.batches import NOW_MS, Rec, decode, decompress, encode, fetched, joined, marker, patch
+from tests.batches import NOW_MS, Rec, decode, decompress, encode, joined, marker, patch
 
 DELETE_HORIZON = 0x40
 GZIP = 1
@@ -86,16 +85,17 @@ RULES = st.builds(
 
 
 @contextmanager
-def columns_from(count: int) -> Iterator[None]:
-    """Open batches as columns from so many records on."""
+def columns_from(records: int, tiny: int = tiny_batches.MANY_BATCHES) -> Iterator[None]:
+    """Open batches as columns from so many records on, and judge so many tiny ones together."""
     with pytest.MonkeyPatch.context() as patches:
-        patches.setattr(batch_opening, "MANY_RECORDS", count)
+        patches.setattr(batch_opening, "MANY_RECORDS", records)
+        patches.setattr(tiny_batches, "MANY_BATCHES", tiny)
         yield
 
 
 def copy(log: Sequence[Logged], position: int, rules: CopyRules) -> Iterator[Step]:
     response = joined([batch.data for batch in log])
-    return copy_batches(iterate_batches(response), position, rules, None)
+    return copy_batches(response, position, rules, None)
 
 
 def arrived(batches: Sequence[OutgoingBatch], *, times: bool = True) -> list[Rec]:
@@ -122,9 +122,10 @@ def arrived(batches: Sequence[OutgoingBatch], *, times: bool = True) -> list[Rec
     skipped=st.integers(0, 25),
     cuts=st.sets(st.integers(1, 6)),
     many=st.sampled_from([1, 5, 200]),
+    tiny=st.sampled_from([1, 2, 200]),
 )
 def test_every_log_from_every_position_in_any_responses(
-    log: list[Logged], rules: CopyRules, skipped: int, cuts: set[int], many: int
+    log: list[Logged], rules: CopyRules, skipped: int, cuts: set[int], many: int, tiny: int
 ) -> None:
     first = position = log[0].base_offset + skipped
     expected = [record for batch in log for record in batch.records if record.offset >= position]
@@ -133,7 +134,7 @@ def test_every_log_from_every_position_in_any_responses(
     copied: list[Rec] = []
     edges = [0, *sorted(cut for cut in cuts if cut < len(log)), len(log)]
     for start, end in zip(edges, edges[1:], strict=False):  # noqa: RUF007 - an empty response is one too
-        with columns_from(many):
+        with columns_from(many, tiny):
             steps = list(copy(log[start:end], position, rules))
         for step in steps:
             copied += arrived(step.batches, times=not rules.target_stamps_append_time)
@@ -194,7 +195,7 @@ def test_what_compaction_left_of_neighbours_is_merged() -> None:
 
 def test_a_tiny_batch_alone_is_not_touched() -> None:
     response = joined([one_record_batches(1)[0].data])
-    (step,) = copy_batches(iterate_batches(response), 10, MERGING, None)
+    (step,) = copy_batches(response, 10, MERGING, None)
     assert step.batches[0].data.obj is response.obj
 
 
@@ -234,15 +235,16 @@ def test_a_merged_batch_above_the_limit_is_split() -> None:
     assert [offset for batch in batches for offset in batch.offsets] == list(range(10, 310))
 
 
+@pytest.mark.parametrize("tiny", [1, 200])
 @pytest.mark.parametrize("many", [1, 200])
-def test_what_waits_before_a_corrupt_batch_is_copied(many: int) -> None:
+def test_what_waits_before_a_corrupt_batch_is_copied(many: int, tiny: int) -> None:
     """Whether the batch is corrupt as it comes, or only once it's opened with its neighbours."""
-    first, second = (fetched(batch.data) for batch in one_record_batches(2))
-    lying = fetched(encode([Rec(0), Rec(1)], base_offset=12, attributes=4))
+    first, second = (batch.data for batch in one_record_batches(2))
+    lying = encode([Rec(0), Rec(1)], base_offset=12, attributes=4)
     for corrupt, cause in ((broken(12), "CRC"), (lying, "zstd")):
         copied: list[Step] = []
-        steps = copy_batches([first, second, corrupt], 10, replace(MERGING, codec=0), None)
-        with columns_from(many), pytest.raises(CorruptBatchError, match=f"offset 12: {cause}"):
+        steps = copy_batches(joined([first, second, corrupt]), 10, replace(MERGING, codec=0), None)
+        with columns_from(many, tiny), pytest.raises(CorruptBatchError, match=f"offset 12: {cause}"):
             copied.extend(steps)
         assert [offset for step in copied for batch in step.batches for offset in batch.offsets] == [10, 11]
         assert copied[-1].position == 12
@@ -253,12 +255,12 @@ def test_what_waits_before_a_corrupt_batch_is_copied(many: int) -> None:
 def test_records_outside_of_their_batch_are_corrupt(many: int, base: int, last: int) -> None:
     data = encode([Rec(0), Rec(9)], base_offset=base, last_offset_delta=last)
     with columns_from(many), pytest.raises(CorruptBatchError, match=f"offset {base}: .* do not increase"):
-        list(copy_batches([fetched(data)], base, CopyRules(), None))
+        list(copy_batches(joined([data]), base, CopyRules(), None))
 
 
 def test_a_large_batch_is_recompressed_without_being_opened() -> None:
     data = encode([Rec(at, NOW_MS + at, b"k", b"v" * 40) for at in range(100)], codec=3, base_offset=7)
-    (step,) = copy_batches([fetched(data)], 7, CopyRules(codec=4), None)
+    (step,) = copy_batches(joined([data]), 7, CopyRules(codec=4), None)
     (outgoing,) = step.batches
     assert outgoing.data[22] & CODEC_MASK == 4
     assert outgoing.offsets == range(7, 107)
@@ -267,7 +269,7 @@ def test_a_large_batch_is_recompressed_without_being_opened() -> None:
 
 def test_a_batch_that_grows_above_the_limit_in_its_new_codec_is_split() -> None:
     data = encode([Rec(at, NOW_MS + at, b"k", b"v" * 40) for at in range(100)], codec=3)
-    (step,) = copy_batches([fetched(data)], 0, CopyRules(codec=0, batch_bytes_max=2000), None)
+    (step,) = copy_batches(joined([data]), 0, CopyRules(codec=0, batch_bytes_max=2000), None)
     assert all(len(batch.data) <= 2000 for batch in step.batches)
     assert [offset for batch in step.batches for offset in batch.offsets] == list(range(100))
 
@@ -275,7 +277,7 @@ def test_a_batch_that_grows_above_the_limit_in_its_new_codec_is_split() -> None:
 def test_a_whole_batch_is_not_touched() -> None:
     """The bytes to send are those that the fetch response holds, at the same place."""
     response = joined([ordinary(40, [0, 1, 2], 2, GZIP, 0).data])
-    (step,) = copy_batches(iterate_batches(response), 40, CopyRules(), None)
+    (step,) = copy_batches(response, 40, CopyRules(), None)
     (outgoing,) = step.batches
     assert outgoing.offsets == range(40, 43)
     assert outgoing.data.obj is response.obj
@@ -299,9 +301,41 @@ def test_nothing_left_moves_the_position() -> None:
     assert list(copy(log, 3, CopyRules())) == [Step([], 4), Step([], 9)]
 
 
+@pytest.mark.parametrize("tiny", [1, 200])
+def test_aborted_batches_among_tiny_ones_are_left_out(tiny: int) -> None:
+    batches = [
+        encode([Rec(0)], base_offset=0, attributes=0x10, producer_id=9),
+        marker(1, 9, commit=False),
+        encode([Rec(0)], base_offset=2, attributes=0x10, producer_id=9),
+        marker(3, 9, commit=True),
+    ]
+    for aborted, offsets in (([(9, 0)], [2]), ([], [0, 2])):
+        with columns_from(1, tiny):
+            steps = list(copy_batches(joined(batches), 0, MERGING, AbortedTransactions(aborted)))
+        assert [list(batch.offsets) for step in steps for batch in step.batches] == [offsets]
+        assert steps[-1].position == 4
+
+
+@pytest.mark.parametrize("cut", [1, 8, 30, 61, 75])
+def test_a_batch_that_is_cut_off_is_left_for_the_next_response(cut: int) -> None:
+    log = one_record_batches(40)
+    response = joined([*(batch.data for batch in log), ordinary(50, [0], 0, 0, 0).data[:cut]])
+    (step,) = copy_batches(response, 10, MERGING, None)
+    assert (step.position, [batch.offsets for batch in step.batches]) == (50, [range(10, 50)])
+
+
+def test_tiny_batches_of_an_old_format_are_refused_by_their_offset() -> None:
+    log = one_record_batches(40)
+    patch(log[30].data, magic=1)
+    copied: list[Step] = []
+    with pytest.raises(CorruptBatchError, match="offset 40: record format v1"):
+        copied.extend(copy_batches(joined([batch.data for batch in log]), 10, MERGING, None))
+    assert (len(copied), copied[0].position) == (1, 40)
+
+
 def test_an_aborted_batch_moves_the_position() -> None:
     data = encode([Rec(0), Rec(1)], base_offset=7, attributes=0x10, producer_id=9)
-    steps = list(copy_batches([fetched(data)], 7, CopyRules(), AbortedTransactions([(9, 7)])))
+    steps = list(copy_batches(joined([data]), 7, CopyRules(), AbortedTransactions([(9, 7)])))
     assert steps == [Step([], 9)]
 
 
@@ -312,26 +346,25 @@ def test_markers_before_the_position_still_end_transactions() -> None:
         marker(6, 9, commit=False),
         encode([Rec(0)], base_offset=7, attributes=0x10, producer_id=9),
     ]
-    found = map(fetched, batches)
-    (step,) = copy_batches(found, 7, CopyRules(), AbortedTransactions([(9, 5)]))
+    (step,) = copy_batches(joined(batches), 7, CopyRules(), AbortedTransactions([(9, 5)]))
     assert [list(batch.offsets) for batch in step.batches] == [[7]]
 
 
 def test_read_uncommitted_copies_aborted_records_and_drops_markers() -> None:
     data = encode([Rec(0), Rec(1)], base_offset=7, attributes=0x10, producer_id=9)
-    steps = list(copy_batches(map(fetched, [data, marker(9, 9, commit=False)]), 7, CopyRules(), None))
+    steps = list(copy_batches(joined([data, marker(9, 9, commit=False)]), 7, CopyRules(), None))
     assert [step.position for step in steps] == [9, 10]
     assert [list(batch.offsets) for step in steps for batch in step.batches] == [[7, 8]]
 
 
-def broken(base_offset: int) -> FetchedBatch:
+def broken(base_offset: int) -> bytearray:
     data = encode([Rec(0)], base_offset=base_offset)
     data[-1] ^= 1
-    return fetched(data)
+    return data
 
 
 def test_a_wrong_crc_names_the_offset_after_what_came_before() -> None:
-    steps = copy_batches([fetched(encode([Rec(0)])), broken(1)], 0, CopyRules(), None)
+    steps = copy_batches(joined([encode([Rec(0)]), broken(1)]), 0, CopyRules(), None)
     assert next(steps).position == 1
     with pytest.raises(CorruptBatchError, match="offset 1: CRC mismatch"):
         next(steps)
@@ -339,10 +372,10 @@ def test_a_wrong_crc_names_the_offset_after_what_came_before() -> None:
 
 def test_crcs_are_not_checked_where_the_user_says_so() -> None:
     rules = replace(CopyRules(), check_crcs=False)
-    assert [step.position for step in copy_batches([broken(4)], 4, rules, None)] == [5]
+    assert [step.position for step in copy_batches(joined([broken(4)]), 4, rules, None)] == [5]
 
 
 def test_a_batch_that_can_not_be_opened_names_the_offset() -> None:
     data = encode([Rec(0), Rec(1)], base_offset=30, attributes=4)
     with pytest.raises(CorruptBatchError, match="offset 30: zstd data can't be decompressed"):
-        list(copy_batches([fetched(data)], 31, CopyRules(), None))
+        list(copy_batches(joined([data]), 31, CopyRules(), None))

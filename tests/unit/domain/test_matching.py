@@ -16,7 +16,7 @@ POSITION = 100
 def source(records: Sequence[Rec], sizes: Iterable[int]) -> Iterable[Step]:
     """The steps that copy these records, in batches of such sizes."""
     data = joined([_batch(part) for part in _parts(records, sizes)])
-    return copy_batches(iterate_batches(data), POSITION, CopyRules(), None)
+    return copy_batches(data, POSITION, CopyRules(), None)
 
 
 def target(records: Sequence[Rec], sizes: Iterable[int], codec: int = 0) -> list[FetchedBatch]:
@@ -100,7 +100,7 @@ def test_a_target_that_stamps_its_own_time_is_compared_without() -> None:
 def test_markers_after_the_last_match_are_behind_us() -> None:
     records = numbered(2)
     data = joined([_batch(records), marker(POSITION + 2, 5, commit=True)])
-    steps = copy_batches(iterate_batches(data), POSITION, CopyRules(), None)
+    steps = copy_batches(data, POSITION, CopyRules(), None)
     assert match(target(records, [2]), steps, POSITION, timestamps=True).position >= POSITION + 2
 
 
