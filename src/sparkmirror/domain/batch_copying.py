@@ -25,7 +25,7 @@ from sparkmirror.domain.tiny_batches import TinyBatches, part_response
 _TINY_BYTES = 1024
 """A batch up to here costs more to produce by itself than to open and merge with its neighbours."""
 
-MERGED_BYTES_MAX = 256 * 1024
+MERGED_BYTES_MAX = 512 * 1024
 """What a request costs is spread over hundreds of records; a small part of a fetch response all the same."""
 
 
