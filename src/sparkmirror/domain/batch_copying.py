@@ -26,7 +26,7 @@ _TINY_BYTES = 1024
 """A batch up to here costs more to produce by itself than to open and merge with its neighbours."""
 
 MERGED_BYTES_MAX = 512 * 1024
-"""What a request and a set of columns cost is spread over hundreds of records; half of what a target takes."""
+"""What a request and its columns cost is spread over hundreds of records; half of what a target takes."""
 
 
 @dataclass(frozen=True, slots=True)
