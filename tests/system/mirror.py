@@ -29,6 +29,7 @@ REPLICATION = {
     "replication.factor": "1",
     "heartbeats.topic.replication.factor": "1",
     "offset-syncs.topic.replication.factor": "1",
+    "checkpoints.topic.replication.factor": "1",
     "offset.storage.replication.factor": "1",
     "emit.heartbeats.enabled": "false",
 }
@@ -42,7 +43,7 @@ class Mirror:
         folder.mkdir()
         self.log = folder / "mirror.log"
         self.spark_log = folder / "spark.log"
-        self._properties = folder / "mm2.properties"
+        self.file = folder / "mm2.properties"
         self.configure(properties)
         self._arguments = arguments
         self._mark = f"{_MARK}={uuid4().hex}"
@@ -50,13 +51,13 @@ class Mirror:
 
     def start(self) -> None:
         """Every process that comes of it inherits the mark, wherever it's adopted later."""
-        run = [COMMAND, "run", str(self._properties), "--log-file", str(self.spark_log)]
+        run = [COMMAND, "run", str(self.file), "--log-file", str(self.spark_log)]
         step = ["env", self._mark, *run, *self._arguments]
         self._process = start_process([step], self.log, outlives_us=False)
 
     def configure(self, properties: Mapping[str, str]) -> None:
         """Write the file anew, as an editor does."""
-        self._properties.write_text(javaproperties.dumps(dict(properties)), encoding="ascii")
+        self.file.write_text(javaproperties.dumps(dict(properties)), encoding="ascii")
 
     def await_log(self, text: str, timeout_s: float = START_TIMEOUT_S) -> str:
         """The first line that holds the text, or that matches it as a regular expression."""
@@ -75,7 +76,7 @@ class Mirror:
 
     def processes(self) -> list[psutil.Process]:
         """Every living process that carries the mark."""
-        return [process for process in psutil.process_iter() if _carries(process, self._mark)]
+        return [process for process in psutil.process_iter() if carries(process, self._mark)]
 
     def jvm(self) -> psutil.Process:
         (jvm,) = self.jvms()
@@ -158,7 +159,8 @@ def _is_java(process: psutil.Process) -> bool:
         return False
 
 
-def _carries(process: psutil.Process, mark: str) -> bool:
+def carries(process: psutil.Process, mark: str) -> bool:
+    """Whether it lives and was started by something with this `NAME=value` in its environment."""
     name, _, value = mark.partition("=")
     try:
         return process.status() != psutil.STATUS_ZOMBIE and bool(process.environ().get(name) == value)

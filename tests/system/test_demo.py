@@ -1,5 +1,6 @@
 """The demo as a user starts it, short."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -7,18 +8,38 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from uuid import uuid4
 
 import psutil
 import pytest
 
-COMMAND = (str(Path(sys.executable).with_name("sparkmirror")), "demo", "--duration", "5", "--rate", "200")
+from tests.system.mirror import await_value, carries
+
+COMMAND = (str(Path(sys.executable).with_name("sparkmirror")), "demo", "--duration", "3", "--rate", "200")
+
+
+class Demo:
+    """The process, and everything that comes of it, which inherits a mark."""
+
+    def __init__(self, out: Path, process: subprocess.Popen[bytes], mark: str) -> None:
+        self.out = out
+        self.process = process
+        self._mark = mark
+
+    def family(self) -> list[psutil.Process]:
+        return [process for process in psutil.process_iter() if carries(process, self._mark)]
 
 
 @contextmanager
-def demo(out: Path) -> Iterator[subprocess.Popen[bytes]]:
-    with out.open("wb") as file, subprocess.Popen(COMMAND, stdout=file, stderr=subprocess.STDOUT) as process:
+def demo(out: Path) -> Iterator[Demo]:
+    name, value = "SPARKMIRROR_TEST_DEMO", uuid4().hex
+    environ = {**os.environ, name: value}
+    with (
+        out.open("wb") as file,
+        subprocess.Popen(COMMAND, stdout=file, stderr=subprocess.STDOUT, env=environ) as process,
+    ):
         try:
-            yield process
+            yield Demo(out, process, f"{name}={value}")
         finally:
             # Everything that the demo starts ends with it, even so.
             process.kill()
@@ -32,24 +53,27 @@ def await_text(out: Path, text: str, timeout_s: float) -> None:
 
 
 def test_every_record_arrives(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    with demo(out) as process:
-        code = process.wait(timeout=180)
+    with demo(tmp_path / "out") as running:
+        code = running.process.wait(timeout=180)
 
-    assert code == 0, out.read_text()
-    assert "are the same on both clusters" in out.read_text()
+    assert code == 0, running.out.read_text()
+    assert "are the same on both clusters" in running.out.read_text()
+    await_value(lambda: not running.family(), 5, lambda: f"left: {running.family()}")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
-def test_an_interrupted_demo_leaves_nothing_running(tmp_path: Path, number: signal.Signals) -> None:
-    out = tmp_path / "out"
-    with demo(out) as process:
-        await_text(out, "live: ", timeout_s=120)
-        started = psutil.Process(process.pid).children(recursive=True)
-        process.send_signal(number)
-        code = process.wait(timeout=30)
+@pytest.mark.parametrize(
+    ("number", "moment"),
+    [(signal.SIGINT, "live: "), (signal.SIGTERM, "Running the mirror: ")],
+    ids=["SIGINT while it mirrors", "SIGTERM while the mirror starts"],
+)
+def test_an_interrupted_demo_leaves_nothing_running(
+    tmp_path: Path, number: signal.Signals, moment: str
+) -> None:
+    with demo(tmp_path / "out") as running:
+        await_text(running.out, moment, timeout_s=120)
+        assert len(running.family()) >= 4  # the demo, two brokers, the mirror
+        running.process.send_signal(number)
+        code = running.process.wait(timeout=30)
 
-    assert code == 130, out.read_text()
-    _, left = psutil.wait_procs(started, timeout=5)
-    assert len(started) >= 3
-    assert not left
+    assert code == 130, running.out.read_text()
+    await_value(lambda: not running.family(), 5, lambda: f"left: {running.family()}")

@@ -1,6 +1,8 @@
 """Whatever dies while data flows, and wherever: every record is on the target once, in order.
 
-The faults are dealt by a seed; a failure names it.
+One process mirrors in both modes, because most of the time goes into its starts: without transactions, and
+with them, where who reads what is committed sees nothing of what dies. The faults are dealt by a seed; a
+failure names it.
 """
 
 import os
@@ -8,36 +10,52 @@ import random
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from pathlib import Path
-from typing import Final
+from contextlib import ExitStack, suppress
+from typing import Final, NamedTuple
 
 import psutil
 import pytest
 
 from sparkmirror.cli.demo.compare import compare_topic
+from sparkmirror.domain.ids import Alias, ConnectorName, TopicPartition
+from sparkmirror.storage.positions import read_positions
+from tests.contract.test_transactional_copy import committed
 from tests.flowing import flowing
+from tests.system.broker_data import Keyed, end_offsets, records
 from tests.system.dual_run import Sides
 from tests.system.mirror import Mirror, await_value, running_mirror
 from tests.system.mixed_data import create_topic
-from tests.system.progress import await_caught_up
+from tests.system.progress import await_caught_up, connection
 
-ALIAS: Final = "drill"
-TOPIC: Final = "drill.orders"
-REMOTE: Final = f"{ALIAS}.{TOPIC}"
+PLAIN: Final = "drill"
+TRANSACTIONAL: Final = "eos"
+MODES: Final = (PLAIN, TRANSACTIONAL)
+"""The aliases of one and the same source."""
 PARTITIONS: Final = 4
-RATE: Final = 2000
+RATE: Final = 1000
 TASKS: Final = 2
+WORKERS: Final = TASKS * len(MODES)
 SEED: Final = int(os.environ.get("SPARKMIRROR_DRILL_SEED", "20"))
+CONNECTOR: Final = ConnectorName("MirrorSourceConnector")
+
+
+def topic(alias: str) -> str:
+    return f"{alias}.orders"
 
 
 def properties(sides: Sides) -> dict[str, str]:
+    source, target = (cluster.bootstrap_servers for cluster in sides)
     return {
-        "clusters": f"{ALIAS}, B",
-        f"{ALIAS}.bootstrap.servers": sides.source.bootstrap_servers,
-        "B.bootstrap.servers": sides.target.bootstrap_servers,
-        f"{ALIAS}->B.enabled": "true",
-        f"{ALIAS}->B.topics": TOPIC,
+        "clusters": f"{PLAIN}, {TRANSACTIONAL}, B, E",
+        **{f"{alias}.bootstrap.servers": source for alias in MODES},
+        **{f"{alias}.bootstrap.servers": target for alias in ("B", "E")},
+        f"{PLAIN}->B.enabled": "true",
+        f"{PLAIN}->B.topics": topic(PLAIN),
+        f"{TRANSACTIONAL}->E.enabled": "true",
+        f"{TRANSACTIONAL}->E.topics": topic(TRANSACTIONAL),
+        "E.exactly.once.source.support": "enabled",
+        f"{TRANSACTIONAL}->E.exactly.once.support": "required",
+        f"{TRANSACTIONAL}.consumer.isolation.level": "read_committed",
         "tasks.max": str(TASKS),
     }
 
@@ -54,15 +72,16 @@ def workers(mirror: Mirror) -> list[psutil.Process]:
             found = [child for child in jvms[0].children(recursive=True) if child.ppid() != jvms[0].pid]
         except psutil.NoSuchProcess:
             return None
-        return found if len(found) == TASKS else None
+        return found if len(found) == WORKERS else None
 
-    return await_value(all_of_them, 60, lambda: f"{TASKS} workers: {mirror.log_text()}")
+    return await_value(all_of_them, 60, lambda: f"{WORKERS} workers: {mirror.log_text()}")
 
 
 class Drill:
     """Faults for a mirror; each returns when its successor can be dealt."""
 
-    def __init__(self, mirror: Mirror, dice: random.Random) -> None:
+    def __init__(self, sides: Sides, mirror: Mirror, dice: random.Random) -> None:
+        self.sides = sides
         self.mirror = mirror
         self._dice = dice
         self._starts = 1
@@ -71,7 +90,16 @@ class Drill:
         self._dice.choice(workers(self.mirror)).kill()
 
     def kill_all_workers(self) -> None:
-        for worker in workers(self.mirror):
+        """While they copy, so that there is something behind the stored positions."""
+        remotes = [f"{alias}.{topic(alias)}" for alias in MODES]
+        found = workers(self.mirror)
+        before = end_offsets(self.sides.target, remotes)
+        await_value(
+            lambda: all(end > before[at] for at, end in end_offsets(self.sides.target, remotes).items()),
+            60,
+            self.mirror.log_text,
+        )
+        for worker in found:
             worker.kill()
 
     def freeze_a_worker(self) -> None:
@@ -80,59 +108,101 @@ class Drill:
         time.sleep(2)  # what the fault is
         frozen.resume()
 
-    def kill_the_driver(self) -> None:
+    def kill_the_driver_and_leave_zombies(self) -> None:
+        """One worker dies with its driver; the others, of both flows, wake up beside their successors."""
+        zombies = self._dice.sample(workers(self.mirror), WORKERS - 1)
+        for zombie in zombies:
+            zombie.suspend()
         self.mirror.send(signal.SIGKILL)
         self.mirror.wait(timeout_s=5)
         self.mirror.start()
         self._starts += 1
+        self.await_start()
+        workers(self.mirror)
+        for zombie in zombies:
+            with suppress(psutil.NoSuchProcess):  # a stopped group that lost its parent may have been woken
+                zombie.resume()
 
     def await_start(self) -> None:
         """Until the last driver that was started runs."""
         begun = "started in"
         await_value(lambda: self.mirror.log_text().count(begun) == self._starts, 60, self.mirror.log_text)
 
-    def leave_a_zombie(self) -> None:
-        """A worker that sleeps through its driver's death wakes up beside its successor."""
-        zombie = self._dice.choice(workers(self.mirror))
-        zombie.suspend()
-        self.kill_the_driver()
-        self.await_start()
-        workers(self.mirror)
-        with suppress(psutil.NoSuchProcess):  # a stopped group that lost its parent may have been woken
-            zombie.resume()
+
+class Drilled(NamedTuple):
+    """A mirror that has lived through it and has stopped."""
+
+    sides: Sides
+    mirror: Mirror
+    dealt: str
 
 
-@pytest.fixture
-def drill(sides: Sides, tmp_path: Path) -> Iterator[Drill]:
-    create_topic(sides.source.bootstrap_servers, TOPIC, partitions=PARTITIONS)
-    with running_mirror(tmp_path / "mirror", properties(sides)) as mirror:
-        mirror.await_log("generation 1 copies")
-        yield Drill(mirror, random.Random(SEED))
+@pytest.fixture(scope="module")
+def drilled(sides: Sides, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drilled]:
+    source, target = sides
+    for alias in MODES:
+        create_topic(source.bootstrap_servers, topic(alias), partitions=PARTITIONS)
+    with running_mirror(tmp_path_factory.mktemp("drill") / "mirror", properties(sides)) as mirror:
+        for alias in MODES:
+            mirror.await_log(rf"\[{alias}->\w .*generation 1 copies")
+        drill = Drill(sides, mirror, random.Random(SEED))
+        dice = random.Random(SEED)
+        faults: list[Callable[[], None]] = [
+            drill.kill_a_worker,
+            drill.kill_a_worker,
+            drill.kill_all_workers,
+            drill.freeze_a_worker,
+            drill.kill_the_driver_and_leave_zombies,
+        ]
+        dice.shuffle(faults)
+        with ExitStack() as flows:
+            lz4 = {"compression.type": "lz4"}
+            for alias, settings in zip(MODES, (lz4, {}), strict=True):
+                flows.enter_context(
+                    flowing(source, topic(alias), rate=RATE, partitions=PARTITIONS, settings=settings)
+                )
+            await_value(
+                lambda: len(committed_positions(sides)) == PARTITIONS, 60, lambda: "nothing is committed"
+            )
+            for fault in faults:
+                workers(mirror)
+                time.sleep(dice.uniform(0.2, 1.5))  # anywhere between two positions
+                fault()
+        for alias in MODES:
+            await_caught_up(source, target, alias, [topic(alias)])
+        mirror.stop()
+        yield Drilled(sides, mirror, f"seed {SEED} ({', '.join(fault.__name__ for fault in faults)})")
 
 
-def test_nothing_is_lost_or_there_twice(drill: Drill, sides: Sides) -> None:
-    dice = random.Random(SEED)
-    faults: list[Callable[[], None]] = [
-        drill.kill_a_worker,
-        drill.kill_a_worker,
-        drill.kill_all_workers,
-        drill.freeze_a_worker,
-        drill.kill_the_driver,
-        drill.leave_a_zombie,
-    ]
-    dice.shuffle(faults)
-    lz4 = {"compression.type": "lz4"}
-    with flowing(sides.source, TOPIC, rate=RATE, partitions=PARTITIONS, settings=lz4):
-        for fault in faults:
-            workers(drill.mirror)
-            time.sleep(dice.uniform(0.2, 1.5))  # anywhere between two positions
-            fault()
-    drill.await_start()
-    await_caught_up(sides.source, sides.target, ALIAS, [TOPIC])
-    drill.mirror.stop()
+def test_nothing_is_lost_or_there_twice(drilled: Drilled) -> None:
     found_there = "records behind the stored position are there already"
-    assert found_there in drill.mirror.spark_log.read_text(), "no fault came between two positions"
-    source, target = sides.source.bootstrap_servers, sides.target.bootstrap_servers
-    compared = compare_topic(source, target, TOPIC, REMOTE)
-    dealt = ", ".join(fault.__name__ for fault in faults)
-    assert compared.first_difference is None, f"seed {SEED} ({dealt}): {compared.first_difference}"
+    assert found_there in drilled.mirror.spark_log.read_text(), "no fault came between two positions"
+    source, target = (cluster.bootstrap_servers for cluster in drilled.sides)
+    compared = compare_topic(source, target, topic(PLAIN), f"{PLAIN}.{topic(PLAIN)}")
+    assert compared.first_difference is None, f"{drilled.dealt}: {compared.first_difference}"
+
+
+def test_a_consumer_of_committed_records_sees_each_once(drilled: Drilled) -> None:
+    positions = committed_positions(drilled.sides)
+    for partition in range(PARTITIONS):
+        written = source_records(drilled.sides, partition)
+        copied = committed(drilled.sides.target, f"{TRANSACTIONAL}.{topic(TRANSACTIONAL)}", partition)
+        assert copied == written, drilled.dealt
+        assert positions[partition] == len(written) - 1, drilled.dealt
+
+
+def source_records(sides: Sides, partition: int) -> list[Keyed]:
+    return [
+        (record.key(), record.value())
+        for record in records(sides.source, topic(TRANSACTIONAL))
+        if record.partition() == partition
+    ]
+
+
+def committed_positions(sides: Sides) -> dict[int, int]:
+    """The last replicated offset by partition."""
+    partitions = [TopicPartition(topic(TRANSACTIONAL), number) for number in range(PARTITIONS)]
+    stored = f"mm2-offsets.{TRANSACTIONAL}.internal"
+    found = read_positions(connection(sides.target), stored, CONNECTOR, Alias(TRANSACTIONAL), partitions)
+    assert all(position.producer is None for position in found.values()), "not written in transactions"
+    return {partition.partition: position.offset for partition, position in found.items()}
