@@ -17,5 +17,5 @@ def trios(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalClust
 
 @pytest.fixture
 def stage(trios: tuple[LocalCluster, LocalCluster], tmp_path: Path) -> Iterator[Stage]:
-    with open_stage(*trios, tmp_path, spark={}) as opened:
+    with open_stage(*trios, tmp_path) as opened:
         yield opened

@@ -1,47 +1,74 @@
 """What is dealt when: it follows from a seed alone, so that a run can be dealt again."""
 
 import random
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tests.faults.faults import FAULTS, Fault
+from tests.faults.faults import FAULTS, Area, Fault
 
-_PAUSE_S: Final = (0.2, 3.0)
-_PAIRED: Final = 0.3
+_PAUSE_S: Final = (0.2, 2.0)
+_APART_S: Final = 3.0
+_JOINED: Final = 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class Strike:
+    """A fault of a deal: it strikes `after_s` after the deal began, stays for `hold_s`, and heals."""
+
+    fault: Fault
+    after_s: float
+    hold_s: float
+    seed: str
+    """Of the dice that choose its victims."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deal:
-    """Faults that begin together, `pause_s` after the flow was well, and stay for `hold_s`."""
+    """Faults that go on side by side; the first strikes `pause_s` after the flow was well."""
 
     number: int
-    faults: tuple[Fault, ...]
+    strikes: tuple[Strike, ...]
     pause_s: float
-    hold_s: float
-    seed: str
-    """Of the dice that choose victims."""
 
     @property
     def name(self) -> str:
-        return " + ".join(fault.name for fault in self.faults)
+        return " + ".join(strike.fault.name for strike in self.strikes)
 
 
 def deals(seed: int, names: Collection[str] = ()) -> Iterator[Deal]:
-    """For ever. Each of these faults (all of them, if none is named) is dealt before one comes again.
+    """For ever, like cards: a pack has all of these faults (all there are, if none is named).
 
-    Now and then a second one joins it, of another area.
+    It's dealt out before it's shuffled again. A deal has one fault of each area at most.
     """
     dice = random.Random(seed)
-    known = [FAULTS[name] for name in sorted(names or FAULTS)]
+    cards = [FAULTS[name] for name in sorted(names or FAULTS) for _ in range(FAULTS[name].cards)]
     pack: list[Fault] = []
     number = 0
     while True:
         number += 1
-        pack = pack or dice.sample(known, len(known))
-        faults = [pack.pop()]
-        others = [fault for fault in known if fault.area is not faults[0].area]
-        if others and dice.random() < _PAIRED:
-            faults.append(dice.choice(others))
-        hold_s = max(dice.uniform(*fault.hold_s) for fault in faults)
-        yield Deal(number, tuple(faults), dice.uniform(*_PAUSE_S), hold_s, f"{seed}.{number}")
+        pack = pack or dice.sample(cards, len(cards))
+        hand = _hand(pack, dice)
+        strikes = tuple(
+            Strike(
+                fault,
+                after_s=dice.uniform(0.0, _APART_S) if place else 0.0,
+                hold_s=dice.uniform(*fault.hold_s),
+                seed=f"{seed}.{number}.{fault.name}",
+            )
+            for place, fault in enumerate(hand)
+        )
+        yield Deal(number, strikes, dice.uniform(*_PAUSE_S))
+
+
+def _hand(pack: list[Fault], dice: random.Random) -> Sequence[Fault]:
+    """The next one of the pack, and with it, more often than not, the next ones that go with it."""
+    hand = [pack.pop()]
+    while len(hand) < len(Area) and dice.random() < _JOINED:
+        fitting = (fault for fault in reversed(pack) if all(fault.goes_with(dealt) for dealt in hand))
+        other = next(fitting, None)
+        if other is None:
+            break
+        pack.remove(other)
+        hand.append(other)
+    return hand

@@ -4,10 +4,11 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
-from typing import Final
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Final, NamedTuple
 
-from tests.faults.deals import Deal
+from tests.faults.deals import Deal, Strike
 from tests.faults.faults import Area
 from tests.faults.stage import ALIAS, PARTITIONS, TOPIC, Stage
 from tests.faults.stalls import StallWatch
@@ -25,9 +26,16 @@ Say = Callable[[str], None]
 _PRODUCER: Final = {
     "enable.idempotence": "true",
     "compression.type": "lz4",
-    "linger.ms": "20",
+    "linger.ms": "50",
     "request.timeout.ms": "5000",
 }
+
+
+class Dealt(NamedTuple):
+    """A deal, and when all flowed again after it (monotonic)."""
+
+    name: str
+    ended: float
 
 
 class Drill:
@@ -36,8 +44,11 @@ class Drill:
     def __init__(self, stage: Stage, say: Say) -> None:
         self._stage = stage
         self._say = say
+        self._dealt: list[Dealt] = []
         self.injected: Counter[str] = Counter()
         self.longest_stall_s = 0.0
+        self.longest_stall_during = ""
+        """The deals that went on meanwhile."""
 
     @contextmanager
     def load(self, rate: int = RATE) -> Iterator[StallWatch]:
@@ -57,27 +68,51 @@ class Drill:
             time.sleep(deal.pause_s)  # anywhere between two positions
             self._say(f"{deal.number:4} {deal.name}")
             began = time.monotonic()
-            self._deal_one(deal)
+            took = self._deal_one(deal)
             healed = time.monotonic()
             self._await_flow(watch)
-            stall_s = watch.longest(began)
-            self.longest_stall_s = max(self.longest_stall_s, stall_s)
-            self.injected.update(fault.name for fault in deal.faults)
-            self._say(f"     healed after {healed - began:.1f} s; longest stall {stall_s:.1f} s")
+            self._dealt.append(Dealt(deal.name, time.monotonic()))
+            stall_s = self._note_stall(watch, began)
+            self.injected.update(strike.fault.name for strike in deal.strikes)
+            self._say(
+                f"     healed after {healed - began:.1f} s ({took}), all flow after "
+                f"{time.monotonic() - began:.1f} s; longest stall {stall_s:.1f} s"
+            )
+
+    def _note_stall(self, watch: StallWatch, since: float) -> float:
+        """Seconds, of the longest that ended since then."""
+        stall = watch.longest(since)
+        if stall is None:
+            return 0.0
+        if stall.seconds > self.longest_stall_s:
+            self.longest_stall_s = stall.seconds
+            began = stall.ended_at - stall.seconds
+            meanwhile = [deal.name for deal in self._dealt if deal.ended > began]
+            self.longest_stall_during = ", then ".join(meanwhile)
+        return stall.seconds
 
     def _await_flow(self, watch: StallWatch) -> None:
         """Until every partition has got records from now on."""
         now = time.monotonic()
         self._stage.await_while_running(lambda: watch.flows_since(now), watch.standing)
 
-    def _deal_one(self, deal: Deal) -> None:
-        # Spark's own come first and heal last: they wait for tasks, which wait for brokers and the network.
-        faults = sorted(deal.faults, key=lambda fault: fault.area is not Area.SPARK)
-        with ExitStack() as stack:
-            for fault in faults:
-                dice = random.Random(f"{deal.seed}.{fault.name}")
-                stack.enter_context(fault.deal(self._stage, dice))
-            time.sleep(deal.hold_s)  # what the fault is
+    def _deal_one(self, deal: Deal) -> str:
+        """Side by side: what one waits for may be what another has taken, for a while. How long each took."""
+        with ThreadPoolExecutor(len(deal.strikes)) as pool:
+            running = [pool.submit(self._strike, strike) for strike in deal.strikes]
+        return ", ".join(f"{taken.result():.1f}" for taken in running)
+
+    def _strike(self, strike: Strike) -> float:
+        """How many seconds it took."""
+        time.sleep(strike.after_s)  # what comes first is a matter of luck
+        if strike.fault.area is Area.BROKERS:
+            # Another one may be lost only now. While replicas of the last one catch up, others can be dealt.
+            for side in self._stage.sides:
+                side.await_in_sync()
+        began = time.monotonic()
+        with strike.fault.deal(self._stage, random.Random(strike.seed)):
+            time.sleep(strike.hold_s)  # what the fault is
+        return time.monotonic() - began
 
     def verify_so_far(self) -> Verdict:
         return verify(self._stage, to_the_end=False)
@@ -96,12 +131,14 @@ class Drill:
         figures = {
             "records written": f"{self.written():,}",
             "faults injected": f"{self.injected.total():,}",
+            **{f"  {name}": f"{count:,}" for name, count in sorted(self.injected.items())},
             "duplicates": f"{verdict.duplicates:,}",
             "losses": f"{verdict.losses:,}",
             "other differences": f"{others:,}",
             "longest stall": f"{self.longest_stall_s:.1f} s",
         }
-        return "\n".join(f"{name:<20} {figure:>12}" for name, figure in figures.items())
+        lines = [f"{name:<30} {figure:>12}" for name, figure in figures.items()]
+        return "\n".join(lines) + f", during {self.longest_stall_during or 'no fault'}"
 
     def written(self) -> int:
         """Records, at the source."""

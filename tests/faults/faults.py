@@ -1,8 +1,8 @@
 """The faults, as data: what each does, where, and for how long it stays.
 
 A fault is a generator function: it strikes, yields, and heals. What it needs to choose it takes from its
-dice. It returns only when what it did has taken place, and leaves every process running, and every replica
-in sync.
+dice. It returns only when what it did has taken place, and leaves every process running. Those of the brokers
+begin when every replica is in sync.
 """
 
 import random
@@ -22,6 +22,13 @@ from tests.proxy import Deed, Proxy
 Deal = Callable[[Stage, random.Random], Iterator[None]]
 
 
+class Need(Enum):
+    """Of the mirror, while it lasts: a disk is full only when something is written."""
+
+    WRITES = "it has to write"
+    ENDS = "it ends, and is started again"
+
+
 class Area(Enum):
     """Two faults of one area are never dealt together: each relies on what the other takes away."""
 
@@ -32,25 +39,35 @@ class Area(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """`hold_s` is how long it stays, at least and at most."""
+    """`hold_s` is how long it stays, at least and at most; `cards` how often it's in a pack."""
 
     name: str
     area: Area
     hold_s: tuple[float, float]
+    cards: int
+    need: Need | None
     deal: Callable[[Stage, random.Random], AbstractContextManager[None]]
+
+    def goes_with(self, other: "Fault") -> bool:
+        """Whether both can go on side by side without one waiting for the other's end."""
+        return self.area is not other.area and {self.need, other.need} != {Need.WRITES, Need.ENDS}
 
 
 _LONGER_THAN_REQUESTS: Final = (1.5 * REQUEST_TIMEOUT_S, 2.5 * REQUEST_TIMEOUT_S)
 _LONGER_THAN_SPARK: Final = (1.5 * NETWORK_TIMEOUT_S, 2.5 * NETWORK_TIMEOUT_S)
 _SHORT: Final = (1.0, 4.0)
 _AT_ONCE: Final = (0.0, 0.0)
+_OFTEN: Final = 3
+"""What heals within a second or two may strike at as many more moments."""
 _found: dict[str, Fault] = {}
 
 
-def _fault(area: Area, hold_s: tuple[float, float] = _AT_ONCE) -> Callable[[Deal], Deal]:
+def _fault(
+    area: Area, hold_s: tuple[float, float] = _AT_ONCE, *, cards: int = 1, need: Need | None = None
+) -> Callable[[Deal], Deal]:
     def add(deal: Deal) -> Deal:
         name = deal.__name__.replace("_", "-")
-        _found[name] = Fault(name, area, hold_s, contextmanager(deal))
+        _found[name] = Fault(name, area, hold_s, cards, need, contextmanager(deal))
         return deal
 
     return add
@@ -59,19 +76,19 @@ def _fault(area: Area, hold_s: tuple[float, float] = _AT_ONCE) -> Callable[[Deal
 # Spark
 
 
-@_fault(Area.SPARK)
+@_fault(Area.SPARK, cards=_OFTEN)
 def kill_worker(stage: Stage, dice: random.Random) -> Iterator[None]:
     dice.choice(stage.workers().workers).kill()
     yield
 
 
-@_fault(Area.SPARK)
+@_fault(Area.SPARK, cards=_OFTEN)
 def kill_workers(stage: Stage, dice: random.Random) -> Iterator[None]:
     _kill(stage.workers().workers)
     yield
 
 
-@_fault(Area.SPARK)
+@_fault(Area.SPARK, cards=_OFTEN)
 def kill_daemon(stage: Stage, dice: random.Random) -> Iterator[None]:
     """Spark's Python daemon, from which workers are forked; as when memory runs out."""
     daemons = stage.workers().daemons
@@ -79,13 +96,13 @@ def kill_daemon(stage: Stage, dice: random.Random) -> Iterator[None]:
     yield
 
 
-@_fault(Area.SPARK)
+@_fault(Area.SPARK, cards=_OFTEN)
 def kill_executor(stage: Stage, dice: random.Random) -> Iterator[None]:
     dice.choice(stage.workers().executors).kill()
     yield
 
 
-@_fault(Area.SPARK)
+@_fault(Area.SPARK, need=Need.ENDS)
 def kill_driver(stage: Stage, dice: random.Random) -> Iterator[None]:
     stage.workers()
     stage.kill_driver()
@@ -93,7 +110,7 @@ def kill_driver(stage: Stage, dice: random.Random) -> Iterator[None]:
     stage.await_copying()
 
 
-@_fault(Area.SPARK)
+@_fault(Area.SPARK, need=Need.ENDS)
 def kill_driver_jvm(stage: Stage, dice: random.Random) -> Iterator[None]:
     """Spark's, below the driver."""
     stage.workers()
@@ -102,7 +119,7 @@ def kill_driver_jvm(stage: Stage, dice: random.Random) -> Iterator[None]:
     stage.await_copying()
 
 
-@_fault(Area.SPARK)
+@_fault(Area.SPARK, need=Need.ENDS)
 def kill_everything(stage: Stage, dice: random.Random) -> Iterator[None]:
     stage.workers()
     stage.kill_everything()
@@ -110,7 +127,7 @@ def kill_everything(stage: Stage, dice: random.Random) -> Iterator[None]:
     stage.await_copying()
 
 
-@_fault(Area.SPARK)
+@_fault(Area.SPARK, need=Need.ENDS)
 def restart(stage: Stage, dice: random.Random) -> Iterator[None]:
     """In order, as for an upgrade."""
     stage.workers()
@@ -164,7 +181,7 @@ def wake_beside_next_generation(stage: Stage, dice: random.Random) -> Iterator[N
         _wake(frozen)
 
 
-@_fault(Area.SPARK)
+@_fault(Area.SPARK, need=Need.ENDS)
 def wake_beside_next_driver(stage: Stage, dice: random.Random) -> Iterator[None]:
     """A worker sleeps through its driver's death, and goes on beside its successor."""
     frozen = dice.choice(stage.workers().workers)
@@ -215,6 +232,7 @@ def roll(stage: Stage, dice: random.Random) -> Iterator[None]:
     """Every broker of a cluster in turn, in order."""
     side = dice.choice(stage.sides)
     for broker in dice.sample(range(BROKERS), BROKERS):
+        side.await_in_sync()
         side.cluster.stop_broker(broker, timeout_s=30)
         side.start(broker)
     yield
@@ -226,7 +244,6 @@ def freeze_broker(stage: Stage, dice: random.Random) -> Iterator[None]:
     side, broker = dice.choice(stage.sides), dice.randrange(BROKERS)
     with side.frozen(broker):
         yield
-    side.await_in_sync()
 
 
 @_fault(Area.BROKERS)
@@ -236,7 +253,7 @@ def shuffle_leaders(stage: Stage, dice: random.Random) -> Iterator[None]:
     yield
 
 
-@_fault(Area.BROKERS, _SHORT)
+@_fault(Area.BROKERS, _SHORT, need=Need.WRITES)
 def lack_replicas(stage: Stage, dice: random.Random) -> Iterator[None]:
     """NOT_ENOUGH_REPLICAS: a record of the topic needs three, and the disk of one is full."""
     side, broker = stage.target, dice.randrange(BROKERS)
@@ -258,7 +275,7 @@ def lose_majority(stage: Stage, dice: random.Random) -> Iterator[None]:
     side.start(*lost)
 
 
-@_fault(Area.BROKERS, _SHORT)
+@_fault(Area.BROKERS, _SHORT, need=Need.WRITES)
 def fill_disk(stage: Stage, dice: random.Random) -> Iterator[None]:
     """Of one broker of the target; two are enough."""
     side, broker = stage.target, dice.randrange(BROKERS)
@@ -274,7 +291,7 @@ def _lose_by_full_disk(side: Side, broker: int) -> None:
     side.await_led_without(broker)
 
 
-@_fault(Area.BROKERS, _SHORT)
+@_fault(Area.BROKERS, _SHORT, need=Need.WRITES)
 def fill_all_disks(stage: Stage, dice: random.Random) -> Iterator[None]:
     """Nothing is taken any more; somebody makes room and starts all brokers again."""
     side = stage.target
@@ -303,7 +320,7 @@ def _some(stage: Stage, dice: random.Random) -> Sequence[Proxy]:
     return dice.choice([side.proxies, [dice.choice(side.proxies)]])
 
 
-@_fault(Area.NETWORK)
+@_fault(Area.NETWORK, cards=_OFTEN)
 def cut(stage: Stage, dice: random.Random) -> Iterator[None]:
     """Connections, several times, by a reset or an end."""
     for _ in range(4):
@@ -313,7 +330,7 @@ def cut(stage: Stage, dice: random.Random) -> Iterator[None]:
     yield
 
 
-@_fault(Area.NETWORK)
+@_fault(Area.NETWORK, cards=_OFTEN)
 def half_close(stage: Stage, dice: random.Random) -> Iterator[None]:
     for proxy in _some(stage, dice):
         proxy.half_close()
@@ -354,7 +371,7 @@ def throttle(stage: Stage, dice: random.Random) -> Iterator[None]:
     stage.restore()
 
 
-@_fault(Area.NETWORK)
+@_fault(Area.NETWORK, cards=_OFTEN)
 def move(stage: Stage, dice: random.Random) -> Iterator[None]:
     """A broker answers at another port; the bootstrap servers of the mirror may name one that is gone."""
     dice.choice(dice.choice(stage.sides).proxies[1:]).move()

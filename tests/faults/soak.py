@@ -11,18 +11,17 @@ import signal
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from tests.faults.deals import Deal, deals
 from tests.faults.drill import RATE, Drill
 from tests.faults.faults import FAULTS
-from tests.faults.stage import LOCAL_CLUSTER, clusters, open_stage
+from tests.faults.stage import clusters, open_stage
 from tests.faults.verdict import Verdict
 
-_ROUND_S: Final = 300.0
+_ROUND_S: Final = 600.0
 """How often what has been mirrored is compared while faults go on."""
 
 _began = time.monotonic()
@@ -61,19 +60,22 @@ def _write(line: str) -> None:
 
 
 def _soak(told: argparse.Namespace, folder: Path) -> bool:
-    with clusters(folder) as (source, target), open_stage(source, target, folder, LOCAL_CLUSTER) as stage:
+    with clusters(folder) as (source, target), open_stage(source, target, folder) as stage:
         drill = Drill(stage, say)
         try:
             verdict = _rounds(drill, told)
-        finally:
-            # Also when it ends early: what was dealt until then is what there is to look at.
+        except BaseException:
+            # What was dealt until then is what there is to look at.
             _say_injected(drill.injected)
+            raise
         if verdict is None:
             say("the load has ended; everything is compared")
             verdict = drill.finish()
         figures = drill.figures(verdict)
     say(str(verdict))
     _write(figures)
+    never = sorted(set(told.faults or FAULTS) - drill.injected.keys())
+    _write(f"{'never dealt':<30} {', '.join(never) or 'none':>12}")
     return verdict.is_exact
 
 
@@ -98,7 +100,7 @@ def _until(moment: float, dealt: Iterator[Deal]) -> Iterator[Deal]:
         yield next(dealt)
 
 
-def _say_injected(injected: Counter[str]) -> None:
+def _say_injected(injected: Mapping[str, int]) -> None:
     for name, count in sorted(injected.items()):
         _write(f"  {name:<28} {count:>4}")
 

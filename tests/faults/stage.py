@@ -2,16 +2,17 @@
 
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
+import confluent_kafka as confluent
 import javaproperties
 import psutil
 import pyspark
-from confluent_kafka.admin import NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from sparkmirror.cli.demo.topic_reader import await_leaders
 from sparkmirror.clusters import ClusterSpec, LocalCluster, start_clusters
@@ -19,7 +20,7 @@ from sparkmirror.clusters.ports import HOST
 from tests.faults.side import BROKERS, SETTINGS, Side
 from tests.faults.spark_processes import SparkProcesses
 from tests.proxy import proxied
-from tests.system.broker_data import admin, topics
+from tests.system.broker_data import admin
 from tests.system.mirror import Mirror, await_value
 
 T = TypeVar("T")
@@ -42,6 +43,8 @@ _CLIENTS: Final = (
     "there.",  # the worker's own, which reads and writes positions and progress
 )
 _WAIT_S: Final = 180.0
+_ANSWER_S: Final = 70.0
+"""Longer than librdkafka waits for brokers."""
 _STARTED: Final = "started in"
 _COPIES: Final = " copies "
 
@@ -76,19 +79,19 @@ LOCAL_CLUSTER: Final = {
 class Stage:
     """Both sides and the mirror between them. Made by `open_stage`."""
 
-    def __init__(self, source: Side, target: Side, folder: Path, spark: Mapping[str, str]) -> None:
+    def __init__(self, source: Side, target: Side, folder: Path) -> None:
         self.source = source
         self.target = target
         self.folder = folder
         through = properties(source.bootstrap_servers, target.bootstrap_servers)
-        self.mirror = Mirror(folder / "mirror", {**through, **spark})
-        self._has_executors = bool(spark)
+        self.mirror = Mirror(folder / "mirror", {**through, **LOCAL_CLUSTER})
         self.properties_for_all = folder / "direct.properties"
         """Of the same mirror, past the proxies."""
         direct = properties(source.cluster.bootstrap_servers, target.cluster.bootstrap_servers)
         self.properties_for_all.write_text(javaproperties.dumps(direct), encoding="ascii")
         self._spark_home = _spark_home(folder / "spark")
         self._starts = 0
+        self._has_guest = False
 
     @property
     def sides(self) -> tuple[Side, Side]:
@@ -119,8 +122,7 @@ class Stage:
 
         def complete() -> SparkProcesses | None:
             found = SparkProcesses.of(self.mirror)
-            ready = len(found.workers) >= TASKS and (found.executors or not self._has_executors)
-            return found if ready else None
+            return found if len(found.workers) >= TASKS and found.executors else None
 
         return self.await_while_running(complete)
 
@@ -134,11 +136,9 @@ class Stage:
     def change_what_is_mirrored(self) -> None:
         """Its generation is stopped or cancelled, and the next one submitted."""
         before = self.generations()
-        client = admin(self.source.cluster)  # its end would end what it was asked
-        if GUEST in topics(self.source.cluster):
-            client.delete_topics([GUEST])[GUEST].result(_WAIT_S)
-        else:
-            create(self.source.cluster, GUEST, 1)
+        cluster = self.source.cluster
+        delete(cluster, GUEST) if self._has_guest else create(cluster, GUEST, 1)
+        self._has_guest = not self._has_guest
         self.await_generation(before)
 
     def kill_driver(self) -> None:
@@ -199,10 +199,8 @@ class Stage:
 
 
 @contextmanager
-def open_stage(
-    source: LocalCluster, target: LocalCluster, folder: Path, spark: Mapping[str, str]
-) -> Iterator[Stage]:
-    """The mirror has been started and copies nothing yet. Without settings for Spark its master is local."""
+def open_stage(source: LocalCluster, target: LocalCluster, folder: Path) -> Iterator[Stage]:
+    """The mirror has been started and copies nothing yet."""
     remote = f"{ALIAS}.{TOPIC}"
     with ExitStack() as stack:
         proxies = [
@@ -210,11 +208,11 @@ def open_stage(
             for cluster in (source, target)
         ]
         create(source, TOPIC, PARTITIONS)
+        await_leaders(source.bootstrap_servers, {TOPIC: PARTITIONS})
         stage = Stage(
             Side("source", source, proxies[0], TOPIC, PARTITIONS),
             Side("target", target, proxies[1], remote, PARTITIONS),
             folder,
-            spark,
         )
         stack.callback(stage.mirror.close)
         stage.start_mirror()
@@ -234,13 +232,33 @@ def clusters(home: Path) -> Iterator[tuple[LocalCluster, LocalCluster]]:
 
 
 def create(cluster: LocalCluster, topic: str, partitions: int) -> None:
-    """Returns when every broker knows of it, and the leaders that they lead."""
-    client = admin(cluster)  # its end would end what it was asked
-    client.create_topics([NewTopic(topic, partitions, BROKERS)])[topic].result(_WAIT_S)
-    deadline = time.monotonic() + _WAIT_S
-    while topics(cluster).get(topic) != partitions:
-        assert time.monotonic() < deadline, f"{topic} is not there"
-    await_leaders(cluster.bootstrap_servers, {topic: partitions})
+    new_topic = NewTopic(topic, partitions, BROKERS)
+    exists = confluent.KafkaError.TOPIC_ALREADY_EXISTS
+    _await_done(cluster, lambda client: client.create_topics([new_topic]), exists)
+
+
+def delete(cluster: LocalCluster, topic: str) -> None:
+    is_gone = confluent.KafkaError.UNKNOWN_TOPIC_OR_PART
+    _await_done(cluster, lambda client: client.delete_topics([topic]), is_gone)
+
+
+def _await_done(
+    cluster: LocalCluster, ask: Callable[[AdminClient], Mapping[str, Future[None]]], done_before: int
+) -> None:
+    """Ask again while brokers that it takes are gone. `done_before` tells that an answer was lost."""
+    client = admin(cluster)
+    told: list[str] = []
+
+    def done() -> bool:
+        try:
+            for asked in ask(client).values():
+                asked.result(_ANSWER_S)
+        except confluent.KafkaException as refusal:
+            told[:] = [str(refusal)]
+            return bool(refusal.args[0].code() == done_before)
+        return True
+
+    await_value(done, _WAIT_S, lambda: f"{told}")
 
 
 def _spark_home(folder: Path) -> Path:

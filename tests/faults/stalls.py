@@ -55,9 +55,10 @@ class StallWatch:
         """Whether every partition has got records after it."""
         return min(self._moved_at.values()) > moment
 
-    def longest(self, since: float) -> float:
-        """Seconds, of the stalls that ended after that moment."""
-        return max((stall.seconds for stall in list(self._stalls) if stall.ended_at > since), default=0.0)
+    def longest(self, since: float) -> Stall | None:
+        """Of those that ended after that moment."""
+        ended = (stall for stall in list(self._stalls) if stall.ended_at > since)
+        return max(ended, key=lambda stall: stall.seconds, default=None)
 
     def standing(self) -> str:
         """Who gets nothing, in words."""
@@ -89,7 +90,9 @@ class StallWatch:
         ends = {}
         for partition, future in asked.items():
             with suppress(confluent.KafkaException):
-                ends[partition.partition] = future.result().offset
+                found = future.result().offset
+                if found >= 0:  # librdkafka's word for a leader that didn't answer, and no error
+                    ends[partition.partition] = found
         if len(ends) < len(asked):
             # librdkafka would go on asking the broker that led the others before.
             self._admin = self._asking()
