@@ -57,6 +57,17 @@ def offset_syncs_producer(connector: Properties, task: int) -> ProducerSettings:
     return _producer(properties, whole_id)
 
 
+def offset_syncs_consumer(connector: Properties) -> ConnectionSettings:
+    """What reads offset syncs, on the cluster that `offset-syncs.topic.location` names."""
+    side = _offset_syncs_side(connector)
+    return _state_consumer(connector, side, f"offset-syncs-{side}-consumer")
+
+
+def checkpoints_consumer(connector: Properties) -> ConnectionSettings:
+    """What reads a checkpoint connector's own checkpoints when it starts."""
+    return _state_consumer(connector, "target", "checkpoints-target-consumer")
+
+
 def offset_syncs_admin(connector: Properties) -> ConnectionSettings:
     """What creates the offset-syncs topic."""
     side = _offset_syncs_side(connector)
@@ -140,6 +151,11 @@ def _named(properties: Properties, own_id: str) -> str:
 def _admin(connector: Properties, side: str, role: str) -> ConnectionSettings:
     properties = _layers(connector, side, "admin")
     return _connection(properties, ADMIN.parse(properties), _named(properties, client_id(connector, role)))
+
+
+def _state_consumer(connector: Properties, side: str, role: str) -> ConnectionSettings:
+    properties = _layers(connector, side, "consumer")
+    return _consumer(properties, _named(properties, client_id(connector, role))).connection
 
 
 def _consumer(properties: Properties, whole_id: str) -> ConsumerSettings:

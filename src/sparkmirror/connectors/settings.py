@@ -7,6 +7,7 @@ import re
 from typing import Final
 
 from sparkmirror.config.connector_options import (
+    MIRROR_CHECKPOINT,
     MIRROR_HEARTBEAT,
     MIRROR_PACKAGE,
     MIRROR_SOURCE,
@@ -17,11 +18,13 @@ from sparkmirror.config.connector_options import (
 )
 from sparkmirror.config.definitions import JAVA_WHITESPACE, Definition, Values
 from sparkmirror.config.properties import Properties
+from sparkmirror.connectors.checkpoint import MirrorCheckpointSettings
 from sparkmirror.connectors.heartbeat import MirrorHeartbeatSettings
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.assignment import PartitionAssignment
 from sparkmirror.domain.config_filter import ConfigPropertyFilter, DefaultConfigPropertyFilter, DefaultsFrom
 from sparkmirror.domain.errors import ConfigError
+from sparkmirror.domain.group_filter import DefaultGroupFilter
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.incidents import OnBadBatch, OnDataLoss, OnTopicRecreated, Reactions
 from sparkmirror.domain.policies import PolicySettings, ReplicationPolicy, make_policy
@@ -30,6 +33,7 @@ from sparkmirror.domain.topic_filter import DefaultTopicFilter, TopicFilter
 
 _ONLY_CLASS: Final = {
     "topic.filter.class": MIRROR_PACKAGE + "DefaultTopicFilter",
+    "group.filter.class": MIRROR_PACKAGE + "DefaultGroupFilter",
     "config.property.filter.class": MIRROR_PACKAGE + "DefaultConfigPropertyFilter",
     "forwarding.admin.class": "org.apache.kafka.clients.admin.ForwardingAdmin",
 }
@@ -41,8 +45,7 @@ def mirror_source_settings(connector: Properties) -> MirrorSourceSettings:
     values = _parsed(connector, MIRROR_SOURCE | OWN_SOURCE)
     check_mirror_source(connector)
     flow, policy = _flow(values), _policy(connector, values)
-    on_source = values.string("offset-syncs.topic.location") == "source"
-    offset_syncs_topic = policy.offset_syncs_topic(flow.target if on_source else flow.source)
+    offset_syncs_topic = _offset_syncs_topic(values, flow, policy)
     return MirrorSourceSettings(
         flow=flow,
         policy=policy,
@@ -56,7 +59,7 @@ def mirror_source_settings(connector: Properties) -> MirrorSourceSettings:
         sync_topic_acls_interval_s=_interval_s(connector, values, "sync.topic.acls"),
         offset_lag_max=values.integer("offset.lag.max"),
         offset_syncs_topic=offset_syncs_topic if values.boolean("emit.offset-syncs.enabled") else None,
-        offset_syncs_on_source=on_source,
+        offset_syncs_on_source=_are_syncs_on_source(values),
         offset_syncs_replication_factor=values.integer("offset-syncs.topic.replication.factor"),
         admin_timeout_s=values.seconds("admin.timeout.ms"),
         reactions=Reactions(
@@ -72,6 +75,28 @@ def mirror_source_settings(connector: Properties) -> MirrorSourceSettings:
 def mirror_source_enabled(connector: Properties) -> bool:
     """Whether a MirrorSourceConnector does anything at all; the heartbeat connector has no such switch."""
     return MIRROR_SOURCE.parse(connector).boolean("enabled")
+
+
+def mirror_checkpoint_settings(connector: Properties) -> MirrorCheckpointSettings | None:
+    """What a MirrorCheckpointConnector is told, None where it has nothing to do. Raises ConfigError."""
+    values = _parsed(connector, MIRROR_CHECKPOINT)
+    emit_interval_s = _interval_s(connector, values, "emit.checkpoints")
+    has_syncs = MIRROR_SOURCE.parse(connector).boolean("emit.offset-syncs.enabled")
+    if emit_interval_s is None or not has_syncs or not values.boolean("enabled"):
+        return None
+    flow, policy = _flow(values), _policy(connector, values)
+    return MirrorCheckpointSettings(
+        flow=flow,
+        policy=policy,
+        group_filter=_group_filter(connector, values),
+        topic_filter=_topic_filter(connector, MIRROR_SOURCE.parse(connector)),
+        checkpoints_topic=policy.checkpoints_topic(flow.source),
+        checkpoints_replication_factor=values.integer("checkpoints.topic.replication.factor"),
+        offset_syncs_topic=_offset_syncs_topic(values, flow, policy),
+        refresh_groups_interval_s=_interval_s(connector, values, "refresh.groups"),
+        emit_checkpoints_interval_s=emit_interval_s,
+        sync_group_offsets_interval_s=_interval_s(connector, values, "sync.group.offsets"),
+    )
 
 
 def mirror_heartbeat_settings(connector: Properties) -> MirrorHeartbeatSettings:
@@ -114,6 +139,21 @@ def _policy(connector: Properties, values: Values) -> ReplicationPolicy:
     )
     try:
         return make_policy(settings)
+    except ConfigError as error:
+        raise connector.error(error.key, error.reason) from error
+
+
+def _are_syncs_on_source(values: Values) -> bool:
+    return values.string("offset-syncs.topic.location") == "source"
+
+
+def _offset_syncs_topic(values: Values, flow: Flow, policy: ReplicationPolicy) -> str:
+    return policy.offset_syncs_topic(flow.target if _are_syncs_on_source(values) else flow.source)
+
+
+def _group_filter(connector: Properties, values: Values) -> DefaultGroupFilter:
+    try:
+        return DefaultGroupFilter(values.strings("groups"), values.strings("groups.exclude"))
     except ConfigError as error:
         raise connector.error(error.key, error.reason) from error
 

@@ -7,8 +7,10 @@ from sparkmirror.config import clients
 from sparkmirror.config.mirror_maker import FlowConfig
 from sparkmirror.config.transactions import TransactionSettings, transaction_settings
 from sparkmirror.config.worker import WorkerSettings, worker_settings
+from sparkmirror.connectors.checkpoint import MirrorCheckpointSettings
 from sparkmirror.connectors.heartbeat import MirrorHeartbeatSettings
 from sparkmirror.connectors.settings import (
+    mirror_checkpoint_settings,
     mirror_heartbeat_settings,
     mirror_source_enabled,
     mirror_source_settings,
@@ -35,6 +37,19 @@ class SourceConnector:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckpointConnector:
+    """A MirrorCheckpointConnector: what it is told, and how its clients connect."""
+
+    name: ConnectorName
+    settings: MirrorCheckpointSettings
+    source_admin: ConnectionSettings
+    target_admin: ConnectionSettings
+    offset_syncs_consumer: ConnectionSettings
+    checkpoints_consumer: ConnectionSettings
+    producer: ConnectionSettings
+
+
+@dataclass(frozen=True, slots=True)
 class HeartbeatConnector:
     name: ConnectorName
     settings: MirrorHeartbeatSettings
@@ -43,12 +58,13 @@ class HeartbeatConnector:
 
 @dataclass(frozen=True, slots=True)
 class FlowSettings:
-    """`source` is None for a flow that only emits heartbeats."""
+    """`source` and `checkpoint` are None for a flow that only emits heartbeats."""
 
     flow: Flow
     worker: WorkerSettings
     worker_client: ConnectionSettings
     source: SourceConnector | None
+    checkpoint: CheckpointConnector | None
     heartbeat: HeartbeatConnector
 
 
@@ -66,6 +82,7 @@ def flow_settings(config: FlowConfig) -> FlowSettings:
         worker=worker,
         worker_client=clients.worker_client(config.worker, "offsets"),
         source=_source_connector(config, worker) if enabled else None,
+        checkpoint=_checkpoint_connector(config),
         heartbeat=heartbeat,
     )
     for connection in _connections(settings):
@@ -90,10 +107,30 @@ def _source_connector(config: FlowConfig, worker: WorkerSettings) -> SourceConne
     )
 
 
+def _checkpoint_connector(config: FlowConfig) -> CheckpointConnector | None:
+    properties = config.checkpoint
+    settings = mirror_checkpoint_settings(properties)
+    if settings is None:
+        return None
+    return CheckpointConnector(
+        name=ConnectorName(properties["name"].strip()),
+        settings=settings,
+        source_admin=clients.source_admin(properties, "checkpoint-source-admin"),
+        target_admin=clients.target_admin(properties, "checkpoint-target-admin"),
+        offset_syncs_consumer=clients.offset_syncs_consumer(properties),
+        checkpoints_consumer=clients.checkpoints_consumer(properties),
+        producer=clients.target_producer(config.worker, properties, 0).connection,
+    )
+
+
 def _connections(settings: FlowSettings) -> list[ConnectionSettings]:
     connections = [settings.worker_client, settings.heartbeat.admin]
     if settings.source is not None:
         connections += [settings.source.source_admin, settings.source.target_admin]
         connections += [consumer.connection for consumer in settings.source.consumers.values()]
         connections += [producer.connection for producer in settings.source.producers.values()]
+    if settings.checkpoint is not None:
+        connector = settings.checkpoint
+        connections += [connector.source_admin, connector.target_admin, connector.producer]
+        connections += [connector.offset_syncs_consumer, connector.checkpoints_consumer]
     return connections

@@ -11,6 +11,7 @@ from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.rate_limits import RateLimits
 from sparkmirror.engine.session import Session, default_master
+from sparkmirror.runtime.checkpoints import Checkpoints
 from sparkmirror.runtime.flow_settings import FlowSettings, SourceConnector
 from sparkmirror.runtime.heartbeats import Heartbeats
 from sparkmirror.runtime.mirror_source import MirrorSource
@@ -83,6 +84,8 @@ class MirrorMaker:
         threads = []
         for flow in self._flows:
             threads.append(Heartbeats(flow).thread)
+            if flow.checkpoint is not None:
+                threads.append(Checkpoints(flow, flow.checkpoint).thread)
             if flow.source is not None:
                 threads += self._source_threads(flow, flow.source)
         return threads

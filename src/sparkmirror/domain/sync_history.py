@@ -1,0 +1,86 @@
+"""What is remembered of one partition's offset syncs, and the translation of offsets by them.
+
+The rule is that of Java's `OffsetSyncStore` (KAFKA-12468, KAFKA-14666, KAFKA-15202): 64 slots, of which slot
+*i* holds a sync at most about 2^i offsets behind the newest, so that groups near the end are translated
+precisely, and groups far behind early enough.
+"""
+
+from typing import Final
+
+from sparkmirror.domain.wire_records import OffsetSync
+
+SLOTS: Final = 64
+BEFORE_HISTORY: Final = -1
+"""Java's answer for an offset older than every sync: what it is on the target can't be told."""
+
+
+class SyncHistory:
+    """One partition's syncs, the newest in slot 0; neighbours may hold the same one."""
+
+    __slots__ = ("_slots",)
+
+    def __init__(self, first: OffsetSync) -> None:
+        self._slots = [first] * SLOTS
+
+    @property
+    def syncs(self) -> list[OffsetSync]:
+        """Those that are held, the newest first."""
+        slots = self._slots
+        return [sync for at, sync in enumerate(slots) if at == 0 or sync is not slots[at - 1]]
+
+    def add(self, sync: OffsetSync) -> None:
+        """Take the next sync. One behind the newest says that the source began anew: others are dropped."""
+        if sync.upstream_offset < self._slots[0].upstream_offset:
+            self._slots = [sync] * SLOTS
+        else:
+            self._slots = _with(self._slots, sync)
+
+    def translate(self, upstream: int) -> int:
+        """Where on the target a group goes on that is to read this offset of the source next.
+
+        The offset of a sync is known; behind one it's only sure that the sync's own record was read.
+        BEFORE_HISTORY for what is older than all.
+        """
+        for sync in self._slots:
+            if sync.upstream_offset <= upstream:
+                return sync.downstream_offset + (sync.upstream_offset < upstream)
+        return BEFORE_HISTORY
+
+
+def _with(old: list[OffsetSync], newest: OffsetSync) -> list[OffsetSync]:
+    """The slots after one more sync: every invariant between neighbours holds again.
+
+    A slot whose sync became too old gets the newest old one that fits there, else what the slot before got.
+    """
+    slots = [newest, *old[1:]]
+    candidate, at = newest, 0
+    for slot in range(1, SLOTS):
+        before = slots[slot - 1]
+        while True:
+            sync = old[at]
+            is_far_enough = _is_far_enough(before, sync, slot - 1)
+            fits = _is_recent(before, sync, slot) and is_far_enough
+            fits = fits and (slot == SLOTS - 1 or _is_far_enough(sync, slots[slot + 1], slot))
+            is_repeated = at < SLOTS - 1 and sync is old[at + 1]
+            if fits:
+                candidate = sync
+            is_passed_over = is_repeated or not is_far_enough
+            if fits or is_passed_over:
+                at += 1
+            if at >= slot or not is_passed_over:
+                break
+        if _is_recent(before, slots[slot], slot):
+            break
+        slots[slot] = candidate
+    return slots
+
+
+def _is_recent(before: OffsetSync, sync: OffsetSync, slot: int) -> bool:
+    """Whether a sync is young enough for a slot, by that in the slot before (invariant B)."""
+    allowed = (1 << slot) - (1 << slot - 1)
+    return sync is before or before.upstream_offset <= sync.upstream_offset + allowed
+
+
+def _is_far_enough(newer: OffsetSync, older: OffsetSync, slot: int) -> bool:
+    """Whether the newer one, in this slot, is worth keeping beside the older one (invariant C)."""
+    return newer is older or newer.upstream_offset >= older.upstream_offset + (1 << max(slot - 2, 0))

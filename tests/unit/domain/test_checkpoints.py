@@ -1,0 +1,72 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparkmirror.domain.checkpoints import CheckpointBook, offsets_to_write, target_topic
+from sparkmirror.domain.ids import Alias, Flow, GroupId, TopicPartition
+from sparkmirror.domain.policies import DefaultReplicationPolicy, IdentityReplicationPolicy
+from sparkmirror.domain.wire_records import Checkpoint
+
+FLOW = Flow(Alias("us"), Alias("eu"))
+BILLING, SHIPPING = GroupId("billing"), GroupId("shipping")
+FIRST, SECOND = TopicPartition("us.orders", 0), TopicPartition("us.orders", 1)
+
+
+def checkpoint(upstream: int, downstream: int, partition: TopicPartition = FIRST) -> Checkpoint:
+    return Checkpoint(BILLING, partition, upstream, downstream, "")
+
+
+def take(book: CheckpointBook, news: Checkpoint) -> bool:
+    if not book.is_news(news):
+        return False
+    book.note(news)
+    return True
+
+
+def test_topics_have_the_targets_names_and_those_from_there_their_first() -> None:
+    default = DefaultReplicationPolicy()
+    assert target_topic(default, FLOW, "orders") == "us.orders"
+    assert target_topic(default, FLOW, "eu.orders") == "orders"
+    assert target_topic(default, FLOW, "asia.orders") == "us.asia.orders"
+    assert target_topic(IdentityReplicationPolicy(source_alias="us"), FLOW, "orders") == "orders"
+
+
+def test_only_what_is_news_becomes_a_checkpoint() -> None:
+    book = CheckpointBook()
+    assert take(book, checkpoint(10, 5))
+    assert not take(book, checkpoint(10, 5))
+    assert not take(book, checkpoint(11, 5))  # nothing new on the target
+    assert not take(book, checkpoint(12, 4))  # syncs between were forgotten
+    assert take(book, checkpoint(12, 6))
+    assert take(book, checkpoint(7, 3))  # the group went back
+    assert take(book, checkpoint(7, 3, SECOND))
+    assert book.of_group(BILLING) == {FIRST: checkpoint(7, 3), SECOND: checkpoint(7, 3, SECOND)}
+
+
+def test_a_later_life_goes_on_from_the_checkpoints_of_the_one_before() -> None:
+    book = CheckpointBook([checkpoint(10, 5), checkpoint(20, 15)])
+    assert not take(book, checkpoint(20, 14))
+    assert take(book, checkpoint(20, 16))
+
+
+def test_groups_that_are_not_wanted_any_more_are_forgotten() -> None:
+    book = CheckpointBook([checkpoint(10, 5), Checkpoint(SHIPPING, FIRST, 1, 1, "")])
+    book.keep_only([SHIPPING])
+    assert book.groups == [SHIPPING]
+
+
+def test_a_group_gets_what_is_ahead_of_it() -> None:
+    checkpoints = {FIRST: checkpoint(10, 5), SECOND: checkpoint(10, 8, SECOND)}
+    assert offsets_to_write(checkpoints, {}) == checkpoints
+    assert offsets_to_write(checkpoints, {FIRST: -1, SECOND: 8}) == {FIRST: checkpoints[FIRST]}
+    assert offsets_to_write(checkpoints, {FIRST: 6, SECOND: 9}) == {}
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), max_size=60))
+def test_checkpoints_only_go_back_with_their_group(offsets: list[tuple[int, int]]) -> None:
+    book, last = CheckpointBook(), None
+    for upstream, downstream in offsets:
+        if not take(book, checkpoint(upstream, downstream)):
+            continue
+        if last is not None and downstream < last[1]:
+            assert upstream < last[0]
+        last = (upstream, downstream)

@@ -1,0 +1,88 @@
+"""Translation against the vectors of Java's OffsetSyncStoreTest, and against the log that syncs speak of."""
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.sync_history import BEFORE_HISTORY, SyncHistory
+from sparkmirror.domain.wire_records import OffsetSync
+
+ORDERS = TopicPartition("orders", 0)
+
+
+def history(pairs: Iterable[tuple[int, int]]) -> SyncHistory:
+    syncs = [OffsetSync(ORDERS, *pair) for pair in pairs]
+    made = SyncHistory(syncs[0])
+    for sync in syncs[1:]:
+        made.add(sync)
+    return made
+
+
+def kept(offsets: Iterable[int]) -> list[int]:
+    return [sync.upstream_offset for sync in history((offset, offset) for offset in offsets).syncs]
+
+
+@pytest.mark.parametrize(
+    ("offsets", "expected"),
+    [
+        (range(0, 1001, 10), [1000, 990, 960, 900, 840, 720, 480, 0]),
+        (range(0, 10_001, 10), [10000, 9990, 9960, 9900, 9840, 9600, 9120, 8640, 7680, 3840, 0]),
+        (range(1000, 10_001, 10), [10000, 9990, 9970, 9940, 9880, 9640, 9160, 8680, 6760, 4840, 1000]),
+        (range(1001), [1000, 999, 998, 996, 992, 976, 960, 896, 768, 512, 0]),
+        (
+            range(0, 100_001, 100),
+            [100000, 99900, 99800, 99600, 99200, 97600, 96000, 89600, 76800, 51200, 0],
+        ),
+        (range(4), [3, 2, 0]),
+        (range(8), [7, 6, 4, 0]),
+        (range(16), [15, 14, 12, 8, 0]),
+    ],
+)
+def test_it_keeps_the_syncs_that_java_keeps(offsets: Iterable[int], expected: list[int]) -> None:
+    assert kept(offsets) == expected
+
+
+def test_between_syncs_it_is_only_sure_that_the_sync_was_read() -> None:
+    syncs = history([(100, 200), (110, 205)])
+    assert [syncs.translate(offset) for offset in (99, 100, 101, 109, 110, 111, 500)] == [
+        BEFORE_HISTORY,
+        200,
+        201,
+        201,
+        205,
+        206,
+        206,
+    ]
+
+
+def test_a_step_back_forgets_what_was_before() -> None:
+    syncs = history([(100, 200), (110, 210), (5, 211)])
+    assert [syncs.translate(offset) for offset in (4, 5, 105, 200)] == [BEFORE_HISTORY, 211, 212, 212]
+
+
+@given(st.lists(st.tuples(st.integers(1, 5000), st.integers(1, 3)), min_size=1, max_size=200), st.data())
+def test_no_group_is_sent_past_what_it_has_not_read(
+    steps: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    """`steps` are gaps in the source between records that were synced, and in the target."""
+    upstream = downstream = 0
+    pairs = []
+    for gap, written in steps:
+        upstream, downstream = upstream + gap, downstream + min(gap, written)
+        pairs.append((upstream, downstream))
+    syncs = history(pairs)
+    committed = data.draw(st.integers(0, upstream + 10))
+    translated = syncs.translate(committed)
+    read = [pair for pair in pairs if pair[0] <= committed]
+    if not read:
+        assert translated == BEFORE_HISTORY
+    elif translated != BEFORE_HISTORY:
+        # At most one past the last synced record that is read, and exactly on it if it is to be read next.
+        up, down = read[-1]
+        assert translated <= (down if up == committed else down + 1)
+        assert translated >= pairs[0][1]
+    later = syncs.translate(committed + data.draw(st.integers(0, 1000)))
+    assert later >= translated
