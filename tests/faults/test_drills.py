@@ -16,7 +16,8 @@ from tests.faults.stage import REQUEST_TIMEOUT_S, Stage
 SEED: Final = int(os.environ.get("SPARKMIRROR_DRILL_SEED", "20"))
 DEALT: Final = (
     ("shuffle-leaders", "wake-beside-next-generation"),
-    ("lack-replicas", "freeze-worker"),
+    ("roll", "freeze-worker"),
+    ("kill-executor",),
 )
 
 
