@@ -92,15 +92,22 @@ class MirrorMaker:
 
     def _source_threads(self, flow: FlowSettings, connector: SourceConnector) -> list[PeriodicThread]:
         limits = self._limits[flow.flow] = CurrentLimits(flow, connector)
-        source = MirrorSource(flow, connector, self._session, self._slots_of, limits=lambda: limits.limits)
+        slots_of = self._slots_for(connector)
+        source = MirrorSource(flow, connector, self._session, slots_of, limits=lambda: limits.limits)
         return [source.thread, ProgressLog(flow.flow, flow.worker_client).thread, limits.thread]
 
-    def _slots_of(self, session: Session) -> int:
-        """A flow's share of Spark's slots: tasks never end by themselves, so nobody may take all of them."""
-        copying = sum(flow.source is not None for flow in self._flows)
-        return max(1, session.slots // max(1, copying))
+    def _slots_for(self, connector: SourceConnector) -> Callable[[Session], int]:
+        """Its share of Spark's slots: tasks never end by themselves, so no flow may take all of them."""
+        return lambda session: slots_share(connector.settings.tasks_max, self._tasks_max(), session.slots)
+
+    def _tasks_max(self) -> int:
+        return sum(flow.source.settings.tasks_max for flow in self._flows if flow.source is not None)
 
     def _wanted_slots(self) -> int:
         # Twice, because a cancelled task holds its slot for seconds while the next one already runs.
-        tasks = sum(flow.source.settings.tasks_max for flow in self._flows if flow.source is not None)
-        return max(_SLOTS_MIN, 2 * tasks)
+        return max(_SLOTS_MIN, 2 * self._tasks_max())
+
+
+def slots_share(tasks_max: int, all_tasks_max: int, slots: int) -> int:
+    """How many of the slots a connector may take, by the tasks that it and all of them together may have."""
+    return max(1, slots * tasks_max // all_tasks_max)
