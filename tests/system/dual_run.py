@@ -5,6 +5,7 @@ Every flow reads the same source under an alias of its own, so that one process 
 
 import json
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -19,7 +20,14 @@ MIXED: Final = tuple(f"mixed.{kind}" for kind in WRITERS)
 TO_APPEND_TIME: Final = "mixed.to-append-time"
 APPEND_TIME_BOTH: Final = "mixed.append-time-both"
 BIG_BATCH: Final = "mixed.big-batch"
-COMMITTED: Final = ("mixed.transactions", "mixed.codecs")
+COMMITTED: Final = ("mixed.transactions", "mixed.codecs", "mixed.headers-and-nulls", "mixed.compacted")
+LIVE: Final = "live.orders"
+"""Mirrored like those, and empty until somebody lets it flow."""
+SLOW: Final = "slow.orders"
+SLOW_PARTITIONS: Final = 2
+SLOW_FETCH_BYTES: Final = 50_000
+SLOW_LIMIT: Final = 200_000
+"""An empty topic, how much a fetch brings of each partition, and the flow's limit in bytes per second."""
 TUNED: Final = ("tuned.codecs", "tuned.large-records", "tuned.acks")
 LATE: Final = "late.records"
 SHOP: Final = "shop.orders"
@@ -56,18 +64,20 @@ class FirstRun:
         return cls(ends, latest(sides.target, "mm2-offsets.A.internal"), log)
 
 
-def properties(sides: Sides) -> dict[str, str]:
+def properties(sides: Sides, slow_limit: int = SLOW_LIMIT) -> dict[str, str]:
+    """What all flows are told; `slow_limit` is in bytes per second."""
     source, target = (cluster.bootstrap_servers for cluster in sides)
     return {
-        "clusters": "A, B, rc, tuned, late",
+        "clusters": "A, B, rc, tuned, late, slow",
         "B.bootstrap.servers": target,
-        **{f"{alias}.bootstrap.servers": source for alias in ("A", "rc", "tuned", "late")},
+        **{f"{alias}.bootstrap.servers": source for alias in ("A", "rc", "tuned", "late", "slow")},
         "refresh.topics.interval.seconds": "1",
         "sync.topic.configs.interval.seconds": "1",
         **_there_and_back(),
         **_committed(),
         **_tuned(),
         **_late(),
+        **_slow(slow_limit),
     }
 
 
@@ -87,7 +97,7 @@ def _there_and_back() -> dict[str, str]:
 def _committed() -> dict[str, str]:
     return {
         "rc->B.enabled": "true",
-        "rc->B.topics": ", ".join(COMMITTED),
+        "rc->B.topics": ", ".join([*COMMITTED, LIVE]),
         "rc->B.replication.policy.separator": "_",
         "rc->B.offset-syncs.topic.location": "target",
         "rc.consumer.isolation.level": "read_committed",
@@ -117,17 +127,38 @@ def _late() -> dict[str, str]:
     }
 
 
+def _slow(limit: int) -> dict[str, str]:
+    return {
+        "slow->B.enabled": "true",
+        "slow->B.topics": SLOW,
+        "slow->B.heartbeats.replication.enabled": "false",
+        "slow->B.max.bytes.per.second": str(limit),
+        "slow.consumer.max.partition.fetch.bytes": str(SLOW_FETCH_BYTES),
+    }
+
+
 def write_data(sides: Sides) -> None:
-    """Everything that is there before the mirror starts."""
+    """Everything that is there before the mirror starts; at the same time, because most of it is waiting."""
+    source = sides.source.bootstrap_servers
+    with ThreadPoolExecutor(max_workers=len(WRITERS)) as threads:
+        written = [threads.submit(write, source, f"mixed.{kind}") for kind, write in WRITERS.items()]
+        written += [
+            threads.submit(write_codecs, source, TO_APPEND_TIME),
+            threads.submit(write_log_append_time, source, APPEND_TIME_BOTH),
+            threads.submit(WRITERS["codecs"], source, "tuned.codecs"),
+            threads.submit(WRITERS["large-records"], source, "tuned.large-records"),
+            threads.submit(_write_small, sides),
+        ]
+        for each in written:
+            each.result()
+
+
+def _write_small(sides: Sides) -> None:
     source, target = (cluster.bootstrap_servers for cluster in sides)
-    for kind, write in WRITERS.items():
-        write(source, f"mixed.{kind}")
-    write_codecs(source, TO_APPEND_TIME)
-    write_log_append_time(source, APPEND_TIME_BOTH)
     for topic in (TO_APPEND_TIME, APPEND_TIME_BOTH):
         create_topic(target, f"A.{topic}", partitions=3, config={"message.timestamp.type": "LogAppendTime"})
-    WRITERS["codecs"](source, "tuned.codecs")
-    WRITERS["large-records"](source, "tuned.large-records")
+    create_topic(source, LIVE)
+    create_topic(source, SLOW, partitions=SLOW_PARTITIONS)
     create_topic(source, "tuned.acks")
     create_topic(target, "tuned.tuned.acks", config={"min.insync.replicas": "2"})
     append(sides.source, "tuned.acks", numbered(10))

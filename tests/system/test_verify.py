@@ -6,6 +6,7 @@ import re
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,17 +29,18 @@ from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.storage.positions import Position, position_record
 from tests.batches import Rec
 from tests.flowing import flowing
-from tests.system.broker_data import admin
-from tests.system.mirror import COMMAND, REPLICATION, running_mirror
-from tests.system.mixed_data import WRITERS, create_topic
-from tests.system.progress import await_caught_up, connection
+from tests.system import dual_run
+from tests.system.broker_data import admin, keyed
+from tests.system.dual_run import Mirrored
+from tests.system.mirror import COMMAND, REPLICATION, await_value
+from tests.system.mixed_data import create_topic
+from tests.system.progress import connection
 
 SOURCE, TARGET = Alias("V"), Alias("W")
 FLOW: Final = Flow(SOURCE, TARGET)
 POSITIONS: Final = "mm2-offsets.V.internal"
 OURS: Final = ProducerId(424242, 0)
 VERIFY_TIMEOUT_S: Final = 90.0
-LIVE: Final = ("live.codecs", "live.headers-and-nulls", "live.transactions", "live.compacted")
 
 BEGAN_MS: Final = int(time.time() * 1000) - 3_600_000
 """Older records would be retention's before long."""
@@ -183,24 +185,27 @@ def by_hand(
     path.write_text(javaproperties.dumps(properties), encoding="ascii")
     made = ByHand(source_cluster, target_cluster, path)
     create_topic(target_cluster.bootstrap_servers, POSITIONS, config={"cleanup.policy": "compact"})
-    for name, edit in EDITS.items():
-        made.mirror(f"verify.{name}", some(60), edit(some(60)))
-    made.mirror("verify.grows", some(40), some(40))
-    made.mirror("verify.recompressed", some(60), some(60), **{"compression.type": "zstd"})
+    topics = [*EDITS, "grows", "recompressed", "source-retention", "target-retention", "live", "java"]
+    with ThreadPoolExecutor(max_workers=len(topics)) as threads:  # most of it is waiting for the brokers
+        for written in [threads.submit(write_by_hand, made, name) for name in topics]:
+            written.result()
     write_unusual(made)
     return made
 
 
+def write_by_hand(made: ByHand, name: str) -> None:
+    records = some(40 if name == "grows" else 60)
+    copies = EDITS[name](records) if name in EDITS else records
+    codec = {"compression.type": "zstd"} if name == "recompressed" else {}
+    made.mirror(f"verify.{name}", records, copies, **codec)
+
+
 def write_unusual(made: ByHand) -> None:
     """What is not simply equal or different."""
-    made.mirror("verify.source-retention", some(60), some(60))
     delete_before(made.source, "verify.source-retention", 20)
-    made.mirror("verify.target-retention", some(60), some(60))
     delete_before(made.target, "V.verify.target-retention", 25)
     # The mirror goes on: what follows the stored position is not judged, whether it has arrived or not.
-    made.mirror("verify.live", some(60), some(60))
     made.store("verify.live", Position(39, ProducerState(OURS, 40, 40)))
-    made.mirror("verify.java", some(60), some(60))
     made.store("verify.java", Position(39))
     create_topic(made.source.bootstrap_servers, "verify.not-begun")
     write(made.source, "verify.not-begun", some(3))
@@ -321,25 +326,25 @@ def test_a_flow_that_never_ran_ends_with_2(by_hand: ByHand, tmp_path: Path) -> N
 
 
 @pytest.fixture
-def sides(by_hand: ByHand) -> Sides:
+def both(by_hand: ByHand) -> Sides:
     return Sides(
         FLOW, ConsumerSettings(connection(by_hand.source)), ConsumerSettings(connection(by_hand.target))
     )
 
 
-def mirrored(topic: str, count: int, copies: int) -> MirroredPartition:
+def mirrored_partition(topic: str, count: int, copies: int) -> MirroredPartition:
     plan = CopyPartition(TopicPartition(topic, 0), f"V.{topic}")
     return MirroredPartition(plan, Position(count - 1, ProducerState(OURS, copies, copies)))
 
 
-def test_a_big_partition_is_split_and_its_parts_add_up(by_hand: ByHand, sides: Sides) -> None:
-    ranges = plan_ranges(sides, [mirrored("verify.equal", 60, 60)], range_offsets=10)
+def test_a_big_partition_is_split_and_its_parts_add_up(by_hand: ByHand, both: Sides) -> None:
+    ranges = plan_ranges(both, [mirrored_partition("verify.equal", 60, 60)], range_offsets=10)
     assert len(ranges) == 6
     assert sum(map(verify_range, ranges), Comparison()) == Comparison(equal=60)
 
 
-def test_after_a_gap_the_split_is_found_by_time(by_hand: ByHand, sides: Sides) -> None:
-    ranges = plan_ranges(sides, [mirrored("verify.missing", 60, 59)], range_offsets=10)
+def test_after_a_gap_the_split_is_found_by_time(by_hand: ByHand, both: Sides) -> None:
+    ranges = plan_ranges(both, [mirrored_partition("verify.missing", 60, 59)], range_offsets=10)
     # There is none at 30, because that record is missing.
     assert [plan.target_span.first - plan.source_span.first for plan in ranges] == [0, 0, 0, -1, -1]
     found = [verify_range(plan) for plan in ranges]
@@ -347,59 +352,38 @@ def test_after_a_gap_the_split_is_found_by_time(by_hand: ByHand, sides: Sides) -
     assert verify_range(merged(ranges[1:4])).counts == {"missing": 1}
 
 
-def test_retention_is_no_difference_where_a_partition_is_split(by_hand: ByHand, sides: Sides) -> None:
+def test_retention_is_no_difference_where_a_partition_is_split(by_hand: ByHand, both: Sides) -> None:
     for name, lost in (("source-retention", 20), ("target-retention", 25)):
-        ranges = plan_ranges(sides, [mirrored(f"verify.{name}", 60, 60)], range_offsets=10)
+        ranges = plan_ranges(both, [mirrored_partition(f"verify.{name}", 60, 60)], range_offsets=10)
         assert len(ranges) > 2
         found = sum(map(verify_range, ranges), Comparison())
         assert found == Comparison(equal=60 - lost, not_comparable=lost)
 
 
-def test_what_retention_took_since_the_last_report_is_told_once(by_hand: ByHand, sides: Sides) -> None:
+def test_what_retention_took_since_the_last_report_is_told_once(by_hand: ByHand, both: Sides) -> None:
     for name, done, not_comparable in (("source-retention", 10, 10), ("target-retention", 10, 15)):
-        partition = mirrored(f"verify.{name}", 60, 60)._replace(done=Offsets(done, done))
-        (plan,) = plan_ranges(sides, [partition])
+        partition = mirrored_partition(f"verify.{name}", 60, 60)._replace(done=Offsets(done, done))
+        (plan,) = plan_ranges(both, [partition])
         assert verify_range(plan) == Comparison(equal=50 - not_comparable, not_comparable=not_comparable)
     delete_before(by_hand.source, "verify.java", 60)
     delete_before(by_hand.target, "V.verify.java", 60)
-    gone = mirrored("verify.java", 60, 60)._replace(done=Offsets(40, 40))
-    (plan,) = plan_ranges(sides, [gone])
+    gone = mirrored_partition("verify.java", 60, 60)._replace(done=Offsets(40, 40))
+    (plan,) = plan_ranges(both, [gone])
     assert verify_range(plan) == Comparison(not_comparable=20)
 
 
 # a real mirror
 
 
-@pytest.fixture
-def live_properties(source_cluster: LocalCluster, target_cluster: LocalCluster) -> Mapping[str, str]:
-    for topic in LIVE:
-        WRITERS[topic.removeprefix("live.")](source_cluster.bootstrap_servers, topic)
-    return {
-        "clusters": "L, M",
-        "L.bootstrap.servers": source_cluster.bootstrap_servers,
-        "M.bootstrap.servers": target_cluster.bootstrap_servers,
-        "L->M.enabled": "true",
-        "L->M.topics": r"live\..*",
-        "L->M.heartbeats.replication.enabled": "false",
-        "L.consumer.isolation.level": "read_committed",
-    }
-
-
-def test_a_mirror_that_runs_is_equal(
-    source_cluster: LocalCluster,
-    target_cluster: LocalCluster,
-    live_properties: Mapping[str, str],
-    tmp_path: Path,
-) -> None:
-    folder = tmp_path / "mirror"
-    with running_mirror(folder, live_properties) as mirror:
-        await_caught_up(source_cluster, target_cluster, "L", LIVE)
-        with flowing(source_cluster, "live.codecs", rate=200, timestamp_ms=BEGAN_MS):
-            ended = verify(folder / "mm2.properties", "-o", "json")
-        assert ended.code == 0, ended.output + ended.errors
-        mirror.stop()
+def test_a_mirror_that_runs_is_equal(mirrored: Mirrored) -> None:
+    with flowing(mirrored.sides.source, dual_run.LIVE, rate=200, timestamp_ms=BEGAN_MS):
+        await_value(lambda: keyed(mirrored.sides.target, f"rc_{dual_run.LIVE}"), 30, mirrored.mirror.log_text)
+        ended = verify(mirrored.mirror.file, "--flow", "rc->B", "-o", "json")
+    assert ended.code == 0, ended.output + ended.errors
     partitions = ended.partitions
     assert {partition["state"] for partition in partitions.values()} == {"equal"}
     assert sum(partition["foreign"] + partition["not_comparable"] for partition in partitions.values()) == 0
-    assert partitions["live.transactions-0"]["equal"] > 0
-    assert partitions["live.codecs-0"]["equal"] >= 600
+    assert {name.rpartition("-")[0] for name in partitions} >= {*dual_run.COMMITTED, dual_run.LIVE}
+    assert partitions["mixed.transactions-0"]["equal"] > 0
+    assert partitions["mixed.codecs-0"]["equal"] >= 600
+    assert partitions[f"{dual_run.LIVE}-0"]["equal"] > 0
