@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bench.measures import Percentiles, Spread
-from bench.results import DrillRun, Results, ThroughputRun, Victim, highest
+from bench.results import DrillRun, HotRun, Results, ThroughputRun, Victim, highest
 from bench.sides import Side
 from bench.workloads import (
     BY_NAME,
     FAR,
-    GROWTH,
+    HOT,
     IDLE,
     LATENCY,
     MEMORY,
@@ -64,7 +64,7 @@ def goals(results: Results) -> list[Goal]:
     rows += _memory_goals(results) if results.memory or results.was_tried(MEMORY) else ()
     rows += _idle_goals(results) if results.idle or results.was_tried(IDLE) else ()
     rows += _far_goals(results) if results.far or results.was_tried(FAR) else ()
-    rows += _hot_goals(results) if results.hot or results.was_tried(GROWTH) else ()
+    rows += _hot_goals(results) if results.hot or results.was_tried(HOT) else ()
     return [*rows, *(goal for run in results.drills if run.side is Side.OURS for goal in _drill_goals(run))]
 
 
@@ -128,12 +128,18 @@ def _far_goals(results: Results) -> Iterator[Goal]:
 
 
 def _hot_goals(results: Results) -> Iterator[Goal]:
-    alone = next((run.spread for run in results.hot if not run.neighbours), None)
     for run in results.hot:
-        if run.neighbours:
-            share = run.spread.median / alone.median if run.spread and alone else None
+        if run.neighbours and run.side is Side.OURS:
+            share = hot_share(results, run)
             what = f"one hot partition beside {run.neighbours:,} quiet ones: throughput against it alone"
             yield Goal(what, "≥", HOT_SHARE_MIN, share)
+
+
+def hot_share(results: Results, run: HotRun) -> float | None:
+    """Of the throughput that the same partition has alone."""
+    alone = results.hot_alone(run.side)
+    whole = alone.rate if alone else None
+    return run.rate.median / whole.median if run.rate and whole else None
 
 
 def _drill_goals(run: DrillRun) -> Iterator[Goal]:

@@ -51,14 +51,14 @@ class Followed:
 
 
 @contextmanager
-def followed(bed: Bed, quiet: Quiet) -> Iterator[Followed]:
-    """Start sparkmirror with one task; after the block all topics are deleted, but not a workload's data."""
+def followed(bed: Bed, quiet: Quiet, side: Side = Side.OURS) -> Iterator[Followed]:
+    """Start a mirror with one task; after the block all topics are deleted, but not a workload's data."""
     mirroring = bed.mirroring(quiet.name, ",".join((*quiet.topics, *quiet.also)), tasks_max=1)
     job = Job(quiet.name, 1, quiet.name, mirroring.topics, quiet.partitions)
     try:
         _fill(bed, mirroring, quiet)
         with SideProcess.start(
-            command(bed, Side.OURS, mirroring, job), bed.folder / f"{quiet.name}.log"
+            command(bed, side, mirroring, job), bed.folder / f"{quiet.name}.log"
         ) as process:
             _await_copies(bed, mirroring, process, quiet)
             yield Followed(process, mirroring, process.age_s)

@@ -7,7 +7,8 @@ from bench.dataset import Dataset
 from bench.drill import RECORDS_PER_S
 from bench.far import IN_FLIGHT as FAR_IN_FLIGHT
 from bench.goals import Goal, goals, rate
-from bench.growth import HOT_WORKLOAD, TRICKLE_RECORDS_PER_S
+from bench.growth import TRICKLE_RECORDS_PER_S
+from bench.hot import HOT_WORKLOAD
 from bench.machine import Machine
 from bench.measures import Spread
 from bench.plan import Plan
@@ -199,8 +200,10 @@ def _method(occasion: Occasion) -> str:
   each partition. One copy task without Spark, from a tenth of the data to its end.
 - Quiet partitions: {TRICKLE_RECORDS_PER_S} records per second, each in one of them taken at random. Before,
   each gets one record; "first record in all of them" is when the target has all of those.
-- A hot partition: sparkmirror, with one task, is halted (SIGSTOP) while the partition is filled with
-  batches of "{HOT_WORKLOAD.title}", then goes on; as often as there are runs.
+- A hot partition: a mirror with one task (`tasks.max` is 1, alone and beside the quiet partitions) is halted
+  (SIGSTOP) while the partition is filled with batches of "{HOT_WORKLOAD.title}", then goes on; as often as
+  there are runs. Each quiet partition holds one record. CPU is that of all processes of the mirror from the
+  first new record on the target to the last; memory, the peak of its whole life.
 - Source data: confluent-kafka writes batches of {plan.batch_bytes:,} B uncompressed with JSON-like values;
   copies of these batches fill the topic.
 """

@@ -12,6 +12,7 @@ from bench.workloads import (
     EXACTLY_ONCE,
     FAR,
     GROWTH,
+    HOT,
     IDLE,
     LATENCY,
     MEMORY,
@@ -27,16 +28,25 @@ _FAR_MEGABYTES = 250
 
 @dataclass(frozen=True, slots=True)
 class Grown:
-    """How much there is of what grows: `neighbours` are the quiet partitions beside a hot one."""
+    """So many quiet partitions, looked at for so long."""
 
     partitions: int
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hot:
+    """The quiet partitions beside a hot one, and what each burst of it brings; less for MM2."""
+
     neighbours: int
-    hot_records: int
+    records: int
+    mm2_records: int
 
 
-_GROWN = Grown(partitions=5000, seconds=30.0, neighbours=2000, hot_records=1_000_000)
-_GROWN_A_LITTLE = Grown(partitions=1000, seconds=10.0, neighbours=400, hot_records=300_000)
+_GROWN = Grown(partitions=5000, seconds=30.0)
+_GROWN_A_LITTLE = Grown(partitions=1000, seconds=10.0)
+_HOT = Hot(neighbours=2000, records=1_000_000, mm2_records=200_000)
+_HOT_A_LITTLE = Hot(neighbours=400, records=300_000, mm2_records=60_000)
 
 PAIRED = tuple(
     replace(BY_NAME[name], records=records, mm2_records=records)
@@ -62,6 +72,7 @@ class Plan:
     idle_s: float
     far_megabytes: int
     grown: Grown | None
+    hot: Hot | None
     drill_kills: int
     batch_bytes: int
     tasks_max: int
@@ -72,6 +83,10 @@ class Plan:
         return tuple(side for side in self.sides if side in {Side.OURS, Side.MM2})
 
     @property
+    def hot_sides(self) -> tuple[Side, ...]:
+        return tuple(side for side in (Side.OURS, Side.MM2) if self.hot and side in self.sides)
+
+    @property
     def drills(self) -> tuple[tuple[Side, Victim], ...]:
         every = ((Side.OURS, Victim.WORKER), (Side.OURS, Victim.EVERYTHING), (Side.MM2, Victim.EVERYTHING))
         return tuple(drill for drill in every if self.drill_kills and drill[0] in self.sides)
@@ -80,7 +95,7 @@ class Plan:
     def is_complete(self) -> bool:
         """Whether this may replace the published numbers."""
         alone = (self.memory_workload, self.pair_workloads, self.idle_partitions, self.far_megabytes)
-        everything = all((*alone, self.grown, self.drill_kills)) and self.workloads == COPIED
+        everything = all((*alone, self.grown, self.hot, self.drill_kills)) and self.workloads == COPIED
         return everything and min(self.runs, self.latency_runs) >= 3 and self.sides == tuple(Side)
 
     def order(self, run: int, workload: Workload) -> tuple[Side, ...]:
@@ -110,6 +125,7 @@ def plan_from(options: Namespace) -> Plan:
         idle_s=10.0 if options.quick else 30.0,
         far_megabytes=(_FAR_MEGABYTES // (5 if options.quick else 1)) if ours and FAR in chosen else 0,
         grown=(_GROWN_A_LITTLE if options.quick else _GROWN) if ours and GROWTH in chosen else None,
+        hot=(_HOT_A_LITTLE if options.quick else _HOT) if ours and HOT in chosen else None,
         drill_kills=(1 if options.quick else 3) if DRILL in chosen else 0,
         batch_bytes=options.batch_bytes,
         tasks_max=options.tasks_max,

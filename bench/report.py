@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from bench.goals import Goal, cpu, goals, rate
+from bench.goals import Goal, cpu, goals, hot_share, rate
 from bench.measures import Percentiles, Spread, middle_half
-from bench.results import DrillRun, FarRun, IdleRun, PairRun, Results, ThroughputRun
+from bench.results import DrillRun, FarRun, HotRun, IdleRun, PairRun, Results, ThroughputRun
 from bench.sides import Side
 from bench.workloads import BY_NAME, COPIED, Workload
 
@@ -48,6 +48,7 @@ def tables(results: Results) -> list[Table]:
         latency_table(results),
         drill_table(results),
         far_table(results),
+        hot_table(results),
         resource_table(results),
         failure_table(results),
     ]
@@ -197,6 +198,23 @@ def _far_row(run: FarRun) -> tuple[str, ...]:
     )
 
 
+def hot_table(results: Results) -> Table:
+    columns = ("", "records/s", "times that of it alone", "CPU s per million records", "peak memory, MB")
+    rows = tuple(_hot_row(run, hot_share(results, run)) for run in results.hot)
+    return Table("One hot partition beside quiet ones, one task", columns, rows)
+
+
+def _hot_row(run: HotRun, share: float | None) -> tuple[str, ...]:
+    beside = f"beside {run.neighbours:,} quiet ones" if run.neighbours else "alone"
+    return (
+        f"{run.side.title}, {beside}",
+        _spread(run.rate, 0),
+        f"{share:.2f}" if share and run.neighbours else "-",
+        _spread(run.cpu, 2),
+        f"{run.peak_pss_mb:.0f}",
+    )
+
+
 def drill_table(results: Results) -> Table:
     return Table(
         "SIGKILL under load",
@@ -243,9 +261,6 @@ def _growth_rows(results: Results) -> Iterator[tuple[str, str]]:
         what = f"{run.partitions:,} quiet partitions, one task"
         yield f"{what}: first record in all of them, after the start", f"{run.start_s:.1f} s"
         yield from _quiet_rows(f"{what}, a record now and then in some, over {run.seconds:.0f} s", run)
-    for hot in results.hot:
-        beside = f"beside {hot.neighbours:,} quiet ones" if hot.neighbours else "alone"
-        yield f"one hot partition {beside}: throughput", f"{_spread(hot.spread, 0)} records/s"
 
 
 def failure_table(results: Results) -> Table:

@@ -55,15 +55,29 @@ class IdleRun:
 
 
 @dataclass(frozen=True, slots=True)
-class HotRun:
-    """Throughput of one busy partition beside quiet ones of the same task; one value for each repetition."""
+class Burst:
+    """What a hot partition had waiting for it, copied at once. CPU counts every process of the side."""
 
+    records_per_s: float
+    cpu_s_per_million: float
+
+
+@dataclass(frozen=True, slots=True)
+class HotRun:
+    """One busy partition beside quiet ones of the same task; as many bursts as there are repetitions."""
+
+    side: Side
     neighbours: int
-    records_per_s: tuple[float, ...]
+    bursts: tuple[Burst, ...]
+    peak_pss_mb: float
 
     @property
-    def spread(self) -> Spread | None:
-        return Spread.of(self.records_per_s)
+    def rate(self) -> Spread | None:
+        return Spread.of([burst.records_per_s for burst in self.bursts])
+
+    @property
+    def cpu(self) -> Spread | None:
+        return Spread.of([burst.cpu_s_per_million for burst in self.bursts])
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +187,9 @@ class Results:
 
     def pairs_of(self, workload: str) -> list[PairRun]:
         return [run for run in self.pairs if run.workload == workload]
+
+    def hot_alone(self, side: Side) -> HotRun | None:
+        return next((run for run in self.hot if run.side is side and not run.neighbours), None)
 
 
 def highest(values: Iterable[float]) -> float | None:

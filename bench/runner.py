@@ -3,20 +3,32 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 
 from confluent_kafka import KafkaException
 
-from bench import dataset, drill, far, growth, idle, latency, pairs, throughput
+from bench import dataset, drill, far, growth, hot, idle, latency, pairs, throughput
 from bench.bed import Bed
 from bench.dataset import Dataset
 from bench.errors import BenchError
 from bench.far import Load
 from bench.latency import Timing
-from bench.plan import Grown, Plan
+from bench.plan import Grown, Hot, Plan
 from bench.results import Failure, LatencyRun, Results, ThroughputRun, Victim
 from bench.sides import Side
 from bench.throughput import Job
-from bench.workloads import DRILL, EXACTLY_ONCE, FAR, GROWTH, IDLE, LATENCY, MEMORY, TRANSACTIONAL, Workload
+from bench.workloads import (
+    DRILL,
+    EXACTLY_ONCE,
+    FAR,
+    GROWTH,
+    HOT,
+    IDLE,
+    LATENCY,
+    MEMORY,
+    TRANSACTIONAL,
+    Workload,
+)
 from sparkmirror.domain.errors import SparkmirrorError
 
 
@@ -45,8 +57,7 @@ class Runner:
                 self._attempt(Failure(FAR, Side.OURS, 1), partial(self._far, load))
         for side, victim in self.plan.drills:
             self._attempt(Failure(DRILL, side, 1), partial(self._drill, side, victim))
-        if self.plan.grown:
-            self._growth(self.plan.grown)
+        self._many_partitions()
 
     def _throughput(self, workload: Workload) -> None:
         data = self._write(workload)
@@ -123,16 +134,29 @@ class Runner:
         self.results.far.append(run)
         return f"{run.name}: {run.bytes_per_s / 1e6:.1f} of {run.bound_bytes_per_s / 1e6:.1f} MB/s"
 
-    def _growth(self, grown: Grown) -> None:
-        for neighbours in (0, grown.neighbours):
-            self._attempt(Failure(GROWTH, Side.OURS, 1), partial(self._hot, grown, neighbours))
-        self._attempt(Failure(GROWTH, Side.OURS, 1), partial(self._quiet, grown))
+    def _many_partitions(self) -> None:
+        if planned := self.plan.hot:
+            for side, neighbours in product(self.plan.hot_sides, (0, planned.neighbours)):
+                self._attempt(Failure(HOT, side, 1), partial(self._hot, side, planned, neighbours))
+        if grown := self.plan.grown:
+            self._attempt(Failure(GROWTH, Side.OURS, 1), partial(self._quiet, grown))
 
-    def _hot(self, grown: Grown, neighbours: int) -> str:
-        run = growth.hot(self.bed, grown, neighbours, self.plan.runs, self.plan.batch_bytes)
+    def _hot(self, side: Side, planned: Hot, neighbours: int) -> str:
+        run = hot.measure(
+            self.bed,
+            side,
+            planned,
+            neighbours,
+            repetitions=self.plan.runs,
+            batch_bytes=self.plan.batch_bytes,
+        )
         self.results.hot.append(run)
-        rates = ", ".join(f"{rate:,.0f}" for rate in run.records_per_s)
-        return f"one hot partition beside {neighbours:,} quiet ones: {rates} rec/s"
+        rates = ", ".join(f"{burst.records_per_s:,.0f}" for burst in run.bursts)
+        cpu = ", ".join(f"{burst.cpu_s_per_million:.2f}" for burst in run.bursts)
+        return (
+            f"one hot partition beside {neighbours:,} quiet ones: {rates} rec/s, "
+            f"{cpu} CPU s per million, {run.peak_pss_mb:.0f} MB"
+        )
 
     def _quiet(self, grown: Grown) -> str:
         run = growth.quiet(self.bed, grown)

@@ -107,8 +107,9 @@ MEMORY = "memory"
 IDLE = "idle"
 FAR = "far"
 GROWTH = "growth"
+HOT = "hot"
 DRILL = "drill"
-NAMES = (*BY_NAME, EXACTLY_ONCE, LATENCY, MEMORY, IDLE, FAR, GROWTH, DRILL)
+NAMES = (*BY_NAME, EXACTLY_ONCE, LATENCY, MEMORY, IDLE, FAR, GROWTH, HOT, DRILL)
 
 
 def values(record_bytes: int, count: int, seed: int = 1) -> Iterator[bytes]:

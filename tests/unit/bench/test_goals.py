@@ -2,7 +2,7 @@ import pytest
 
 from bench.goals import Goal, goals
 from bench.measures import Percentiles
-from bench.results import Failure, FarRun, HotRun, IdleRun, LatencyRun, PairRun, Results
+from bench.results import Burst, Failure, FarRun, HotRun, IdleRun, LatencyRun, PairRun, Results
 from bench.sides import Side
 from tests.unit.bench.runs import throughput_run
 
@@ -75,7 +75,8 @@ def test_exactly_once_costs_the_median_of_what_it_costs_in_each_pair() -> None:
     rates = ((98.0, 100.0), (480.0, 500.0), (99.0, 10.0))
     pairs = [PairRun("1kb", number, ours, 1.0, other, 1.0) for number, (ours, other) in enumerate(rates)]
     cost = goal(
-        Results(pairs=pairs), "1 KB, no codec: what exactly-once by default takes from the throughput"
+        Results(pairs=pairs),
+        "1 KB, no codec: what exactly-once by default takes from the throughput",
     )
     assert cost.reached == pytest.approx(2.0)
     assert cost.is_met
@@ -89,6 +90,13 @@ def test_the_far_target_is_judged_by_its_worst_large_batches() -> None:
 
 
 def test_a_hot_partition_is_compared_with_itself_alone() -> None:
-    hot = [HotRun(0, (100.0, 200.0, 300.0)), HotRun(2000, (150.0, 190.0, 200.0))]
+    hot = [
+        HotRun(side, neighbours, tuple(Burst(rate, 1.0) for rate in rates), 300.0)
+        for side, neighbours, rates in (
+            (Side.MM2, 0, (1000.0,)),
+            (Side.OURS, 0, (100.0, 200.0, 300.0)),
+            (Side.OURS, 2000, (150.0, 190.0, 200.0)),
+        )
+    ]
     what = "one hot partition beside 2,000 quiet ones: throughput against it alone"
     assert goal(Results(hot=hot), what).reached == pytest.approx(0.95)

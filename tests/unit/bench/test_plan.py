@@ -1,5 +1,5 @@
 from bench.__main__ import options_from
-from bench.plan import Grown, Plan, plan_from
+from bench.plan import Grown, Hot, Plan, plan_from
 from bench.sides import Side
 from bench.workloads import BY_NAME
 
@@ -11,7 +11,8 @@ def plan(*arguments: str) -> Plan:
 def test_without_options_everything_runs_and_may_be_published() -> None:
     assert plan().is_complete
     assert (plan().runs, plan().sides, plan().idle_partitions) == (3, tuple(Side), 1000)
-    assert plan().grown == Grown(5000, 30.0, 2000, 1_000_000)
+    assert plan().grown == Grown(5000, 30.0)
+    assert plan().hot == Hot(2000, 1_000_000, 200_000)
 
 
 def test_parts_may_not_be_published() -> None:
@@ -23,13 +24,19 @@ def test_only_leaves_out_the_rest() -> None:
     chosen = plan("--only", "100b-lz4", "idle")
     assert [workload.name for workload in chosen.workloads] == ["100b-lz4"]
     assert (chosen.latency_runs, chosen.memory_workload, chosen.idle_partitions) == (0, None, 1000)
-    assert (chosen.pair_workloads, chosen.far_megabytes, chosen.grown, chosen.drills) == ((), 0, None, ())
+    assert (chosen.pair_workloads, chosen.far_megabytes, chosen.grown, chosen.hot, chosen.drills) == (
+        (),
+        0,
+        None,
+        None,
+        (),
+    )
 
 
 def test_without_ours_nothing_of_ours_alone_is_measured() -> None:
     chosen = plan("--sides", "mm2")
     assert (chosen.memory_workload, chosen.idle_partitions, chosen.latency_sides) == (None, 0, (Side.MM2,))
-    assert (chosen.pair_workloads, chosen.far_megabytes, chosen.grown) == ((), 0, None)
+    assert (chosen.pair_workloads, chosen.far_megabytes, chosen.grown, chosen.hot) == ((), 0, None, None)
 
 
 def test_no_side_always_comes_first() -> None:
