@@ -193,7 +193,10 @@ def _method(occasion: Occasion) -> str:
   for. So one copy task runs without Spark, in the benchmark's process, for a second or two, once with the
   defaults and once with `target.producer.enable.idempotence=false`, who comes first changing each time; the
   two of each such pair are compared, and the median of the pairs' ratios is what counts. CPU is that of the
-  whole process, the probe's share included.
+  whole process, the probe's share included. Without idempotence a partition has one batch under way only, so
+  that none overtakes another, and is slower for that. So the pairs that count have
+  `target.producer.max.in.flight.requests.per.connection=1` on both sides; every third is followed by one
+  without it, to show how the settings compare as people use them.
 - A long way: a proxy before one of the clusters delays every byte by half the round trip each way and
   limits nothing else. At most, {FAR_IN_FLIGHT} requests of `max.request.size` (1 MiB) are under way to the
   target, a batch of each partition in each, and one Fetch to the source with `max.partition.fetch.bytes` of

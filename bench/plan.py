@@ -3,7 +3,7 @@
 from argparse import Namespace
 from dataclasses import dataclass, replace
 
-from bench.results import Victim
+from bench.results import Pairing, Victim
 from bench.sides import Side
 from bench.workloads import (
     BY_NAME,
@@ -47,6 +47,8 @@ _GROWN = Grown(partitions=5000, seconds=30.0)
 _GROWN_A_LITTLE = Grown(partitions=1000, seconds=10.0)
 _HOT = Hot(neighbours=2000, records=1_000_000, mm2_records=200_000)
 _HOT_A_LITTLE = Hot(neighbours=400, records=300_000, mm2_records=60_000)
+_AS_THEY_ARE = 3
+"""Every so manyth pair is followed by one of the settings as they are."""
 
 PAIRED = tuple(
     replace(BY_NAME[name], records=records, mm2_records=records)
@@ -85,6 +87,13 @@ class Plan:
     @property
     def hot_sides(self) -> tuple[Side, ...]:
         return tuple(side for side in (Side.OURS, Side.MM2) if self.hot and side in self.sides)
+
+    @property
+    def pairings(self) -> tuple[tuple[int, Pairing], ...]:
+        """In their order, numbered."""
+        every = ((number, pairing) for number in range(1, self.pairs + 1) for pairing in Pairing)
+        rare = Pairing.AS_THEY_ARE
+        return tuple((n, pairing) for n, pairing in every if pairing is not rare or n % _AS_THEY_ARE == 0)
 
     @property
     def drills(self) -> tuple[tuple[Side, Victim], ...]:

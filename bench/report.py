@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from bench.goals import Goal, cpu, goals, hot_share, rate
 from bench.measures import Percentiles, Spread, middle_half
-from bench.results import DrillRun, FarRun, HotRun, IdleRun, PairRun, Results, ThroughputRun
+from bench.results import DrillRun, FarRun, HotRun, IdleRun, Pairing, PairRun, Results, ThroughputRun
 from bench.sides import Side
 from bench.workloads import BY_NAME, COPIED, Workload
 
@@ -160,7 +161,11 @@ def pair_table(results: Results) -> Table:
             "times (middle half)",
             "times as much CPU (middle half)",
         ),
-        tuple(_pair_row(BY_NAME[name].title, results.pairs_of(name)) for name in names),
+        tuple(
+            _pair_row(f"{BY_NAME[name].title}, {pairing.value}", runs)
+            for name, pairing in product(names, Pairing)
+            if (runs := results.pairs_of(name, pairing))
+        ),
     )
 
 

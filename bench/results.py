@@ -80,11 +80,19 @@ class HotRun:
         return Spread.of([burst.cpu_s_per_million for burst in self.bursts])
 
 
+class Pairing(Enum):
+    """What the two of a pair have in common."""
+
+    ONE_REQUEST = "one request under way in both"
+    AS_THEY_ARE = "up to five requests under way by default"
+
+
 @dataclass(frozen=True, slots=True)
 class PairRun:
     """One copy task with the defaults, and at once before or after it the same without idempotence."""
 
     workload: str
+    pairing: Pairing
     number: int
     default_records_per_s: float
     default_cpu_s_per_million: float
@@ -185,8 +193,8 @@ class Results:
     def latency_spread(self, side: Side | None, value: Callable[[Percentiles], float]) -> Spread | None:
         return Spread.of([value(run.latency) for run in self.latency if run.side is side])
 
-    def pairs_of(self, workload: str) -> list[PairRun]:
-        return [run for run in self.pairs if run.workload == workload]
+    def pairs_of(self, workload: str, pairing: Pairing) -> list[PairRun]:
+        return [run for run in self.pairs if (run.workload, run.pairing) == (workload, pairing)]
 
     def hot_alone(self, side: Side) -> HotRun | None:
         return next((run for run in self.hot if run.side is side and not run.neighbours), None)

@@ -14,7 +14,7 @@ from bench.errors import BenchError
 from bench.far import Load
 from bench.latency import Timing
 from bench.plan import Grown, Hot, Plan
-from bench.results import Failure, LatencyRun, Results, ThroughputRun, Victim
+from bench.results import Failure, LatencyRun, Pairing, Results, ThroughputRun, Victim
 from bench.sides import Side
 from bench.throughput import Job
 from bench.workloads import (
@@ -117,16 +117,18 @@ class Runner:
 
     def _pairs(self, workload: Workload) -> None:
         data = self._write(workload)
-        for number in range(1, self.plan.pairs + 1):
-            self._attempt(Failure(EXACTLY_ONCE, Side.OURS, number), partial(self._pair, data, number))
+        for number, pairing in self.plan.pairings:
+            pair = partial(self._pair, data, pairing, number)
+            self._attempt(Failure(EXACTLY_ONCE, Side.OURS, number), pair)
         self.bed.drop_data()
 
-    def _pair(self, data: Dataset, number: int) -> str:
-        run = pairs.measure(self.bed, data, number)
+    def _pair(self, data: Dataset, pairing: Pairing, number: int) -> str:
+        run = pairs.measure(self.bed, data, pairing, number)
         self.results.pairs.append(run)
         return (
-            f"{run.default_records_per_s:,.0f} rec/s by default, {run.at_least_once_records_per_s:,.0f} "
-            f"at least once: {run.throughput_ratio:.3f} times, CPU {run.cpu_ratio:.3f} times"
+            f"{pairing.value}: {run.default_records_per_s:,.0f} rec/s by default, "
+            f"{run.at_least_once_records_per_s:,.0f} at least once: {run.throughput_ratio:.3f} times, "
+            f"CPU {run.cpu_ratio:.3f} times"
         )
 
     def _far(self, load: Load) -> str:

@@ -2,7 +2,7 @@ import pytest
 
 from bench.goals import Goal, goals
 from bench.measures import Percentiles
-from bench.results import Burst, Failure, FarRun, HotRun, IdleRun, LatencyRun, PairRun, Results
+from bench.results import Burst, Failure, FarRun, HotRun, IdleRun, LatencyRun, Pairing, PairRun, Results
 from bench.sides import Side
 from tests.unit.bench.runs import throughput_run
 
@@ -73,9 +73,12 @@ def test_the_slow_road_has_goals_against_mm2_alone_and_a_codec_has_none() -> Non
 
 def test_exactly_once_costs_the_median_of_what_it_costs_in_each_pair() -> None:
     rates = ((98.0, 100.0), (480.0, 500.0), (99.0, 10.0))
-    pairs = [PairRun("1kb", number, ours, 1.0, other, 1.0) for number, (ours, other) in enumerate(rates)]
+    fair, other_pairs = Pairing.ONE_REQUEST, PairRun("1kb", Pairing.AS_THEY_ARE, 1, 1.0, 1.0, 2.0, 1.0)
+    pairs = [
+        PairRun("1kb", fair, number, ours, 1.0, other, 1.0) for number, (ours, other) in enumerate(rates)
+    ]
     cost = goal(
-        Results(pairs=pairs),
+        Results(pairs=[*pairs, other_pairs]),
         "1 KB, no codec: what exactly-once by default takes from the throughput",
     )
     assert cost.reached == pytest.approx(2.0)

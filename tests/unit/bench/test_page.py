@@ -4,7 +4,7 @@ from bench.__main__ import as_json, options_from
 from bench.machine import Machine
 from bench.page import Occasion, page
 from bench.plan import plan_from
-from bench.results import Burst, Failure, FarRun, HotRun, IdleRun, PairRun, Results
+from bench.results import Burst, Failure, FarRun, HotRun, IdleRun, Pairing, PairRun, Results
 from bench.sides import Side
 from tests.unit.bench.runs import throughput_run
 
@@ -59,7 +59,7 @@ def test_a_long_reason_keeps_its_beginning_and_its_end() -> None:
 
 def test_what_is_no_throughput_of_whole_mirrors_has_tables_of_its_own() -> None:
     filled = results()
-    filled.pairs.append(PairRun("1kb", 1, 98.0, 2.0, 100.0, 1.6))
+    filled.pairs.append(PairRun("1kb", Pairing.ONE_REQUEST, 1, 98.0, 2.0, 100.0, 1.6))
     filled.far.append(
         FarRun(
             "target far",
@@ -75,7 +75,7 @@ def test_what_is_no_throughput_of_whole_mirrors_has_tables_of_its_own() -> None:
     filled.hot.append(HotRun(Side.OURS, 0, (Burst(200.0, 2.0),), 300.0))
     filled.hot.append(HotRun(Side.OURS, 2000, (Burst(150.0, 2.5),), 400.0))
     text = page(filled, OCCASION)
-    assert "| 1 KB, no codec | 1 | 98 | 100 | 0.980 | 1.250 |" in text
+    assert "| 1 KB, no codec, one request under way in both | 1 | 98 | 100 | 0.980 | 1.250 |" in text
     assert "| target far | 100 ms | 45.0 | 50.0 | 0.90 | 5 | 1.5 |" in text
     assert (
         "| 5,000 quiet partitions, one task: first record in all of them, after the start | 21.0 s |" in text

@@ -1,5 +1,6 @@
 from bench.__main__ import options_from
 from bench.plan import Grown, Hot, Plan, plan_from
+from bench.results import Pairing
 from bench.sides import Side
 from bench.workloads import BY_NAME
 
@@ -56,3 +57,9 @@ def test_quick_is_one_small_run() -> None:
     assert quick is not None
     assert whole is not None
     assert quick.partitions < whole.partitions
+
+
+def test_most_pairs_are_fair_ones() -> None:
+    chosen = [pairing for _, pairing in plan().pairings]
+    assert [chosen.count(pairing) for pairing in Pairing] == [15, 5]
+    assert {pairing for _, pairing in plan("--quick").pairings} == set(Pairing)
