@@ -16,6 +16,7 @@ from sparkmirror.domain.wire_records import Checkpoint, OffsetSync
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.runtime.checkpoints import Checkpoints
 from sparkmirror.runtime.flow_settings import flow_settings
+from sparkmirror.storage.offset_syncs import RunSync
 from tests.contract.copying import connection
 from tests.system.broker_data import append, latest, numbered
 from tests.system.mirror import REPLICATION, await_value
@@ -135,6 +136,21 @@ def test_groups_go_on_at_what_they_have_read(sides: tuple[LocalCluster, LocalClu
             group, TopicPartition(REMOTE, 0), *expected[name], metadata=f"{name}'s own\0"
         )
     assert committed(target, "contract-cp-old") < 0
+
+
+def test_inside_a_run_that_a_sync_speaks_for_every_offset_is_exact(
+    sides: tuple[LocalCluster, LocalCluster],
+) -> None:
+    source, target = sides
+    newest = RunSync(OffsetSync(TopicPartition(TOPIC, 0), 99, AHEAD + 99), 60)
+    writer = TopicWriter(connection(source))
+    writer.write(SYNCS, [newest.to_record()])
+    writer.close()
+    group = GroupId("contract-cp-inside")
+    commit(source, group, TOPIC, 57)
+    with running(sides):
+        await_value(lambda: group in checkpoints(target), WAIT_S, lambda: "no checkpoint")
+    assert checkpoints(target)[group].downstream_offset == AHEAD + 57
 
 
 def test_a_group_on_the_target_is_moved_forward_only_and_not_while_it_has_members(

@@ -1,13 +1,15 @@
 """A copy task's loop between real brokers: what it copies, what it leaves behind, how it goes on."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.wire_records import OffsetSync
+from sparkmirror.kafka.topic_log import read_topic
+from sparkmirror.storage.offset_syncs import RunSync, parse_offset_sync
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
-from tests.contract.copying import SYNCS, Bench, Watch, message_fields, remote, running
+from tests.contract.copying import SYNCS, Bench, Watch, connection, message_fields, remote, running
 from tests.flowing import flowing
-from tests.system.broker_data import append, keyed, numbered, records
+from tests.system.broker_data import append, numbered, records
 from tests.system.mixed_data import create_topic
 
 
@@ -32,11 +34,30 @@ def test_every_record_arrives_and_the_state_says_so(bench: Bench, watch: Watch) 
     assert len(originals) == 605
     assert copies == originals
     assert [bench.position(partition) for partition in partitions] == [204, 199, 199]
-    syncs = {sync.topic_partition: sync for sync in offset_syncs(bench)}
     # The five of the end are too few for a sync of their own; an orderly stop writes it all the same.
-    assert [syncs[partition] for partition in partitions] == [
-        OffsetSync(partition, last, last) for partition, last in zip(partitions, (204, 199, 199), strict=True)
+    lasts = (204, 199, 199)
+    assert [newest_sync(bench, partition) for partition in partitions] == [
+        RunSync(OffsetSync(partition, last, last), last + 1)
+        for partition, last in zip(partitions, lasts, strict=True)
     ]
+
+
+def test_a_sync_speaks_for_what_earlier_tasks_have_copied_too(bench: Bench, watch: Watch) -> None:
+    topic = "contract.runs"
+    partition = TopicPartition(topic, 0)
+    bench.create(topic)
+    copied = 0
+    for more in (50, 10, 15):
+        bench.source_has(topic, more)
+        copied += more
+        with running(bench.plan(partition)):
+            watch.await_progress(topic, stands_at(copied - 1))
+        assert newest_sync(bench, partition) == RunSync(OffsetSync(partition, copied - 1, copied - 1), copied)
+    append(bench.target, remote(topic), numbered(1))  # somebody else's record parts the run
+    bench.source_has(topic, 5)
+    with running(bench.plan(partition)):
+        watch.await_progress(topic, stands_at(79))
+    assert newest_sync(bench, partition) == RunSync(OffsetSync(partition, 79, 80), 5)
 
 
 def test_orderly_stops_in_the_midst_of_it_leave_no_gap_and_no_duplicate(bench: Bench, watch: Watch) -> None:
@@ -86,12 +107,20 @@ def test_topics_that_come_later_are_waited_for(bench: Bench, watch: Watch) -> No
             watch.await_progress(topic, caught_up)
 
 
+def stands_at(offset: int) -> Callable[[PartitionProgress], bool]:
+    return lambda report: report.position == offset
+
+
 def caught_up(report: PartitionProgress) -> bool:
     return report.state is PartitionState.RUNNING and report.lag == 0 and report.records > 0
 
 
-def offset_syncs(bench: Bench) -> Iterator[OffsetSync]:
-    for key, value in keyed(bench.source, SYNCS):
-        assert key is not None
-        assert value is not None
-        yield OffsetSync.decode(key, value)
+def newest_sync(bench: Bench, partition: TopicPartition) -> RunSync:
+    newest = None
+    for record in read_topic(connection(bench.source), SYNCS):
+        parsed = parse_offset_sync(record)
+        assert parsed is not None
+        if parsed.sync.topic_partition == partition:
+            newest = parsed
+    assert newest is not None, f"no sync of {partition}"
+    return newest

@@ -8,26 +8,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.offset_runs import Run
 from sparkmirror.domain.wire_records import OffsetSync
 
 _NONE: Final = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """Records that were acknowledged together: consecutive offsets on both sides, at least one."""
-
-    first_upstream: int
-    first_downstream: int
-    count: int
-
-    @property
-    def last_upstream(self) -> int:
-        return self.first_upstream + self.count - 1
-
-    @property
-    def last_downstream(self) -> int:
-        return self.first_downstream + self.count - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +97,27 @@ class OffsetSyncQueue:
         self._states: dict[TopicPartition, OffsetSyncState] = {}
         self._pending: dict[TopicPartition, _Pending] = {}
         self._delayed: dict[TopicPartition, OffsetSync] = {}
+        self._runs: dict[TopicPartition, Run] = {}
+
+    def go_on_from(self, source: TopicPartition, run: Run | None) -> None:
+        """The run that an earlier life has left, to which what comes next may belong; None forgets it."""
+        self._runs.pop(source, None)
+        if run is not None:
+            self._runs[source] = run
+
+    def run_of(self, source: TopicPartition) -> Run | None:
+        """The newest run, whole."""
+        return self._runs.get(source)
+
+    def run_behind(self, sync: OffsetSync) -> int:
+        """How many records, counted back from the sync's own, have the same difference of offsets."""
+        run = self._runs.get(sync.topic_partition)
+        return 1 if run is None else run.up_to(sync.upstream_offset, sync.downstream_offset)
 
     def acknowledged(self, source: TopicPartition, run: Run) -> None:
         """Take an acknowledged run; costs the same however long it is."""
+        before = self._runs.get(source)
+        self._runs[source] = before.and_then(run) if before and before.goes_on_with(run) else run
         state = self._states.get(source)
         if state is None:
             state = self._states[source] = OffsetSyncState(self._offset_lag_max)
@@ -147,7 +149,7 @@ class OffsetSyncQueue:
 
     def forget(self, source: TopicPartition) -> None:
         """Drop a partition that is copied here no more; its next record counts as the first."""
-        for held in (self._states, self._pending, self._delayed):
+        for held in (self._states, self._pending, self._delayed, self._runs):
             held.pop(source, None)
 
     def _queue_newest(self, sync: OffsetSync) -> None:

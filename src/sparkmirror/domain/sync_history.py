@@ -1,12 +1,14 @@
 """What is remembered of one partition's offset syncs, and the translation of offsets by them.
 
-The rule is that of Java's `OffsetSyncStore` (KAFKA-12468, KAFKA-14666, KAFKA-15202): 64 slots, of which slot
-*i* holds a sync at most about 2^i offsets behind the newest, so that groups near the end are translated
-precisely, and groups far behind early enough.
+Exact where a run of records is known that a sync speaks for. Elsewhere the rule is that of Java's
+`OffsetSyncStore` (KAFKA-12468, KAFKA-14666, KAFKA-15202): 64 slots, of which slot *i* holds a sync at most
+about 2^i offsets behind the newest, so that groups near the end are translated precisely, and groups far
+behind early enough.
 """
 
 from typing import Final
 
+from sparkmirror.domain.offset_runs import KnownRuns, Run
 from sparkmirror.domain.wire_records import OffsetSync
 
 SLOTS: Final = 64
@@ -17,10 +19,11 @@ BEFORE_HISTORY: Final = -1
 class SyncHistory:
     """One partition's syncs, the newest in slot 0; neighbours may hold the same one."""
 
-    __slots__ = ("_slots",)
+    __slots__ = ("_runs", "_slots")
 
-    def __init__(self, first: OffsetSync) -> None:
+    def __init__(self, first: OffsetSync, run: int = 1) -> None:
         self._slots = [first] * SLOTS
+        self._runs = KnownRuns(Run.ending(first.upstream_offset, first.downstream_offset, run))
 
     @property
     def syncs(self) -> list[OffsetSync]:
@@ -28,19 +31,29 @@ class SyncHistory:
         slots = self._slots
         return [sync for at, sync in enumerate(slots) if at == 0 or sync is not slots[at - 1]]
 
-    def add(self, sync: OffsetSync) -> None:
-        """Take the next sync. One behind the newest says that the source began anew: others are dropped."""
-        if sync.upstream_offset < self._slots[0].upstream_offset:
-            self._slots = [sync] * SLOTS
-        else:
-            self._slots = _with(self._slots, sync)
+    def add(self, sync: OffsetSync, run: int = 1) -> None:
+        """Take the next sync, which speaks for so many records, counted back from its own.
+
+        One behind the newest, on either side, says that a log began anew: what was before is dropped.
+        """
+        newest, ending = self._slots[0], Run.ending(sync.upstream_offset, sync.downstream_offset, run)
+        if sync.upstream_offset < newest.upstream_offset or sync.downstream_offset < newest.downstream_offset:
+            self._slots, self._runs = [sync] * SLOTS, KnownRuns(ending)
+            return
+        self._slots = _with(self._slots, sync)
+        self._runs.add(ending)
 
     def translate(self, upstream: int) -> int:
         """Where on the target a group goes on that is to read this offset of the source next.
 
-        The offset of a sync is known; behind one it's only sure that the sync's own record was read.
-        BEFORE_HISTORY for what is older than all.
+        Never behind Java, and never past a record that the group has not read. BEFORE_HISTORY for what is
+        older than all that is known.
         """
+        exact = self._runs.translate(upstream)
+        return max(self._by_slots(upstream), BEFORE_HISTORY if exact is None else exact)
+
+    def _by_slots(self, upstream: int) -> int:
+        """The offset of a sync is known; behind one it's only sure that the sync's own record was read."""
         for sync in self._slots:
             if sync.upstream_offset <= upstream:
                 return sync.downstream_offset + (sync.upstream_offset < upstream)

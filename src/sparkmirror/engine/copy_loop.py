@@ -241,6 +241,7 @@ class CopyLoop:
         copy.begin(start.position, start.producer, logs)
         if start.incident is not None:
             copy.note(start.incident)
+        self._state.go_on_from(copy.plan.source, start.run)
         self._writer.begin(copy.plan.target, start.producer, logs.target_id)
         self._reader.begin(copy.plan.source, start.position, logs.source_id, logs.source_epoch)
 

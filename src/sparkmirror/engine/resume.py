@@ -38,6 +38,7 @@ from sparkmirror.domain.incidents import (
 )
 from sparkmirror.domain.log_identity import UNKNOWN_LOGS, LogIdentity, is_another
 from sparkmirror.domain.log_records import LogRecord
+from sparkmirror.domain.offset_runs import Run
 from sparkmirror.domain.producer_state import NOT_IDEMPOTENT, ProducerId, ProducerState
 from sparkmirror.engine.read_back import ReadBack
 from sparkmirror.kafka.metadata import Metadata, read_metadata
@@ -68,12 +69,16 @@ class Occasion(NamedTuple):
 
 
 class Start(NamedTuple):
-    """`position` is the next upstream offset to copy; `incident` is what people should know of it."""
+    """`position` is the next upstream offset to copy; `incident` is what people should know of it.
+
+    `run` ends right before it, if what is there of it is known.
+    """
 
     position: int
     producer: ProducerState
     incident: Incident | None = None
     logs: LogIdentity = UNKNOWN_LOGS
+    run: Run | None = None
 
 
 class _UnderNewId(NamedTuple):
@@ -202,7 +207,7 @@ class Resumption:
         if occasion.skipped is not None:
             state = position.producer._replace(next_offset=end)
             return _renumbered(Start(following, state, _skipped(occasion)))
-        return self._continued(plan, following, position.producer, end)
+        return self._continued(plan, position, position.producer, end)
 
     def _changed(
         self,
@@ -242,9 +247,10 @@ class Resumption:
         _log.warning("%s: %s", plan.source, incident.text)
         return _UnderNewId(position, end, incident)
 
-    def _continued(self, plan: CopyPartition, first: int, state: ProducerState, end: int) -> _Begun:
+    def _continued(self, plan: CopyPartition, position: Position, state: ProducerState, end: int) -> _Begun:
+        first = position.offset + 1
         if end == state.next_offset:
-            return Start(first, state)
+            return Start(first, state, run=position.run)
         if end < state.next_offset:
             incident = target_truncated(plan.target, end, state.next_offset, first)
             return _renumbered(Start(first, state._replace(next_offset=end), incident))

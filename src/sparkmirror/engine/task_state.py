@@ -15,11 +15,12 @@ from sparkmirror.domain.copy_plan import OffsetSyncPlan, TaskPlan
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.log_records import LogRecord
-from sparkmirror.domain.offset_syncs import OffsetSyncQueue, Run
+from sparkmirror.domain.offset_runs import Run
+from sparkmirror.domain.offset_syncs import OffsetSyncQueue
 from sparkmirror.domain.record_batch import OutgoingBatch
-from sparkmirror.domain.wire_records import OffsetSync
 from sparkmirror.engine.partition_copy import Mark, PartitionCopy
 from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.storage.offset_syncs import RunSync
 from sparkmirror.storage.positions import Position, position_record, read_positions
 from sparkmirror.storage.progress import PartitionProgress
 
@@ -88,7 +89,7 @@ class TaskState:
         self._syncs = _sync_recorder(plan.offset_syncs)
         self._uncommitted_runs: list[tuple[TopicPartition, Run]] = []
         self._sync_queue = OffsetSyncQueue(plan.offset_syncs.lag_max if plan.offset_syncs else 0)
-        self._unsent_syncs: dict[TopicPartition, list[OffsetSync]] = {}
+        self._unsent_syncs: dict[TopicPartition, list[RunSync]] = {}
         self._syncs_flushed_at = 0.0
         self._stored: dict[TopicPartition, Position] = {}
         self._reported: dict[TopicPartition, Mark] = {}
@@ -113,6 +114,10 @@ class TaskState:
             else:
                 self._uncommitted_runs.append((source, run))
 
+    def go_on_from(self, partition: TopicPartition, run: Run | None) -> None:
+        """The partition begins, behind the records of this run if it's known."""
+        self._sync_queue.go_on_from(partition, run)
+
     def collect(self, copies: Collection[PartitionCopy], now: float) -> Callable[[], None] | None:
         """What there is to write now, as a call that may block; None while the last one is under way."""
         if not self._busy.acquire(blocking=False):
@@ -125,7 +130,7 @@ class TaskState:
             self._sync_queue.flush_delayed()
         positions = self._positions_to_write(copies)
         progress = self._changed_progress(copies)
-        syncs = self._sync_queue.drain()
+        syncs = self._due_syncs()
 
         def write() -> None:
             try:
@@ -139,9 +144,7 @@ class TaskState:
         """Write everything a last time, delayed syncs included. Blocks; no other call may be under way."""
         with self._busy:
             self._sync_queue.flush_delayed()
-            self._write(
-                self._positions_to_write(copies), self._sync_queue.drain(), self._changed_progress(copies)
-            )
+            self._write(self._positions_to_write(copies), self._due_syncs(), self._changed_progress(copies))
         for recorder in (self._positions, self._progress, self._syncs):
             if recorder is not None:
                 recorder.close()
@@ -149,7 +152,7 @@ class TaskState:
     def _write(
         self,
         positions: Mapping[TopicPartition, Position],
-        syncs: Iterable[OffsetSync],
+        syncs: Iterable[RunSync],
         progress: Mapping[Mark, PartitionProgress],
     ) -> None:
         plan = self._plan
@@ -163,13 +166,13 @@ class TaskState:
         if progress and self._progress.write(report.to_record() for report in progress.values()):
             self._reported.update((report.source, mark) for mark, report in progress.items())
 
-    def _write_syncs(self, syncs: Iterable[OffsetSync]) -> None:
+    def _write_syncs(self, syncs: Iterable[RunSync]) -> None:
         """What failed before goes first, so that the newest sync of a partition is written last."""
-        for sync in syncs:
+        for due in syncs:
             # The start of a run and the newest sync are all a reader needs (see OffsetSyncQueue).
-            self._unsent_syncs.setdefault(sync.topic_partition, []).append(sync)
+            self._unsent_syncs.setdefault(due.sync.topic_partition, []).append(due)
         records = [
-            LogRecord(sync.encode_key(), sync.encode_value())
+            sync.to_record()
             for of_partition in self._unsent_syncs.values()
             for sync in of_partition[-_SYNCS_KEPT:]
         ]
@@ -178,13 +181,22 @@ class TaskState:
         for of_partition in self._unsent_syncs.values():
             del of_partition[:-_SYNCS_KEPT]
 
+    def _due_syncs(self) -> list[RunSync]:
+        return [RunSync(sync, self._sync_queue.run_behind(sync)) for sync in self._sync_queue.drain()]
+
     def moved_positions(self, copies: Iterable[PartitionCopy]) -> Mapping[TopicPartition, Position]:
         """Those that are not stored yet."""
         return {
             copy.plan.source: position
             for copy in copies
-            if (position := copy.stored_position) and position != self._stored.get(copy.plan.source)
+            if (position := self._position_of(copy)) and position != self._stored.get(copy.plan.source)
         }
+
+    def _position_of(self, copy: PartitionCopy) -> Position | None:
+        position, run = copy.stored_position, self._sync_queue.run_of(copy.plan.source)
+        if position is None or run is None or run.last_upstream != position.offset:
+            return position
+        return position._replace(run=run)
 
     def committed(self, positions: Mapping[TopicPartition, Position]) -> None:
         """The transaction that held these, and all that was noted before, is committed."""

@@ -9,7 +9,7 @@ from sparkmirror.domain.errors import KafkaError, MalformedRecordError, Sparkmir
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.domain.log_records import LogRecord
 from sparkmirror.domain.sync_history import SyncHistory
-from sparkmirror.domain.wire_records import Checkpoint, OffsetSync
+from sparkmirror.domain.wire_records import Checkpoint
 from sparkmirror.kafka.admin import Admin, TopicCreation
 from sparkmirror.kafka.groups import Committed, Groups
 from sparkmirror.kafka.topic_log import TopicTail, TopicWriter, read_topic
@@ -18,6 +18,7 @@ from sparkmirror.runtime.flow_settings import CheckpointConnector, FlowSettings
 from sparkmirror.runtime.internal_topics import COMPACTED, ensure_topics
 from sparkmirror.runtime.periodic import PeriodicThread
 from sparkmirror.runtime.schedule import Job
+from sparkmirror.storage.offset_syncs import parse_offset_sync
 
 _FIRST_EMISSION_S = 5.0
 """The first syncs are written by then; who starts a mirror does not want to wait for a whole interval."""
@@ -167,14 +168,15 @@ class Checkpoints:
 
     def _read_syncs(self) -> None:
         for record in self._syncs.read_to_end(_READ_TIMEOUT_S):
-            sync = _sync_of(record)
-            if sync is None:
+            parsed = parse_offset_sync(record)
+            if parsed is None:
                 continue
-            history = self._histories.get(sync.topic_partition)
+            partition = parsed.sync.topic_partition
+            history = self._histories.get(partition)
             if history is None or (self._is_first_reading and not self._knows_own_checkpoints):
-                self._histories[sync.topic_partition] = SyncHistory(sync)
+                self._histories[partition] = SyncHistory(*parsed)
             else:
-                history.add(sync)
+                history.add(*parsed)
         self._is_first_reading = False
 
     def _say_trouble(self, group: GroupId, what: SparkmirrorError | str) -> None:
@@ -187,12 +189,5 @@ class Checkpoints:
 def _checkpoint(record: LogRecord) -> Checkpoint | None:
     try:
         return Checkpoint.decode(record.key or b"", record.value or b"")
-    except MalformedRecordError:
-        return None
-
-
-def _sync_of(record: LogRecord) -> OffsetSync | None:
-    try:
-        return OffsetSync.decode(record.key or b"", record.value or b"")
     except MalformedRecordError:
         return None

@@ -19,6 +19,7 @@ from sparkmirror.domain.connect_records import (
 from sparkmirror.domain.ids import Alias, ConnectorName, TopicPartition
 from sparkmirror.domain.log_identity import UNKNOWN_LOGS, LogIdentity
 from sparkmirror.domain.log_records import Headers, LogRecord
+from sparkmirror.domain.offset_runs import Run
 from sparkmirror.domain.producer_state import NOT_IDEMPOTENT, ProducerId, ProducerState
 from sparkmirror.kafka.stable_ends import await_stable
 from sparkmirror.kafka.topic_log import read_topic
@@ -26,16 +27,21 @@ from sparkmirror.storage.compact_json import compact_json
 
 _PRODUCER = "sparkmirror.producer"
 _LOGS = "sparkmirror.logs"
+_RUN = "sparkmirror.run"
 NOTHING_REPLICATED = -1
 """Also Java's word for "no position"."""
 
 
 class Position(NamedTuple):
-    """`offset` is the last replicated upstream one; `producer` is None where Java MM2 wrote the record."""
+    """`offset` is the last replicated upstream one; `producer` is None where Java MM2 wrote the record.
+
+    `run` ends with that offset: a task that goes on knows what the offset syncs of the one before spoke for.
+    """
 
     offset: int
     producer: ProducerState | None = None
     logs: LogIdentity = UNKNOWN_LOGS
+    run: Run | None = None
 
 
 def position_key(connector: ConnectorName, source: Alias, partition: TopicPartition) -> bytes:
@@ -84,7 +90,7 @@ def _position(record: LogRecord) -> Position | None:
         # Ours says by it that a partition begins with its first record; Java's, that there is no position.
         is_ours = producer is not None and record.value == source_position_value(NOTHING_REPLICATED)
         return Position(NOTHING_REPLICATED, producer, logs) if is_ours else None
-    return Position(offset, producer, logs)
+    return Position(offset, producer, logs, _run(record.headers, offset))
 
 
 def _headers(position: Position) -> Headers:
@@ -103,6 +109,9 @@ def _headers(position: Position) -> Headers:
             base64.b64encode(topic_id).decode() for topic_id in (logs.source_id, logs.target_id)
         )
         headers += ((_LOGS, compact_json({"source": source, "epoch": logs.source_epoch, "target": target})),)
+    if position.run is not None:
+        run = {"count": position.run.count, "downstream": position.run.last_downstream}
+        headers += ((_RUN, compact_json(run)),)
     return headers
 
 
@@ -121,6 +130,14 @@ def _logs(headers: Headers) -> LogIdentity:
             return LogIdentity(base64.b64decode(source), epoch, base64.b64decode(target))
         case _:
             return UNKNOWN_LOGS
+
+
+def _run(headers: Headers, offset: int) -> Run | None:
+    match _told(headers, _RUN):
+        case {"count": int(count), "downstream": int(downstream)} if count > 0:
+            return Run.ending(offset, downstream, count)
+        case _:
+            return None
 
 
 def _told(headers: Headers, name: str) -> object:

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.offset_syncs import OffsetSyncQueue, OffsetSyncState, Run, RunVerdict
+from sparkmirror.domain.offset_runs import Run
+from sparkmirror.domain.offset_syncs import OffsetSyncQueue, OffsetSyncState, RunVerdict
 from sparkmirror.domain.wire_records import OffsetSync
 
 TP = TopicPartition("t", 0)

@@ -1,6 +1,7 @@
 """Translation against the vectors of Java's OffsetSyncStoreTest, and against the log that syncs speak of."""
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -86,3 +87,79 @@ def test_no_group_is_sent_past_what_it_has_not_read(
         assert translated >= pairs[0][1]
     later = syncs.translate(committed + data.draw(st.integers(0, 1000)))
     assert later >= translated
+
+
+class Copied(NamedTuple):
+    """A part of a log: offsets that are missing before it, on both sides, and what follows without a gap."""
+
+    gap: int
+    jump: int
+    records: int
+    is_synced: bool
+    is_told: bool
+    """Whether the sync says how long its run is, as Java's does not."""
+
+
+LOGS = st.lists(
+    st.builds(
+        Copied, st.integers(0, 20), st.integers(0, 5), st.integers(1, 40), st.booleans(), st.booleans()
+    ),
+    min_size=1,
+    max_size=30,
+)
+
+
+@given(LOGS)
+def test_translation_is_exact_in_known_runs_and_elsewhere_not_behind_java(log: list[Copied]) -> None:
+    upstream = downstream = 0
+    where: dict[int, int] = {}
+    known: set[int] = set()
+    ours: SyncHistory | None = None
+    javas: SyncHistory | None = None
+    for gap, jump, count, is_synced, is_told in log:
+        upstream, downstream = upstream + gap, downstream + jump
+        where.update((upstream + at, downstream + at) for at in range(count))
+        upstream, downstream = upstream + count, downstream + count
+        if not is_synced:
+            continue
+        sync, run = OffsetSync(ORDERS, upstream - 1, downstream - 1), count if is_told else 1
+        known.update(range(upstream - run, upstream))
+        if ours is None or javas is None:
+            ours, javas = SyncHistory(sync, run), SyncHistory(sync)
+        else:
+            ours.add(sync, run)
+            javas.add(sync)
+    if ours is None or javas is None:
+        return
+    last = BEFORE_HISTORY
+    for committed in range(upstream + 3):
+        translated = ours.translate(committed)
+        following = [down for up, down in where.items() if up >= committed]
+        assert translated <= (min(following) if following else downstream), "a record would be skipped"
+        assert translated >= javas.translate(committed), "more would be read again than with Java"
+        assert translated >= last
+        if committed in known:
+            assert translated == where[committed]
+        last = translated
+
+
+def test_runs_that_go_on_become_one() -> None:
+    syncs = SyncHistory(OffsetSync(ORDERS, 9, 109), 10)
+    syncs.add(OffsetSync(ORDERS, 19, 119), 10)
+    syncs.add(OffsetSync(ORDERS, 49, 140), 5)
+    assert [syncs.translate(offset) for offset in (0, 7, 19, 20, 44, 45, 49, 50)] == [
+        100,
+        107,
+        119,
+        120,
+        120,
+        136,
+        140,
+        141,
+    ]
+
+
+def test_a_target_that_lost_records_forgets_what_was_before() -> None:
+    syncs = SyncHistory(OffsetSync(ORDERS, 99, 99), 100)
+    syncs.add(OffsetSync(ORDERS, 109, 49), 10)
+    assert [syncs.translate(offset) for offset in (50, 100, 109)] == [BEFORE_HISTORY, 40, 49]

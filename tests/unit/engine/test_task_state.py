@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.domain.offset_syncs import Run
+from sparkmirror.domain.offset_runs import Run
 from sparkmirror.domain.record_batch import OutgoingBatch
 from sparkmirror.engine.task_state import contiguous_runs
 
