@@ -51,8 +51,8 @@ class Checkpoints:
         told = self._told
         self._source = self._source or Groups(self._connector.source_admin, self._flow.source)
         self._target = self._target or Groups(self._connector.target_admin, self._flow.target)
-        self._create_topic()
-        self._book = CheckpointBook(self._own_checkpoints())
+        if not self._is_topic_new():
+            self._book = CheckpointBook(self._own_checkpoints())
         emit_after_s = min(_FIRST_EMISSION_S, told.emit_checkpoints_interval_s)
         jobs = [
             # Without an interval the groups are still found once, at the start.
@@ -72,12 +72,13 @@ class Checkpoints:
             if groups is not None:
                 groups.close()
 
-    def _create_topic(self) -> None:
+    def _is_topic_new(self) -> bool:
+        """Make the checkpoints topic unless it's there."""
         told = self._told
         admin = Admin(self._connector.target_admin, self._flow.target)
         try:
             topic = TopicCreation(told.checkpoints_topic, 1, told.checkpoints_replication_factor, COMPACTED)
-            ensure_topics(admin, [topic])
+            return bool(ensure_topics(admin, [topic]))
         finally:
             admin.close()
 

@@ -11,8 +11,8 @@ _log = logging.getLogger(__name__)
 COMPACTED = {"cleanup.policy": "compact"}
 
 
-def ensure_topics(admin: Admin, topics: Iterable[TopicCreation]) -> None:
-    """Raises KafkaError for the first that can't be created.
+def ensure_topics(admin: Admin, topics: Iterable[TopicCreation]) -> set[str]:
+    """The names of those that were not there. Raises KafkaError for the first that can't be created.
 
     A missing right is no error, as in MM2: the topic may exist, or be made by hand.
     """
@@ -25,3 +25,4 @@ def ensure_topics(admin: Admin, topics: Iterable[TopicCreation]) -> None:
             raise error
         elif error is None:
             _log.info("created %s", name)
+    return {topic.name for topic in missing}
