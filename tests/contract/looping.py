@@ -228,7 +228,10 @@ class Reading:
         await_value(
             lambda: len(self.keyed(partition)) >= len(expected),
             WAIT_S,
-            lambda: f"{len(self.keyed(partition))} of {len(expected)} records; {self.failures[-3:]}",
+            lambda: (
+                f"{len(self.keyed(partition))} of {len(expected)} records; {self.failures[-3:]}; "
+                f"out of range: {self.out_of_range}, diverged: {self.diverged}, {self.recreated}"
+            ),
         )
         assert self.keyed(partition) == list(expected)
 

@@ -32,6 +32,15 @@ def admin(target_cluster: LocalCluster) -> Iterator[Admin]:
     made.close()
 
 
+def test_a_controller_that_has_left_the_cluster_is_forgotten(admin: Admin) -> None:
+    """The library's client remembers it; brokers of KRaft name any of them, which may be killed later."""
+    topic = TopicCreation("contract.admin-controller", 1, 1, {})
+    admin._client._client._controller_id = 4711
+    with pytest.raises(KafkaError, match="create topics on far"):
+        admin.create_topics([topic])
+    assert admin.create_topics([topic]) == {topic.name: None}
+
+
 def test_topics_are_created_each_with_its_own_result(admin: Admin, target_cluster: LocalCluster) -> None:
     fine, taken, greedy, odd = (f"contract.admin-{name}" for name in ("fine", "taken", "greedy", "odd"))
     create_topic(target_cluster.bootstrap_servers, taken)

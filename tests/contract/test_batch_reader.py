@@ -1,7 +1,7 @@
 """Reads whole batches: limits, budgets, sessions that get lost, partitions that rest."""
 
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -9,6 +9,7 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.kafka.fetch import FetchSession
 from tests.contract.asking import asking
 from tests.contract.copying import connection
 from tests.contract.looping import PLENTY, WAIT_S, batch_of, on_loop, reading
@@ -89,6 +90,33 @@ def test_without_a_budget_nothing_is_asked_for(settings: ConsumerSettings) -> No
         reader.budget = PLENTY
         on_loop(reader.loop, reader.reader.fetch_more)
         reader.await_records(PARTITIONS[0], numbered(RECORDS))
+
+
+def test_one_that_is_busy_does_not_wait_for_many_quiet_ones_nor_they_for_it(
+    source_cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partitions = [TopicPartition("contract.read-busy", number) for number in range(150)]
+    busy, quiet = partitions[3], partitions[77]
+    create_topic(source_cluster.bootstrap_servers, busy.topic, partitions=len(partitions))
+    append(source_cluster, busy.topic, numbered(3000), partition=3, settings={"batch.num.messages": "10"})
+    asked_alone: list[list[TopicPartition]] = []
+    request_alone = FetchSession.request_alone
+
+    def spy(session: FetchSession, asked: list[TopicPartition], *told: Any) -> list[bytes]:
+        asked_alone.append(list(asked))
+        return request_alone(session, asked, *told)
+
+    monkeypatch.setattr(FetchSession, "request_alone", spy)
+    little = ConsumerSettings(connection(source_cluster), partition_fetch_bytes_max=2000)
+    with reading(little, dict.fromkeys(partitions, 0)) as reader:
+        reader.await_records(busy, numbered(3000))
+        append(source_cluster, busy.topic, numbered(10), partition=77)
+        reader.await_records(quiet, numbered(10))
+        append(source_cluster, busy.topic, numbered(10, 3000), partition=3)
+        reader.await_records(busy, numbered(3010))
+    assert [busy] in asked_alone
+    # What the session is told afterwards is where the busy one has come to, not where it was.
+    assert reader.keyed(busy) == numbered(3010)
 
 
 def test_a_lost_session_and_a_lost_connection_cost_no_record(source_cluster: LocalCluster) -> None:

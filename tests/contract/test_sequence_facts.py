@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 import pytest
 
+from sparkmirror.cli.demo.topic_reader import await_leaders
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.record_batch import SEQUENCE_MODULUS
@@ -106,6 +107,7 @@ def test_a_restarted_broker_knows_the_last_batch_only_and_old_records_not_at_all
         assert [asker.produce_one(backfilled, old).base_offset for _ in range(2)] == [0, 0]
     frail_cluster.kill_broker(0)
     frail_cluster.start_broker(0)
+    await_leaders(frail_cluster.bootstrap_servers, {TOPIC: 2})
     with asking(frail_cluster) as asker:
         assert [Line(asker, 0).send(at) for at in (4, 2, 0)] == [Told(0, 4), OUT_OF_ORDER, OUT_OF_ORDER]
         assert asker.produce_one(backfilled, old).base_offset == 1

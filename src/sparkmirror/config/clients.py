@@ -93,6 +93,14 @@ def worker_client(worker: Properties, role: str) -> ConnectionSettings:
     return _connection(worker, ADMIN.parse(worker), "-".join(filter(None, parts)))
 
 
+def mirror_client(properties: Properties, client: str) -> ConnectionSettings:
+    """One of a `MirrorClient`'s clients: only servers and security count, `admin.` and the like in front."""
+    told = properties.only(SHARED_NAMES) | properties.under(f"{client}.").only(SHARED_NAMES)
+    settings = _connection(told, ADMIN.parse(told), "sparkmirror-client")
+    require_supported(settings)
+    return settings
+
+
 def client_id(connector: Properties, role: str, task: int | None = None) -> str:
     """`S->T|NAME[-TASK]|ROLE`, as all of MM2's own clients are called since Kafka 3.5."""
     source, target, name = (

@@ -17,14 +17,13 @@ from kafka.admin import (
     ResourcePatternFilter,
 )
 from kafka.admin import ResourceType as LibraryResourceType
-from kafka.errors import KafkaError as LibraryError
 
 from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.config_filter import AlterConfigOp, ConfigEntry, ConfigSource
-from sparkmirror.domain.errors import DisconnectedError, KafkaError, UnsupportedVersionError
-from sparkmirror.kafka.clients import open_admin, require_answer
-from sparkmirror.kafka.error_codes import error_for, translate
+from sparkmirror.domain.errors import KafkaError
+from sparkmirror.kafka.clients import LibraryAdmin
+from sparkmirror.kafka.error_codes import error_for
 
 _VISIBLE_POLL_S = 0.05
 
@@ -46,16 +45,15 @@ class Admin:
     def __init__(self, settings: ConnectionSettings, cluster: str) -> None:
         """`cluster` names it in errors: an alias."""
         self._cluster = cluster
-        self._settings = settings
         self._timeout_ms = int(settings.request_timeout_s * 1000)
-        self._client = open_admin(settings)
+        self._client = LibraryAdmin(settings, cluster)
 
     def close(self) -> None:
         self._client.close()
 
     def partition_counts(self) -> Mapping[str, int]:
         """Every topic that isn't internal to the brokers."""
-        topics = self._call("list topics", self._client.describe_topics)
+        topics = self._client.call("list topics", "describe_topics")
         return {
             topic["name"]: len(topic["partitions"])
             for topic in topics
@@ -81,8 +79,8 @@ class Admin:
             return {}
         wanted = dict.fromkeys(names) or None
         resources = [ConfigResource(ConfigResourceType.TOPIC, topic, wanted) for topic in topics]
-        described = self._call(
-            "describe topic configs", self._client.describe_configs, resources, config_filter="all"
+        described = self._client.call(
+            "describe topic configs", "describe_configs", resources, config_filter="all"
         )
         return {
             topic: [_config_entry(name, config) for name, config in configs.items()]
@@ -100,9 +98,9 @@ class Admin:
             }
             for topic in topics
         }
-        response = self._call(
+        response = self._client.call(
             "create topics",
-            self._client.create_topics,
+            "create_topics",
             wanted,
             timeout_ms=self._timeout_ms,
             raise_errors=False,
@@ -115,9 +113,9 @@ class Admin:
         """Raise topics to these total partition counts."""
         if not counts:
             return {}
-        response = self._call(
+        response = self._client.call(
             "create partitions",
-            self._client.create_partitions,
+            "create_partitions",
             dict(counts),
             timeout_ms=self._timeout_ms,
             raise_errors=False,
@@ -139,9 +137,9 @@ class Admin:
             )
             for topic, operations in changes.items()
         ]
-        response = self._call(
+        response = self._client.call(
             "alter topic configs",
-            self._client.alter_configs,
+            "alter_configs",
             resources,
             raise_on_unknown=False,
             incremental=True,
@@ -164,32 +162,15 @@ class Admin:
                 LibraryResourceType.TOPIC, None, ACLResourcePatternType.ANY
             ),
         )
-        acls, _ = self._call("describe ACLs", self._client.describe_acls, everything)
+        acls, _ = self._client.call("describe ACLs", "describe_acls", everything)
         return [_binding(acl) for acl in acls]
 
     def create_acls(self, bindings: Sequence[AclBinding]) -> int:
         """How many were refused."""
         if not bindings:
             return 0
-        result = self._call("create ACLs", self._client.create_acls, [_acl(binding) for binding in bindings])
+        result = self._client.call("create ACLs", "create_acls", [_acl(binding) for binding in bindings])
         return len(result["failed"])
-
-    def _call(self, action: str, method: Any, *arguments: Any, **options: Any) -> Any:
-        try:
-            return method(*arguments, **options)
-        except (LibraryError, OSError) as error:
-            raise self._explained(translate(error, f"{action} on {self._cluster}")) from error
-        except ValueError as error:  # the library's word for an API that the broker lacks
-            raise UnsupportedVersionError(f"{action} on {self._cluster}: {error}") from error
-
-    def _explained(self, error: KafkaError) -> KafkaError:
-        """When nobody can be reached the library says `No node_id provided`; people need the address."""
-        if error.retriable:
-            try:
-                require_answer(self._settings)
-            except DisconnectedError as reason:
-                return DisconnectedError(f"{error}: {reason}")
-        return error
 
     def _result(self, action: str, topic: str, answer: Mapping[str, Any]) -> KafkaError | None:
         code = answer["error_code"]

@@ -26,6 +26,11 @@ _FOLLOWER_LEASE_S = 300.0
 
 _HOUSEKEEPING_S = 1.0
 
+_MANY_QUIET = 100
+_LOOK_AROUND_S = 0.05
+"""A broker looks at every partition of a session at every Fetch, which takes longer than to send what a few
+busy ones have: beside many quiet ones those are asked alone, but for so long at most."""
+
 
 class ReaderListener(Protocol):
     """What the reader tells. All calls come on the loop's thread."""
@@ -64,6 +69,16 @@ class _Source:
         self.waiting_since: float | None = None
         self.outdated: set[TopicPartition] = set()
         """Partitions that moved while a request was under way: its answer is for another offset."""
+        self.busy: list[TopicPartition] = []
+        """Those that the last answer had data of."""
+        self.asked_all_at = 0.0
+        self.asks_all = True
+        """Whether the request under way is the session's."""
+
+    @property
+    def has_few_busy(self) -> bool:
+        """Whether it's worth to ask for the busy partitions alone."""
+        return bool(self.busy) and len(self.session) - len(self.busy) >= _MANY_QUIET
 
 
 class BatchReader:
@@ -216,6 +231,7 @@ class BatchReader:
         source.version = link.version_of(fetch.API_KEY, "Fetch", fetch.VERSION_LOW, high)
         source.session.reset()
         source.outdated.clear()
+        source.busy.clear()
         self._fetch(source)
 
     def link_lost(self, link: BrokerLink, error: SparkmirrorError) -> None:
@@ -234,7 +250,9 @@ class BatchReader:
         if response.error:
             self._session_failed(source, response.error)
             return
-        source.session.accept(response.session_id)
+        if source.asks_all:
+            source.session.accept(response.session_id)
+        source.busy = [fetched.partition for fetched in response.partitions if len(fetched.records)]
         outdated, source.outdated = source.outdated, set()
         for fetched in response.partitions:
             if fetched.partition not in outdated and self._home.get(fetched.partition) is source:
@@ -251,11 +269,16 @@ class BatchReader:
         budget = self._listener.budget_bytes()
         if budget <= 0:
             return
+        now = source.waiting_since = self._loop.time()
         source.correlation_id = (source.correlation_id + 1) & 0x7FFFFFFF
-        source.waiting_since = self._loop.time()
-        source.link.send(
-            source.session.request(self._settings, source.version, source.correlation_id, budget)
-        )
+        source.busy = [partition for partition in source.busy if partition in source.session]
+        source.asks_all = not source.has_few_busy or now - source.asked_all_at > _LOOK_AROUND_S
+        told = self._settings, source.version, source.correlation_id, budget
+        if source.asks_all:
+            source.asked_all_at = now
+            source.link.send(source.session.request(*told))
+        else:
+            source.link.send(source.session.request_alone(source.busy, *told))
 
     def _session_failed(self, source: _Source, code: int) -> None:
         source.session.reset()

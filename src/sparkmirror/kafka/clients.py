@@ -8,8 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from kafka.admin import KafkaAdminClient
+from kafka.errors import KafkaError as LibraryError
+from kafka.errors import UnknownBrokerIdError
 
 from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.errors import DisconnectedError, KafkaError, UnsupportedVersionError
 from sparkmirror.kafka.error_codes import translate
 from sparkmirror.kafka.metadata import Metadata, connect_to_any
 
@@ -41,8 +44,44 @@ def require_answer(settings: ConnectionSettings) -> None:
     connect_to_any(replace(settings, request_timeout_s=patience_s), Metadata()).close()
 
 
+class LibraryAdmin:
+    """A KafkaAdminClient whose errors say what was asked of which cluster. One owner."""
+
+    def __init__(self, settings: ConnectionSettings, cluster: str) -> None:
+        """`cluster` names it in errors: an alias. Raises KafkaError when nobody answers."""
+        self._settings = settings
+        self._cluster = cluster
+        self._client = open_admin(settings)
+
+    def close(self) -> None:
+        self._client.close()
+
+    def call(self, action: str, method: str, *arguments: Any, **options: Any) -> Any:
+        """The answer of the client's method. Raises KafkaError, UnsupportedVersionError."""
+        what = f"{action} on {self._cluster}"
+        try:
+            return getattr(self._client, method)(*arguments, **options)
+        except (LibraryError, OSError) as error:
+            if isinstance(error, UnknownBrokerIdError):
+                # The library remembers which broker it took for the controller, also when that one has left
+                # the cluster, and would ask for it for ever. Another client looks anew.
+                self._client.close()
+                self._client = open_admin(self._settings)
+            raise self._explained(translate(error, what)) from error
+        except ValueError as error:  # the library's word for an API that the broker lacks
+            raise UnsupportedVersionError(f"{what}: {error}") from error
+
+    def _explained(self, error: KafkaError) -> KafkaError:
+        """When nobody can be reached the library says `No node_id provided`; people need the address."""
+        if error.retriable:
+            try:
+                require_answer(self._settings)
+            except DisconnectedError as reason:
+                return DisconnectedError(f"{error}: {reason}")
+        return error
+
+
 def open_admin(settings: ConnectionSettings) -> Any:
-    """A KafkaAdminClient."""
     require_answer(settings)
     options = _connection_options(settings)
     try:

@@ -8,6 +8,7 @@ A response's record batches stay where the socket put them: `FetchedPartition.re
 
 import struct
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -154,6 +155,20 @@ class FetchSession:
             correlation_id,
             bytes_max,
             SessionStep(self._id, self._epoch, forgotten),
+        )
+
+    def request_alone(
+        self,
+        partitions: Iterable[TopicPartition],
+        settings: ConsumerSettings,
+        version: int,
+        correlation_id: int,
+        bytes_max: int,
+    ) -> list[bytes]:
+        """The frame to ask for some of the partitions only, at once; the session stays where it is."""
+        wanted = {partition: self._wanted[partition] for partition in partitions}
+        return encode_fetch_request(
+            wanted, replace(settings, fetch_wait_max_s=0.0), version, correlation_id, bytes_max
         )
 
 

@@ -3,17 +3,16 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from kafka.errors import KafkaError as LibraryError
 from kafka.structs import OffsetAndMetadata
 from kafka.structs import TopicPartition as LibraryPartition
 
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import DisconnectedError, KafkaError
 from sparkmirror.domain.ids import GroupId, TopicPartition
-from sparkmirror.kafka.clients import open_admin, require_answer
-from sparkmirror.kafka.error_codes import NONE, error_for, translate
+from sparkmirror.kafka.clients import LibraryAdmin
+from sparkmirror.kafka.error_codes import NONE, error_for
 
 _GROUPS_PER_REQUEST = 500
 """An answer with thousands of groups of many partitions each is large, and its broker busy for a while."""
@@ -59,9 +58,8 @@ class Groups:
 
     def __init__(self, settings: ConnectionSettings, cluster: str) -> None:
         """`cluster` names it in errors: an alias."""
-        self._settings = settings
         self._cluster = cluster
-        self._client = open_admin(settings)
+        self._client = LibraryAdmin(settings, cluster)
 
     def close(self) -> None:
         self._client.close()
@@ -74,7 +72,7 @@ class Groups:
                 str(group.get("group_state") or ""),
                 str(group["protocol_type"]),
             )
-            for group in self._call("list groups", self._client.list_groups)
+            for group in self._client.call("list groups", "list_groups")
         }
 
     def committed(self, groups: Collection[GroupId]) -> Mapping[GroupId, Offsets | KafkaError]:
@@ -96,7 +94,7 @@ class Groups:
             for partition, (offset, metadata) in offsets.items()
         }
         action = f"write offsets of group {group}"
-        answers = self._call(action, self._client.alter_group_offsets, group, wanted)
+        answers = self._client.call(action, "alter_group_offsets", group, wanted)
         errors = {TopicPartition(*partition): answer.errno for partition, answer in answers.items()}
         return {
             partition: error_for(code, f"{action} for {partition} on {self._cluster}")
@@ -105,7 +103,7 @@ class Groups:
         }
 
     def _committed(self, groups: list[GroupId]) -> Mapping[GroupId, Offsets]:
-        answers = self._call("read offsets of groups", self._client.list_group_offsets, groups)
+        answers = self._client.call("read offsets of groups", "list_group_offsets", groups)
         return {
             GroupId(group): {
                 TopicPartition(*partition): Committed(committed.offset, committed.metadata or "")
@@ -125,15 +123,6 @@ class Groups:
             except KafkaError as error:
                 found[group] = error
         return found
-
-    def _call(self, action: str, method: Any, *arguments: Any) -> Any:
-        try:
-            return method(*arguments)
-        except (LibraryError, OSError) as error:
-            translated = translate(error, f"{action} on {self._cluster}")
-            if translated.retriable:
-                require_answer(self._settings)
-            raise translated from error
 
 
 def _chunks(groups: Collection[GroupId]) -> list[list[GroupId]]:

@@ -1,0 +1,1 @@
+"""What applications ask about replication: `MirrorClient`, and the functions of `RemoteClusterUtils`."""

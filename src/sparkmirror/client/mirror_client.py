@@ -1,0 +1,123 @@
+"""Questions to a cluster about what is replicated into it, answered as Java's `MirrorClient` does (KIP-382).
+
+Reads topic names and checkpoints only; whoever wrote them, Java MirrorMaker 2 or sparkmirror.
+"""
+
+from collections.abc import Collection, Mapping
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from sparkmirror.config.clients import mirror_client
+from sparkmirror.config.properties import Properties
+from sparkmirror.domain.errors import MalformedRecordError
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.policies import PolicySettings, make_policy
+from sparkmirror.domain.provenance import NO_HOPS, hops, sources
+from sparkmirror.domain.wire_records import Checkpoint
+from sparkmirror.kafka.admin import Admin
+from sparkmirror.kafka.topic_log import read_topic
+
+_DEFAULT_POLICY = "org.apache.kafka.connect.mirror.DefaultReplicationPolicy"
+
+
+class OffsetAndMetadata(NamedTuple):
+    """Where a group goes on: the next offset to read, and what the group committed with it."""
+
+    offset: int
+    metadata: str
+
+
+class MirrorClient:
+    """Asks one cluster. A context manager; for one thread at a time.
+
+    `properties` are those of Java's `MirrorClientConfig`: `bootstrap.servers`, `security.protocol`, `ssl.*`,
+    `sasl.*`, `replication.policy.*`, with `source.cluster.alias` for policies that need it; `admin.` and
+    `consumer.` in front make one count for that client only. Raises ConfigError for what can't be used.
+    """
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        told = Properties({key: value for key, value in properties.items() if value is not None})
+        self._policy = make_policy(
+            PolicySettings(
+                policy_class=told.get("replication.policy.class", _DEFAULT_POLICY),
+                source_alias=told.get("source.cluster.alias", ""),
+                separator=told.get("replication.policy.separator", "."),
+                internal_topic_separator_enabled=told.get(
+                    "replication.policy.internal.topic.separator.enabled", "true"
+                ).lower()
+                == "true",
+            )
+        )
+        self._admin_settings = mirror_client(told, "admin")
+        self._consumer_settings = mirror_client(told, "consumer")
+        self._admin: Admin | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._admin is not None:
+            self._admin.close()
+            self._admin = None
+
+    def replication_hops(self, upstream_cluster: str) -> int:
+        """How many replications away a cluster is, by its heartbeats; -1 if none come from it."""
+        counts = [hops(self._policy, topic, upstream_cluster) for topic in self.heartbeat_topics()]
+        return min((count for count in counts if count != NO_HOPS), default=NO_HOPS)
+
+    def heartbeat_topics(self) -> set[str]:
+        """This cluster's own, and those that were replicated into it."""
+        return {topic for topic in self._topics() if self._policy.is_heartbeats_topic(topic)}
+
+    def checkpoint_topics(self) -> set[str]:
+        return {topic for topic in self._topics() if self._policy.is_checkpoints_topic(topic)}
+
+    def upstream_clusters(self) -> set[str]:
+        """The clusters whose heartbeats arrive here, on whatever way."""
+        return {source for topic in self.heartbeat_topics() for source in sources(self._policy, topic)}
+
+    def remote_topics(self, source: str | None = None) -> set[str]:
+        """The topics that were replicated into this cluster; from that one, if it's given."""
+        found = {topic: self._policy.topic_source(topic) for topic in self._topics()}
+        return {
+            topic
+            for topic, its_source in found.items()
+            if its_source is not None
+            and not self._policy.is_internal_topic(topic)
+            and source in (None, its_source)
+        }
+
+    def remote_consumer_offsets(
+        self, group: str, remote_cluster: str, timeout_s: float = 30.0
+    ) -> Mapping[TopicPartition, OffsetAndMetadata]:
+        """Where a group of that cluster goes on in this one, by its last checkpoints; nothing if it has none.
+
+        Raises RetriableError when the checkpoints can't be read to their end in time.
+        """
+        return self.remote_offsets_of([group], remote_cluster, timeout_s)[group]
+
+    def remote_offsets_of(
+        self, groups: Collection[str], remote_cluster: str, timeout_s: float = 30.0
+    ) -> Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]:
+        """The same for several groups at the price of one (KIP-1239)."""
+        found: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {group: {} for group in groups}
+        topic = self._policy.checkpoints_topic(remote_cluster)
+        for record in read_topic(self._consumer_settings, topic, deadline_s=timeout_s):
+            try:
+                checkpoint = Checkpoint.decode(record.key or b"", record.value or b"")
+            except MalformedRecordError:
+                continue
+            if checkpoint.group in found:
+                found[checkpoint.group][checkpoint.topic_partition] = OffsetAndMetadata(
+                    checkpoint.downstream_offset, checkpoint.metadata or ""
+                )
+        return found
+
+    def _topics(self) -> Collection[str]:
+        self._admin = self._admin or Admin(self._admin_settings, "the cluster")
+        return self._admin.partition_counts()
