@@ -17,7 +17,9 @@ from sparkmirror.domain.record_batch import OutgoingBatch, iterate_batches
 from sparkmirror.kafka.batch_reader import BatchReader
 from sparkmirror.kafka.batch_writer import BatchWriter
 from sparkmirror.kafka.fetch import FetchedPartition
+from sparkmirror.kafka.metadata import NO_EPOCH
 from sparkmirror.kafka.producer_ids import new_producer_id
+from sparkmirror.kafka.wire import NO_TOPIC_ID
 from tests.batches import Rec, decode, encode
 from tests.system.broker_data import Keyed, numbered
 from tests.system.mirror import await_value
@@ -250,7 +252,11 @@ class Reading:
         self.failures.append(Failure(partition, error))
 
     def source_diverged(self, partition: TopicPartition, at: int) -> None:
+        """Who has read no further than that goes on, without an epoch to compare, as the copy loop does."""
         self.diverged[partition] = at
+        if at >= self._next[partition]:
+            self.reader.begin(partition, self._next[partition], NO_TOPIC_ID, NO_EPOCH)
+            self.loop.call_soon(self.reader.fetch_more)
 
     def source_recreated(self, partition: TopicPartition) -> None:
         self.recreated.append(partition)

@@ -1,18 +1,21 @@
 """The client API against a cluster that holds what mirrors leave there; the vectors are Java's."""
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
 
 from sparkmirror import MirrorClient
+from sparkmirror.cli.main import main
 from sparkmirror.client import remote_cluster_utils
 from sparkmirror.client.mirror_client import OffsetAndMetadata
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.errors import ConfigError, KafkaError
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.domain.log_records import LogRecord
-from sparkmirror.domain.wire_records import Checkpoint
+from sparkmirror.domain.wire_records import Checkpoint, OffsetSync
 from sparkmirror.kafka.topic_log import TopicWriter
 from tests.contract.copying import connection
 from tests.system.mixed_data import create_topic
@@ -130,3 +133,47 @@ def test_one_client_may_be_told_another_address(properties: dict[str, str]) -> N
     with MirrorClient(moved) as client:
         assert client.replication_hops("one") == 1
         assert client.remote_consumer_offsets("shipping", "one")
+
+
+def test_the_command_prints_what_the_client_finds(
+    properties: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "client.properties"
+    config.write_text(f"replication.policy.separator={SEPARATOR}")
+    cluster = ["--bootstrap-server", properties["bootstrap.servers"], "--command-config", str(config)]
+    asked = ["translate-offsets", *cluster, "--source", "one"]
+    assert main([*asked, "--group", "billing", "--group", "nobody"]) == 0
+    told = capsys.readouterr()
+    assert told.out == "billing  one-client-orders-0  12\nbilling  one-client-orders-1  6\n"
+    assert told.err == "sparkmirror: group nobody has no checkpoint from one\n"
+    assert main([*asked, "--group", "shipping", "-o", "json"]) == 0
+    shipping = {
+        "group": "shipping",
+        "topic": "one-client-orders",
+        "partition": 0,
+        "offset": 1,
+        "metadata": "",
+    }
+    assert json.loads(capsys.readouterr().out) == [shipping]
+    assert main([*asked, "--group", "nobody"]) == 1
+    capsys.readouterr()
+    assert main(["checkpoints", *cluster, "--source", "one"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == (
+        "Checkpoint{consumerGroupId=billing, topicPartition=one-client-orders-0, upstreamOffset=9, "
+        "downstreamOffset=12, metadata=new}"
+    )
+
+
+def test_offset_syncs_are_printed(target_cluster: LocalCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    create_topic(target_cluster.bootstrap_servers, "mm2-offset-syncs.printed.internal")
+    sync = OffsetSync(TopicPartition("orders", 2), 5, 7)
+    writer = TopicWriter(connection(target_cluster))
+    writer.write("mm2-offset-syncs.printed.internal", [LogRecord(sync.encode_key(), sync.encode_value())])
+    writer.close()
+    cluster = ["--bootstrap-server", target_cluster.bootstrap_servers, "-o", "json"]
+    assert main(["offset-syncs", *cluster, "--other", "printed"]) == 0
+    expected = {"topic": "orders", "partition": 2, "upstreamOffset": 5, "downstreamOffset": 7}
+    assert json.loads(capsys.readouterr().out) == expected
+    assert main(["offset-syncs", *cluster, "--other", "nowhere"]) == 1
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in capsys.readouterr().err

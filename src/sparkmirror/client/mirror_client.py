@@ -3,7 +3,7 @@
 Reads topic names and checkpoints only; whoever wrote them, Java MirrorMaker 2 or sparkmirror.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from types import TracebackType
 from typing import NamedTuple, Self
 
@@ -37,7 +37,7 @@ class MirrorClient:
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         told = Properties({key: value for key, value in properties.items() if value is not None})
-        self._policy = make_policy(
+        self.policy = make_policy(
             PolicySettings(
                 policy_class=told.get("replication.policy.class", _DEFAULT_POLICY),
                 source_alias=told.get("source.cluster.alias", ""),
@@ -67,28 +67,28 @@ class MirrorClient:
 
     def replication_hops(self, upstream_cluster: str) -> int:
         """How many replications away a cluster is, by its heartbeats; -1 if none come from it."""
-        counts = [hops(self._policy, topic, upstream_cluster) for topic in self.heartbeat_topics()]
+        counts = [hops(self.policy, topic, upstream_cluster) for topic in self.heartbeat_topics()]
         return min((count for count in counts if count != NO_HOPS), default=NO_HOPS)
 
     def heartbeat_topics(self) -> set[str]:
         """This cluster's own, and those that were replicated into it."""
-        return {topic for topic in self._topics() if self._policy.is_heartbeats_topic(topic)}
+        return {topic for topic in self._topics() if self.policy.is_heartbeats_topic(topic)}
 
     def checkpoint_topics(self) -> set[str]:
-        return {topic for topic in self._topics() if self._policy.is_checkpoints_topic(topic)}
+        return {topic for topic in self._topics() if self.policy.is_checkpoints_topic(topic)}
 
     def upstream_clusters(self) -> set[str]:
         """The clusters whose heartbeats arrive here, on whatever way."""
-        return {source for topic in self.heartbeat_topics() for source in sources(self._policy, topic)}
+        return {source for topic in self.heartbeat_topics() for source in sources(self.policy, topic)}
 
     def remote_topics(self, source: str | None = None) -> set[str]:
         """The topics that were replicated into this cluster; from that one, if it's given."""
-        found = {topic: self._policy.topic_source(topic) for topic in self._topics()}
+        found = {topic: self.policy.topic_source(topic) for topic in self._topics()}
         return {
             topic
             for topic, its_source in found.items()
             if its_source is not None
-            and not self._policy.is_internal_topic(topic)
+            and not self.policy.is_internal_topic(topic)
             and source in (None, its_source)
         }
 
@@ -106,10 +106,9 @@ class MirrorClient:
     ) -> Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]:
         """The same for several groups at the price of one (KIP-1239)."""
         found: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {group: {} for group in groups}
-        topic = self._policy.checkpoints_topic(remote_cluster)
-        for record in read_topic(self._consumer_settings, topic, deadline_s=timeout_s):
+        for key, value in self.read(self.policy.checkpoints_topic(remote_cluster), timeout_s):
             try:
-                checkpoint = Checkpoint.decode(record.key or b"", record.value or b"")
+                checkpoint = Checkpoint.decode(key, value)
             except MalformedRecordError:
                 continue
             if checkpoint.group in found:
@@ -117,6 +116,11 @@ class MirrorClient:
                     checkpoint.downstream_offset, checkpoint.metadata or ""
                 )
         return found
+
+    def read(self, topic: str, timeout_s: float = 30.0) -> Iterator[tuple[bytes, bytes]]:
+        """Keys and values of one of MM2's topics up to its end; those that were removed are empty."""
+        for record in read_topic(self._consumer_settings, topic, deadline_s=timeout_s):
+            yield record.key or b"", record.value or b""
 
     def _topics(self) -> Collection[str]:
         self._admin = self._admin or Admin(self._admin_settings, "the cluster")

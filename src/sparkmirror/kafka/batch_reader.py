@@ -7,6 +7,7 @@ partition goes on, is the listener's business.
 import asyncio
 import random
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Protocol
 
 from sparkmirror.domain.backoff import Backoff
@@ -28,8 +29,13 @@ _HOUSEKEEPING_S = 1.0
 
 _MANY_QUIET = 100
 _LOOK_AROUND_S = 0.05
-"""A broker looks at every partition of a session at every Fetch, which takes longer than to send what a few
-busy ones have: beside many quiet ones those are asked alone, but for so long at most."""
+"""How long the quiet partitions of a broker may wait for its busy ones.
+
+A broker looks at every partition of a session at every Fetch, and answers no other request meanwhile: beside
+many quiet partitions the busy ones are asked alone, and while a busy one rests nobody is waited for.
+"""
+_REST_S = 1.0
+"""A busy partition that rests for longer is not expected back any moment."""
 
 
 class ReaderListener(Protocol):
@@ -69,16 +75,21 @@ class _Source:
         self.waiting_since: float | None = None
         self.outdated: set[TopicPartition] = set()
         """Partitions that moved while a request was under way: its answer is for another offset."""
-        self.busy: list[TopicPartition] = []
-        """Those that the last answer had data of."""
+        self.busy: dict[TopicPartition, float] = {}
+        """Those whose last answer had data, and when. One that is not in the session rests."""
         self.asked_all_at = 0.0
         self.asks_all = True
         """Whether the request under way is the session's."""
+        self.looking_around: asyncio.TimerHandle | None = None
 
-    @property
-    def has_few_busy(self) -> bool:
-        """Whether it's worth to ask for the busy partitions alone."""
-        return bool(self.busy) and len(self.session) - len(self.busy) >= _MANY_QUIET
+    def answered(self, partitions: Collection[TopicPartition], now: float) -> None:
+        """These have data; others that were asked have none. Who rests for long is forgotten."""
+        self.busy = {
+            partition: at
+            for partition, at in self.busy.items()
+            if partition not in self.session and now - at < _REST_S
+        }
+        self.busy.update(dict.fromkeys(partitions, now))
 
 
 class BatchReader:
@@ -166,6 +177,7 @@ class BatchReader:
         source = self._source(leader.node_id if follower is None else follower)
         previous = self._home.get(partition)
         if previous is not None and previous is not source:
+            previous.busy.pop(partition, None)
             previous.session.drop(partition)
         self._home[partition] = source
         position = FetchPosition(
@@ -192,6 +204,7 @@ class BatchReader:
     def _leave(self, partition: TopicPartition) -> None:
         source = self._home.pop(partition, None)
         if source is not None:
+            source.busy.pop(partition, None)
             source.session.drop(partition)
 
     def _read_replica(self, partition: TopicPartition) -> int | None:
@@ -252,7 +265,8 @@ class BatchReader:
             return
         if source.asks_all:
             source.session.accept(response.session_id)
-        source.busy = [fetched.partition for fetched in response.partitions if len(fetched.records)]
+        with_data = [fetched.partition for fetched in response.partitions if len(fetched.records)]
+        source.answered(with_data, self._loop.time())
         outdated, source.outdated = source.outdated, set()
         for fetched in response.partitions:
             if fetched.partition not in outdated and self._home.get(fetched.partition) is source:
@@ -264,21 +278,47 @@ class BatchReader:
             self._fetch(source)
 
     def _fetch(self, source: _Source) -> None:
-        if source.waiting_since is not None or not source.link.is_ready or not source.session:
+        if (
+            self._stopped
+            or source.waiting_since is not None
+            or not source.link.is_ready
+            or not source.session
+        ):
             return
         budget = self._listener.budget_bytes()
         if budget <= 0:
             return
-        now = source.waiting_since = self._loop.time()
+        now = self._loop.time()
+        active = [partition for partition in source.busy if partition in source.session]
+        is_resting = any(
+            partition not in source.session and now - at < _REST_S for partition, at in source.busy.items()
+        )
+        many_quiet = bool(active) and len(source.session) - len(active) >= _MANY_QUIET
+        settings = self._settings
+        source.asks_all = True
+        if (is_resting or many_quiet) and settings.fetch_bytes_min <= 1:
+            look_around_in_s = source.asked_all_at + _LOOK_AROUND_S - now
+            source.asks_all = look_around_in_s <= 0
+            if not source.asks_all and not active:
+                self._look_around_later(source, look_around_in_s)
+                return
+            settings = replace(settings, fetch_wait_max_s=0.0)
         source.correlation_id = (source.correlation_id + 1) & 0x7FFFFFFF
-        source.busy = [partition for partition in source.busy if partition in source.session]
-        source.asks_all = not source.has_few_busy or now - source.asked_all_at > _LOOK_AROUND_S
-        told = self._settings, source.version, source.correlation_id, budget
+        source.waiting_since = now
+        told = settings, source.version, source.correlation_id, budget
         if source.asks_all:
             source.asked_all_at = now
             source.link.send(source.session.request(*told))
         else:
-            source.link.send(source.session.request_alone(source.busy, *told))
+            source.link.send(source.session.request_alone(active, *told))
+
+    def _look_around_later(self, source: _Source, delay_s: float) -> None:
+        def look_around() -> None:
+            source.looking_around = None
+            self._fetch(source)
+
+        if source.looking_around is None:
+            source.looking_around = self._loop.call_later(delay_s, look_around)
 
     def _session_failed(self, source: _Source, code: int) -> None:
         source.session.reset()

@@ -8,7 +8,6 @@ A response's record batches stay where the socket put them: `FetchedPartition.re
 
 import struct
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -165,11 +164,9 @@ class FetchSession:
         correlation_id: int,
         bytes_max: int,
     ) -> list[bytes]:
-        """The frame to ask for some of the partitions only, at once; the session stays where it is."""
+        """The frame to ask for some of the partitions only; the session stays where it is."""
         wanted = {partition: self._wanted[partition] for partition in partitions}
-        return encode_fetch_request(
-            wanted, replace(settings, fetch_wait_max_s=0.0), version, correlation_id, bytes_max
-        )
+        return encode_fetch_request(wanted, settings, version, correlation_id, bytes_max)
 
 
 def encode_fetch_request(

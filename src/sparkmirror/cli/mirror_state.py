@@ -1,0 +1,160 @@
+"""What mirrors leave on a cluster, for people and scripts: translated offsets, MM2's own records as text."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sparkmirror.client.mirror_client import MirrorClient
+from sparkmirror.config.properties import read_properties
+from sparkmirror.domain import formatters
+from sparkmirror.domain.errors import MalformedRecordError
+from sparkmirror.domain.wire_records import Checkpoint, Heartbeat, OffsetSync
+
+_DONE = 0
+_NOTHING_FOUND = 1
+
+_TRANSLATE_HELP = """\
+Where consumer groups of an upstream cluster go on in this one, by the last checkpoints that a mirror wrote,
+Java's or this one.
+
+examples:
+  sparkmirror translate-offsets --bootstrap-server east-1:9092 --source us-west --group billing
+  sparkmirror translate-offsets --bootstrap-server east-1:9092 --source us-west --group a --group b -o json
+
+exit codes: 0 found, 1 no checkpoint of any of the groups, or it could not be told, 2 wrong usage
+"""
+
+
+class _Dump(NamedTuple):
+    """A command that prints every record of one of MM2's topics, the oldest first."""
+
+    name: str
+    help: str
+    topic: Callable[[MirrorClient, argparse.Namespace], str]
+    parse: Callable[[bytes, bytes], Any]
+    text: Callable[[Any], str]
+    json: Callable[[Any], Mapping[str, str | int]]
+
+
+_DUMPS = (
+    _Dump(
+        "checkpoints",
+        "print the checkpoints of an upstream cluster's groups",
+        lambda client, arguments: client.policy.checkpoints_topic(arguments.source),
+        Checkpoint.decode,
+        formatters.checkpoint_text,
+        formatters.checkpoint_json,
+    ),
+    _Dump(
+        "heartbeats",
+        "print the heartbeats of the flows into a cluster",
+        lambda client, _: client.policy.heartbeats_topic(),
+        Heartbeat.decode,
+        formatters.heartbeat_text,
+        formatters.heartbeat_json,
+    ),
+    _Dump(
+        "offset-syncs",
+        "print the offset syncs that are stored on a cluster",
+        lambda client, arguments: client.policy.offset_syncs_topic(arguments.other),
+        OffsetSync.decode,
+        formatters.offset_sync_text,
+        formatters.offset_sync_json,
+    ),
+)
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser(
+        "translate-offsets",
+        help="where consumer groups go on in the cluster that they move to",
+        description=_TRANSLATE_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _add_cluster(parser)
+    parser.add_argument("--source", required=True, metavar="ALIAS", help="the cluster that the groups are on")
+    parser.add_argument(
+        "--group", required=True, action="append", dest="groups", help="a consumer group; may be repeated"
+    )
+    parser.set_defaults(run=translate_offsets)
+    for dump in _DUMPS:
+        _add_dump(subparsers, dump)
+
+
+def translate_offsets(arguments: argparse.Namespace) -> int:
+    with _client(arguments) as client:
+        found = client.remote_offsets_of(arguments.groups, arguments.source)
+    rows = [
+        {
+            "group": group,
+            "topic": partition.topic,
+            "partition": partition.partition,
+            "offset": position.offset,
+            "metadata": position.metadata,
+        }
+        for group, offsets in found.items()
+        for partition, position in sorted(offsets.items())
+    ]
+    if arguments.output == "json":
+        _write(json.dumps(rows, indent=2))
+    else:
+        for row in rows:
+            _write("{group}  {topic}-{partition}  {offset}".format_map(row))
+    for group in (group for group, offsets in found.items() if not offsets):
+        sys.stderr.write(f"sparkmirror: group {group} has no checkpoint from {arguments.source}\n")
+    return _DONE if rows else _NOTHING_FOUND
+
+
+def _dump(arguments: argparse.Namespace, dump: _Dump) -> int:
+    with _client(arguments) as client:
+        for record in _records(client, dump, arguments):
+            _write(json.dumps(dump.json(record)) if arguments.output == "json" else dump.text(record))
+    return _DONE
+
+
+def _records(client: MirrorClient, dump: _Dump, arguments: argparse.Namespace) -> Iterator[Any]:
+    for key, value in client.read(dump.topic(client, arguments)):
+        try:
+            yield dump.parse(key, value)
+        except MalformedRecordError as error:
+            sys.stderr.write(f"sparkmirror: left out a record that is none of MM2's: {error}\n")
+
+
+def _client(arguments: argparse.Namespace) -> MirrorClient:
+    told = dict(read_properties(arguments.command_config)) if arguments.command_config else {}
+    alias = {"source.cluster.alias": arguments.source} if getattr(arguments, "source", None) else {}
+    return MirrorClient({**alias, **told, "bootstrap.servers": arguments.bootstrap_server})
+
+
+def _add_dump(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]", dump: _Dump) -> None:
+    parser = subparsers.add_parser(
+        dump.name,
+        help=dump.help,
+        description=f"{dump.help[0].upper()}{dump.help[1:]}, a line each, as Kafka's own formatters do.",
+    )
+    _add_cluster(parser)
+    if dump.name == "checkpoints":
+        parser.add_argument("--source", required=True, metavar="ALIAS", help="the upstream cluster")
+    if dump.name == "offset-syncs":
+        parser.add_argument(
+            "--other", required=True, metavar="ALIAS", help="the flow's cluster that they are not stored on"
+        )
+    parser.set_defaults(run=lambda arguments: _dump(arguments, dump))
+
+
+def _add_cluster(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT", help="the cluster to ask")
+    parser.add_argument(
+        "--command-config",
+        type=Path,
+        metavar="FILE",
+        help="properties for its clients, and replication.policy.* where they are not the defaults",
+    )
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="(text)")
+
+
+def _write(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
