@@ -37,7 +37,9 @@ def make() -> Iterator[Make]:
     yield thread
     for periodic in made:
         periodic.stop()
-        assert periodic.join(WAIT_S)
+    for periodic in made:  # `join` does not wait for one that still prepares, which may yet say something
+        periodic._thread.join(WAIT_S)
+        assert not periodic._thread.is_alive()
 
 
 def failing(times: int, error: Exception, done: threading.Event) -> Callable[[], None]:
