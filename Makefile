@@ -38,7 +38,7 @@ check: lint
 
 test: lint
 	-$(BIN)/sparkmirror prepare # once; dozens of brokers and Spark sessions start in half the time
-	$(BIN)/python -m tests.lanes $(ARGS)
+	$(BIN)/pytest tests $(ARGS)
 
 format: setup
 	$(BIN)/ruff format .
