@@ -33,6 +33,8 @@ class _Dump(NamedTuple):
 
     name: str
     help: str
+    alias: tuple[str, str] | None
+    """The option that names a cluster, and its help."""
     topic: Callable[[MirrorClient, argparse.Namespace], str]
     parse: Callable[[bytes, bytes], Any]
     text: Callable[[Any], str]
@@ -43,6 +45,7 @@ _DUMPS = (
     _Dump(
         "checkpoints",
         "print the checkpoints of an upstream cluster's groups",
+        ("--source", "the upstream cluster"),
         lambda client, arguments: client.policy.checkpoints_topic(arguments.source),
         Checkpoint.decode,
         formatters.checkpoint_text,
@@ -51,6 +54,7 @@ _DUMPS = (
     _Dump(
         "heartbeats",
         "print the heartbeats of the flows into a cluster",
+        None,
         lambda client, _: client.policy.heartbeats_topic(),
         Heartbeat.decode,
         formatters.heartbeat_text,
@@ -59,6 +63,7 @@ _DUMPS = (
     _Dump(
         "offset-syncs",
         "print the offset syncs that are stored on a cluster",
+        ("--other", "the flow's cluster that they are not stored on"),
         lambda client, arguments: client.policy.offset_syncs_topic(arguments.other),
         OffsetSync.decode,
         formatters.offset_sync_text,
@@ -136,12 +141,9 @@ def _add_dump(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]",
         description=f"{dump.help[0].upper()}{dump.help[1:]}, a line each, as Kafka's own formatters do.",
     )
     _add_cluster(parser)
-    if dump.name == "checkpoints":
-        parser.add_argument("--source", required=True, metavar="ALIAS", help="the upstream cluster")
-    if dump.name == "offset-syncs":
-        parser.add_argument(
-            "--other", required=True, metavar="ALIAS", help="the flow's cluster that they are not stored on"
-        )
+    if dump.alias is not None:
+        option, what = dump.alias
+        parser.add_argument(option, required=True, metavar="ALIAS", help=what)
     parser.set_defaults(run=lambda arguments: _dump(arguments, dump))
 
 

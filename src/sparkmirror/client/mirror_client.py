@@ -9,13 +9,12 @@ from typing import NamedTuple, Self
 
 from sparkmirror.config.clients import mirror_client
 from sparkmirror.config.properties import Properties
-from sparkmirror.domain.errors import MalformedRecordError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.policies import PolicySettings, make_policy
 from sparkmirror.domain.provenance import NO_HOPS, hops, sources
-from sparkmirror.domain.wire_records import Checkpoint
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.topic_log import read_topic
+from sparkmirror.storage.checkpoints import read_checkpoints
 
 _DEFAULT_POLICY = "org.apache.kafka.connect.mirror.DefaultReplicationPolicy"
 
@@ -106,11 +105,8 @@ class MirrorClient:
     ) -> Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]:
         """The same for several groups at the price of one (KIP-1239)."""
         found: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {group: {} for group in groups}
-        for key, value in self.read(self.policy.checkpoints_topic(remote_cluster), timeout_s):
-            try:
-                checkpoint = Checkpoint.decode(key, value)
-            except MalformedRecordError:
-                continue
+        topic = self.policy.checkpoints_topic(remote_cluster)
+        for checkpoint in read_checkpoints(self._consumer_settings, topic, deadline_s=timeout_s):
             if checkpoint.group in found:
                 found[checkpoint.group][checkpoint.topic_partition] = OffsetAndMetadata(
                     checkpoint.downstream_offset, checkpoint.metadata or ""

@@ -81,7 +81,8 @@ def mirror_checkpoint_settings(connector: Properties) -> MirrorCheckpointSetting
     """What a MirrorCheckpointConnector is told, None where it has nothing to do. Raises ConfigError."""
     values = _parsed(connector, MIRROR_CHECKPOINT)
     emit_interval_s = _interval_s(connector, values, "emit.checkpoints")
-    has_syncs = MIRROR_SOURCE.parse(connector).boolean("emit.offset-syncs.enabled")
+    source = MIRROR_SOURCE.parse(connector)
+    has_syncs = source.boolean("emit.offset-syncs.enabled")
     if emit_interval_s is None or not has_syncs or not values.boolean("enabled"):
         return None
     flow, policy = _flow(values), _policy(connector, values)
@@ -89,7 +90,7 @@ def mirror_checkpoint_settings(connector: Properties) -> MirrorCheckpointSetting
         flow=flow,
         policy=policy,
         group_filter=_group_filter(connector, values),
-        topic_filter=_topic_filter(connector, MIRROR_SOURCE.parse(connector)),
+        topic_filter=_topic_filter(connector, source),
         checkpoints_topic=policy.checkpoints_topic(flow.source),
         checkpoints_replication_factor=values.integer("checkpoints.topic.replication.factor"),
         offset_syncs_topic=_offset_syncs_topic(values, flow, policy),

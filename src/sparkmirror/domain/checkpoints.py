@@ -45,17 +45,8 @@ class CheckpointBook:
         """It's written."""
         self._last.setdefault(checkpoint.group, {})[checkpoint.topic_partition] = checkpoint
 
-    @property
-    def groups(self) -> list[GroupId]:
-        return list(self._last)
-
     def of_group(self, group: GroupId) -> OfGroup:
         return self._last.get(group, {})
-
-    def keep_only(self, groups: Iterable[GroupId]) -> None:
-        """Forget the groups that are not checkpointed any more."""
-        kept = set(groups)
-        self._last = {group: last for group, last in self._last.items() if group in kept}
 
 
 def offsets_to_write(checkpoints: OfGroup, committed: Mapping[TopicPartition, int]) -> OfGroup:

@@ -14,7 +14,7 @@ from sparkmirror.domain.errors import CorruptBatchError
 
 HEADER_BYTES = 61
 _HEADER = struct.Struct(">qiibIhiqqqhii")
-_OFFSET_AND_LENGTH = struct.Struct(">qi")
+OFFSET_AND_LENGTH = struct.Struct(">qi")
 _LEADER_EPOCH = struct.Struct(">i")
 _ATTRIBUTES = struct.Struct(">h")
 _PRODUCER = struct.Struct(">qhi")
@@ -106,7 +106,7 @@ def iterate_batches(data: memoryview) -> Iterator[FetchedBatch]:
     """
     at, end = 0, len(data)
     while end - at > _CRC_AT:
-        base_offset, length = _OFFSET_AND_LENGTH.unpack_from(data, at)
+        base_offset, length = OFFSET_AND_LENGTH.unpack_from(data, at)
         size = length + LOG_OVERHEAD
         magic = data[at + 16]
         if magic != MAGIC:
@@ -169,7 +169,7 @@ def stamp(
     Only the codec survives of the attributes: a delete horizon (bit 6) set by compaction would make the
     target drop tombstones at its first cleaning (KIP-534). What was stamped may be stamped again.
     """
-    _OFFSET_AND_LENGTH.pack_into(data, 0, 0, len(data) - LOG_OVERHEAD)
+    OFFSET_AND_LENGTH.pack_into(data, 0, 0, len(data) - LOG_OVERHEAD)
     _LEADER_EPOCH.pack_into(data, 12, -1)
     (attributes,) = _ATTRIBUTES.unpack_from(data, CRC_COVERS_FROM)
     attributes = (attributes & CODEC_MASK) | (TRANSACTIONAL if transactional else 0)
@@ -184,6 +184,6 @@ def build_batch(header: BatchHeader, payload: bytes) -> memoryview:
     _HEADER.pack_into(data, 0, *header)
     data[HEADER_BYTES:] = payload
     view = memoryview(data)
-    _OFFSET_AND_LENGTH.pack_into(view, 0, header.base_offset, len(data) - LOG_OVERHEAD)
+    OFFSET_AND_LENGTH.pack_into(view, 0, header.base_offset, len(data) - LOG_OVERHEAD)
     _CRC.pack_into(view, _CRC_AT, crc32c(view[CRC_COVERS_FROM:]))
     return view

@@ -3,7 +3,6 @@
 Only the walk from one batch to the next, their CRCs and the cutting out of their records are Python loops.
 """
 
-import struct
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
@@ -21,14 +20,13 @@ from sparkmirror.domain.record_batch import (
     HEADER_BYTES,
     LOG_OVERHEAD,
     MAGIC,
+    OFFSET_AND_LENGTH,
     OutgoingBatch,
 )
 from sparkmirror.domain.varint_columns import Column
 
 MANY_BATCHES = 24
 """From here on columns are faster than one batch after the other: see `python -m bench.slow_road`."""
-
-_OFFSET_AND_LENGTH = struct.Struct(">qi")
 
 
 class TinyBatches(NamedTuple):
@@ -106,7 +104,7 @@ def part_response(data: memoryview, bytes_max: int) -> Iterator[tuple[memoryview
 def _walk(data: memoryview, at: int, bytes_max: int) -> list[int]:
     """Where whole batches of at most `bytes_max` bytes begin, from `at` on, and the last one ends."""
     edges = [at]
-    note, offset_and_length, end = edges.append, _OFFSET_AND_LENGTH.unpack_from, len(data) - HEADER_BYTES
+    note, offset_and_length, end = edges.append, OFFSET_AND_LENGTH.unpack_from, len(data) - HEADER_BYTES
     while at <= end:
         size = offset_and_length(data, at)[1] + LOG_OVERHEAD
         at += size
@@ -118,6 +116,6 @@ def _walk(data: memoryview, at: int, bytes_max: int) -> list[int]:
 
 def _size(data: memoryview, at: int) -> int:
     """Of the batch there, 0 if that can't be told."""
-    if at + _OFFSET_AND_LENGTH.size > len(data):
+    if at + OFFSET_AND_LENGTH.size > len(data):
         return 0
-    return int(_OFFSET_AND_LENGTH.unpack_from(data, at)[1]) + LOG_OVERHEAD
+    return int(OFFSET_AND_LENGTH.unpack_from(data, at)[1]) + LOG_OVERHEAD

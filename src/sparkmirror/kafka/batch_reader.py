@@ -84,12 +84,17 @@ class _Source:
 
     def answered(self, partitions: Collection[TopicPartition], now: float) -> None:
         """These have data; others that were asked have none. Who rests for long is forgotten."""
-        self.busy = {
-            partition: at
-            for partition, at in self.busy.items()
-            if partition not in self.session and now - at < _REST_S
-        }
+        self.busy = {partition: self.busy[partition] for partition in self.resting(now)}
         self.busy.update(dict.fromkeys(partitions, now))
+
+    def resting(self, now: float) -> list[TopicPartition]:
+        """Busy ones that are expected back any moment."""
+        return [p for p, at in self.busy.items() if p not in self.session and now - at < _REST_S]
+
+    def drop(self, partition: TopicPartition) -> None:
+        """It's not read here any more."""
+        self.busy.pop(partition, None)
+        self.session.drop(partition)
 
 
 class BatchReader:
@@ -99,6 +104,7 @@ class BatchReader:
         self, settings: ConsumerSettings, loop: asyncio.AbstractEventLoop, listener: ReaderListener
     ) -> None:
         self._settings = settings
+        self._at_once = replace(settings, fetch_wait_max_s=0.0)
         self._loop = loop
         self._listener = listener
         connection = settings.connection
@@ -177,8 +183,7 @@ class BatchReader:
         source = self._source(leader.node_id if follower is None else follower)
         previous = self._home.get(partition)
         if previous is not None and previous is not source:
-            previous.busy.pop(partition, None)
-            previous.session.drop(partition)
+            previous.drop(partition)
         self._home[partition] = source
         position = FetchPosition(
             self._offsets[partition],
@@ -204,8 +209,7 @@ class BatchReader:
     def _leave(self, partition: TopicPartition) -> None:
         source = self._home.pop(partition, None)
         if source is not None:
-            source.busy.pop(partition, None)
-            source.session.drop(partition)
+            source.drop(partition)
 
     def _read_replica(self, partition: TopicPartition) -> int | None:
         node_id, until = self._followers.get(partition, (None, 0.0))
@@ -290,19 +294,16 @@ class BatchReader:
             return
         now = self._loop.time()
         active = [partition for partition in source.busy if partition in source.session]
-        is_resting = any(
-            partition not in source.session and now - at < _REST_S for partition, at in source.busy.items()
-        )
         many_quiet = bool(active) and len(source.session) - len(active) >= _MANY_QUIET
         settings = self._settings
         source.asks_all = True
-        if (is_resting or many_quiet) and settings.fetch_bytes_min <= 1:
+        if (many_quiet or source.resting(now)) and settings.fetch_bytes_min <= 1:
             look_around_in_s = source.asked_all_at + _LOOK_AROUND_S - now
             source.asks_all = look_around_in_s <= 0
             if not source.asks_all and not active:
                 self._look_around_later(source, look_around_in_s)
                 return
-            settings = replace(settings, fetch_wait_max_s=0.0)
+            settings = self._at_once
         source.correlation_id = (source.correlation_id + 1) & 0x7FFFFFFF
         source.waiting_since = now
         told = settings, source.version, source.correlation_id, budget

@@ -5,19 +5,20 @@ from collections.abc import Iterable
 
 from sparkmirror.connectors.checkpoint import checkpoints_of
 from sparkmirror.domain.checkpoints import CheckpointBook, OfGroup, offsets_to_write
-from sparkmirror.domain.errors import KafkaError, MalformedRecordError, SparkmirrorError
+from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.domain.log_records import LogRecord
 from sparkmirror.domain.sync_history import SyncHistory
 from sparkmirror.domain.wire_records import Checkpoint
 from sparkmirror.kafka.admin import Admin, TopicCreation
 from sparkmirror.kafka.groups import Committed, Groups
-from sparkmirror.kafka.topic_log import TopicTail, TopicWriter, read_topic
+from sparkmirror.kafka.topic_log import TopicTail, TopicWriter
 from sparkmirror.runtime.flow_log import flow_log
 from sparkmirror.runtime.flow_settings import CheckpointConnector, FlowSettings
 from sparkmirror.runtime.internal_topics import COMPACTED, ensure_topics
 from sparkmirror.runtime.periodic import PeriodicThread
 from sparkmirror.runtime.schedule import Job
+from sparkmirror.storage.checkpoints import read_checkpoints
 from sparkmirror.storage.offset_syncs import parse_offset_sync
 
 _FIRST_EMISSION_S = 5.0
@@ -87,14 +88,13 @@ class Checkpoints:
         topic = self._told.checkpoints_topic
         self._knows_own_checkpoints = True
         try:
-            records = list(read_topic(self._connector.checkpoints_consumer, topic))
+            return list(read_checkpoints(self._connector.checkpoints_consumer, topic))
         except KafkaError as error:
             if error.retriable:
                 raise
             self._log.warning("%s; offsets older than the newest sync are not translated", error)
             self._knows_own_checkpoints = False
             return []
-        return [checkpoint for record in records if (checkpoint := _checkpoint(record))]
 
     # jobs
 
@@ -142,7 +142,7 @@ class Checkpoints:
         """Write checkpoints as offsets of groups that have no members on the target, only ever forward."""
         assert self._target is not None
         listed = self._target.listed()
-        groups = [group for group in self._groups if group in self._book.groups]
+        groups = [group for group in self._groups if self._book.of_group(group)]
         idle = [group for group in groups if group not in listed or not listed[group].is_active]
         for group, committed in self._target.committed(idle).items():
             if isinstance(committed, KafkaError):
@@ -185,10 +185,3 @@ class Checkpoints:
         if self._troubles.get(group) != str(what):
             self._troubles[group] = str(what)
             self._log.warning("group %s: %s", group, what)
-
-
-def _checkpoint(record: LogRecord) -> Checkpoint | None:
-    try:
-        return Checkpoint.decode(record.key or b"", record.value or b"")
-    except MalformedRecordError:
-        return None

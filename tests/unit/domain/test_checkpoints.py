@@ -7,7 +7,7 @@ from sparkmirror.domain.policies import DefaultReplicationPolicy, IdentityReplic
 from sparkmirror.domain.wire_records import Checkpoint
 
 FLOW = Flow(Alias("us"), Alias("eu"))
-BILLING, SHIPPING = GroupId("billing"), GroupId("shipping")
+BILLING = GroupId("billing")
 FIRST, SECOND = TopicPartition("us.orders", 0), TopicPartition("us.orders", 1)
 
 
@@ -46,12 +46,6 @@ def test_a_later_life_goes_on_from_the_checkpoints_of_the_one_before() -> None:
     book = CheckpointBook([checkpoint(10, 5), checkpoint(20, 15)])
     assert not take(book, checkpoint(20, 14))
     assert take(book, checkpoint(20, 16))
-
-
-def test_groups_that_are_not_wanted_any_more_are_forgotten() -> None:
-    book = CheckpointBook([checkpoint(10, 5), Checkpoint(SHIPPING, FIRST, 1, 1, "")])
-    book.keep_only([SHIPPING])
-    assert book.groups == [SHIPPING]
 
 
 def test_a_group_gets_what_is_ahead_of_it() -> None:
