@@ -26,10 +26,16 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
 
 
 @pytest.fixture(scope="session")
-def bed(session: Session, source_cluster: LocalCluster, target_cluster: LocalCluster) -> Bed:
+def clusters_and_session(session: Session, source_cluster: LocalCluster, target_cluster: LocalCluster) -> Bed:
     made = Bed(session, source_cluster, target_cluster)
     made.create_state_topics()
     return made
+
+
+@pytest.fixture
+def bed(clusters_and_session: Bed) -> Iterator[Bed]:
+    yield clusters_and_session
+    clusters_and_session.end_jobs()
 
 
 def is_awake(process: psutil.Process) -> bool:

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Collection, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import psutil
@@ -87,6 +87,7 @@ class Bed:
     session: Session
     source: LocalCluster
     target: LocalCluster
+    jobs: list[RunningJob] = field(default_factory=list)
 
     def create_state_topics(self) -> None:
         for name in (_POSITIONS, _PROGRESS):
@@ -125,7 +126,16 @@ class Bed:
         ]
 
     def run(self, plans: Sequence[TaskPlan]) -> RunningJob:
-        return RunningJob(self.session, plans)
+        self.jobs.append(RunningJob(self.session, plans))
+        return self.jobs[-1]
+
+    def end_jobs(self) -> None:
+        """A test that fails leaves none to the next one."""
+        for running in self.jobs:
+            if not running.has_ended:
+                running.job.cancel()
+                running.outcomes()
+        self.jobs.clear()
 
     def append_and_await_copies(
         self, connector: str, partitions: Collection[int] = range(PARTITIONS)

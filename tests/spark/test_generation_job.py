@@ -1,5 +1,6 @@
 """A generation as a Spark job: its shape, how its tasks end, and what they leave."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -56,7 +57,7 @@ def broken_at_once(plan: TaskPlan) -> TaskPlan:
 
 @pytest.mark.parametrize(
     ("broken", "error"),
-    [(broken_inside, "ValueError: tuple.index(x): x not in tuple"), (broken_at_once, "AttributeError: ")],
+    [(broken_inside, "ValueError: tuple.index"), (broken_at_once, "(Attribute|Type)Error: .")],
 )
 def test_a_bug_is_reported_and_its_task_started_again(
     bed: Bed, broken: Callable[[TaskPlan], TaskPlan], error: str
@@ -74,7 +75,7 @@ def test_a_bug_is_reported_and_its_task_started_again(
         PartitionState.RUNNING,
         PartitionState.RUNNING,
     ]
-    assert error in (reports[0].error or "")
+    assert re.match(error, reports[0].error or "")
     bed.announce(Generation(ConnectorName(name), 1, stopped=True))
     assert running.reasons() == [(task, EndReason.STOPPED) for task in range(PARTITIONS)]
 
