@@ -16,8 +16,9 @@ from sparkmirror.clusters.ports import HOST, ReservedPort
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import DisconnectedError, UnsupportedVersionError
 from sparkmirror.kafka.connection import Connection
-from sparkmirror.kafka.metadata import Metadata, read_metadata
+from sparkmirror.kafka.metadata import read_metadata
 from tests.contract.copying import connection
+from tests.proxy import proxied
 
 TIMEOUT_S: Final = 0.4
 PATIENCE_S: Final = 3.0
@@ -144,11 +145,22 @@ def test_a_cluster_is_found_by_any_of_its_servers_and_each_failure_is_told(
 ) -> None:
     ((_, port),) = connection(target_cluster).bootstrap_servers
     with served_by(hang_up) as deaf, served_by(silence) as dumb:
-        metadata = read_metadata(impatient(deaf, dumb, port), [], Metadata())
+        metadata = read_metadata(impatient(deaf, dumb, port), [])
         assert [broker.port for broker in metadata.brokers.values()] == [port]
         with pytest.raises(DisconnectedError) as error:
-            read_metadata(impatient(deaf, dumb), [], Metadata())
+            read_metadata(impatient(deaf, dumb), [])
     assert str(error.value) == f"{HOST}:{deaf} closed the connection; {HOST}:{dumb} did not answer in time"
+
+
+def test_a_cluster_that_has_answered_is_found_without_its_bootstrap_servers(
+    target_cluster: LocalCluster,
+) -> None:
+    ((_, port),) = connection(target_cluster).bootstrap_servers
+    with proxied(("localhost", port)) as (entry,):  # answers name the broker by its other name, not the proxy
+        read_metadata(impatient(entry.port), [])
+    with pytest.raises(DisconnectedError, match=f"can't connect to {HOST}:{entry.port}"):
+        Connection.open(HOST, entry.port, impatient())
+    assert [broker.port for broker in read_metadata(impatient(entry.port), []).brokers.values()] == [port]
 
 
 def test_versions_are_those_that_both_sides_speak(target_cluster: LocalCluster) -> None:

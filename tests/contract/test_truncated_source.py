@@ -9,7 +9,7 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import OnDataLoss, Reactions
 from sparkmirror.domain.log_identity import LogIdentity
-from sparkmirror.kafka.metadata import Metadata, read_metadata, request_metadata
+from sparkmirror.kafka.metadata import read_metadata, request_metadata
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.storage.positions import Position, position_record
 from sparkmirror.storage.progress import PartitionState
@@ -36,7 +36,7 @@ def truncated(bench: Bench, frail_cluster: LocalCluster) -> Bench:
 
 def store_position(truncated: Bench) -> None:
     """Of a reader that saw records of the first epoch up to READ, which nobody has any more."""
-    topic_id = read_metadata(connection(truncated.source), [TOPIC], Metadata()).topic_ids[TOPIC]
+    topic_id = read_metadata(connection(truncated.source), [TOPIC]).topic_ids[TOPIC]
     position = Position(READ - 1, logs=LogIdentity(topic_id, 0))
     with closing(TopicWriter(connection(truncated.target))) as writer:
         writer.write(POSITIONS, [position_record(CONNECTOR, SOURCE, PARTITION, position)])

@@ -109,12 +109,8 @@ class Resumption:
         this returns. Raises KafkaError when none can begin.
         """
         plans = [plan for plan in self.plan.partitions if plan.source in occasions]
-        source = read_metadata(
-            self.plan.consumer.connection, {plan.source.topic for plan in plans}, Metadata()
-        )
-        target = read_metadata(
-            self.plan.producer.connection, {plan.target_topic for plan in plans}, Metadata()
-        )
+        source = read_metadata(self.plan.consumer.connection, {plan.source.topic for plan in plans})
+        target = read_metadata(self.plan.producer.connection, {plan.target_topic for plan in plans})
         logs = {
             plan.source: LogIdentity(
                 source_id=source.topic_ids.get(plan.source.topic, b""),

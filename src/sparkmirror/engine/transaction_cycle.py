@@ -30,7 +30,7 @@ from sparkmirror.engine.task_state import TaskState
 from sparkmirror.kafka.batch_writer import BatchWriter, WriterListener
 from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, error_for
 from sparkmirror.kafka.keyed_batches import keyed_batches, partition_of
-from sparkmirror.kafka.metadata import Metadata, read_metadata
+from sparkmirror.kafka.metadata import read_metadata
 from sparkmirror.kafka.offsets import LATEST, require_offsets
 from sparkmirror.kafka.transaction_scope import TransactionScope
 from sparkmirror.kafka.transactions import Transactions
@@ -205,7 +205,7 @@ class TransactionCycle:
     def _find_log(self) -> None:
         """Where the positions topic ends, and which of its partitions each copy's position goes to."""
         plan, state = self._plan, self._plan.state
-        metadata = read_metadata(state.connection, [state.positions_topic], Metadata())
+        metadata = read_metadata(state.connection, [state.positions_topic])
         count = metadata.partitions.get(state.positions_topic, 0)
         if not count:
             code = metadata.errors.get(state.positions_topic, UNKNOWN_TOPIC_OR_PARTITION)

@@ -14,12 +14,12 @@ from kafka.errors import UnknownBrokerIdError
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import DisconnectedError, KafkaError, UnsupportedVersionError
 from sparkmirror.kafka.error_codes import translate
-from sparkmirror.kafka.metadata import Metadata, connect_to_any
+from sparkmirror.kafka.metadata import addresses, connect_to_any
 
 
 def _connection_options(settings: ConnectionSettings) -> dict[str, Any]:
     return {
-        "bootstrap_servers": [f"{_bracketed(host)}:{port}" for host, port in settings.bootstrap_servers],
+        "bootstrap_servers": [f"{_bracketed(host)}:{port}" for host, port in addresses(settings)],
         "client_id": settings.client_id,
         "request_timeout_ms": int(settings.request_timeout_s * 1000),
         "reconnect_backoff_ms": int(settings.reconnect_backoff_s * 1000),
@@ -39,9 +39,9 @@ def _cluster(settings: ConnectionSettings) -> str:
 
 
 def require_answer(settings: ConnectionSettings) -> None:
-    """Raises DisconnectedError naming each bootstrap server when none answers within `connect_timeout_s`."""
+    """Raises DisconnectedError naming every address when none answers within `connect_timeout_s`."""
     patience_s = min(settings.connect_timeout_s, settings.request_timeout_s)
-    connect_to_any(replace(settings, request_timeout_s=patience_s), Metadata()).close()
+    connect_to_any(replace(settings, request_timeout_s=patience_s)).close()
 
 
 class LibraryAdmin:

@@ -85,9 +85,7 @@ class ClusterView:
         if self._aging is not None:
             self._aging.cancel()
         try:
-            metadata = await self._loop.run_in_executor(
-                None, read_metadata, self._settings, self._topics, self._metadata
-            )
+            metadata = await self._loop.run_in_executor(None, read_metadata, self._settings, self._topics)
         except SparkmirrorError as error:
             self._refreshing = False
             self._on_failure(error)

@@ -41,7 +41,7 @@ from sparkmirror.kafka.error_codes import (
     error_for,
     name_of,
 )
-from sparkmirror.kafka.metadata import Metadata, connect_to_any
+from sparkmirror.kafka.metadata import connect_to_any
 from sparkmirror.kafka.retries import Retries
 
 _MOVED = frozenset({COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR})
@@ -163,7 +163,7 @@ class TransactionCoordinator:
         return self._connection
 
     def _found(self) -> Connection:
-        any_broker = connect_to_any(self._settings, Metadata())
+        any_broker = connect_to_any(self._settings)
         coordinator = None
         try:
             request = FindCoordinatorRequest(key=self.transactional_id, key_type=_TRANSACTION_KEY)

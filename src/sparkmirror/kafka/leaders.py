@@ -30,7 +30,7 @@ class Leaders:
             self._topics.update(topics)
             self._stale = True
         if self._stale:
-            self._metadata = read_metadata(self._within(timeout_s), self._topics, self._metadata)
+            self._metadata = read_metadata(self._within(timeout_s), self._topics)
             self._stale = False
 
     def partitions(self, topic: str, timeout_s: float) -> Sequence[TopicPartition]:

@@ -1,7 +1,7 @@
 """Who leads which partition, read on demand over any broker that answers."""
 
 import random
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -19,6 +19,9 @@ _VERSION_MAX = 12
 _UNKNOWN_ID = bytes(TOPIC_ID_BYTES)
 
 NO_EPOCH = -1
+
+Address = tuple[str, int]
+"""Host and port."""
 
 
 class Broker(NamedTuple):
@@ -47,24 +50,41 @@ class Metadata:
     topic_ids: Mapping[str, bytes] = field(default_factory=dict)
 
 
-def read_metadata(settings: ConnectionSettings, topics: Collection[str], known: Metadata) -> Metadata:
-    """Ask known brokers, then the bootstrap servers, until one answers.
+_known_brokers: dict[tuple[Address, ...], Sequence[Address]] = {}
+"""By bootstrap servers: where the brokers were when anybody in this process last asked."""
+
+
+def addresses(settings: ConnectionSettings) -> Sequence[Address]:
+    """Where somebody may answer: the brokers that were last heard of, then the bootstrap servers.
+
+    A process that has once reached a cluster finds it again when its bootstrap servers are gone or were named
+    for other brokers, as Java's clients do (KIP-899).
+    """
+    known = list(_known_brokers.get(settings.bootstrap_servers, ()))
+    random.shuffle(known)
+    return list(dict.fromkeys([*known, *settings.bootstrap_servers]))
+
+
+def read_metadata(settings: ConnectionSettings, topics: Collection[str]) -> Metadata:
+    """Ask one after the other until one answers.
 
     Raises DisconnectedError naming every address tried.
     """
-    connection = connect_to_any(settings, known)
+    connection = connect_to_any(settings)
     try:
-        return request_metadata(connection, topics, settings.request_timeout_s)
+        found = request_metadata(connection, topics, settings.request_timeout_s)
     finally:
         connection.close()
+    if found.brokers:
+        brokers = [(broker.host, broker.port) for broker in found.brokers.values()]
+        _known_brokers[settings.bootstrap_servers] = brokers
+    return found
 
 
-def connect_to_any(settings: ConnectionSettings, known: Metadata) -> Connection:
+def connect_to_any(settings: ConnectionSettings) -> Connection:
     """A connection to some broker of the cluster; raises DisconnectedError naming every address tried."""
-    addresses = [(broker.host, broker.port) for broker in known.brokers.values()]
-    random.shuffle(addresses)
     failures = []
-    for host, port in [*addresses, *settings.bootstrap_servers]:
+    for host, port in addresses(settings):
         try:
             return Connection.open(host, port, settings)
         except DisconnectedError as error:

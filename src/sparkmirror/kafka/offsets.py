@@ -33,7 +33,7 @@ def list_offsets(
         return {}
     if metadata is None:
         topics = {partition.topic for partition in partitions}
-        metadata = read_metadata(settings.connection, topics, Metadata())
+        metadata = read_metadata(settings.connection, topics)
     results: dict[TopicPartition, int | SparkmirrorError] = {}
     by_leader: dict[int, list[TopicPartition]] = {}
     for partition in partitions:

@@ -8,7 +8,7 @@ from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import RetriableError
 from sparkmirror.domain.producer_state import ProducerId
 from sparkmirror.kafka.error_codes import check
-from sparkmirror.kafka.metadata import Metadata, connect_to_any
+from sparkmirror.kafka.metadata import connect_to_any
 from sparkmirror.kafka.retries import Retries
 
 
@@ -18,7 +18,7 @@ def new_producer_id(settings: ConnectionSettings) -> ProducerId:
     Raises AuthorizationError (brokers before 2.8), or RetriableError after the request's time-out.
     """
     retries = Retries(settings, time.monotonic() + settings.request_timeout_s)
-    connection = connect_to_any(settings, Metadata())
+    connection = connect_to_any(settings)
     try:
         while True:
             request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)

@@ -8,7 +8,7 @@ from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSetti
 from sparkmirror.domain.errors import RetriableError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, error_for
-from sparkmirror.kafka.metadata import Metadata, read_metadata
+from sparkmirror.kafka.metadata import read_metadata
 from sparkmirror.kafka.offsets import LATEST, require_offsets
 
 _PAUSE = Backoff(first_s=0.005, max_s=0.2)
@@ -22,7 +22,7 @@ def await_stable(settings: ConnectionSettings, topic: str, *, deadline_s: float 
     Raises KafkaError, RetriableError when it takes too long.
     """
     deadline = time.monotonic() + deadline_s
-    metadata = read_metadata(settings, [topic], Metadata())
+    metadata = read_metadata(settings, [topic])
     if topic not in metadata.partitions:
         raise error_for(metadata.errors.get(topic, UNKNOWN_TOPIC_OR_PARTITION), f"read {topic}")
     partitions = [TopicPartition(topic, number) for number in range(metadata.partitions[topic])]
