@@ -1,0 +1,262 @@
+"""Java's MirrorMaker 2 and this one take over from each other, while records and a group go on.
+
+And each reads what the other wrote: the topics hold both's records.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from itertools import pairwise, product
+from typing import Final, NamedTuple
+
+import pytest
+
+from sparkmirror.cli.main import main
+from sparkmirror.client import remote_cluster_utils
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.sync_history import SyncHistory
+from sparkmirror.kafka.topic_log import read_topic
+from sparkmirror.storage.offset_syncs import RunSync, parse_offset_sync
+from tests.contract.copying import connection
+from tests.system.broker_data import append, end_offsets, keyed, numbered, records
+from tests.system.dual_run import Sides
+from tests.system.handing_over import (
+    DEDICATED,
+    FLOWS,
+    ORDERS,
+    PARKED,
+    PARTITIONS,
+    READER,
+    WAIT_S,
+    HandedOver,
+    Reader,
+    checkpoints,
+    hand_over,
+    remote,
+)
+from tests.system.java_mm2 import JavaClasses, java_classes
+from tests.system.mirror import await_value
+
+ALIASES: Final = [alias for alias, _ in FLOWS]
+SYNCS: Final = f"mm2-offset-syncs.{DEDICATED[1]}.internal"
+
+
+class Log(NamedTuple):
+    """The records of a partition."""
+
+    offsets: list[int]
+    values: list[bytes | None]
+
+    def read_by(self, committed: int) -> int:
+        """How many of them a group has read that has committed this offset."""
+        return bisect_left(self.offsets, committed)
+
+
+@pytest.fixture(scope="module")
+def handed_over(sides: Sides, tmp_path_factory: pytest.TempPathFactory) -> HandedOver:
+    return hand_over(sides, tmp_path_factory.mktemp("handed"))
+
+
+@pytest.fixture(scope="module")
+def source_logs(handed_over: HandedOver) -> Mapping[TopicPartition, Log]:
+    return {
+        partition: log
+        for topic in PARTITIONS
+        for partition, log in logs(handed_over.sides.source, topic).items()
+    }
+
+
+@pytest.fixture(scope="module")
+def target_logs(handed_over: HandedOver) -> Mapping[TopicPartition, Log]:
+    names = [f"{alias}.{topic}" for alias, topic in product(ALIASES, PARTITIONS)]
+    return {
+        partition: log for name in names for partition, log in logs(handed_over.sides.target, name).items()
+    }
+
+
+@pytest.fixture(scope="module")
+def java(handed_over: HandedOver) -> Iterator[JavaClasses]:
+    with java_classes() as classes:
+        yield classes
+
+
+def logs(cluster: LocalCluster, topic: str) -> Mapping[TopicPartition, Log]:
+    found: dict[TopicPartition, Log] = {}
+    for record in records(cluster, topic):
+        partition, offset = record.partition(), record.offset()
+        assert partition is not None
+        assert offset is not None
+        log = found.setdefault(TopicPartition(topic, partition), Log([], []))
+        log.offsets.append(offset)
+        log.values.append(record.value())
+    return found
+
+
+@pytest.mark.parametrize("alias", ALIASES)
+def test_every_record_is_there_once_and_in_order(
+    alias: str, source_logs: Mapping[TopicPartition, Log], target_logs: Mapping[TopicPartition, Log]
+) -> None:
+    assert len(source_logs) == sum(PARTITIONS.values())
+    for partition, log in source_logs.items():
+        assert target_logs[remote(alias, partition)].values == log.values
+
+
+@pytest.mark.parametrize("alias", ALIASES)
+def test_checkpoints_only_go_forward(handed_over: HandedOver, alias: str) -> None:
+    told = checkpoints(handed_over.sides, alias)
+    assert 0 < handed_over.by_java[alias] < handed_over.by_ours[alias] < len(told)
+    for group, partition in product((READER, PARKED), remotes(alias)):
+        own = [each for each in told if (each.group, each.topic_partition) == (group, partition)]
+        for earlier, later in pairwise(own):
+            assert earlier.upstream_offset <= later.upstream_offset
+            assert earlier.downstream_offset < later.downstream_offset
+
+
+@pytest.mark.parametrize("alias", ALIASES)
+def test_no_checkpoint_is_past_what_its_group_has_read(
+    handed_over: HandedOver,
+    alias: str,
+    source_logs: Mapping[TopicPartition, Log],
+    target_logs: Mapping[TopicPartition, Log],
+) -> None:
+    original = {remote(alias, partition): log for partition, log in source_logs.items()}
+    for told in checkpoints(handed_over.sides, alias):
+        passed_over = target_logs[told.topic_partition].read_by(told.downstream_offset)
+        assert passed_over <= original[told.topic_partition].read_by(told.upstream_offset), told
+
+
+@pytest.mark.parametrize("alias", ALIASES)
+def test_who_stopped_while_ours_ran_goes_on_at_its_very_next_record(
+    handed_over: HandedOver, alias: str, source_logs: Mapping[TopicPartition, Log]
+) -> None:
+    """Also after another life of Java's, which knows the place less exactly."""
+    next_values = {
+        remote(alias, partition): source_logs[partition].values[source_logs[partition].read_by(offset)]
+        for partition, offset in handed_over.parked.items()
+    }
+    assert first_values(handed_over.sides.target, PARKED, f"{alias}.{ORDERS}") == next_values
+
+
+@pytest.mark.usefixtures("target_logs")  # read before more is written there
+def test_who_read_all_along_goes_on_where_everything_ends(handed_over: HandedOver) -> None:
+    target = handed_over.sides.target
+    for alias, topic in product(ALIASES, PARTITIONS):
+        name, new = f"{alias}.{topic}", numbered(1, first=1_000_000)
+        for partition in range(PARTITIONS[topic]):
+            append(target, name, new, partition=partition)
+        expected = {TopicPartition(name, partition): new[0][1] for partition in range(PARTITIONS[topic])}
+        assert first_values(target, READER, name) == expected
+
+
+def first_values(target: LocalCluster, group: str, topic: str) -> Mapping[TopicPartition, bytes | None]:
+    """What a member of the group gets first of each partition."""
+    partitions = len(end_offsets(target, [topic]))
+    found: dict[TopicPartition, bytes | None] = {}
+
+    def read() -> bool:
+        for message in reader.read():
+            topic, partition = message.topic(), message.partition()
+            assert topic is not None
+            assert partition is not None
+            found.setdefault(TopicPartition(topic, partition), message.value())
+        return len(found) == partitions
+
+    with closing(Reader(target, group, [topic])) as reader:
+        await_value(read, WAIT_S, lambda: f"{group} got {found}")
+    return found
+
+
+class Dump(NamedTuple):
+    """One of MirrorMaker's topics, and who prints it."""
+
+    formatter: str
+    command: list[str]
+    topic: str
+    is_on_source: bool = False
+
+
+@pytest.mark.parametrize(
+    "dump",
+    [
+        Dump("CheckpointFormatter", ["checkpoints", "--source", DEDICATED[0]], "ho.checkpoints.internal"),
+        Dump("HeartbeatFormatter", ["heartbeats"], "heartbeats"),
+        Dump("OffsetSyncFormatter", ["offset-syncs", "--other", DEDICATED[1]], SYNCS, is_on_source=True),
+    ],
+    ids=lambda dump: dump.command[0],
+)
+def test_javas_formatters_print_what_our_commands_print(
+    handed_over: HandedOver, java: JavaClasses, capsys: pytest.CaptureFixture[str], dump: Dump
+) -> None:
+    cluster = handed_over.sides.source if dump.is_on_source else handed_over.sides.target
+    found = [(key or b"", value or b"") for key, value in keyed(cluster, dump.topic)]
+    assert main([*dump.command, "--bootstrap-server", cluster.bootstrap_servers]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    # Other mirrors may send heartbeats meanwhile.
+    assert lines[: len(found)] == java.formatted(dump.formatter, found)
+    assert found
+
+
+@pytest.mark.parametrize(("alias", "group"), list(product(ALIASES, (READER, PARKED))))
+def test_javas_client_translates_as_ours(
+    handed_over: HandedOver, java: JavaClasses, alias: str, group: str
+) -> None:
+    properties = {"bootstrap.servers": handed_over.sides.target.bootstrap_servers}
+    ours = remote_cluster_utils.translate_offsets(properties, alias, group)
+    assert {partition: at.offset for partition, at in ours.items()} == java.translated(
+        properties, alias, group
+    )
+    assert len(ours) == (sum(PARTITIONS.values()) if group == READER else PARTITIONS[ORDERS])
+
+
+def test_of_the_same_syncs_ours_makes_as_much_as_java_or_more(
+    handed_over: HandedOver,
+    java: JavaClasses,
+    source_logs: Mapping[TopicPartition, Log],
+    target_logs: Mapping[TopicPartition, Log],
+) -> None:
+    """Without the headers of ours, with them, and never past the truth."""
+    source = handed_over.sides.source
+    plain, telling = histories(source, without_runs=True), histories(source, without_runs=False)
+    with java.sync_store(store_properties(handed_over.sides)) as store:
+        for partition, log in source_logs.items():
+            copy = target_logs[remote(DEDICATED[0], partition)]
+            for committed in range(log.offsets[0], log.offsets[-1] + 2, 7):
+                by_java = store.translate(partition, committed)
+                by_plain, by_runs = (each[partition].translate(committed) for each in (plain, telling))
+                assert by_java is not None
+                assert by_java <= by_plain <= by_runs
+                assert copy.read_by(by_runs) <= log.read_by(committed), (partition, committed)
+
+
+def histories(source: LocalCluster, *, without_runs: bool) -> Mapping[TopicPartition, SyncHistory]:
+    found: dict[TopicPartition, SyncHistory] = {}
+    for record in read_topic(connection(source), SYNCS):
+        parsed = parse_offset_sync(record)
+        assert parsed is not None
+        sync, run = RunSync(parsed.sync) if without_runs else parsed
+        if sync.topic_partition in found:
+            found[sync.topic_partition].add(sync, run)
+        else:
+            found[sync.topic_partition] = SyncHistory(sync, run)
+    return found
+
+
+def store_properties(sides: Sides) -> dict[str, str]:
+    here, there = DEDICATED
+    return {
+        "name": "asked",
+        "connector.class": "MirrorCheckpointConnector",
+        "source.cluster.alias": here,
+        "target.cluster.alias": there,
+        "source.cluster.bootstrap.servers": sides.source.bootstrap_servers,
+        "target.cluster.bootstrap.servers": sides.target.bootstrap_servers,
+    }
+
+
+def remotes(alias: str) -> list[TopicPartition]:
+    return [
+        remote(alias, TopicPartition(topic, partition))
+        for topic, count in PARTITIONS.items()
+        for partition in range(count)
+    ]
