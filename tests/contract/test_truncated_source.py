@@ -11,7 +11,7 @@ from sparkmirror.domain.incidents import OnDataLoss, Reactions
 from sparkmirror.domain.log_identity import LogIdentity
 from sparkmirror.kafka.metadata import read_metadata, request_metadata
 from sparkmirror.kafka.topic_log import TopicWriter
-from sparkmirror.storage.positions import Position, position_record
+from sparkmirror.storage.positions import Position, position_record, read_positions
 from sparkmirror.storage.progress import PartitionState
 from tests.contract.asking import asking
 from tests.contract.copying import CONNECTOR, POSITIONS, SOURCE, Bench, Watch, connection, running
@@ -19,6 +19,7 @@ from tests.system.broker_data import append, numbered
 
 TOPIC = "contract.truncated"
 PARTITION = TopicPartition(TOPIC, 0)
+WHOLE = TopicPartition("contract.not-truncated", 0)
 COMMON, READ, ANEW = 50, 60, 20
 """Offsets below COMMON are of the first epoch. A reader saw READ of it; then ANEW records of another came."""
 
@@ -26,8 +27,11 @@ COMMON, READ, ANEW = 50, 60, 20
 @pytest.fixture(scope="module")
 def truncated(bench: Bench, frail_cluster: LocalCluster) -> Bench:
     made = Bench(frail_cluster, bench.target)
-    made.create(TOPIC)
-    append(frail_cluster, TOPIC, numbered(COMMON))
+    for topic in (TOPIC, WHOLE.topic):
+        made.create(topic)
+        append(frail_cluster, topic, numbered(COMMON))
+    with running(replace(made.plan(WHOLE), offset_syncs=None)):
+        made.await_copied(WHOLE.topic, numbered(COMMON))
     frail_cluster.stop_broker(0)
     frail_cluster.start_broker(0)
     append(frail_cluster, TOPIC, numbered(ANEW, COMMON))
@@ -37,9 +41,17 @@ def truncated(bench: Bench, frail_cluster: LocalCluster) -> Bench:
 def store_position(truncated: Bench) -> None:
     """Of a reader that saw records of the first epoch up to READ, which nobody has any more."""
     topic_id = read_metadata(connection(truncated.source), [TOPIC]).topic_ids[TOPIC]
-    position = Position(READ - 1, logs=LogIdentity(topic_id, 0))
+    write_position(truncated, PARTITION, Position(READ - 1, logs=LogIdentity(topic_id, 0)))
+
+
+def write_position(truncated: Bench, partition: TopicPartition, position: Position) -> None:
     with closing(TopicWriter(connection(truncated.target))) as writer:
-        writer.write(POSITIONS, [position_record(CONNECTOR, SOURCE, PARTITION, position)])
+        writer.write(POSITIONS, [position_record(CONNECTOR, SOURCE, partition, position)])
+
+
+def stored_position(truncated: Bench, partition: TopicPartition) -> Position:
+    positions = connection(truncated.target)
+    return read_positions(positions, POSITIONS, CONNECTOR, SOURCE, [partition])[partition]
 
 
 def test_the_broker_says_where_its_log_parts_from_what_was_read(truncated: Bench) -> None:
@@ -63,3 +75,23 @@ def test_what_came_instead_is_copied_and_the_loss_is_said(truncated: Bench, watc
     assert report.incidents == {"source-truncated": 1}
     assert "offsets 50 to 59 were copied, and the source has lost them since" in str(report.notice)
     assert "10 records are on the target only; going on from 50" in str(report.notice)
+
+
+def test_what_is_read_back_may_be_of_a_later_leader_than_the_position(truncated: Bench, watch: Watch) -> None:
+    """Its records are in the source: a log that went on under another leader has lost nothing."""
+    topic = WHOLE.topic
+    plan = replace(truncated.plan(WHOLE), offset_syncs=None)
+    before = stored_position(truncated, WHOLE)
+    append(truncated.source, topic, numbered(ANEW, COMMON))
+    with running(plan):
+        truncated.await_copied(topic, numbered(COMMON + ANEW))
+    after = stored_position(truncated, WHOLE)
+    assert (before.offset, after.offset) == (COMMON - 1, COMMON + ANEW - 1)
+    assert before.logs.source_epoch < after.logs.source_epoch
+    write_position(truncated, WHOLE, before)  # as after a crash
+    append(truncated.source, topic, numbered(ANEW, COMMON + ANEW))
+    with running(plan):
+        truncated.await_copied(topic, numbered(COMMON + 2 * ANEW))
+        report = watch.await_progress(topic, lambda report: report.position == COMMON + 2 * ANEW - 1)
+    assert (report.incidents, report.notice) == ({}, None)
+    assert stored_position(truncated, WHOLE).logs == after.logs

@@ -4,8 +4,8 @@ A stored position is at most a second old; what was written after it stands in t
 producer id.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -13,8 +13,9 @@ from sparkmirror.domain.aborted_transactions import AbortedTransactions
 from sparkmirror.domain.batch_copying import CopyRules, Step, copy_batches
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.copy_plan import CopyPartition
+from sparkmirror.domain.errors import CorruptBatchError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.matching import Match, match
+from sparkmirror.domain.matching import match
 from sparkmirror.domain.producer_state import ProducerState
 from sparkmirror.domain.record_batch import SEQUENCE_MODULUS, FetchedBatch, iterate_batches
 from sparkmirror.kafka.offsets import EARLIEST, require_offsets
@@ -25,11 +26,13 @@ class Found(NamedTuple):
     """`position` is the next upstream offset to copy; so many `records` before it are on the target already.
 
     `is_whole` says that every one of them is in the source, and that their sequences follow the state's.
+    `source_epoch` is the leader epoch of what was read of the source, -1 for nothing.
     """
 
     position: int
     records: int
     is_whole: bool
+    source_epoch: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,27 +48,38 @@ class ReadBack:
 
         Raises KafkaError, AuthorizationError where the target may not be read.
         """
-        with closing(PartitionReader(self.target)) as reader:
+        with closing(PartitionReader(self.target)) as reader, closing(PartitionReader(self.source)) as ahead:
             tail = _Tail(reader, plan.target, state, end)
-            found = self._match(plan, tail, first)
+            source = _Source(ahead, self.source, self.rules[plan.source], plan.source)
+            steps = source.steps(first)
+            found = match(tail, steps, first, timestamps=not plan.target_stamps_append_time)
             for _ in tail:
                 pass  # what the source does not have counts all the same
-        return Found(found.position, tail.count, found.is_whole and tail.is_contiguous)
+        is_whole = found.is_whole and tail.is_contiguous
+        return Found(found.position, tail.count, is_whole, source.leader_epoch)
 
-    def _match(self, plan: CopyPartition, tail: Iterable[FetchedBatch], first: int) -> Match:
-        with closing(PartitionReader(self.source)) as reader:
-            steps = self._steps(reader, plan.source, first)
-            return match(tail, steps, first, timestamps=not plan.target_stamps_append_time)
 
-    def _steps(self, reader: PartitionReader, source: TopicPartition, position: int) -> Iterator[Step]:
-        """What the source holds from the position on, as it would be copied."""
-        committed = self.source.read_committed
+class _Source:
+    """What the source holds, as it would be copied."""
+
+    def __init__(
+        self, reader: PartitionReader, settings: ConsumerSettings, rules: CopyRules, partition: TopicPartition
+    ) -> None:
+        self.leader_epoch = -1
+        """Of the last batch that was read; those before it have the same or an older one."""
+        self._reader = reader
+        self._settings = settings
         # What is compared is what is inside.
-        rules = replace(self.rules[source], codec=None, merged_bytes_max=0)
+        self._rules = replace(rules, codec=None, merged_bytes_max=0)
+        self._partition = partition
+
+    def steps(self, position: int) -> Iterator[Step]:
+        """From the position on, to the end."""
+        partition, committed = self._partition, self._settings.read_committed
         while True:
-            (fetched,) = reader.fetch({source: position}, 0.0)
+            (fetched,) = self._reader.fetch({partition: position}, 0.0)
             if fetched.error:  # retention was here: what is left may be there already all the same
-                start = require_offsets(self.source, [source], EARLIEST)[source]
+                start = require_offsets(self._settings, [partition], EARLIEST)[partition]
                 if start <= position:
                     return
                 position = start
@@ -73,10 +87,16 @@ class ReadBack:
             end = fetched.last_stable_offset if committed else fetched.high_watermark
             if position >= end:
                 return
+            self._note_epoch(fetched.records)
             aborted = AbortedTransactions(fetched.aborted) if committed else None
-            for step in copy_batches(fetched.records, position, rules, aborted):
+            for step in copy_batches(fetched.records, position, self._rules, aborted):
                 yield step
                 position = step.position
+
+    def _note_epoch(self, records: memoryview) -> None:
+        with suppress(CorruptBatchError):  # whoever copies the batch says so
+            for batch in iterate_batches(records):
+                self.leader_epoch = batch.header.leader_epoch
 
 
 class _Tail:

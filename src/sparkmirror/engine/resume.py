@@ -71,7 +71,7 @@ class Occasion(NamedTuple):
 class Start(NamedTuple):
     """`position` is the next upstream offset to copy; `incident` is what people should know of it.
 
-    `run` ends right before it, if what is there of it is known.
+    `logs` are those that it is about. `run` ends right before it, if what is there of it is known.
     """
 
     position: int
@@ -87,6 +87,7 @@ class _UnderNewId(NamedTuple):
     position: int
     next_offset: int
     incident: Incident | None = None
+    logs: LogIdentity = UNKNOWN_LOGS
 
 
 _Begun = Start | _UnderNewId | SparkmirrorError
@@ -266,7 +267,11 @@ class Resumption:
                 found.records,
                 found.position,
             )
-        start = Start(found.position, state.after(found.records, end))
+        start = Start(
+            found.position,
+            state.after(found.records, end),
+            logs=UNKNOWN_LOGS._replace(source_epoch=found.source_epoch),
+        )
         if found.is_whole:
             return start
         text = (
@@ -286,16 +291,20 @@ class Resumption:
             producer, refusal = self._new_producer()
         starts: dict[TopicPartition, Start | SparkmirrorError] = {}
         for source, begun in found.items():
+            if isinstance(begun, SparkmirrorError):
+                starts[source] = begun
+                continue
+            known = logs[source]
+            # What was read back may be of a later leader than what the position knows.
+            known = known._replace(source_epoch=max(known.source_epoch, begun.logs.source_epoch))
             if isinstance(begun, _UnderNewId):
                 state = ProducerState(producer, 0, begun.next_offset)
-                starts[source] = Start(begun.position, state, begun.incident or refusal, logs[source])
-            elif isinstance(begun, Start):
+                starts[source] = Start(begun.position, state, begun.incident or refusal, known)
+            else:
                 state = begun.producer
                 if self.plan.transaction is not None:
                     state = ProducerState(NOT_IDEMPOTENT, 0, state.next_offset)
-                starts[source] = begun._replace(producer=state, logs=logs[source])
-            else:
-                starts[source] = begun
+                starts[source] = begun._replace(producer=state, logs=known)
         return starts
 
     def _new_producer(self) -> tuple[ProducerId, Incident | None]:
@@ -381,7 +390,7 @@ def _explained(plan: CopyPartition, occasion: Occasion, begun: _Begun, *, is_las
 def _renumbered(start: Start) -> Start | _UnderNewId:
     state = start.producer
     if state.producer.is_last:
-        return _UnderNewId(start.position, state.next_offset, start.incident)
+        return _UnderNewId(start.position, state.next_offset, start.incident, start.logs)
     return start._replace(producer=state.in_next_epoch(state.next_offset))
 
 
