@@ -1,22 +1,33 @@
 """Consumer groups of one cluster: which there are, what they have committed, and offsets for idle ones."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from kafka.structs import OffsetAndMetadata
-from kafka.structs import TopicPartition as LibraryPartition
+from kafka.protocol.consumer import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+)
 
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.errors import DisconnectedError, KafkaError
+from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.kafka.clients import LibraryAdmin
-from sparkmirror.kafka.error_codes import NONE, error_for
+from sparkmirror.kafka.connection import Connection
+from sparkmirror.kafka.error_codes import COORDINATOR_LOAD_IN_PROGRESS, NONE, error_for
+from sparkmirror.kafka.group_coordinators import ELSEWHERE, GroupCoordinators
+from sparkmirror.kafka.group_members import Member, classic_members, consumer_members
 
-_GROUPS_PER_REQUEST = 500
-"""An answer with thousands of groups of many partitions each is large, and its broker busy for a while."""
+_BY_NAME_MAX = 9
+"""Of OffsetFetch and OffsetCommit; later versions know topics by their ids only."""
+_FETCH_ALL_FROM = 2
+_FETCH_MANY_FROM = 8
+_NO_GENERATION = _NO_EPOCH = _BROKERS_RETENTION = -1
+_NO_MEMBER = ""
 
+_ABOUT_COORDINATOR = ELSEWHERE | {COORDINATOR_LOAD_IN_PROGRESS}
 _IDLE = frozenset({"Empty", "Dead"})
 _CONSUMERS = frozenset({"", "classic", "consumer"})
 
@@ -48,6 +59,11 @@ class ListedGroup:
         return self.kind in _CONSUMERS and self.protocol in ("", "consumer")
 
     @property
+    def word(self) -> str:
+        """Of which type it is, for people."""
+        return self.kind or self.protocol or "unknown"
+
+    @property
     def is_active(self) -> bool:
         """Whether it is known to have members; brokers refuse what others commit for such a group."""
         return self.state not in ("", *_IDLE)
@@ -60,8 +76,10 @@ class Groups:
         """`cluster` names it in errors: an alias."""
         self._cluster = cluster
         self._client = LibraryAdmin(settings, cluster)
+        self._coordinators = GroupCoordinators(settings, cluster)
 
     def close(self) -> None:
+        self._coordinators.close()
         self._client.close()
 
     def listed(self) -> Mapping[GroupId, ListedGroup]:
@@ -76,58 +94,122 @@ class Groups:
         }
 
     def committed(self, groups: Collection[GroupId]) -> Mapping[GroupId, Offsets | KafkaError]:
-        """What each has committed, or why that can't be told. One request for many groups."""
+        """What each has committed, or why that can't be told. A few requests for many groups."""
         found: dict[GroupId, Offsets | KafkaError] = {}
-        for some in _chunks(groups):
-            try:
-                found.update(self._committed(some))
-            except DisconnectedError:
-                raise
-            except KafkaError:
-                found.update(self._one_by_one(some))
+        for part in self.committed_parts(groups):
+            found.update(part)
+        return found
+
+    def committed_parts(
+        self, groups: Collection[GroupId]
+    ) -> Iterator[Mapping[GroupId, Offsets | KafkaError]]:
+        """As `committed`, a part as soon as it's there: nobody waits for another's slow coordinator."""
+        return self._coordinators.ask(groups, self._fetch)
+
+    def members(
+        self, groups: Mapping[GroupId, ListedGroup]
+    ) -> Mapping[GroupId, Sequence[Member] | KafkaError]:
+        """Who is in these consumer groups."""
+        found: dict[GroupId, Sequence[Member] | KafkaError] = {}
+        classic = [group for group, listed in groups.items() if listed.kind != "consumer"]
+        for some, ask in ((classic, classic_members), (groups.keys() - classic, consumer_members)):
+            for part in self._coordinators.ask(some, ask):
+                found.update(part)
         return found
 
     def write(self, group: GroupId, offsets: Offsets) -> Mapping[TopicPartition, KafkaError]:
-        """Commit offsets for a group without members. What was refused, by partition."""
-        wanted = {
-            LibraryPartition(*partition): OffsetAndMetadata(offset, metadata, -1)
-            for partition, (offset, metadata) in offsets.items()
-        }
-        action = f"write offsets of group {group}"
-        answers = self._client.call(action, "alter_group_offsets", group, wanted)
-        errors = {TopicPartition(*partition): answer.errno for partition, answer in answers.items()}
-        return {
-            partition: error_for(code, f"{action} for {partition} on {self._cluster}")
-            for partition, code in errors.items()
-            if code != NONE
-        }
+        """Commit offsets for a group without members. What was refused, by partition. Raises KafkaError."""
 
-    def _committed(self, groups: list[GroupId]) -> Mapping[GroupId, Offsets]:
-        answers = self._client.call("read offsets of groups", "list_group_offsets", groups)
-        return {
-            GroupId(group): {
-                TopicPartition(*partition): Committed(committed.offset, committed.metadata or "")
-                for partition, committed in offsets.items()
-                if committed.offset >= 0
-            }
-            for group, offsets in answers.items()
-        }
+        def commit(
+            connection: Connection, groups: Sequence[GroupId], timeout_s: float
+        ) -> Mapping[GroupId, Any]:
+            return {group: self._commit(connection, group, offsets, timeout_s) for group in groups}
 
-    def _one_by_one(self, groups: list[GroupId]) -> Mapping[GroupId, Offsets | KafkaError]:
+        refused: Mapping[TopicPartition, KafkaError] = {}
+        for part in self._coordinators.ask([group], commit):
+            for answer in part.values():
+                if isinstance(answer, KafkaError):
+                    raise answer
+                refused = answer
+        return refused
+
+    def _commit(
+        self, connection: Connection, group: GroupId, offsets: Offsets, timeout_s: float
+    ) -> Mapping[TopicPartition, KafkaError] | KafkaError:
+        request = _commit_request(group, offsets)
+        response = connection.request(
+            request, OffsetCommitResponse, timeout_s=timeout_s, version_max=_BY_NAME_MAX
+        )
+        refused = {
+            TopicPartition(topic.name, partition.partition_index): error_for(
+                partition.error_code,
+                f"write the offset of group {group} for {topic.name}-{partition.partition_index}"
+                f" on {self._cluster}",
+            )
+            for topic in response.topics
+            for partition in topic.partitions
+            if partition.error_code != NONE
+        }
+        # What is about the coordinator is said once for every partition.
+        return next((error for error in refused.values() if error.code in _ABOUT_COORDINATOR), refused)
+
+    def _fetch(
+        self, connection: Connection, groups: Sequence[GroupId], timeout_s: float
+    ) -> Mapping[GroupId, Offsets | KafkaError]:
+        key = OffsetFetchRequest.API_KEY
+        version = connection.version_of(key, "OffsetFetch", _FETCH_ALL_FROM, _BY_NAME_MAX)
         found: dict[GroupId, Offsets | KafkaError] = {}
-        for group in groups:
-            try:
-                found.update(self._committed([group]))
-            except DisconnectedError:
-                raise
-            except KafkaError as error:
-                found[group] = error
+        for request in _fetch_requests(groups, finds_many=version >= _FETCH_MANY_FROM):
+            response = connection.request(
+                request, OffsetFetchResponse, timeout_s=timeout_s, version_max=version
+            )
+            for answer in response.groups if version >= _FETCH_MANY_FROM else [response]:
+                group = GroupId(getattr(answer, "group_id", None) or request.group_id)
+                found[group] = self._offsets(group, answer)
         return found
 
+    def _offsets(self, group: GroupId, answer: Any) -> Offsets | KafkaError:
+        """As Java, without partitions that have an error of their own: they keep nothing else back."""
+        if answer.error_code != NONE:
+            return error_for(answer.error_code, f"read the offsets of group {group} on {self._cluster}")
+        return {
+            TopicPartition(topic.name, partition.partition_index): Committed(
+                partition.committed_offset, partition.metadata or ""
+            )
+            for topic in answer.topics
+            for partition in topic.partitions
+            if partition.error_code == NONE and partition.committed_offset >= 0
+        }
 
-def _chunks(groups: Collection[GroupId]) -> list[list[GroupId]]:
-    left = iter(groups)
-    chunks = []
-    while chunk := list(islice(left, _GROUPS_PER_REQUEST)):
-        chunks.append(chunk)
-    return chunks
+
+def _fetch_requests(groups: Sequence[GroupId], *, finds_many: bool) -> Iterator[Any]:
+    """For all offsets of each. Brokers before 3.0 are asked for one group at a time (KIP-709)."""
+    if finds_many:
+        asked = [OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None) for group in groups]
+        yield OffsetFetchRequest(groups=asked)
+    else:
+        for group in groups:
+            yield OffsetFetchRequest(group_id=group, topics=None)
+
+
+def _commit_request(group: GroupId, offsets: Offsets) -> Any:
+    topics: dict[str, list[Any]] = {}
+    for (topic, partition), (offset, metadata) in offsets.items():
+        position = OffsetCommitRequest.OffsetCommitRequestTopic.OffsetCommitRequestPartition(
+            partition_index=partition,
+            committed_offset=offset,
+            committed_leader_epoch=_NO_EPOCH,
+            committed_metadata=metadata,
+        )
+        topics.setdefault(topic, []).append(position)
+    return OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=_NO_GENERATION,
+        member_id=_NO_MEMBER,
+        group_instance_id=None,
+        retention_time_ms=_BROKERS_RETENTION,
+        topics=[
+            OffsetCommitRequest.OffsetCommitRequestTopic(name=topic, partitions=partitions)
+            for topic, partitions in topics.items()
+        ],
+    )

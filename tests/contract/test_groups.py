@@ -1,0 +1,171 @@
+"""Groups of every kind as real brokers keep them, also where one of them is sick."""
+
+import os
+import signal
+import uuid
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Final
+
+import confluent_kafka as confluent
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.domain.errors import AuthorizationError, DisconnectedError, KafkaError, RetriableError
+from sparkmirror.domain.ids import GroupId, TopicPartition
+from sparkmirror.kafka.groups import Committed, Groups, Offsets
+from tests.contract.copying import connection
+from tests.system.broker_data import admin, append, numbered
+from tests.system.mirror import await_value
+from tests.system.mixed_data import create_topic
+
+TOPIC: Final = "contract.groups"
+WAIT_S: Final = 20.0
+PATIENCE_S: Final = 1.5
+
+
+@contextmanager
+def asking(cluster: LocalCluster, **changes: float) -> Iterator[Groups]:
+    with closing(Groups(connection(cluster, **changes), "here")) as groups:
+        yield groups
+
+
+def offsets(offset: int) -> Offsets:
+    return {TopicPartition(TOPIC, 0): Committed(offset, "own words")}
+
+
+def write(groups: Groups, group: GroupId, offset: int) -> None:
+    """A new cluster makes the topic of group offsets when it's asked for the first time."""
+
+    def is_written() -> bool:
+        try:
+            return not groups.write(group, offsets(offset))
+        except RetriableError:
+            return False
+
+    await_value(is_written, WAIT_S, lambda: f"{group} gets no offset")
+
+
+@pytest.fixture(scope="module")
+def source(source_cluster: LocalCluster) -> LocalCluster:
+    create_topic(source_cluster.bootstrap_servers, TOPIC)
+    append(source_cluster, TOPIC, numbered(20))
+    return source_cluster
+
+
+def test_members_are_named_whatever_protocol_they_speak(source: LocalCluster) -> None:
+    names = {GroupId(f"contract-groups-{protocol}"): protocol for protocol in ("classic", "consumer")}
+    consumers = [
+        confluent.Consumer(
+            {
+                "bootstrap.servers": source.bootstrap_servers,
+                "group.id": group,
+                "group.protocol": protocol,
+                "client.id": f"reader-{protocol}",
+                "auto.offset.reset": "earliest",
+                "log_level": 0,
+            }
+        )
+        for group, protocol in names.items()
+    ]
+    with asking(source) as groups:
+        try:
+            for consumer in consumers:
+                consumer.subscribe([TOPIC])
+            for consumer in consumers:
+                await_value(lambda one=consumer: bool(one.consume(1, 0.5)), WAIT_S, lambda: "no record")  # type: ignore[misc]
+            listed = {group: groups.listed()[group] for group in names}
+            assert [(each.word, each.is_active) for each in listed.values()] == [
+                ("classic", True),
+                ("consumer", True),
+            ]
+            for group, members in groups.members(listed).items():
+                assert not isinstance(members, KafkaError), members
+                assert [member.client_id for member in members] == [f"reader-{names[group]}"]
+                assert str(members[0]).startswith(f"reader-{names[group]} at 127.0.0.1")
+                refused = groups.write(group, offsets(3))
+                assert set(refused) == {TopicPartition(TOPIC, 0)}, "an active group was written to"
+        finally:
+            for consumer in consumers:
+                consumer.close()
+
+
+def test_a_share_group_is_told_from_others_and_takes_no_offsets(source: LocalCluster) -> None:
+    group = GroupId("contract-groups-share")
+    with (
+        asking(source) as groups,
+        confluent.ShareConsumer(
+            {"bootstrap.servers": source.bootstrap_servers, "group.id": group, "log_level": 0}
+        ) as consumer,
+    ):
+        consumer.subscribe([TOPIC])
+        consumer.poll(0.5)
+        await_value(lambda: group in groups.listed(), WAIT_S, lambda: "no share group")
+        listed = groups.listed()[group]
+        assert (listed.word, listed.commits_offsets) == ("share", False)
+        committed = groups.committed([group])[group]
+        assert isinstance(committed, KafkaError) or not committed
+        assert set(groups.write(group, offsets(3))) == {TopicPartition(TOPIC, 0)}
+
+
+def test_a_group_without_rights_keeps_no_other_back(frail_cluster: LocalCluster) -> None:
+    create_topic(frail_cluster.bootstrap_servers, TOPIC)
+    well, sick = (GroupId(f"contract-groups-{word}-{uuid.uuid4().hex[:6]}") for word in ("well", "sick"))
+    denied = AclBinding(
+        ResourceType.GROUP,
+        sick,
+        ResourcePatternType.LITERAL,
+        "User:ANONYMOUS",
+        "*",
+        AclOperation.ALL,
+        AclPermissionType.DENY,
+    )
+    client: AdminClient = admin(frail_cluster)
+    with asking(frail_cluster) as groups:
+        for group in (well, sick):
+            write(groups, group, 7)
+        for future in client.create_acls([denied]).values():
+            future.result(WAIT_S)
+        await_value(
+            lambda: isinstance(groups.committed([sick])[sick], AuthorizationError),
+            WAIT_S,
+            lambda: "nothing is denied",
+        )
+        found = groups.committed([sick, well])
+        assert found[well] == offsets(7)
+        with pytest.raises(AuthorizationError, match=f"{sick} .*on here"):
+            raise found[sick]  # type: ignore[misc]  # it's one
+        assert isinstance(groups.members({sick: groups.listed()[well]})[sick], AuthorizationError)
+
+
+def test_who_waits_for_a_silent_coordinator_waits_last(trio: LocalCluster) -> None:
+    create_topic(trio.bootstrap_servers, TOPIC)
+    names = [GroupId(f"contract-groups-{number}") for number in range(20)]
+    with asking(trio, request_timeout_s=PATIENCE_S) as groups:
+        for group in names:
+            write(groups, group, 7)
+        pid = trio.pids[2]
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            first = groups.committed(names)
+            again = list(groups.committed_parts(names))
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        silent = {group for group, found in first.items() if isinstance(found, DisconnectedError)}
+        assert 0 < len(silent) < len(names)
+        assert all(found == offsets(7) for group, found in first.items() if group not in silent)
+        are_well = [all(not isinstance(found, KafkaError) for found in part.values()) for part in again]
+        assert are_well == sorted(are_well, reverse=True), "somebody waited for the silent one"
+        await_value(
+            lambda: all(found == offsets(7) for found in groups.committed(names).values()),
+            WAIT_S,
+            lambda: str(groups.committed(names)),
+        )
