@@ -7,10 +7,24 @@ run, and right behind it, the translation is exact.
 from bisect import bisect_right
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Final
+from typing import Final, NamedTuple
 
 RUNS_MAX: Final = 1000
 """Known runs of one partition; where markers or gaps break each run after a few records, the newest count."""
+
+
+class Known(NamedTuple):
+    """A record of which both offsets are known."""
+
+    upstream: int
+    downstream: int
+
+
+class Gap(NamedTuple):
+    """Between two records that are known: what lies there can be on the target wherever it fits."""
+
+    after: Known
+    before: Known
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +59,22 @@ class Run:
             and later.first_downstream == self.last_downstream + 1
         )
 
+    def is_before(self, later: "Run") -> bool:
+        """On both sides."""
+        return self.last_upstream < later.first_upstream and self.last_downstream < later.first_downstream
+
+    def touches(self, other: "Run") -> bool:
+        """Whether both together are one."""
+        return self.shift == other.shift and (
+            self.first_upstream <= other.last_upstream + 1 and other.first_upstream <= self.last_upstream + 1
+        )
+
+    def united(self, other: "Run") -> "Run":
+        """With one that it touches."""
+        first = min(self.first_upstream, other.first_upstream)
+        count = max(self.last_upstream, other.last_upstream) - first + 1
+        return Run(first, first + self.shift, count)
+
     def and_then(self, later: "Run") -> "Run":
         return Run(self.first_upstream, self.first_downstream, self.count + later.count)
 
@@ -55,13 +85,16 @@ class Run:
         return count if is_inside else 1
 
 
+_FIRST: Final = attrgetter("first_upstream")
+
+
 class KnownRuns:
     """What is known of a partition's runs, in order. Offsets only grow: who begins anew makes another."""
 
     __slots__ = ("_runs",)
 
-    def __init__(self, first: Run) -> None:
-        self._runs = [first]
+    def __init__(self, *first: Run) -> None:
+        self._runs = list(first)
 
     def add(self, run: Run) -> None:
         """Runs that it covers, or goes on from, become one with it. One that contradicts it is dropped."""
@@ -78,12 +111,42 @@ class KnownRuns:
         runs.append(run)
         del runs[:-RUNS_MAX]
 
+    def insert(self, run: Run) -> None:
+        """Take a run that lies anywhere. One that contradicts another is left out."""
+        whole = [each for each in self._runs if each.touches(run)]
+        rest = [each for each in self._runs if not each.touches(run)]
+        for each in whole:
+            run = run.united(each)
+        at = bisect_right(rest, run.first_upstream, key=_FIRST)
+        is_behind = at == 0 or rest[at - 1].is_before(run)
+        if is_behind and (at == len(rest) or run.is_before(rest[at])):
+            rest.insert(at, run)
+            self._runs = rest[-RUNS_MAX:]
+
+    def first_from(self, upstream: int) -> Known | None:
+        """The first record from this offset on."""
+        at = bisect_right(self._runs, upstream, key=_FIRST)
+        if at and upstream <= self._runs[at - 1].last_upstream:
+            return Known(upstream, upstream + self._runs[at - 1].shift)
+        if at == len(self._runs):
+            return None
+        return Known(self._runs[at].first_upstream, self._runs[at].first_downstream)
+
+    def last_before(self, upstream: int) -> Known | None:
+        """The last record before this offset."""
+        at = bisect_right(self._runs, upstream - 1, key=_FIRST)
+        if at == 0:
+            return None
+        run = self._runs[at - 1]
+        last = min(run.last_upstream, upstream - 1)
+        return Known(last, last + run.shift)
+
     def translate(self, upstream: int) -> int | None:
         """Where the record with this offset, or what comes instead of it, is at the earliest on the target.
 
         Exact inside of runs and right behind them; between runs where the earlier one ends. None before all.
         """
-        at = bisect_right(self._runs, upstream, key=attrgetter("first_upstream"))
+        at = bisect_right(self._runs, upstream, key=_FIRST)
         if at == 0:
             return None
         run = self._runs[at - 1]

@@ -6,9 +6,10 @@ about 2^i offsets behind the newest, so that groups near the end are translated 
 behind early enough.
 """
 
-from typing import Final
+from collections.abc import Iterable
+from typing import Final, NamedTuple
 
-from sparkmirror.domain.offset_runs import KnownRuns, Run
+from sparkmirror.domain.offset_runs import Gap, Known, KnownRuns, Run
 from sparkmirror.domain.wire_records import OffsetSync
 
 SLOTS: Final = 64
@@ -16,14 +17,25 @@ BEFORE_HISTORY: Final = -1
 """Java's answer for an offset older than every sync: what it is on the target can't be told."""
 
 
+class Place(NamedTuple):
+    """Where a group goes on, and how many offsets of the target at most it has to read again for that.
+
+    `behind_max` is 0 for an exact place, and None where nothing newer is known.
+    """
+
+    offset: int
+    behind_max: int | None
+
+
 class SyncHistory:
     """One partition's syncs, the newest in slot 0; neighbours may hold the same one."""
 
-    __slots__ = ("_runs", "_slots")
+    __slots__ = ("_resolved", "_runs", "_slots")
 
     def __init__(self, first: OffsetSync, run: int = 1) -> None:
         self._slots = [first] * SLOTS
         self._runs = KnownRuns(Run.ending(first.upstream_offset, first.downstream_offset, run))
+        self._resolved = KnownRuns()
 
     @property
     def syncs(self) -> list[OffsetSync]:
@@ -38,7 +50,7 @@ class SyncHistory:
         """
         newest, ending = self._slots[0], Run.ending(sync.upstream_offset, sync.downstream_offset, run)
         if sync.upstream_offset < newest.upstream_offset or sync.downstream_offset < newest.downstream_offset:
-            self._slots, self._runs = [sync] * SLOTS, KnownRuns(ending)
+            self._slots, self._runs, self._resolved = [sync] * SLOTS, KnownRuns(ending), KnownRuns()
             return
         self._slots = _with(self._slots, sync)
         self._runs.add(ending)
@@ -49,8 +61,50 @@ class SyncHistory:
         Never behind Java, and never past a record that the group has not read. BEFORE_HISTORY for what is
         older than all that is known.
         """
-        exact = self._runs.translate(upstream)
-        return max(self._by_slots(upstream), BEFORE_HISTORY if exact is None else exact)
+        by_runs = (runs.translate(upstream) for runs in (self._runs, self._resolved))
+        return max(self._by_slots(upstream), *(BEFORE_HISTORY if at is None else at for at in by_runs))
+
+    def place(self, upstream: int) -> Place | None:
+        """The same, and how far from exact it may be. None for what is older than all that is known."""
+        offset = self.translate(upstream)
+        if offset == BEFORE_HISTORY:
+            return None
+        following = self._following(upstream)
+        if following is not None:
+            return Place(offset, max(0, following.downstream - offset))
+        return Place(offset, 0 if upstream == self._slots[0].upstream_offset + 1 else None)
+
+    def refutes(self, upstream: int, downstream: int) -> bool:
+        """Whether a group that goes on there on the target would miss records.
+
+        So it is after the target has lost its log: what was translated before speaks of the log before.
+        """
+        following = self._synced_from(upstream)
+        return following is not None and following.downstream < downstream
+
+    def gap_at(self, upstream: int) -> Gap | None:
+        """What keeps the translation of an offset from being exact, if it's between two known records."""
+        place, following = self.place(upstream), self._following(upstream)
+        if place is None or following is None or not place.behind_max:
+            return None
+        last = [runs.last_before(upstream) for runs in (self._runs, self._resolved)]
+        last += [_known(sync) for sync in self._slots if sync.upstream_offset < upstream][:1]
+        return Gap(max(known for known in last if known is not None), following)
+
+    def learn(self, runs: Iterable[Run]) -> None:
+        """Runs between syncs that were found in the logs; what contradicts another is dropped."""
+        for run in runs:
+            self._resolved.insert(run)
+
+    def _following(self, upstream: int) -> Known | None:
+        """The first record from this offset on of which both offsets are known."""
+        known = (self._synced_from(upstream), self._resolved.first_from(upstream))
+        return min((each for each in known if each is not None), default=None)
+
+    def _synced_from(self, upstream: int) -> Known | None:
+        """Likewise, by what syncs say."""
+        known = [_known(sync) for sync in reversed(self._slots) if sync.upstream_offset >= upstream][:1]
+        return min((each for each in (*known, self._runs.first_from(upstream)) if each), default=None)
 
     def _by_slots(self, upstream: int) -> int:
         """The offset of a sync is known; behind one it's only sure that the sync's own record was read."""
@@ -58,6 +112,10 @@ class SyncHistory:
             if sync.upstream_offset <= upstream:
                 return sync.downstream_offset + (sync.upstream_offset < upstream)
         return BEFORE_HISTORY
+
+
+def _known(sync: OffsetSync) -> Known:
+    return Known(sync.upstream_offset, sync.downstream_offset)
 
 
 def _with(old: list[OffsetSync], newest: OffsetSync) -> list[OffsetSync]:
