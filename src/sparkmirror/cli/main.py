@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from sparkmirror import __version__
-from sparkmirror.cli import clusters, mirror_state, prepare, run
+from sparkmirror.cli import clusters, group_offset_sync, mirror_state, prepare, run
 from sparkmirror.cli.demo import command as demo
 from sparkmirror.cli.logging import configure_logging
 from sparkmirror.cli.verify import command as verify
 from sparkmirror.domain.errors import JavaMissingError, SparkmirrorError
 
-_COMMANDS = (demo, run, verify, mirror_state, clusters, prepare)
+_COMMANDS = (demo, run, verify, mirror_state, group_offset_sync, clusters, prepare)
 _FAILED = 1
 _WRONG_USAGE = 2
 _JAVA_MISSING = 2

@@ -1,0 +1,253 @@
+"""`sparkmirror group-offset-sync`: MM2GroupOffsetSync, with its flags and its properties file."""
+
+import argparse
+import logging
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from sparkmirror.cli.logging import add_logging_arguments
+from sparkmirror.client.group_offset_sync import GroupOffsetSync, Outcome, SyncPass
+from sparkmirror.config.properties import Properties, read_properties
+from sparkmirror.domain.errors import ConfigError, KafkaError
+from sparkmirror.domain.ids import Alias, GroupId
+
+_log = logging.getLogger("sparkmirror.group-offset-sync")
+
+_DONE = 0
+_NOT_SYNCED = 1
+_WRONG_USAGE = 2
+
+_DEFAULT_FILE: Final = Path("/tmp/kafka/consumer.properties")  # noqa: S108 - the tool's own, only read
+_DEFAULT_SERVERS: Final = "http://127.0.0.1:9092"
+_SERVERS: Final = {"BOOTSTRAP_SERVERS_CONFIG": ("bootstrap.servers", _DEFAULT_SERVERS)}
+_TRUSTSTORE: Final = {
+    "SSL_TRUSTSTORE_LOCATION_CONFIG": ("ssl.truststore.location", "/tmp/kafka.client.truststore.jks")  # noqa: S108
+}
+_KEYSTORE: Final = {
+    "SSL_KEYSTORE_LOCATION_CONFIG": ("ssl.keystore.location", "/tmp/kafka.client.keystore.jks"),  # noqa: S108
+    "SSL_KEYSTORE_PASSWORD_CONFIG": ("ssl.keystore.password", "password"),
+    "SSL_KEY_PASSWORD_CONFIG": ("ssl.key.password", "password"),
+}
+"""The file's names, Kafka's, and what the tool took for what is missing or empty."""
+
+_HELP = """\
+Lets a consumer group go on in the cluster that it moves to: commits the checkpoints that a mirror has left
+there, Java's or this one, as the group's offsets. The group is left alone while it has members there, and is
+never set back. Mirrors with sync.group.offsets.enabled=true do the same by themselves.
+
+examples:
+  sparkmirror group-offset-sync -cgi billing -src us-west -pfp /etc/kafka/consumer.properties_sync_dest
+  sparkmirror group-offset-sync -cgi billing -src us-west -pfp dest.properties --dry-run
+  sparkmirror group-offset-sync -cgi billing -src us-west -pfp dest.properties --once
+  sparkmirror group-offset-sync -cgi billing -src us-west -pfp dest.properties -int 5 -rf 600
+  sparkmirror group-offset-sync … -rpc com.amazonaws.kafka.samples.CustomMM2ReplicationPolicy
+
+the properties file, about the cluster that the group moves to:
+  BOOTSTRAP_SERVERS_CONFIG = b1:9092, b2:9092
+  SSL_TRUSTSTORE_LOCATION_CONFIG, SSL_KEYSTORE_LOCATION_CONFIG, SSL_KEYSTORE_PASSWORD_CONFIG,
+  SSL_KEY_PASSWORD_CONFIG with -ssl and -mtls; Kafka's own names (bootstrap.servers, …) are taken too
+
+exit codes: 0 the group is at its checkpoints, or it was stopped in order; 1 the last pass could not
+sync it (members, no checkpoint, a refusal, nobody answers); 2 wrong usage
+"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser(
+        "group-offset-sync",
+        help="keep a group's offsets at its checkpoints, as MM2GroupOffsetSync does",
+        description=_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "-cgi",
+        "--consumerGroupID",
+        dest="group",
+        default="mm2TestConsumer1",
+        metavar="GROUP",
+        help="the consumer group (%(default)s)",
+    )
+    parser.add_argument(
+        "-src",
+        "--sourceCluster",
+        dest="source",
+        default="msksource",
+        metavar="ALIAS",
+        help="the cluster that the group comes from, as the mirror's configuration calls it (%(default)s)",
+    )
+    parser.add_argument(
+        "-pfp",
+        "--propertiesFilePath",
+        dest="file",
+        type=Path,
+        metavar="FILE",
+        help=f"the properties file ({_DEFAULT_FILE})",
+    )
+    parser.add_argument("-ssl", "--sslEnable", dest="ssl", action="store_true", help="use TLS")
+    parser.add_argument(
+        "-mtls", "--mTLSEnable", dest="mtls", action="store_true", help="use TLS with a key of one's own"
+    )
+    parser.add_argument(
+        "-rpc",
+        "--replicationPolicyClass",
+        dest="policy_class",
+        metavar="CLASS",
+        help="the mirror's replication.policy.class (Kafka's DefaultReplicationPolicy)",
+    )
+    parser.add_argument(
+        "-rps",
+        "--replicationPolicySeparator",
+        dest="separator",
+        metavar="TEXT",
+        help="the mirror's replication.policy.separator (.)",
+    )
+    parser.add_argument("-t", "--topic", help=argparse.SUPPRESS)  # the tool took it, and used it for nothing
+    _add_times(parser)
+    add_logging_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def _add_times(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-int",
+        "--interval",
+        dest="interval_s",
+        type=_positive,
+        default=20,
+        metavar="SECONDS",
+        help="time between two passes (%(default)s)",
+    )
+    how_long = parser.add_mutually_exclusive_group()
+    how_long.add_argument(
+        "-rf",
+        "--runFor",
+        dest="run_for_s",
+        type=_not_negative,
+        default=0,
+        metavar="SECONDS",
+        help="end after this time (0: run until SIGINT or SIGTERM)",
+    )
+    how_long.add_argument("--once", action="store_true", help="one pass")
+    how_long.add_argument("--dry-run", action="store_true", help="one pass that says what it would write")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        properties = client_properties(arguments, _read(arguments.file))
+        sync = GroupOffsetSync(properties, Alias(arguments.source), GroupId(arguments.group))
+    except ConfigError as error:
+        sys.stderr.write(f"sparkmirror group-offset-sync: {error}\n")
+        return _WRONG_USAGE
+    told_to_stop = threading.Event()
+    with _stopped_by_signals(told_to_stop):
+        is_synced = _passes(sync, arguments, told_to_stop)
+    return _DONE if is_synced or told_to_stop.is_set() else _NOT_SYNCED
+
+
+def client_properties(arguments: argparse.Namespace, file: Properties) -> Mapping[str, str]:
+    """What a `MirrorClient` is told: the tool's names in the file, and Kafka's where they say nothing."""
+    told = {key: value for key, value in file.items() if not key.endswith("_CONFIG")}
+    wanted = dict(_SERVERS)
+    if arguments.ssl or arguments.mtls:
+        wanted |= _TRUSTSTORE
+        told["security.protocol"] = "SSL"
+    if arguments.mtls:
+        wanted |= _KEYSTORE
+    for name, (key, default) in wanted.items():
+        told[key] = file.get(name, "").strip() or told.get(key) or default
+    if arguments.policy_class:
+        told["replication.policy.class"] = arguments.policy_class
+    if arguments.separator is not None:
+        told["replication.policy.separator"] = arguments.separator
+    return told
+
+
+def _read(file: Path | None) -> Properties:
+    """As the tool, which takes its defaults for a missing file, unless somebody named that one."""
+    if file is None and not _DEFAULT_FILE.exists():
+        _log.warning("there is no %s: asking %s; -pfp names another file", _DEFAULT_FILE, _DEFAULT_SERVERS)
+        return Properties()
+    return read_properties(file or _DEFAULT_FILE)
+
+
+def _passes(sync: GroupOffsetSync, arguments: argparse.Namespace, told_to_stop: threading.Event) -> bool:
+    """Whether the last pass left the group synced. What a pass runs into ends it, not those after it."""
+    deadline = time.monotonic() + (arguments.run_for_s or float("inf"))
+    is_single = arguments.once or arguments.dry_run
+    while True:
+        is_synced = _pass(sync, arguments)
+        left_s = deadline - time.monotonic()
+        if is_single or told_to_stop.wait(max(0, min(arguments.interval_s, left_s))) or left_s <= 0:
+            return is_synced
+
+
+def _pass(sync: GroupOffsetSync, arguments: argparse.Namespace) -> bool:
+    try:
+        found = sync.sync(dry_run=arguments.dry_run)
+    except KafkaError as error:
+        _log.error("group %s: %s", arguments.group, error)
+        return False
+    _tell(found, arguments)
+    return found.is_synced
+
+
+def _tell(found: SyncPass, arguments: argparse.Namespace) -> None:
+    group, source = arguments.group, arguments.source
+    verb = "would go on" if arguments.dry_run else "goes on"
+    for partition, checkpoint in sorted(found.offsets.items()):
+        downstream, upstream = checkpoint.downstream_offset, checkpoint.upstream_offset
+        _log.info(
+            "group %s %s at %s offset %d (%s: %d)", group, verb, partition, downstream, source, upstream
+        )
+    for partition, error in sorted(found.refused.items()):
+        _log.error("group %s: %s is not written: %s", group, partition, error)
+    match found.outcome:
+        case Outcome.HAS_MEMBERS:
+            _log.warning("group %s has members on the target cluster: its offsets are left alone", group)
+        case Outcome.NO_CHECKPOINT:
+            _log.warning(
+                "group %s has no checkpoint from %s: it has committed nothing there, the mirror's groups "
+                "leave it out, or -src is not the alias that the mirror uses",
+                group,
+                source,
+            )
+        case Outcome.NO_CONSUMER_GROUP:
+            _log.warning("group %s is no consumer group: left alone", group)
+        case Outcome.NOTHING_NEW:
+            _log.info("group %s is at its %d checkpoints, or ahead of them", group, len(found.checkpoints))
+
+
+@contextmanager
+def _stopped_by_signals(told_to_stop: threading.Event) -> Iterator[None]:
+    """SIGINT and SIGTERM end the waiting between two passes; a pass is over soon."""
+
+    def stop(_: int, __: FrameType | None) -> None:
+        told_to_stop.set()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not positive")
+    return number
+
+
+def _not_negative(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{number} is negative")
+    return number

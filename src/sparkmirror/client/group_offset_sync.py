@@ -1,0 +1,115 @@
+"""Commits a group's checkpoints as its offsets on the target, as the tool MM2GroupOffsetSync did.
+
+For mirrors that do not do it themselves (`sync.group.offsets.enabled`). Asks the target cluster only.
+"""
+
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from sparkmirror.client.mirror_client import MirrorClient
+from sparkmirror.config.clients import mirror_client
+from sparkmirror.config.properties import Properties
+from sparkmirror.domain.checkpoints import OfGroup, offsets_to_write
+from sparkmirror.domain.errors import DisconnectedError, KafkaError
+from sparkmirror.domain.ids import Alias, GroupId, TopicPartition
+from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION
+from sparkmirror.kafka.groups import Committed, Groups
+from sparkmirror.kafka.retries import Retries
+from sparkmirror.storage.checkpoints import read_checkpoints
+
+
+class Outcome(StrEnum):
+    WRITTEN = "written"
+    """Or would have been, but for a dry run."""
+    NOTHING_NEW = "nothing new"
+    NO_CHECKPOINT = "no checkpoint"
+    HAS_MEMBERS = "has members"
+    NO_CONSUMER_GROUP = "no consumer group"
+    REFUSED = "refused"
+    """Some of it, or all."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncPass:
+    """What one pass found and did. `offsets` are those written, or to be written in a dry run."""
+
+    outcome: Outcome
+    checkpoints: OfGroup = field(default_factory=dict)
+    offsets: OfGroup = field(default_factory=dict)
+    refused: Mapping[TopicPartition, KafkaError] = field(default_factory=dict)
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether the group's offsets are at its checkpoints now, or ahead of them."""
+        return self.outcome in (Outcome.WRITTEN, Outcome.NOTHING_NEW)
+
+
+class GroupOffsetSync:
+    """One group of one upstream cluster. Holds no connection between two passes.
+
+    `properties` are those of `MirrorClient`. Raises ConfigError for what can't be used.
+    """
+
+    def __init__(self, properties: Mapping[str, str], source: Alias, group: GroupId) -> None:
+        told = Properties({"source.cluster.alias": source, **properties})
+        with MirrorClient(told) as client:
+            self._topic = client.policy.checkpoints_topic(source)
+        self._group = group
+        self._admin = mirror_client(told, "admin")
+        self._consumer = mirror_client(told, "consumer")
+
+    def sync(self, *, dry_run: bool = False, timeout_s: float = 20.0) -> SyncPass:
+        """One pass; what fails for a moment is tried again for `timeout_s`. Raises KafkaError.
+
+        A group that has members on the target is left alone, and none is ever set back. A partition that the
+        group has no offset for there gets one.
+        """
+        retries = Retries(self._admin, time.monotonic() + timeout_s)
+        while True:
+            try:
+                with closing(Groups(self._admin, "the target cluster")) as groups:
+                    return self._sync(groups, dry_run, timeout_s)
+            except DisconnectedError:
+                raise
+            except KafkaError as error:
+                # A new cluster's first group has no coordinator at once; a topic won't come by waiting.
+                if error.code == UNKNOWN_TOPIC_OR_PARTITION:
+                    raise
+                retries.wait(error)
+
+    def _sync(self, groups: Groups, dry_run: bool, timeout_s: float) -> SyncPass:
+        listed = groups.listed().get(self._group)
+        if listed is not None and not listed.commits_offsets:
+            return SyncPass(Outcome.NO_CONSUMER_GROUP)
+        if listed is not None and listed.is_active:
+            return SyncPass(Outcome.HAS_MEMBERS)
+        checkpoints = self._checkpoints(timeout_s)
+        if not checkpoints:
+            return SyncPass(Outcome.NO_CHECKPOINT)
+        committed = groups.committed([self._group])[self._group]
+        if isinstance(committed, KafkaError):
+            raise committed
+        there = {partition: offset for partition, (offset, _) in committed.items()}
+        ahead = offsets_to_write(checkpoints, there)
+        if dry_run or not ahead:
+            return SyncPass(Outcome.WRITTEN if ahead else Outcome.NOTHING_NEW, checkpoints, ahead)
+        return self._write(groups, checkpoints, ahead)
+
+    def _write(self, groups: Groups, checkpoints: OfGroup, ahead: OfGroup) -> SyncPass:
+        wanted = {
+            partition: Committed(checkpoint.downstream_offset, checkpoint.metadata or "")
+            for partition, checkpoint in ahead.items()
+        }
+        refused = groups.write(self._group, wanted)
+        written = {partition: each for partition, each in ahead.items() if partition not in refused}
+        return SyncPass(Outcome.REFUSED if refused else Outcome.WRITTEN, checkpoints, written, refused)
+
+    def _checkpoints(self, timeout_s: float) -> OfGroup:
+        return {
+            checkpoint.topic_partition: checkpoint
+            for checkpoint in read_checkpoints(self._consumer, self._topic, deadline_s=timeout_s)
+            if checkpoint.group == self._group
+        }

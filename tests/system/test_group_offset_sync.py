@@ -1,0 +1,132 @@
+"""`sparkmirror group-offset-sync` behind a mirror that only emits checkpoints; a real group moves by it."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from sparkmirror.cli.main import main
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.domain.wire_records import Checkpoint
+from tests.system.broker_data import Keyed, append, latest, numbered
+from tests.system.mirror import COMMAND, await_value, running_mirror
+from tests.system.mixed_data import create_topic
+from tests.system.moving import commit, committed, consuming, read
+
+ALIAS: Final = "tool"
+TOPIC: Final = "tool.orders"
+REMOTE: Final = f"{ALIAS}.{TOPIC}"
+GROUP: Final = "tool-billing"
+HALF: Final = "tool-half"
+RECORDS: Final = 60
+WAIT_S: Final = 30.0
+
+
+@pytest.fixture(scope="module")
+def target(
+    source_cluster: LocalCluster, target_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalCluster]:
+    """A target with checkpoints; both groups have read 20 records of each partition on the source."""
+    create_topic(source_cluster.bootstrap_servers, TOPIC, partitions=2)
+    for partition in range(2):
+        append(source_cluster, TOPIC, numbered(RECORDS, first=1000 * partition), partition=partition)
+    for group in (GROUP, HALF):
+        commit(source_cluster, group, TOPIC, {0: 20, 1: 20})
+    properties = {
+        "clusters": f"{ALIAS}, B",
+        f"{ALIAS}.bootstrap.servers": source_cluster.bootstrap_servers,
+        "B.bootstrap.servers": target_cluster.bootstrap_servers,
+        f"{ALIAS}->B.enabled": "true",
+        f"{ALIAS}->B.topics": TOPIC,
+        f"{ALIAS}->B.groups": "tool-.*",
+        "emit.checkpoints.interval.seconds": "1",
+        "heartbeats.replication.enabled": "false",
+    }
+    with running_mirror(tmp_path_factory.mktemp("tool") / "mirror", properties) as mirror:
+        mirror.await_log("checkpoints [0-9]+ groups")
+        there = {(group, partition) for group in (GROUP, HALF) for partition in range(2)}
+        await_value(lambda: checkpointed(target_cluster) == there, WAIT_S, mirror.log_text)
+        yield target_cluster
+        mirror.stop()
+
+
+def checkpointed(cluster: LocalCluster) -> set[tuple[str, int]]:
+    decoded = [
+        Checkpoint.decode(key or b"", value or b"")
+        for key, value in latest(cluster, f"{ALIAS}.checkpoints.internal").items()
+    ]
+    return {(checkpoint.group, checkpoint.topic_partition.partition) for checkpoint in decoded}
+
+
+@pytest.fixture
+def file(target: LocalCluster, tmp_path: Path) -> Path:
+    path = tmp_path / "consumer.properties_sync_dest"
+    path.write_text(f"BOOTSTRAP_SERVERS_CONFIG={target.bootstrap_servers}\nGROUP_ID_CONFIG=mm2OffsetSync\n")
+    return path
+
+
+def tool(file: Path, group: str, *arguments: str) -> list[str]:
+    return ["group-offset-sync", "-cgi", group, "-src", ALIAS, "-pfp", str(file), *arguments]
+
+
+def test_a_group_goes_on_exactly_where_it_was(
+    target: LocalCluster, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(tool(file, GROUP, "--dry-run")) == 0
+    assert f"group {GROUP} would go on at {REMOTE}-0 offset 20 (tool: 20)" in capsys.readouterr().err
+    assert committed(target, GROUP, REMOTE, 2) == {}
+    assert main(tool(file, GROUP, "--once")) == 0
+    assert committed(target, GROUP, REMOTE, 2) == {0: 20, 1: 20}
+    with consuming(target, GROUP) as consumer:
+        consumer.subscribe([REMOTE])
+        rest: list[Keyed] = read(consumer, 2 * (RECORDS - 20))
+        assert sorted(rest) == sorted(numbered(40, first=20) + numbered(40, first=1020))
+        capsys.readouterr()
+        assert main(tool(file, GROUP, "--once")) == 1, "it has members now"
+        assert "has members on the target cluster: its offsets are left alone" in capsys.readouterr().err
+    ahead = {0: RECORDS, 1: RECORDS}
+    assert committed(target, GROUP, REMOTE, 2) == ahead
+    assert main(tool(file, GROUP, "-int", "1", "-rf", "1")) == 0
+    assert committed(target, GROUP, REMOTE, 2) == ahead, "no group is set back"
+    assert f"group {GROUP} is at its 2 checkpoints, or ahead of them" in capsys.readouterr().err
+
+
+def test_a_partition_that_the_group_has_no_offset_for_gets_one(target: LocalCluster, file: Path) -> None:
+    """There the Java tool ran into a null pointer, and never synced again."""
+    commit(target, HALF, REMOTE, {0: 30})
+    assert main(tool(file, HALF, "--once")) == 0
+    assert committed(target, HALF, REMOTE, 2) == {0: 30, 1: 20}
+
+
+@pytest.mark.parametrize("asked", ["--once", "--dry-run"])
+def test_what_can_not_be_synced_ends_with_1(
+    target: LocalCluster, file: Path, asked: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(tool(file, "tool-nobody", asked)) == 1
+    assert "group tool-nobody has no checkpoint from tool: " in capsys.readouterr().err
+    with_other_policy = tool(file, GROUP, asked, "-rps", "-")
+    assert main(with_other_policy) == 1
+    assert "tool-checkpoints-internal" in capsys.readouterr().err
+
+
+def test_a_signal_ends_the_waiting_in_order(target: LocalCluster, file: Path) -> None:
+    command = [COMMAND, *tool(file, HALF, "-int", "600", "--log-format", "json")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            assert "tool-half" in process.stderr.readline()
+            os.kill(process.pid, signal.SIGTERM)
+            assert process.wait(WAIT_S) == 0
+        finally:
+            process.kill()
+
+
+def test_nobody_answering_is_an_error_of_the_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "dest.properties"
+    file.write_text("BOOTSTRAP_SERVERS_CONFIG=127.0.0.1:1\n")
+    assert main(tool(file, GROUP, "--once")) == 1
+    assert f"group {GROUP}: " in capsys.readouterr().err
