@@ -1,7 +1,8 @@
 """The checkpoint connector without a mirror: syncs written by hand, groups that commit by another client."""
 
+import logging
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Final
 
 import confluent_kafka as confluent
@@ -13,10 +14,13 @@ from sparkmirror.config.properties import Properties
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.domain.log_records import LogRecord
 from sparkmirror.domain.wire_records import Checkpoint, OffsetSync
+from sparkmirror.kafka.groups import Groups
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.runtime.checkpoints import Checkpoints
 from sparkmirror.runtime.flow_settings import flow_settings
+from sparkmirror.storage.checkpoints import read_checkpoints
 from sparkmirror.storage.offset_syncs import RunSync
+from tests.batches import NOW_MS
 from tests.contract.copying import connection
 from tests.system.broker_data import append, latest, numbered
 from tests.system.mirror import REPLICATION, await_value
@@ -25,7 +29,12 @@ from tests.system.mixed_data import create_topic
 TOPIC: Final = "contract.checkpointed"
 REMOTE: Final = f"cp.{TOPIC}"
 SYNCS: Final = "mm2-offset-syncs.there.internal"
+SYNCS_THERE: Final = "mm2-offset-syncs.cp.internal"
 CHECKPOINTS: Final = "cp.checkpoints.internal"
+LOOKED_UP: Final = "contract.looked-up"
+FROM_THERE: Final = "there.contract-back"
+OTHERS: Final = 30
+"""So many records somebody else wrote before those that are looked up."""
 AHEAD: Final = 1000
 """By so much the target's offsets are higher."""
 WAIT_S: Final = 20.0
@@ -43,9 +52,18 @@ def sides(source_cluster: LocalCluster, target_cluster: LocalCluster) -> tuple[L
 
 
 def sync(cluster: LocalCluster, *offsets: int) -> None:
-    syncs = [OffsetSync(TopicPartition(TOPIC, 0), offset, AHEAD + offset) for offset in offsets]
+    write_syncs(
+        cluster, SYNCS, *(OffsetSync(TopicPartition(TOPIC, 0), offset, AHEAD + offset) for offset in offsets)
+    )
+
+
+def write_syncs(cluster: LocalCluster, topic: str, *syncs: OffsetSync) -> None:
+    write(cluster, topic, *(LogRecord(one.encode_key(), one.encode_value()) for one in syncs))
+
+
+def write(cluster: LocalCluster, topic: str, *records: LogRecord) -> None:
     writer = TopicWriter(connection(cluster))
-    writer.write(SYNCS, [LogRecord(one.encode_key(), one.encode_value()) for one in syncs])
+    writer.write(topic, records)
     writer.close()
 
 
@@ -56,11 +74,12 @@ def commit(cluster: LocalCluster, group: str, topic: str, offset: int, metadata:
 
 
 @contextmanager
-def consuming(cluster: LocalCluster, group: str) -> Iterator[confluent.Consumer]:
+def consuming(cluster: LocalCluster, group: str, protocol: str = "classic") -> Iterator[confluent.Consumer]:
     consumer = confluent.Consumer(
         {
             "bootstrap.servers": cluster.bootstrap_servers,
             "group.id": group,
+            "group.protocol": protocol,
             "enable.auto.commit": False,
             "log_level": 0,
         }
@@ -71,9 +90,9 @@ def consuming(cluster: LocalCluster, group: str) -> Iterator[confluent.Consumer]
         consumer.close()
 
 
-def committed(cluster: LocalCluster, group: str) -> int:
+def committed(cluster: LocalCluster, group: str, topic: str = REMOTE) -> int:
     with consuming(cluster, group) as consumer:
-        (position,) = consumer.committed([confluent.TopicPartition(REMOTE, 0)], timeout=WAIT_S)
+        (position,) = consumer.committed([confluent.TopicPartition(topic, 0)], timeout=WAIT_S)
         return int(position.offset)
 
 
@@ -97,7 +116,7 @@ def running(sides: tuple[LocalCluster, LocalCluster], **settings: str) -> Iterat
         "cp.bootstrap.servers": source.bootstrap_servers,
         "there.bootstrap.servers": target.bootstrap_servers,
         "cp->there.enabled": "true",
-        "topics": "contract.checkpointed",
+        "topics": TOPIC,
         "groups": "contract-cp-.*",
         "refresh.groups.interval.seconds": "1",
         "emit.checkpoints.interval.seconds": "1",
@@ -142,10 +161,7 @@ def test_inside_a_run_that_a_sync_speaks_for_every_offset_is_exact(
     sides: tuple[LocalCluster, LocalCluster],
 ) -> None:
     source, target = sides
-    newest = RunSync(OffsetSync(TopicPartition(TOPIC, 0), 99, AHEAD + 99), 60)
-    writer = TopicWriter(connection(source))
-    writer.write(SYNCS, [newest.to_record()])
-    writer.close()
+    write(source, SYNCS, RunSync(OffsetSync(TopicPartition(TOPIC, 0), 99, AHEAD + 99), 60).to_record())
     group = GroupId("contract-cp-inside")
     commit(source, group, TOPIC, 57)
     with running(sides):
@@ -153,17 +169,18 @@ def test_inside_a_run_that_a_sync_speaks_for_every_offset_is_exact(
     assert checkpoints(target)[group].downstream_offset == AHEAD + 57
 
 
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_group_on_the_target_is_moved_forward_only_and_not_while_it_has_members(
-    sides: tuple[LocalCluster, LocalCluster],
+    sides: tuple[LocalCluster, LocalCluster], protocol: str
 ) -> None:
     source, target = sides
-    groups = [f"contract-cp-{name}" for name in ("ahead", "active", "behind")]
+    groups = [f"contract-cp-{name}-{protocol}" for name in ("ahead", "active", "behind")]
     for group in groups:
         commit(source, group, TOPIC, 99)
     commit(target, groups[0], REMOTE, 1100)
     commit(target, groups[1], REMOTE, 1001)
     commit(target, groups[2], REMOTE, 1001)
-    with consuming(target, groups[1]) as member:
+    with consuming(target, groups[1], protocol) as member:
         member.subscribe([REMOTE])
         await_value(lambda: bool(member.consume(1, 0.5)), WAIT_S, lambda: "the member gets no record")
         with running(sides):
@@ -189,3 +206,103 @@ def test_a_later_life_sends_no_group_back(sides: tuple[LocalCluster, LocalCluste
     with running(sides):
         await_value(lambda: marker in checkpoints(target), WAIT_S, lambda: "no checkpoint")
     assert checkpoints(target)[group] == first
+
+
+def test_an_idle_group_of_the_target_gets_what_it_lacks(sides: tuple[LocalCluster, LocalCluster]) -> None:
+    source, target = sides
+    create_topic(target.bootstrap_servers, "contract.own-topic")
+    group = "contract-cp-known"
+    sync(source, 100)
+    commit(source, group, TOPIC, 100)
+    commit(target, group, "contract.own-topic", 5)
+    with running(sides):
+        await_offset(target, group, 1100)
+    assert committed(target, group, "contract.own-topic") == 5
+
+
+def test_share_groups_are_named_and_left_alone(
+    sides: tuple[LocalCluster, LocalCluster], caplog: pytest.LogCaptureFixture
+) -> None:
+    source, target = sides
+    here, there, marker = (f"contract-cp-share-{name}" for name in ("here", "there", "marker"))
+    sync(source, 100)
+    for group in (there, marker):
+        commit(source, group, TOPIC, 100)
+    caplog.set_level(logging.INFO, "sparkmirror")
+    with sharing(source, here, TOPIC), sharing(target, there, REMOTE), running(sides):
+        await_offset(target, marker, 1100)
+    assert f"group {here}: is a share group: left alone" in caplog.messages
+    assert f"group {there}: is a share group on there: left alone there" in caplog.messages
+    assert GroupId(there) in checkpoints(target)
+
+
+@contextmanager
+def sharing(cluster: LocalCluster, group: str, topic: str) -> Iterator[None]:
+    """A share group of one member."""
+    with (
+        confluent.ShareConsumer(
+            {"bootstrap.servers": cluster.bootstrap_servers, "group.id": group, "log_level": 0}
+        ) as member,
+        closing(Groups(connection(cluster), "here")) as groups,
+    ):
+        member.subscribe([topic])
+        member.poll(0.1)
+        await_value(lambda: groups.listed().get(GroupId(group)), WAIT_S, lambda: "no share group")
+        yield
+
+
+def test_offsets_between_two_syncs_are_looked_up_in_the_records(
+    sides: tuple[LocalCluster, LocalCluster],
+) -> None:
+    source, target = sides
+    remote = f"cp.{LOOKED_UP}"
+    create_topic(source.bootstrap_servers, LOOKED_UP)
+    create_topic(target.bootstrap_servers, remote)
+    append(source, LOOKED_UP, numbered(100), timestamp_ms=NOW_MS)
+    append(target, remote, numbered(OTHERS, first=1000), timestamp_ms=NOW_MS)
+    append(target, remote, numbered(60), timestamp_ms=NOW_MS, settings={"batch.num.messages": "7"})
+    append(target, remote, numbered(40, first=60), timestamp_ms=NOW_MS, settings={"compression.type": "lz4"})
+    partition = TopicPartition(LOOKED_UP, 0)
+    write_syncs(source, SYNCS, *(OffsetSync(partition, offset, OTHERS + offset) for offset in (0, 99)))
+    moving, still = GroupId("contract-cp-moving"), GroupId("contract-cp-still")
+    for group in (moving, still):
+        commit(source, group, LOOKED_UP, 40)
+
+    def is_at(group: GroupId, offset: int) -> bool:
+        found = checkpoints(target).get(group)
+        return found is not None and found.downstream_offset == offset
+
+    with running(sides, topics=LOOKED_UP):
+        await_value(lambda: is_at(moving, OTHERS + 1), WAIT_S, lambda: "no checkpoint")
+        commit(source, moving, LOOKED_UP, 77)
+        await_value(lambda: is_at(moving, OTHERS + 77), WAIT_S, lambda: str(checkpoints(target)[moving]))
+        assert is_at(still, OTHERS + 1)
+    with running(sides, topics=LOOKED_UP, translation_resolve="all"):
+        await_value(lambda: is_at(still, OTHERS + 40), WAIT_S, lambda: str(checkpoints(target)[still]))
+
+
+def test_syncs_on_the_target_and_topics_that_came_from_there(
+    sides: tuple[LocalCluster, LocalCluster],
+) -> None:
+    source, target = sides
+    create_topic(target.bootstrap_servers, SYNCS_THERE, config={"cleanup.policy": "compact"})
+    create_topic(source.bootstrap_servers, FROM_THERE)
+    write_syncs(target, SYNCS_THERE, OffsetSync(TopicPartition(FROM_THERE, 0), 0, 33))
+    group = GroupId("contract-cp-back")
+    commit(source, group, FROM_THERE, 0)
+    with running(sides, topics=FROM_THERE, **{"offset-syncs.topic.location": "target"}):
+        await_value(lambda: group in checkpoints(target), WAIT_S, lambda: "no checkpoint")
+    assert checkpoints(target)[group].topic_partition == TopicPartition("contract-back", 0)
+    assert checkpoints(target)[group].downstream_offset == 33
+
+
+def test_a_checkpoint_that_somebody_has_removed_does_not_count(
+    sides: tuple[LocalCluster, LocalCluster],
+) -> None:
+    _, target = sides
+    topic = "gone.checkpoints.internal"
+    create_topic(target.bootstrap_servers, topic, config={"cleanup.policy": "compact"})
+    kept, removed = (Checkpoint(GroupId(name), TopicPartition("t", 0), 5, 7, "") for name in ("a", "b"))
+    write(target, topic, *(LogRecord(each.encode_key(), each.encode_value()) for each in (removed, kept)))
+    write(target, topic, LogRecord(removed.encode_key(), None), LogRecord(b"no checkpoint", b"at all"))
+    assert list(read_checkpoints(connection(target), topic)) == [kept]

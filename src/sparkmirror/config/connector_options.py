@@ -229,6 +229,24 @@ OWN_SOURCE: Final = Definition(
 )
 """What a MirrorSourceConnector of ours can be told beyond Kafka's."""
 
+OWN_CHECKPOINT: Final = Definition(
+    (
+        Option(
+            "translation.resolve",
+            Type.STRING,
+            "active",
+            "For which groups an offset that no offset sync translates exactly is looked up in the records "
+            "of both clusters: for none, for those that have moved since the connector looked last, or also "
+            "for those that stand still. Needs READ on the topics, else it's not done.",
+            _LOW,
+            OneOf(("off", "active", "all")),
+        ),
+    )
+)
+"""What a MirrorCheckpointConnector of ours can be told beyond Kafka's."""
+
+OWN: Final = OWN_SOURCE | OWN_CHECKPOINT
+
 _TOPIC_FILTER = Option(
     "topic.filter.class",
     Type.CLASS,

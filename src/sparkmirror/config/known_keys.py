@@ -11,7 +11,7 @@ from typing import Final
 from sparkmirror.config.client_options import ADMIN, SHARED_NAMES
 from sparkmirror.config.connector_options import (
     CONNECTOR_NAMES,
-    OWN_SOURCE,
+    OWN,
     SOURCE_FRAMEWORK,
     USE_DEFAULTS_FROM,
 )
@@ -94,14 +94,14 @@ _PASSED_TO_WORKERS: Final = ("offset.storage", "status.storage", "config.storage
 TOP: Final = Scope(
     MIRROR_MAKER.names
     | CONNECTOR_NAMES
-    | OWN_SOURCE.names
+    | OWN.names
     | SHARED_NAMES
     | {name for name in WORKER.names if name.startswith(_PASSED_TO_WORKERS)},
     (*_STORAGE, *_PLUGINS, "listeners.https.", "spark."),
 )
 CLUSTER: Final = Scope(WORKER.names, (*_STORAGE, *_PLUGINS, "listeners.https."), _CLIENTS)
 CONNECTOR: Final = Scope(
-    CONNECTOR_NAMES | SOURCE_FRAMEWORK.names | OWN_SOURCE.names | {USE_DEFAULTS_FROM},
+    CONNECTOR_NAMES | SOURCE_FRAMEWORK.names | OWN.names | {USE_DEFAULTS_FROM},
     (*_PLUGINS, "transforms.", "predicates.", "topic.creation."),
     {
         **_CLIENTS,
@@ -123,6 +123,12 @@ def unknown_keys(keys: Iterable[str], clusters: Iterable[Alias]) -> tuple[Unknow
 def unknown_connector_keys(keys: Iterable[str]) -> tuple[UnknownKey, ...]:
     """The keys of one connector's config that nothing reads."""
     places = {"": CONNECTOR}
+    return tuple(_explained(key, places) for key in keys if not _known(key, places))
+
+
+def unknown_worker_keys(keys: Iterable[str]) -> tuple[UnknownKey, ...]:
+    """The keys of a Connect worker's own properties that nothing reads."""
+    places = {"": CLUSTER}
     return tuple(_explained(key, places) for key in keys if not _known(key, places))
 
 

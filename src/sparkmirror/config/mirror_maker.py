@@ -14,7 +14,7 @@ from sparkmirror.config.connector_options import (
     CHECKPOINT_CONNECTOR,
     CONNECTOR_NAMES,
     HEARTBEAT_CONNECTOR,
-    OWN_SOURCE,
+    OWN,
     SOURCE_CONNECTOR,
 )
 from sparkmirror.config.definitions import JAVA_WHITESPACE
@@ -68,10 +68,17 @@ class MirrorMakerConfig:
         self.internal_rest = own.boolean("dedicated.mode.enable.internal.rest")
 
     def flows(self, only_targets: Collection[str] | None = None) -> tuple[FlowConfig, ...]:
-        """The flows to run, of which only those into `only_targets` if given.
+        """The flows to run, with all that they are told.
+
+        Raises ConfigError as `running` does, and for a cluster without bootstrap servers.
+        """
+        return tuple(self._flow_config(flow) for flow in self.running(only_targets))
+
+    def running(self, only_targets: Collection[str] | None = None) -> tuple[Flow, ...]:
+        """Which flows run, of them only those into `only_targets` if given.
 
         A flow runs when it is enabled, or when it has heartbeats to emit (KAFKA-10710). Raises ConfigError
-        for an unknown target, for a cluster without bootstrap servers, and when no flow is left.
+        for an unknown target, and when no flow is left.
         """
         self._check_targets(only_targets or ())
         chosen = [
@@ -81,7 +88,7 @@ class MirrorMakerConfig:
         ]
         if not chosen:
             raise ConfigError("clusters", ", ".join(self.clusters), "No source->target replication flows.")
-        return tuple(self._flow_config(flow) for flow in chosen)
+        return tuple(chosen)
 
     def cluster_properties(self, alias: Alias) -> Properties:
         """`alias.*` without the prefix, and with the settings that all clients share copied to each kind.
@@ -97,14 +104,14 @@ class MirrorMakerConfig:
         """The Connect worker's properties, resolved. Nothing under `S->T.` gets here."""
         stated = self.cluster_properties(flow.target) | self._properties.starting(*WORKER_PREFIXES)
         return (
-            Properties(_worker_defaults(flow))
+            Properties(worker_defaults(flow))
             | self.resolve(stated)
             | self._properties.starting(CONFIG_PROVIDERS)
         )
 
     def connector_properties(self, flow: Flow, connector_class: str) -> Properties:
         """A connector's properties as Connect stores them, placeholders unresolved."""
-        top = self._properties.only(CONNECTOR_NAMES | OWN_SOURCE.names)
+        top = self._properties.only(CONNECTOR_NAMES | OWN.names)
         top |= self._properties.starting(CONFIG_PROVIDERS, "replication.policy")
         clusters = _connector_side("source.", self.cluster_properties(flow.source))
         clusters |= _connector_side("target.", self.cluster_properties(flow.target))
@@ -177,7 +184,8 @@ def _connector_side(prefix: str, cluster: Properties) -> Properties:
     return others.below(f"{prefix}cluster.") | clients.below(prefix)
 
 
-def _worker_defaults(flow: Flow) -> dict[str, str]:
+def worker_defaults(flow: Flow) -> dict[str, str]:
+    """What a flow's Connect worker is told where nobody says otherwise."""
     return {
         "client.id": str(flow),
         "group.id": f"{flow.source}-mm2",

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from sparkmirror.domain.checkpoints import target_topic
+from sparkmirror.domain.checkpoints import CheckpointBook, target_topic
 from sparkmirror.domain.group_filter import DefaultGroupFilter
 from sparkmirror.domain.ids import Flow, GroupId, TopicPartition
+from sparkmirror.domain.offset_resolution import ResolveOffsets
 from sparkmirror.domain.policies import ReplicationPolicy
 from sparkmirror.domain.sync_history import BEFORE_HISTORY, SyncHistory
 from sparkmirror.domain.topic_filter import TopicFilter
@@ -26,24 +27,40 @@ class MirrorCheckpointSettings:
     refresh_groups_interval_s: float | None
     emit_checkpoints_interval_s: float
     sync_group_offsets_interval_s: float | None
+    resolve: ResolveOffsets = ResolveOffsets.OFF
 
 
-def checkpoints_of(
+def counterpart(settings: MirrorCheckpointSettings, partition: TopicPartition) -> TopicPartition:
+    """What a partition of the source is called on the target."""
+    topic = target_topic(settings.policy, settings.flow, partition.topic)
+    return TopicPartition(topic, partition.partition)
+
+
+def counterparts(
+    settings: MirrorCheckpointSettings, histories: Mapping[TopicPartition, SyncHistory]
+) -> Mapping[TopicPartition, SyncHistory]:
+    """What is known of the offsets of the target's partitions, by their names there."""
+    return {counterpart(settings, partition): history for partition, history in histories.items()}
+
+
+def news_of(
     settings: MirrorCheckpointSettings,
     group: GroupId,
     committed: Mapping[TopicPartition, tuple[int, str]],
     histories: Mapping[TopicPartition, SyncHistory],
+    book: CheckpointBook,
 ) -> Iterator[Checkpoint]:
-    """Where a group stands on the target, for each partition that the flow mirrors and whose syncs can tell.
+    """Where a group stands on the target, for each partition of which there is something new to tell.
 
-    `committed` are offsets and metadata on the source. A partition without a sync, or with an offset older
-    than all of them, is left out.
+    `committed` are offsets and metadata on the source. A partition that the flow does not mirror, without a
+    sync, or with an offset older than all of them, is left out.
     """
-    for (topic, partition), (offset, metadata) in committed.items():
-        history = histories.get(TopicPartition(topic, partition))
-        if history is None or not settings.topic_filter.should_replicate(topic):
+    for partition, (offset, metadata) in committed.items():
+        history = histories.get(partition)
+        if history is None or not settings.topic_filter.should_replicate(partition.topic):
             continue
         translated = history.translate(offset)
         if translated != BEFORE_HISTORY:
-            there = TopicPartition(target_topic(settings.policy, settings.flow, topic), partition)
-            yield Checkpoint(group, there, offset, translated, metadata)
+            checkpoint = Checkpoint(group, counterpart(settings, partition), offset, translated, metadata)
+            if book.is_news(checkpoint, history):
+                yield checkpoint

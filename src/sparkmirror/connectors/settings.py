@@ -11,6 +11,7 @@ from sparkmirror.config.connector_options import (
     MIRROR_HEARTBEAT,
     MIRROR_PACKAGE,
     MIRROR_SOURCE,
+    OWN_CHECKPOINT,
     OWN_SOURCE,
     SOURCE_FRAMEWORK,
     USE_DEFAULTS_FROM,
@@ -27,6 +28,7 @@ from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.group_filter import DefaultGroupFilter
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.incidents import OnBadBatch, OnDataLoss, OnTopicRecreated, Reactions
+from sparkmirror.domain.offset_resolution import ResolveOffsets
 from sparkmirror.domain.policies import PolicySettings, ReplicationPolicy, make_policy
 from sparkmirror.domain.rate_limits import FLOW_KEY, TOPICS_KEY, RateLimits
 from sparkmirror.domain.topic_filter import DefaultTopicFilter, TopicFilter
@@ -79,7 +81,7 @@ def mirror_source_enabled(connector: Properties) -> bool:
 
 def mirror_checkpoint_settings(connector: Properties) -> MirrorCheckpointSettings | None:
     """What a MirrorCheckpointConnector is told, None where it has nothing to do. Raises ConfigError."""
-    values = _parsed(connector, MIRROR_CHECKPOINT)
+    values = _parsed(connector, MIRROR_CHECKPOINT | OWN_CHECKPOINT)
     emit_interval_s = _interval_s(connector, values, "emit.checkpoints")
     source = MIRROR_SOURCE.parse(connector)
     has_syncs = source.boolean("emit.offset-syncs.enabled")
@@ -97,6 +99,7 @@ def mirror_checkpoint_settings(connector: Properties) -> MirrorCheckpointSetting
         refresh_groups_interval_s=_interval_s(connector, values, "refresh.groups"),
         emit_checkpoints_interval_s=emit_interval_s,
         sync_group_offsets_interval_s=_interval_s(connector, values, "sync.group.offsets"),
+        resolve=ResolveOffsets(values.string("translation.resolve")),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from sparkmirror.domain.ids import Flow, GroupId, TopicPartition
 from sparkmirror.domain.policies import ReplicationPolicy
+from sparkmirror.domain.sync_history import SyncHistory
 from sparkmirror.domain.wire_records import Checkpoint
 
 OfGroup = Mapping[TopicPartition, Checkpoint]
@@ -28,17 +29,18 @@ class CheckpointBook:
         for checkpoint in known:
             self.note(checkpoint)
 
-    def is_news(self, checkpoint: Checkpoint) -> bool:
+    def is_news(self, checkpoint: Checkpoint, history: SyncHistory) -> bool:
         """Whether it's the first, a step forward, or what follows after the group itself went back.
 
         A translation that is behind the last one though the group is not tells nothing: syncs between
-        were forgotten.
+        were forgotten. Only where syncs refute the last one, the target has lost its log since.
         """
         last = self.of_group(checkpoint.group).get(checkpoint.topic_partition)
         return (
             last is None
             or checkpoint.upstream_offset < last.upstream_offset
             or checkpoint.downstream_offset > last.downstream_offset
+            or (checkpoint.downstream_offset < last.downstream_offset and is_refuted(last, history))
         )
 
     def note(self, checkpoint: Checkpoint) -> None:
@@ -47,6 +49,11 @@ class CheckpointBook:
 
     def of_group(self, group: GroupId) -> OfGroup:
         return self._last.get(group, {})
+
+
+def is_refuted(checkpoint: Checkpoint, history: SyncHistory | None) -> bool:
+    """Whether syncs say that a group would miss records there; Java goes on with such a checkpoint."""
+    return history is not None and history.refutes(checkpoint.upstream_offset, checkpoint.downstream_offset)
 
 
 def offsets_to_write(checkpoints: OfGroup, committed: Mapping[TopicPartition, int]) -> OfGroup:

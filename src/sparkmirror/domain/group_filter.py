@@ -2,18 +2,18 @@
 
 from collections.abc import Sequence
 
-from sparkmirror.domain.java_regex import compile_list
+from sparkmirror.domain.name_lists import NameLists
 
 
 class DefaultGroupFilter:
-    """Two lists of Java regexes over whole ids: excludes win, an empty list matches nothing (KIP-382).
-
-    Raises ConfigError for a pattern that can't be used.
-    """
+    """By two lists of Java regexes over whole ids (KIP-382). Raises ConfigError as `NameLists` does."""
 
     def __init__(self, groups: Sequence[str], groups_exclude: Sequence[str]) -> None:
-        self._included = compile_list(groups, "groups")
-        self._excluded = compile_list(groups_exclude, "groups.exclude")
+        self._lists = NameLists("groups", groups, groups_exclude)
 
     def should_replicate(self, group: str) -> bool:
-        return bool(self._included.fullmatch(group)) and not self._excluded.fullmatch(group)
+        return self._lists.selects(group)
+
+    def refused_by(self, group: str) -> str | None:
+        """The setting that keeps the group away, None if it's wanted."""
+        return self._lists.refused_by(group)

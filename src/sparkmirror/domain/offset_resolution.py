@@ -10,6 +10,7 @@ holds.
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from enum import Enum
 from typing import Final
 
 from sparkmirror.domain.offset_runs import Gap, Known, Run
@@ -21,6 +22,15 @@ from sparkmirror.domain.record_batch import (
     FetchedBatch,
 )
 from sparkmirror.domain.records import RawRecord, read_records
+
+
+class ResolveOffsets(Enum):
+    """`translation.resolve`: for which groups logs are read."""
+
+    OFF = "off"
+    ACTIVE = "active"
+    ALL = "all"
+
 
 _RUNS_KEPT: Final = 2
 """One that ends before an offset, and the one that holds or follows it."""

@@ -43,6 +43,13 @@ class SyncHistory:
         slots = self._slots
         return [sync for at, sync in enumerate(slots) if at == 0 or sync is not slots[at - 1]]
 
+    @property
+    def begin(self) -> int:
+        """The first offset of the source that can be translated."""
+        first = self._runs.first_from(0)
+        oldest = self._slots[-1].upstream_offset
+        return oldest if first is None else min(first.upstream, oldest)
+
     def add(self, sync: OffsetSync, run: int = 1) -> None:
         """Take the next sync, which speaks for so many records, counted back from its own.
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from sparkmirror.domain.java_regex import compile_list
+from sparkmirror.domain.name_lists import NameLists
 
 DEFAULT_TOPICS: Final = (".*",)
 DEFAULT_TOPICS_EXCLUDE: Final = (r"mm2.*\.internal", r".*\.replica", "__.*")
@@ -17,18 +17,21 @@ class TopicFilter(Protocol):
         """Whether the user wants this topic, named as on the source cluster."""
         ...
 
+    def refused_by(self, topic: str) -> str | None:
+        """The setting that keeps the topic away, None if it's wanted."""
+        ...
+
 
 class DefaultTopicFilter:
-    """Two lists of Java regexes over whole names: excludes win, an empty list matches nothing (KIP-382).
-
-    Raises ConfigError for a pattern that can't be used.
-    """
+    """By two lists of Java regexes over whole names (KIP-382). Raises ConfigError as `NameLists` does."""
 
     def __init__(
         self, topics: Sequence[str] = DEFAULT_TOPICS, topics_exclude: Sequence[str] = DEFAULT_TOPICS_EXCLUDE
     ) -> None:
-        self._included = compile_list(topics, "topics")
-        self._excluded = compile_list(topics_exclude, "topics.exclude")
+        self._lists = NameLists("topics", topics, topics_exclude)
 
     def should_replicate(self, topic: str) -> bool:
-        return bool(self._included.fullmatch(topic)) and not self._excluded.fullmatch(topic)
+        return self._lists.selects(topic)
+
+    def refused_by(self, topic: str) -> str | None:
+        return self._lists.refused_by(topic)

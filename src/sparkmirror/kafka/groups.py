@@ -68,6 +68,11 @@ class ListedGroup:
         """Whether it is known to have members; brokers refuse what others commit for such a group."""
         return self.state not in ("", *_IDLE)
 
+    @property
+    def takes_offsets(self) -> bool:
+        """Whether others may commit for it, as far as that is known."""
+        return self.commits_offsets and not self.is_active
+
 
 class Groups:
     """Every method blocks and raises KafkaError when the request as a whole failed. One owner."""

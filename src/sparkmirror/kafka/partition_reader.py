@@ -29,9 +29,11 @@ _FETCH_BYTES_MAX = 8 << 20
 class PartitionReader:
     """Not thread-safe: one owner."""
 
-    def __init__(self, settings: ConsumerSettings) -> None:
+    def __init__(self, settings: ConsumerSettings, fetch_bytes_max: int = _FETCH_BYTES_MAX) -> None:
+        """An answer has so many bytes at most, or one batch."""
         connection = settings.connection
-        self._settings = replace(settings, partition_fetch_bytes_max=_FETCH_BYTES_MAX, fetch_bytes_min=1)
+        self._settings = replace(settings, partition_fetch_bytes_max=fetch_bytes_max, fetch_bytes_min=1)
+        self._bytes_max = fetch_bytes_max
         self._timeout_s = connection.request_timeout_s
         self._leaders = Leaders(connection)
 
@@ -82,10 +84,10 @@ class PartitionReader:
         correlation_id = connection.next_correlation_id()
         settings = replace(self._settings, fetch_wait_max_s=wait_s)
         wanted = {
-            partition: FetchPosition(offset, NO_EPOCH, _FETCH_BYTES_MAX)
+            partition: FetchPosition(offset, NO_EPOCH, self._bytes_max)
             for partition, offset in offsets.items()
         }
-        request = encode_fetch_request(wanted, settings, version, correlation_id, _FETCH_BYTES_MAX)
+        request = encode_fetch_request(wanted, settings, version, correlation_id, self._bytes_max)
         frame = connection.ask(request, "Fetch", wait_s + self._timeout_s)
         response = decode_fetch_response(frame, version, correlation_id)
         if response.error:

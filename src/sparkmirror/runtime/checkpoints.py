@@ -1,30 +1,42 @@
 """Runs a MirrorCheckpointConnector: translates what groups commit, and lets idle ones go on on the target."""
 
+import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from sparkmirror.connectors.checkpoint import checkpoints_of
-from sparkmirror.domain.checkpoints import CheckpointBook, OfGroup, offsets_to_write
+from sparkmirror.connectors.checkpoint import counterpart, counterparts, news_of
+from sparkmirror.domain.checkpoints import CheckpointBook, OfGroup, is_refuted, offsets_to_write
+from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.domain.log_records import LogRecord
-from sparkmirror.domain.sync_history import SyncHistory
+from sparkmirror.domain.offset_resolution import ResolveOffsets
 from sparkmirror.domain.wire_records import Checkpoint
 from sparkmirror.kafka.admin import Admin, TopicCreation
-from sparkmirror.kafka.groups import Committed, Groups
-from sparkmirror.kafka.topic_log import TopicTail, TopicWriter
+from sparkmirror.kafka.error_codes import ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS, UNKNOWN_MEMBER_ID
+from sparkmirror.kafka.groups import Committed, Groups, Offsets
+from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.runtime.flow_log import flow_log
 from sparkmirror.runtime.flow_settings import CheckpointConnector, FlowSettings
 from sparkmirror.runtime.internal_topics import COMPACTED, ensure_topics
+from sparkmirror.runtime.offset_resolver import OffsetResolver, Wanted
 from sparkmirror.runtime.periodic import PeriodicThread
 from sparkmirror.runtime.schedule import Job
 from sparkmirror.storage.checkpoints import read_checkpoints
-from sparkmirror.storage.offset_syncs import parse_offset_sync
+from sparkmirror.storage.offset_syncs import OffsetSyncsReader
 
 _FIRST_EMISSION_S = 5.0
 """The first syncs are written by then; who starts a mirror does not want to wait for a whole interval."""
 _READ_TIMEOUT_S = 60.0
 _NEVER_S = float("inf")
+_FIRST_GROUPS_RETRY_S = 5.0
+_RESOLVE_MAX_S = 5.0
+"""Of an interval, and a quarter of it at most."""
+
+_HAS_MEMBERS = frozenset({ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS})
+
+Position = tuple[GroupId, TopicPartition]
+"""A group's, by the source's partition."""
 
 
 class Checkpoints:
@@ -36,10 +48,15 @@ class Checkpoints:
         self._told = connector.settings
         self._log = flow_log(__name__, settings.flow, connector.name)
         self._writer = TopicWriter(connector.producer)
-        self._syncs = TopicTail(connector.offset_syncs_consumer, self._told.offset_syncs_topic)
-        self._histories: dict[TopicPartition, SyncHistory] = {}
+        self._syncs = OffsetSyncsReader(connector.offset_syncs_consumer, self._told.offset_syncs_topic)
+        self._resolver = OffsetResolver(
+            connector.records_consumer, ConsumerSettings(connector.target_admin), self._log
+        )
+        self._seen: dict[Position, int] = {}
+        self._moved: set[Position] = set()
         self._book = CheckpointBook()
-        self._is_first_reading = self._knows_own_checkpoints = True
+        self._knows_own_checkpoints = True
+        self._are_groups_known = False
         self._source: Groups | None = None
         self._target: Groups | None = None
         self._groups: list[GroupId] = []
@@ -69,6 +86,7 @@ class Checkpoints:
     def _finish(self) -> None:
         self._writer.close()
         self._syncs.close()
+        self._resolver.close()
         for groups in (self._source, self._target):
             if groups is not None:
                 groups.close()
@@ -100,57 +118,132 @@ class Checkpoints:
 
     def _refresh(self) -> None:
         """Which groups there are that have an offset in a mirrored topic."""
+        try:
+            self._find_groups()
+        except KafkaError:
+            if not self._are_groups_known:  # without any, the next regular time may be far
+                self.thread.hasten("refresh groups", _FIRST_GROUPS_RETRY_S)
+            raise
+
+    def _find_groups(self) -> None:
         assert self._source is not None
         told = self._told
         listed = self._source.listed()
         wanted = [group for group in sorted(listed) if told.group_filter.should_replicate(group)]
         consumers = [group for group in wanted if listed[group].commits_offsets]
+        committed = self._source.committed(consumers)
         groups = []
-        for group, offsets in self._source.committed(consumers).items():
+        for group in consumers:
+            offsets = committed[group]
             if isinstance(offsets, KafkaError):
-                self._say_trouble(group, offsets)
+                self._say(group, offsets)
                 groups.append(group)
             elif any(told.topic_filter.should_replicate(topic) for topic, _ in offsets):
                 groups.append(group)
-        if groups != self._groups:
+        if groups != self._groups or not self._are_groups_known:
             self._log.info("checkpoints %d groups of %d", len(groups), len(listed))
         for group in sorted(set(wanted) - set(consumers)):
-            self._say_trouble(group, f"is a {listed[group].kind or listed[group].protocol} group: left alone")
-        self._groups = groups
+            self._say(group, f"is a {listed[group].word} group: left alone", logging.INFO)
+        self._groups, self._are_groups_known = groups, True
 
     def _emit(self) -> None:
+        """What syncs tell goes out first, then what takes looking into logs."""
         assert self._source is not None
-        self._read_syncs()
-        now_ms = int(time.time() * 1000)
-        news: list[Checkpoint] = []
-        for group, offsets in self._source.committed(self._groups).items():
-            if isinstance(offsets, KafkaError):
-                self._say_trouble(group, offsets)
-                continue
-            found = checkpoints_of(self._told, group, offsets, self._histories)
-            news += filter(self._book.is_news, found)
-        records = [
-            LogRecord(checkpoint.encode_key(), checkpoint.encode_value(), timestamp_ms=now_ms)
-            for checkpoint in news
+        self._syncs.catch_up(_READ_TIMEOUT_S, newest_only=not self._knows_own_checkpoints)
+        found: dict[GroupId, Offsets] = {}
+        for part in self._source.committed_parts(self._groups):
+            offsets_of = {}
+            for group, offsets in part.items():
+                if isinstance(offsets, KafkaError):
+                    self._say(group, offsets)
+                else:
+                    offsets_of[group] = offsets
+            self._emit_news(offsets_of)
+            found.update(offsets_of)
+        if self._told.resolve is not ResolveOffsets.OFF:
+            improved = self._resolve(found)
+            self._emit_news({group: found[group] for group in improved})
+
+    def _emit_news(self, offsets_of: Mapping[GroupId, Offsets]) -> None:
+        now_ms, told = int(time.time() * 1000), self._told
+        news = [
+            checkpoint
+            for group, offsets in offsets_of.items()
+            for checkpoint in news_of(told, group, offsets, self._syncs.histories, self._book)
         ]
-        if records:
-            self._writer.write(self._told.checkpoints_topic, records)
+        if news:
+            self._writer.write(
+                told.checkpoints_topic,
+                [
+                    LogRecord(checkpoint.encode_key(), checkpoint.encode_value(), timestamp_ms=now_ms)
+                    for checkpoint in news
+                ],
+            )
         for checkpoint in news:
             self._book.note(checkpoint)
+
+    def _resolve(self, found: Mapping[GroupId, Offsets]) -> Collection[GroupId]:
+        """Let the syncs' histories learn of groups that have moved, or of all; whose may be better known."""
+        wanted = dict(self._wanted(found))
+        if not wanted:
+            return ()
+        limit_s = min(_RESOLVE_MAX_S, self._told.emit_checkpoints_interval_s / 4)
+        settled = self._resolver.resolve(set(wanted.values()), limit_s)
+        self._moved -= {position for position, each in wanted.items() if each in settled}
+        return {group for group, _ in wanted}
+
+    def _wanted(self, found: Mapping[GroupId, Offsets]) -> Iterator[tuple[Position, Wanted]]:
+        seen, self._seen = self._seen, {}
+        for group, offsets in found.items():
+            for partition, (offset, _) in offsets.items():
+                position = (group, partition)
+                self._seen[position] = offset
+                history = self._syncs.histories.get(partition)
+                if history is None or not self._told.topic_filter.should_replicate(partition.topic):
+                    continue
+                if offset != seen.get(position, self._checkpointed(position, offset)):
+                    self._moved.add(position)
+                is_wanted = self._told.resolve is ResolveOffsets.ALL or position in self._moved
+                if is_wanted and history.gap_at(offset) is not None:
+                    there = counterpart(self._told, partition)
+                    yield position, Wanted(partition, offset, there, history)
+                else:
+                    self._moved.discard(position)
+        self._moved &= self._seen.keys()
+
+    def _checkpointed(self, position: Position, default: int) -> int:
+        """Where the group stood when it was checkpointed last."""
+        group, partition = position
+        last = self._book.of_group(group).get(counterpart(self._told, partition))
+        return default if last is None else last.upstream_offset
 
     def _sync(self) -> None:
         """Write checkpoints as offsets of groups that have no members on the target, only ever forward."""
         assert self._target is not None
         listed = self._target.listed()
-        groups = [group for group in self._groups if self._book.of_group(group)]
-        idle = [group for group in groups if group not in listed or not listed[group].is_active]
-        for group, committed in self._target.committed(idle).items():
-            if isinstance(committed, KafkaError):
-                self._say_trouble(group, committed)
-                continue
-            there = {partition: offset for partition, (offset, _) in committed.items()}
-            if ahead := offsets_to_write(self._book.of_group(group), there):
-                self._write(group, ahead)
+        for group in self._groups:
+            if group in listed and not listed[group].commits_offsets:
+                there = f"is a {listed[group].word} group on {self._flow.target}: left alone there"
+                self._say(group, there, logging.INFO)
+        histories = counterparts(self._told, self._syncs.histories)
+        idle = [
+            group
+            for group in self._groups
+            if self._book.of_group(group) and (group not in listed or listed[group].takes_offsets)
+        ]
+        for part in self._target.committed_parts(idle):
+            for group, committed in part.items():
+                if isinstance(committed, KafkaError):
+                    self._say(group, committed)
+                    continue
+                standing = {
+                    partition: checkpoint
+                    for partition, checkpoint in self._book.of_group(group).items()
+                    if not is_refuted(checkpoint, histories.get(partition))
+                }
+                there_now = {partition: offset for partition, (offset, _) in committed.items()}
+                if ahead := offsets_to_write(standing, there_now):
+                    self._write(group, ahead)
 
     def _write(self, group: GroupId, checkpoints: OfGroup) -> None:
         assert self._target is not None
@@ -163,25 +256,13 @@ class Checkpoints:
         except KafkaError as error:
             refused = [error]
         if refused:
-            self._say_trouble(group, f"{refused[0]}; it may have members there")
+            got_members = refused[0].code in _HAS_MEMBERS
+            self._say(group, f"{refused[0]}{'; it has got members there' if got_members else ''}")
         else:
             self._troubles.pop(group, None)
 
-    def _read_syncs(self) -> None:
-        for record in self._syncs.read_to_end(_READ_TIMEOUT_S):
-            parsed = parse_offset_sync(record)
-            if parsed is None:
-                continue
-            partition = parsed.sync.topic_partition
-            history = self._histories.get(partition)
-            if history is None or (self._is_first_reading and not self._knows_own_checkpoints):
-                self._histories[partition] = SyncHistory(*parsed)
-            else:
-                history.add(*parsed)
-        self._is_first_reading = False
-
-    def _say_trouble(self, group: GroupId, what: SparkmirrorError | str) -> None:
+    def _say(self, group: GroupId, what: SparkmirrorError | str, level: int = logging.WARNING) -> None:
         """Once for as long as it stays the same."""
         if self._troubles.get(group) != str(what):
             self._troubles[group] = str(what)
-            self._log.warning("group %s: %s", group, what)
+            self._log.log(level, "group %s: %s", group, what)

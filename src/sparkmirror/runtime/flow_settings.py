@@ -47,6 +47,8 @@ class CheckpointConnector:
     offset_syncs_consumer: ConnectionSettings
     checkpoints_consumer: ConnectionSettings
     producer: ConnectionSettings
+    records_consumer: ConsumerSettings
+    """Sees of the source's records what the mirror copies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,7 @@ def _checkpoint_connector(config: FlowConfig) -> CheckpointConnector | None:
         offset_syncs_consumer=clients.offset_syncs_consumer(properties),
         checkpoints_consumer=clients.checkpoints_consumer(properties),
         producer=clients.target_producer(config.worker, properties, 0).connection,
+        records_consumer=clients.source_consumer(properties, 0),
     )
 
 

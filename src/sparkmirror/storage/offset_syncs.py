@@ -1,10 +1,15 @@
 """Offset syncs in MM2's bytes. A header, which Java does not look at, says for which run each speaks."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
+from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import MalformedRecordError
+from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.log_records import LogRecord
+from sparkmirror.domain.sync_history import SyncHistory
 from sparkmirror.domain.wire_records import OffsetSync
+from sparkmirror.kafka.topic_log import TopicTail
 
 _RUN = "sparkmirror.run"
 
@@ -28,3 +33,38 @@ def parse_offset_sync(record: LogRecord) -> RunSync | None:
         return None
     told = dict(record.headers).get(_RUN) or b""
     return RunSync(sync, max(1, int(told)) if told.isdigit() else 1)
+
+
+class OffsetSyncsReader:
+    """What a flow's syncs say by now, partition by partition. One owner."""
+
+    def __init__(self, settings: ConnectionSettings, topic: str) -> None:
+        self._tail = TopicTail(settings, topic)
+        self._histories: dict[TopicPartition, SyncHistory] = {}
+        self._is_first_reading = True
+
+    @property
+    def histories(self) -> Mapping[TopicPartition, SyncHistory]:
+        """By the source's partitions; as of the last `catch_up`."""
+        return self._histories
+
+    def catch_up(self, deadline_s: float, *, newest_only: bool = False) -> None:
+        """Read up to the topic's end. Raises KafkaError; what was read until then counts.
+
+        With `newest_only` the first reading keeps only the last sync of each partition: who does not know its
+        own checkpoints must not send groups back to older ones (KAFKA-15905).
+        """
+        for record in self._tail.read_to_end(deadline_s):
+            parsed = parse_offset_sync(record)
+            if parsed is None:
+                continue
+            partition = parsed.sync.topic_partition
+            history = self._histories.get(partition)
+            if history is None or (newest_only and self._is_first_reading):
+                self._histories[partition] = SyncHistory(*parsed)
+            else:
+                history.add(*parsed)
+        self._is_first_reading = False
+
+    def close(self) -> None:
+        self._tail.close()

@@ -5,6 +5,7 @@ import pytest
 
 from sparkmirror.config.properties import Properties
 from sparkmirror.connectors.settings import (
+    mirror_checkpoint_settings,
     mirror_heartbeat_settings,
     mirror_source_enabled,
     mirror_source_settings,
@@ -14,6 +15,7 @@ from sparkmirror.domain.assignment import PartitionAssignment
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.incidents import OnBadBatch, OnDataLoss, OnTopicRecreated, Reactions
+from sparkmirror.domain.offset_resolution import ResolveOffsets
 from sparkmirror.domain.policies import DefaultReplicationPolicy, IdentityReplicationPolicy
 from sparkmirror.domain.rate_limits import NO_LIMITS, RateLimits
 
@@ -225,3 +227,16 @@ def test_heartbeats() -> None:
 )
 def test_no_heartbeats(given: dict[str, str]) -> None:
     assert not mirror_heartbeat_settings(Properties(CONNECTOR | given)).emit
+
+
+def test_for_which_groups_offsets_are_looked_up() -> None:
+    def resolve(**more: str) -> ResolveOffsets:
+        settings = mirror_checkpoint_settings(Properties(CONNECTOR | more))
+        assert settings is not None
+        return settings.resolve
+
+    assert resolve() is ResolveOffsets.ACTIVE
+    for choice in ResolveOffsets:
+        assert resolve(**{"translation.resolve": choice.value}) is choice
+    with pytest.raises(ConfigError, match=r"translation\.resolve"):
+        resolve(**{"translation.resolve": "cold"})

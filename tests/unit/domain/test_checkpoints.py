@@ -1,14 +1,18 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.domain.checkpoints import CheckpointBook, offsets_to_write, target_topic
+from sparkmirror.domain.checkpoints import CheckpointBook, is_refuted, offsets_to_write, target_topic
 from sparkmirror.domain.ids import Alias, Flow, GroupId, TopicPartition
 from sparkmirror.domain.policies import DefaultReplicationPolicy, IdentityReplicationPolicy
-from sparkmirror.domain.wire_records import Checkpoint
+from sparkmirror.domain.sync_history import SyncHistory
+from sparkmirror.domain.wire_records import Checkpoint, OffsetSync
 
 FLOW = Flow(Alias("us"), Alias("eu"))
 BILLING = GroupId("billing")
 FIRST, SECOND = TopicPartition("us.orders", 0), TopicPartition("us.orders", 1)
+
+
+FAR = SyncHistory(OffsetSync(TopicPartition("orders", 0), 1000, 1000))
 
 
 def checkpoint(upstream: int, downstream: int, partition: TopicPartition = FIRST) -> Checkpoint:
@@ -16,7 +20,7 @@ def checkpoint(upstream: int, downstream: int, partition: TopicPartition = FIRST
 
 
 def take(book: CheckpointBook, news: Checkpoint) -> bool:
-    if not book.is_news(news):
+    if not book.is_news(news, FAR):
         return False
     book.note(news)
     return True
@@ -64,3 +68,16 @@ def test_checkpoints_only_go_back_with_their_group(offsets: list[tuple[int, int]
         if last is not None and downstream < last[1]:
             assert upstream < last[0]
         last = (upstream, downstream)
+
+
+def test_a_group_goes_back_when_the_target_has_lost_what_it_was_sent_to() -> None:
+    """Else it would miss the first records of the new log."""
+    book = CheckpointBook([checkpoint(100, 90)])
+    anew = SyncHistory(OffsetSync(TopicPartition("orders", 0), 119, 9), 10)
+    assert is_refuted(checkpoint(100, 90), anew)
+    assert book.is_news(checkpoint(115, 5), anew)
+    assert not is_refuted(checkpoint(115, 5), anew)
+    assert not is_refuted(checkpoint(100, 90), None)
+    before = SyncHistory(OffsetSync(TopicPartition("orders", 0), 119, 109), 10)
+    assert not is_refuted(checkpoint(100, 90), before)
+    assert not book.is_news(checkpoint(101, 80), before)
