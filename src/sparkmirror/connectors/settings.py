@@ -79,20 +79,31 @@ def mirror_source_enabled(connector: Properties) -> bool:
     return MIRROR_SOURCE.parse(connector).boolean("enabled")
 
 
+def mirror_checkpoint_off(connector: Properties) -> str | None:
+    """The setting by which a MirrorCheckpointConnector has nothing to do; None if it has."""
+    values, source = MIRROR_CHECKPOINT.parse(connector), MIRROR_SOURCE.parse(connector)
+    switches = {
+        "enabled": values.boolean("enabled"),
+        "emit.checkpoints.enabled": values.boolean("emit.checkpoints.enabled"),
+        "emit.offset-syncs.enabled": source.boolean("emit.offset-syncs.enabled"),
+    }
+    off = next((f"{key} is false" for key, is_on in switches.items() if not is_on), None)
+    key = "emit.checkpoints.interval.seconds"
+    return f"{key} is negative" if off is None and values.integer(key) < 0 else off
+
+
 def mirror_checkpoint_settings(connector: Properties) -> MirrorCheckpointSettings | None:
     """What a MirrorCheckpointConnector is told, None where it has nothing to do. Raises ConfigError."""
     values = _parsed(connector, MIRROR_CHECKPOINT | OWN_CHECKPOINT)
     emit_interval_s = _interval_s(connector, values, "emit.checkpoints")
-    source = MIRROR_SOURCE.parse(connector)
-    has_syncs = source.boolean("emit.offset-syncs.enabled")
-    if emit_interval_s is None or not has_syncs or not values.boolean("enabled"):
+    if emit_interval_s is None or mirror_checkpoint_off(connector):
         return None
     flow, policy = _flow(values), _policy(connector, values)
     return MirrorCheckpointSettings(
         flow=flow,
         policy=policy,
         group_filter=_group_filter(connector, values),
-        topic_filter=_topic_filter(connector, source),
+        topic_filter=_topic_filter(connector, MIRROR_SOURCE.parse(connector)),
         checkpoints_topic=policy.checkpoints_topic(flow.source),
         checkpoints_replication_factor=values.integer("checkpoints.topic.replication.factor"),
         offset_syncs_topic=_offset_syncs_topic(values, flow, policy),

@@ -10,6 +10,7 @@ from sparkmirror.config.worker import WorkerSettings, worker_settings
 from sparkmirror.connectors.checkpoint import MirrorCheckpointSettings
 from sparkmirror.connectors.heartbeat import MirrorHeartbeatSettings
 from sparkmirror.connectors.settings import (
+    mirror_checkpoint_off,
     mirror_checkpoint_settings,
     mirror_heartbeat_settings,
     mirror_source_enabled,
@@ -68,6 +69,8 @@ class FlowSettings:
     source: SourceConnector | None
     checkpoint: CheckpointConnector | None
     heartbeat: HeartbeatConnector
+    checkpoint_off: str | None = None
+    """The setting by which there is no checkpoint connector."""
 
 
 def flow_settings(config: FlowConfig) -> FlowSettings:
@@ -86,6 +89,7 @@ def flow_settings(config: FlowConfig) -> FlowSettings:
         source=_source_connector(config, worker) if enabled else None,
         checkpoint=_checkpoint_connector(config),
         heartbeat=heartbeat,
+        checkpoint_off=mirror_checkpoint_off(config.checkpoint),
     )
     for connection in _connections(settings):
         clients.require_supported(connection)

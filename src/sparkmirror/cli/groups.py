@@ -1,0 +1,170 @@
+"""`sparkmirror groups`: what a mirror does about consumer groups, for people and scripts."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.group_explanation import GroupExplanation, PartitionExplanation, explain
+from sparkmirror.domain.ids import GroupId
+from sparkmirror.runtime.flow_settings import FlowSettings
+from sparkmirror.runtime.group_facts import group_facts
+
+_FOLLOWS = 0
+_KEPT_BACK = 1
+_WRONG_USAGE = 2
+
+_EXPLAIN_HELP = """\
+Says for every partition that a consumer group reads why the group is where it is on the target of a flow, by
+what both clusters and the flow's offset syncs and checkpoints say now. Changes nothing; the mirror may run,
+Java's or this one.
+
+what keeps a group, or one of its partitions, from following:
+  filtered                    a filter leaves the group or the topic out; the setting is named
+  no sync yet                 the mirror has not told of any record of the partition
+  older than the first sync   where so old an offset is on the target can't be told
+  active on the target        the group has members there; they are named
+  share, streams group        such groups commit no offsets that could be translated
+  unreadable                  a right is missing, or the topic
+
+an offset is translated:
+  exactly                     nothing is read again, nothing is left out
+  approximately               nothing is left out; so many records at most are read again
+
+examples:
+  sparkmirror groups explain billing mm2.properties
+  sparkmirror groups explain billing mm2.properties --flow 'us-west->us-east' -o json
+
+exit codes: 0 the group follows, 1 something keeps it, or it could not be told, 2 wrong usage
+"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser(
+        "groups",
+        help="why consumer groups are where they are on a target",
+        description="What a mirror does about consumer groups.",
+    )
+    verbs = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    explaining = verbs.add_parser(
+        "explain",
+        help="why a group is where it is, partition by partition",
+        description=_EXPLAIN_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    explaining.add_argument("group", metavar="GROUP", help="a consumer group's id")
+    explaining.add_argument("file", type=Path, metavar="FILE", help="the mm2.properties of the mirror")
+    explaining.add_argument(
+        "--flow", action="append", metavar="A->B", help="only this flow; may be given more than once"
+    )
+    explaining.add_argument(
+        "-o", "--output", choices=("table", "json"), default="table", help="the result's form (table)"
+    )
+    explaining.set_defaults(run=run_explain)
+
+
+def run_explain(arguments: argparse.Namespace) -> int:
+    try:
+        flows = _flows(arguments.file, arguments.flow)
+    except (SparkmirrorError, OSError) as error:
+        sys.stderr.write(f"sparkmirror groups explain: {error}\n")
+        return _WRONG_USAGE
+    found = [explain(group_facts(flow, GroupId(arguments.group))) for flow in flows]
+    if arguments.output == "json":
+        sys.stdout.write(json.dumps([_to_json(each) for each in found], indent=2) + "\n")
+    else:
+        console = Console()
+        for each in found:
+            _print(console, each)
+    return _FOLLOWS if all(each.is_following for each in found) else _KEPT_BACK
+
+
+def _flows(file: Path, wanted: Sequence[str] | None) -> list[FlowSettings]:
+    """Those that mirror topics: others emit heartbeats only."""
+    flows = [flow for flow in read_mirror_maker_file(file).flows if flow.source is not None]
+    names = [str(flow.flow) for flow in flows]
+    unknown = sorted(set(wanted or ()) - set(names))
+    if unknown or not flows:
+        missing = f"no flow {', '.join(unknown)}" if unknown else "no flow that mirrors topics"
+        raise SparkmirrorError(f"{file} has {missing} (it has: {', '.join(names) or 'none'})")
+    return [flow for flow in flows if wanted is None or str(flow.flow) in wanted]
+
+
+def _print(console: Console, found: GroupExplanation) -> None:
+    console.print(f"[bold]{found.group}[/]  {found.flow}", highlight=False)
+    for line in found.obstacles:
+        console.print(f"  ✗ {line}", highlight=False, markup=False, soft_wrap=True)
+    for line in found.notes:
+        console.print(f"  {line}", highlight=False, markup=False, soft_wrap=True)
+    if found.partitions:
+        console.print(_table(found))
+    for partition in found.partitions:
+        mark = "✓" if partition.is_following else "✗"
+        console.print(
+            f"  {mark} {partition.source}: {partition.why}", highlight=False, markup=False, soft_wrap=True
+        )
+
+
+def _table(found: GroupExplanation) -> Table:
+    table = Table(box=SIMPLE_HEAD)
+    table.add_column(f"on {found.flow.source}")
+    for name in ("committed", "lag"):
+        table.add_column(name, justify="right")
+    table.add_column(f"on {found.flow.target}")
+    for name in ("translated", "checkpoint", "committed", "lag", "next sync writes"):
+        table.add_column(name, justify="right")
+    for each in found.partitions:
+        translated = None if each.place is None else each.place.offset
+        table.add_row(
+            str(each.source),
+            _number(each.committed),
+            _number(each.lag),
+            str(each.target),
+            _number(translated),
+            _number(each.checkpoint),
+            _number(each.target_committed),
+            _number(each.target_lag),
+            _number(each.next_write),
+        )
+    return table
+
+
+def _number(number: int | None) -> str:
+    return "-" if number is None else str(number)
+
+
+def _to_json(found: GroupExplanation) -> dict[str, Any]:
+    return {
+        "flow": str(found.flow),
+        "group": found.group,
+        "follows": found.is_following,
+        "obstacles": list(found.obstacles),
+        "notes": list(found.notes),
+        "partitions": [_partition_to_json(partition) for partition in found.partitions],
+    }
+
+
+def _partition_to_json(partition: PartitionExplanation) -> dict[str, Any]:
+    place = partition.place
+    return {
+        "source": str(partition.source),
+        "target": str(partition.target),
+        "translation": partition.translation,
+        "why": partition.why,
+        "source_offset": partition.committed,
+        "source_lag": partition.lag,
+        "translated_offset": None if place is None else place.offset,
+        "read_again_max": None if place is None else place.behind_max,
+        "checkpoint_offset": partition.checkpoint,
+        "target_offset": partition.target_committed,
+        "target_lag": partition.target_lag,
+        "next_sync_writes": partition.next_write,
+    }
