@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
-from sparkmirror.config.properties import Properties, read_properties
+from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, read_mirror_maker_properties
+from sparkmirror.config.properties import Properties
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.rate_limits import FLOW_KEY, TOPICS_KEY, RateLimits
@@ -36,7 +36,7 @@ class ChangedFile:
         self._file = file
         self._into_clusters = into_clusters
         self._seen = self._taken = _version(file)
-        self._at_start = self._now = read_properties(file)
+        self._at_start = self._now = read_mirror_maker_properties(file)
 
     def look(self) -> Mapping[Flow, RateLimits]:
         """The limits of the file's flows when it has changed, else nothing.
@@ -48,7 +48,7 @@ class ChangedFile:
             return {}
         self._taken = self._seen
         try:
-            properties = read_properties(self._file)
+            properties = read_mirror_maker_properties(self._file)
             flows = read_mirror_maker_file(self._file, self._into_clusters).flows
         except SparkmirrorError as error:
             _log.warning("the file has changed and can't be used, so nothing changes here: %s", error)

@@ -1,5 +1,9 @@
-"""What every command does that is given an mm2.properties: read it, and make ready for Spark."""
+"""What every command does that is given an mm2.properties: read it, and make ready for Spark.
 
+A Strimzi KafkaMirrorMaker2 resource does as well: it's read as the mm2.properties that it stands for.
+"""
+
+import logging
 import os
 import time
 from collections.abc import Collection
@@ -7,12 +11,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sparkmirror.clusters.java import find_java
+from sparkmirror.config.conversion import forms
+from sparkmirror.config.conversion.mirror_maker_properties import mirror_maker_properties
+from sparkmirror.config.conversion.model import Remarks
 from sparkmirror.config.known_keys import UnknownKey
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
-from sparkmirror.config.properties import read_properties
+from sparkmirror.config.properties import Properties, parse_properties, read_text
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.engine.session import log_directory
 from sparkmirror.runtime.flow_settings import FlowSettings, flow_settings
+
+_log = logging.getLogger(__name__)
 
 
 class MirrorMakerFile(NamedTuple):
@@ -25,13 +34,25 @@ class MirrorMakerFile(NamedTuple):
 
 def read_mirror_maker_file(file: Path, into_clusters: Collection[str] | None = None) -> MirrorMakerFile:
     """Everything that can be wrong with the file is found here. Raises SparkmirrorError naming it."""
-    properties = read_properties(file)
+    remarks = Remarks()
+    properties = read_mirror_maker_properties(file, remarks)
+    for remark in remarks:
+        _log.log(logging.WARNING if remark.left_out else logging.INFO, "%s: %s", file, remark)
     try:
         config = MirrorMakerConfig(properties)
         flows = [flow_settings(flow) for flow in config.flows(into_clusters)]
         return MirrorMakerFile(flows, dict(config.spark_properties()), config.unknown_keys())
     except SparkmirrorError as error:
         raise SparkmirrorError(f"{file}: {error}") from error
+
+
+def read_mirror_maker_properties(file: Path, remarks: Remarks | None = None) -> Properties:
+    """Those of an mm2.properties, or those that a Strimzi resource stands for. Raises ConfigError."""
+    remarks = Remarks() if remarks is None else remarks
+    given = forms.File(str(file), read_text(file))
+    if forms.form_of(given) is not forms.Form.STRIMZI:
+        return parse_properties(given.text, given.name)
+    return mirror_maker_properties(forms.read([given], remarks), remarks)
 
 
 def require_java() -> None:

@@ -113,15 +113,20 @@ def _written(key: str, value: str) -> Property:
 
 
 def read_properties(path: Path) -> Properties:
-    """Read a file as `java.util.Properties` does, as UTF-8 where it is valid UTF-8 and as Latin-1 otherwise.
+    """Read a file as `java.util.Properties` does.
 
     Raises ConfigError naming the file when it can't be read or holds a malformed Unicode escape.
     """
+    return parse_properties(read_text(path), str(path))
+
+
+def read_text(path: Path) -> str:
+    """A file as UTF-8 where it is valid UTF-8, and as Latin-1 otherwise. Raises ConfigError naming it."""
     try:
         content = path.read_bytes()
     except OSError as error:
         raise ConfigError(str(path), None, error.strerror or str(error)) from error
-    return parse_properties(_decode(content), str(path))
+    return _decode(content)
 
 
 def parse_properties(text: str, name: str) -> Properties:

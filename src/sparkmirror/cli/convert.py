@@ -1,0 +1,110 @@
+"""`sparkmirror convert`: from any form in which MirrorMaker 2 is configured to any other."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from sparkmirror.config.conversion import forms
+from sparkmirror.config.conversion.forms import File, Form
+from sparkmirror.config.conversion.model import Remarks
+from sparkmirror.config.conversion.strimzi_clusters import MOUNTED_SECRETS
+from sparkmirror.config.properties import read_text
+from sparkmirror.domain.errors import ConfigError, SparkmirrorError
+
+_DONE = 0
+_BAD_INPUT = 2
+_LEFT_OUT = 3
+
+_READABLE_BY_OWNER: Final = 0o600
+"""Configurations may hold passwords."""
+
+_HELP = """\
+Read a configuration of MirrorMaker 2 in one form and write it in another:
+
+  properties   the mm2.properties of connect-mirror-maker.sh and of sparkmirror run
+  json         connectors as people PUT them to Kafka Connect: mm2-msc-A.json, mm2-hbc-A.json, mm2-cpc-A.json
+               for a flow from A
+  strimzi      KafkaMirrorMaker2 resources; v1 and v1beta2 are read, v1 is written
+
+What a file is, its content says. The properties of the Connect worker that runs the connectors may be given
+beside their JSON files: they say where positions are stored, so that the flows go on from there.
+"""
+
+_EPILOG = """\
+examples:
+  sparkmirror convert mm2-*.json connect-distributed.properties --to properties -o mm2.properties
+  sparkmirror convert mm2.properties --to json -o connectors/
+  sparkmirror convert mirror-maker-2.yaml --to properties --secrets /run/secrets
+  sparkmirror run mirror-maker-2.yaml               needs no conversion
+
+What the other form can't express is named on standard error as `left out`; other lines there are worth
+knowing. Placeholders like ${file:/a.properties:key} stay as they are, and Kubernetes' secrets become such
+placeholders: none is looked up. Files are written for their owner only, since they may hold passwords.
+
+exit codes: 0 everything is expressed, 2 a file can't be used, or wrong usage, 3 something was left out
+"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser(
+        "convert",
+        help="between mm2.properties, connector JSON and Strimzi resources",
+        description=_HELP,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="what belongs together")
+    parser.add_argument("--to", required=True, choices=[form.value for form in Form], help="what to write")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="PATH",
+        help="the file to write, for json the folder (default: standard output, for json as one array)",
+    )
+    parser.add_argument(
+        "--secrets",
+        default=MOUNTED_SECRETS,
+        metavar="FOLDER",
+        help=f"where Kubernetes' secrets are mounted, a folder for each ({MOUNTED_SECRETS})",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    remarks, form = Remarks(), Form(arguments.to)
+    try:
+        given = [File(str(file), read_text(file)) for file in arguments.files]
+        mirrors = forms.read(given, remarks, arguments.secrets)
+        files = forms.written(mirrors, form, remarks)
+        _write(files, form, arguments)
+    except (SparkmirrorError, OSError) as error:
+        sys.stderr.write(f"sparkmirror: {error}\n")
+        return _BAD_INPUT
+    found = list(remarks)
+    for remark in found:
+        sys.stderr.write(f"sparkmirror: {remark}\n")
+    return _LEFT_OUT if any(remark.left_out for remark in found) else _DONE
+
+
+def _write(files: Sequence[File], form: Form, arguments: argparse.Namespace) -> None:
+    output: Path | None = arguments.output
+    if output is None:
+        texts = [forms.one_json(files)] if form is Form.JSON else [file.text for file in files]
+        sys.stdout.write("".join(texts))
+        return
+    if form is Form.JSON:
+        output.mkdir(parents=True, exist_ok=True)
+    inputs = {file.resolve() for file in arguments.files}
+    paths = {output / file.name if output.is_dir() else output: file for file in files}
+    for path in paths:
+        if path.resolve() in inputs:
+            raise ConfigError(str(path), None, "is what is converted; write to another file")
+    for path, file in paths.items():
+        path.unlink(missing_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _READABLE_BY_OWNER)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
+            opened.write(file.text)

@@ -1,0 +1,194 @@
+"""Connectors as Connect's REST API takes them: three JSON files for a flow, `mm2-{msc,hbc,cpc}-CLUSTER.json`.
+
+A file holds the bare settings, as for `PUT /connectors/NAME/config`, or `{"name": …, "config": {…}}`, as for
+`POST /connectors`, or an array of the latter. The worker's own settings stand elsewhere: `worker_properties`.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from sparkmirror.config.conversion.model import (
+    CLIENTS,
+    CONVERTERS,
+    OFFSETS_TOPIC,
+    Kind,
+    MirroredFlow,
+    Mirrors,
+    Remarks,
+    connector,
+    renamed,
+)
+from sparkmirror.config.definitions import JAVA_WHITESPACE
+from sparkmirror.config.known_keys import unknown_connector_keys
+from sparkmirror.config.mirror_maker import BYTE_ARRAY_CONVERTER, worker_defaults
+from sparkmirror.config.properties import Properties
+from sparkmirror.domain.errors import ConfigError
+from sparkmirror.domain.ids import Alias, Flow
+
+_CLASSES: Final = {
+    name: kind
+    for kind in Kind
+    # Connect takes the simple name too, with or without its last word.
+    for name in (kind.connector_class, kind.simple_name, kind.simple_name.removesuffix("Connector"))
+}
+_SWITCHES: Final = {Kind.HEARTBEAT: "emit.heartbeats.enabled", Kind.CHECKPOINT: "emit.checkpoints.enabled"}
+
+
+class JsonConnector(NamedTuple):
+    """One connector as it was read; `file` is what remarks call its origin."""
+
+    file: str
+    kind: Kind
+    flow: Flow
+    name: str | None
+    settings: Properties
+
+
+def parse_connectors(text: str, file: str, remarks: Remarks) -> list[JsonConnector]:
+    """The mirror connectors of one file. Raises ConfigError naming the file, and the line if it's no JSON."""
+    try:
+        content = json.loads(text, object_pairs_hook=lambda pairs: _object(pairs, file))
+    except json.JSONDecodeError as error:
+        raise ConfigError(file, None, f"is no JSON: {error.msg}, line {error.lineno}") from error
+    except RecursionError as error:
+        raise ConfigError(file, None, "is nested too deeply") from error
+    found = (
+        _connector(item, file, remarks) for item in (content if isinstance(content, list) else [content])
+    )
+    return [one for one in found if one is not None]
+
+
+def flows_of(connectors: Sequence[JsonConnector], worker: Properties, remarks: Remarks) -> Mirrors:
+    """Put the connectors of each flow together. `worker` is that of the Connect cluster, if it's known."""
+    flows: dict[Flow, dict[Kind, JsonConnector]] = {}
+    for one in connectors:
+        there = flows.setdefault(one.flow, {})
+        if one.kind in there:
+            remarks.leave_out(
+                f"{one.file}: a second {one.kind.simple_name} of {one.flow}, beside {there[one.kind].file};"
+                " a flow has one"
+            )
+            continue
+        there[one.kind] = one
+    return Mirrors(tuple(_flow(flow, found, worker) for flow, found in flows.items()))
+
+
+def connector_files(mirrors: Mirrors, remarks: Remarks) -> dict[str, dict[str, str]]:
+    """Every connector's settings by the name of its file, which is the connector's name too, and `.json`."""
+    for key in mirrors.process:
+        remarks.leave_out(f"{key}: belongs to a process of its own, not to a connector")
+    targets = Counter(flow.flow.source for flow in mirrors.flows)
+    files = {}
+    for flow in mirrors.flows:
+        suffix = flow.flow.source if targets[flow.flow.source] == 1 else "-".join(flow.flow)
+        _remark_on_worker(flow, remarks)
+        for kind, settings in flow.connectors.items():
+            own_name = flow.name if kind is Kind.SOURCE and flow.name != kind.simple_name else None
+            name = own_name or f"mm2-{kind.short}-{suffix}"
+            files[f"mm2-{kind.short}-{suffix}"] = _as_written(name, kind, flow, settings)
+    return files
+
+
+def conventional_names(flow: Flow) -> tuple[str, str, str]:
+    """The names of a source connector that say no more than its flow does."""
+    kind = Kind.SOURCE
+    return kind.simple_name, f"mm2-{kind.short}-{flow.source}", f"mm2-{kind.short}-{'-'.join(flow)}"
+
+
+def _object(pairs: Sequence[tuple[str, object]], file: str) -> dict[str, object]:
+    for key, times in Counter(key for key, _ in pairs).items():
+        if times > 1:
+            raise ConfigError(file, None, f"has {key} twice")
+    return dict(pairs)
+
+
+def _connector(item: object, file: str, remarks: Remarks) -> JsonConnector | None:
+    if not isinstance(item, dict):
+        raise ConfigError(file, None, "holds no connector: an object of settings is expected")
+    name, settings = _settings(item, file)
+    settings = renamed(settings, remarks)
+    given = settings.get("connector.class", "").strip(JAVA_WHITESPACE)
+    if not given:
+        raise ConfigError(file, None, "has no connector.class, so it's no connector")
+    kind = _CLASSES.get(given)
+    if kind is None:
+        remarks.leave_out(f"{file}: {given} is none of MirrorMaker's three connectors")
+        return None
+    for key in unknown_connector_keys(settings):
+        remarks.note(f"{file}: nothing reads {key}")
+    source = settings.get("source.cluster.alias", "").strip(JAVA_WHITESPACE)
+    target = settings.get("target.cluster.alias", "target").strip(JAVA_WHITESPACE)
+    if not source or not target:
+        raise ConfigError(file, None, "has no source.cluster.alias or an empty target.cluster.alias")
+    flow = Flow(Alias(source), Alias(target))
+    if not _runs(kind, settings):
+        remarks.note(f"{file}: is turned off, so {flow} has no {kind.simple_name}")
+        return None
+    return JsonConnector(file, kind, flow, name, settings)
+
+
+def _settings(item: Mapping[str, object], file: str) -> tuple[str | None, Properties]:
+    wrapped = item.get("config")
+    if not isinstance(wrapped, dict):
+        settings = Properties(dict(_texts(item, file)))
+        return settings.get("name"), settings
+    settings = Properties(dict(_texts(wrapped, file)))
+    name = item.get("name")
+    if not isinstance(name, str):
+        raise ConfigError(file, None, "has a config and no name beside it")
+    if settings.get("name", name) != name:
+        raise ConfigError(file, None, f"has two names, {name} and {settings['name']}")
+    return name, settings
+
+
+def _texts(settings: Mapping[str, object], file: str) -> Iterator[tuple[str, str]]:
+    for key, value in settings.items():
+        match value:
+            case str():
+                yield key, value
+            case bool() | int() | float():
+                yield key, json.dumps(value)
+            case None:
+                raise ConfigError(
+                    key, None, f"Null value can not be supplied as the configuration value ({file})"
+                )
+            case _:
+                raise ConfigError(key, None, f"is an object or an array; Connect takes texts ({file})")
+
+
+def _runs(kind: Kind, settings: Properties) -> bool:
+    switches = ("enabled", _SWITCHES[kind]) if kind in _SWITCHES else ("enabled",)
+    return all(settings.get(key, "true").strip(JAVA_WHITESPACE).lower() != "false" for key in switches)
+
+
+def _flow(flow: Flow, found: Mapping[Kind, JsonConnector], worker: Properties) -> MirroredFlow:
+    producer = worker.under("producer.").below("producer.override.")
+    own = worker.where(lambda key: not key.startswith(tuple(f"{client}." for client in CLIENTS)))
+    connectors = {
+        kind: connector(kind, producer | found[kind].settings, own) for kind in Kind if kind in found
+    }
+    name = found[Kind.SOURCE].name if Kind.SOURCE in found else None
+    return MirroredFlow(flow, connectors, own, name)
+
+
+def _as_written(name: str, kind: Kind, flow: MirroredFlow, settings: Properties) -> dict[str, str]:
+    head = {"name": name, "connector.class": kind.connector_class}
+    aliases = dict(zip(("source.cluster.alias", "target.cluster.alias"), flow.flow, strict=True))
+    converters = {key: flow.worker.get(key, BYTE_ARRAY_CONVERTER) for key in CONVERTERS}
+    return head | aliases | converters | dict(settings)
+
+
+def _remark_on_worker(flow: MirroredFlow, remarks: Remarks) -> None:
+    defaults = worker_defaults(flow.flow)
+    keys = [key for key, value in flow.worker.items() if defaults.get(key) != value and key not in CONVERTERS]
+    if keys:
+        remarks.leave_out(
+            f"{', '.join(keys)} of {flow.flow.target}: belong into the properties file of its Connect worker"
+        )
+    if Kind.SOURCE in flow.connectors and OFFSETS_TOPIC in flow.worker:
+        remarks.note(
+            f"{flow.flow} has its positions in {flow.worker[OFFSETS_TOPIC]}, as connector {flow.name}; under"
+            " another name, or in a worker with another offset.storage.topic, it begins anew"
+        )

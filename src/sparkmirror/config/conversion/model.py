@@ -1,0 +1,191 @@
+"""What every form of a MirrorMaker 2 configuration says: flows, their connectors, the workers' settings.
+
+The connectors' settings are named as Connect's REST API takes them, the greatest thing that all forms share.
+Placeholders stay placeholders: nothing here resolves one.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+from sparkmirror.config.client_options import SECURITY, SHARED_NAMES
+from sparkmirror.config.connector_options import (
+    CHECKPOINT_CONNECTOR,
+    HEARTBEAT_CONNECTOR,
+    MIRROR_CHECKPOINT,
+    MIRROR_HEARTBEAT,
+    MIRROR_SOURCE,
+    OWN_SOURCE,
+    SOURCE_CONNECTOR,
+    SOURCE_FRAMEWORK,
+    USE_DEFAULTS_FROM,
+)
+from sparkmirror.config.definitions import JAVA_WHITESPACE
+from sparkmirror.config.mirror_maker import BYTE_ARRAY_CONVERTER
+from sparkmirror.config.properties import Properties
+from sparkmirror.config.worker_options import WORKER
+from sparkmirror.domain.ids import Flow
+
+CLIENTS: Final = ("producer", "consumer", "admin")
+SIDES: Final = ("source", "target")
+CONVERTERS: Final = ("key.converter", "value.converter", "header.converter")
+OFFSETS_TOPIC: Final = "offset.storage.topic"
+PROVIDERS: Final = "config.providers"
+
+
+class Kind(Enum):
+    """The three connectors, in the order in which MM2 makes them; `short` is their usual abbreviation."""
+
+    SOURCE = (SOURCE_CONNECTOR, "msc")
+    HEARTBEAT = (HEARTBEAT_CONNECTOR, "hbc")
+    CHECKPOINT = (CHECKPOINT_CONNECTOR, "cpc")
+
+    def __init__(self, connector_class: str, short: str) -> None:
+        self.connector_class = connector_class
+        self.short = short
+
+    @property
+    def simple_name(self) -> str:
+        return self.connector_class.rpartition(".")[2]
+
+
+_NAMES: Final = {
+    Kind.SOURCE: MIRROR_SOURCE.names | OWN_SOURCE.names | {USE_DEFAULTS_FROM},
+    Kind.HEARTBEAT: MIRROR_HEARTBEAT.names,
+    # Its topic filter reads the first two, its `validate` the third.
+    Kind.CHECKPOINT: MIRROR_CHECKPOINT.names | {"topics", "topics.exclude", "emit.offset-syncs.enabled"},
+}
+_ALL_NAMES: Final = frozenset().union(*_NAMES.values())
+_STRUCTURE: Final = frozenset(
+    {
+        "name",
+        "clusters",
+        "connector.class",
+        "source.cluster.alias",
+        "target.cluster.alias",
+        "enabled",
+        "emit.heartbeats.enabled",
+        "emit.checkpoints.enabled",
+    }
+)
+"""What the model says by its shape."""
+
+_RENAMED: Final = {
+    "topics.blacklist": "topics.exclude",
+    "groups.blacklist": "groups.exclude",
+    "config.properties.blacklist": "config.properties.exclude",
+}
+"""What MM2 accepted under both names from 2.7 to 3.9 (KIP-629)."""
+
+
+@dataclass(frozen=True, slots=True)
+class MirroredFlow:
+    """One flow. A connector that is not in `connectors` does not run.
+
+    `name` is the source connector's, under which positions are stored in the worker's `offset.storage.topic`;
+    that is absent where it is unknown. `worker` has no client's settings: those are the connectors'.
+    """
+
+    flow: Flow
+    connectors: Mapping[Kind, Properties]
+    worker: Properties = field(default_factory=Properties)
+    name: str | None = None
+
+    def cluster(self, side: str) -> Properties:
+        """What the clients of one side share, as the first connector says."""
+        return next((one.under(f"{side}.cluster.") for one in self.connectors.values()), Properties())
+
+
+@dataclass(frozen=True, slots=True)
+class Mirrors:
+    """A whole configuration. `process` is what belongs to the mirroring process alone, as `spark.*`."""
+
+    flows: tuple[MirroredFlow, ...]
+    process: Properties = field(default_factory=Properties)
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A sentence for people. What is `left_out` was said in one form and is not in the other."""
+
+    text: str
+    left_out: bool = False
+
+    def __str__(self) -> str:
+        return f"left out: {self.text}" if self.left_out else self.text
+
+
+class Remarks:
+    """Collects what readers and writers have to say, each sentence once, in order."""
+
+    __slots__ = ("_remarks",)
+
+    def __init__(self) -> None:
+        self._remarks: dict[Remark, None] = {}
+
+    def __iter__(self) -> Iterator[Remark]:
+        return iter(self._remarks)
+
+    def note(self, text: str) -> None:
+        self._remarks[Remark(text)] = None
+
+    def leave_out(self, text: str) -> None:
+        self._remarks[Remark(text, left_out=True)] = None
+
+
+def reads(kind: Kind, key: str) -> bool:
+    """Whether a connector reads this key; one that none of MM2's connectors knows may be a plug-in's."""
+    return key in _NAMES[kind] or key in SOURCE_FRAMEWORK.names or key not in _ALL_NAMES
+
+
+def renamed(properties: Properties, remarks: Remarks) -> Properties:
+    """With the names that MM2 has today."""
+    successors = {
+        key: key.removesuffix(old) + new
+        for key in properties
+        for old, new in _RENAMED.items()
+        if key == old or key.endswith(f".{old}")
+    }
+    for key, new in successors.items():
+        if new in properties:
+            remarks.note(f"{key} counts for nothing beside {new}")
+        else:
+            remarks.note(f"{key} is called {new} since Kafka 2.7")
+    moved = Properties({new: properties[key] for key, new in successors.items()})
+    return moved | properties.where(lambda key: key not in successors)
+
+
+def connector(kind: Kind, properties: Properties, worker: Properties) -> Properties:
+    """A connector's settings in the one way in which the model writes them.
+
+    Without what nothing reads, and without what says the same twice: a client's setting that its cluster has,
+    or a converter that the worker has.
+    """
+    for client in CLIENTS:
+        shared = properties.under(f"{client}.").only(SHARED_NAMES)
+        for side in SIDES:
+            properties = shared.below(f"{side}.{client}.") | properties
+    return properties.where(lambda key: _is_said(kind, key, properties, worker))
+
+
+def _is_said(kind: Kind, key: str, properties: Properties, worker: Properties) -> bool:
+    if key in _STRUCTURE or key in SECURITY.names or key.startswith(PROVIDERS) or not reads(kind, key):
+        return False
+    if key in CONVERTERS:
+        return properties[key].strip(JAVA_WHITESPACE) != worker.get(key, BYTE_ARRAY_CONVERTER)
+    first, _, rest = key.partition(".")
+    if first in SIDES:
+        return _is_said_of_side(key, properties)
+    return first not in CLIENTS or rest not in SHARED_NAMES
+
+
+def _is_said_of_side(key: str, properties: Properties) -> bool:
+    side, _, rest = key.partition(".")
+    client, _, name = rest.partition(".")
+    if client == "cluster":
+        return name in SHARED_NAMES
+    if client not in CLIENTS or rest in WORKER.names:
+        # Kafka passes on whatever starts like a client's name: `admin.listeners`, which is a worker's.
+        return not client.startswith(CLIENTS)
+    return name not in SHARED_NAMES or properties[key] != properties.get(f"{side}.cluster.{name}")

@@ -1,0 +1,350 @@
+"""Strimzi's KafkaMirrorMaker2 resources, of API v1 and before, as the operator turns them into connectors.
+
+The operator runs one Connect cluster for a resource, at its one target. Its connectors are called
+`S->T.MirrorSourceConnector` and so on. The v1 API has no heartbeat connector; the ones before had one.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from sparkmirror.config.client_options import SHARED_NAMES
+from sparkmirror.config.conversion.model import (
+    CLIENTS,
+    PROVIDERS,
+    Kind,
+    MirroredFlow,
+    Mirrors,
+    Remarks,
+    connector,
+    renamed,
+)
+from sparkmirror.config.conversion.strimzi_clusters import (
+    ClusterReader,
+    cluster_section,
+    refers_to_secrets,
+    secret_providers,
+)
+from sparkmirror.config.conversion.yaml_section import Section, documents
+from sparkmirror.config.known_keys import unknown_connector_keys
+from sparkmirror.config.mirror_maker import worker_defaults
+from sparkmirror.config.properties import Properties
+from sparkmirror.domain.errors import ConfigError
+from sparkmirror.domain.ids import Alias, Flow
+
+KIND: Final = "KafkaMirrorMaker2"
+_API: Final = "kafka.strimzi.io/"
+_RESOURCE: Final = re.compile(rf"^\s*[\"']?kind[\"']?\s*:\s*[\"']?{KIND}\b", re.MULTILINE)
+
+_WORKER: Final = {
+    "groupId": ("group.id", "mirrormaker2-cluster"),
+    "configStorageTopic": ("config.storage.topic", "mirrormaker2-cluster-configs"),
+    "offsetStorageTopic": ("offset.storage.topic", "mirrormaker2-cluster-offsets"),
+    "statusStorageTopic": ("status.storage.topic", "mirrormaker2-cluster-status"),
+}
+"""The target's own fields in v1; before, keys of its `config`, with these defaults."""
+
+_FORBIDDEN: Final = ("ssl.", "sasl.", "security.", "listeners", "plugin.path", "rest.", "bootstrap.servers")
+"""Prefixes of what the operator takes from no worker's `config`."""
+
+_CONNECTORS: Final = {
+    "sourceConnector": Kind.SOURCE,
+    "heartbeatConnector": Kind.HEARTBEAT,
+    "checkpointConnector": Kind.CHECKPOINT,
+}
+_CONNECTOR_FORBIDDEN: Final = ("name", "connector.class", "tasks.max", "connector.plugin.version")
+_PATTERNS: Final = {
+    "topicsPattern": "topics",
+    "topicsExcludePattern": "topics.exclude",
+    "groupsPattern": "groups",
+    "groupsExcludePattern": "groups.exclude",
+}
+_OLD_PATTERNS: Final = {
+    "topicsBlacklistPattern": "topics.exclude",
+    "groupsBlacklistPattern": "groups.exclude",
+}
+_ALIAS: Final = re.compile(r"[a-zA-Z0-9._\-]{1,100}")
+
+
+def is_resource(text: str) -> bool:
+    """Whether a text, YAML or JSON, holds such a resource."""
+    return _RESOURCE.search(text) is not None
+
+
+def parse_resources(text: str, file: str, secrets: str, remarks: Remarks) -> Mirrors:
+    """The flows of every such resource in a file. `secrets` is the folder in which secrets are mounted.
+
+    Raises ConfigError naming the file and the path for what is missing or malformed.
+    """
+    found = [one for document in documents(text, file) for one in _resources_in(document)]
+    if not found:
+        raise ConfigError(file, None, f"holds no resource with kind: {KIND} and its spec")
+    flows: list[MirroredFlow] = []
+    for resource in found:
+        try:
+            flows += _Resource(Section(resource, ""), secrets, remarks).flows()
+        except ConfigError as error:
+            raise ConfigError(f"{file}: {error.key}", error.value, error.reason) from error
+    return Mirrors(tuple(flows))
+
+
+def _resources_in(document: object) -> list[object]:
+    """A document itself, or the items of a list as `kubectl get -o yaml` prints it."""
+    if not isinstance(document, dict):
+        return []
+    if str(document.get("kind", "")).endswith("List") and isinstance(document.get("items"), list):
+        return [one for item in document["items"] for one in _resources_in(item)]
+    return [document] if document.get("kind") == KIND else []
+
+
+class _Cluster(NamedTuple):
+    alias: Alias
+    clients: Properties
+    section: Section
+
+
+class _Resource:
+    """One resource while it is read."""
+
+    def __init__(self, resource: Section, secrets: str, remarks: Remarks) -> None:
+        self._resource = resource
+        self._spec = resource.needed_section("spec")
+        self._reader = ClusterReader(secrets, remarks)
+        self._remarks = remarks
+
+    def flows(self) -> list[MirroredFlow]:
+        version = self._resource.needed("apiVersion")
+        if not version.startswith(_API):
+            raise ConfigError("apiVersion", version, f"is none of {_API}")
+        clusters = {one.alias: one for one in map(self._cluster, self._spec.sections("clusters"))}
+        target = self._target(clusters)
+        worker = self._worker(target)
+        mirrors = self._spec.sections("mirrors")
+        if not mirrors:
+            raise ConfigError("spec.mirrors", None, "is missing")
+        flows = [self._flow(mirror, clusters, target, worker) for mirror in mirrors]
+        if len({flow.flow for flow in flows}) < len(flows):
+            raise ConfigError("spec.mirrors", None, "have one source twice; a flow is mirrored once")
+        self._spec.ignore("version", "replicas")
+        self._resource.ignore("kind", "metadata", "status")
+        for path in self._resource.left_over():
+            self._remarks.leave_out(f"{path}: has no counterpart outside of the operator")
+        return flows
+
+    def _cluster(self, section: Section) -> _Cluster:
+        return _Cluster(Alias(section.needed("alias")), self._reader.clients(section), section)
+
+    def _target(self, clusters: Mapping[Alias, _Cluster]) -> _Cluster:
+        if "target" in self._spec:
+            return self._cluster(self._spec.needed_section("target"))
+        alias = self._spec.text("connectCluster")
+        if not alias:
+            raise ConfigError("spec.target", None, "is missing; before v1, connectCluster and clusters")
+        if alias not in clusters:
+            raise ConfigError("spec.connectCluster", alias, "is none of spec.clusters")
+        return clusters[Alias(alias)]
+
+    def _worker(self, target: _Cluster) -> Properties:
+        """What the resource's Connect workers are told; its producer's settings too, for `_flow`."""
+        config = target.section.settings("config")
+        fields = {}
+        for name, (key, default) in _WORKER.items():
+            fields[key] = target.section.text(name) or config.get(key, default)
+        for key in config:
+            if key.startswith(_FORBIDDEN) and key not in SHARED_NAMES:
+                self._remarks.note(f"{target.section.path}.config.{key}: the operator takes it from nobody")
+        config = config.where(
+            lambda key: key not in SHARED_NAMES and not key.startswith((*_FORBIDDEN, "consumer.", "admin."))
+        )
+        if refers_to_secrets(target.clients):
+            config |= Properties(secret_providers(config.get(PROVIDERS)))
+        return config | Properties(fields)
+
+    def _flow(
+        self, mirror: Section, clusters: Mapping[Alias, _Cluster], target: _Cluster, worker: Properties
+    ) -> MirroredFlow:
+        source = self._source(mirror, clusters)
+        named = mirror.text("targetCluster")
+        if named not in (None, target.alias):
+            raise ConfigError(f"{mirror.path}.targetCluster", named, f"is not the target, {target.alias}")
+        if refers_to_secrets(source.clients) and not refers_to_secrets(target.clients):
+            worker |= Properties(secret_providers(worker.get(PROVIDERS)))
+        for key in source.section.settings("config"):
+            if key not in SHARED_NAMES:
+                self._remarks.note(f"nothing reads {source.section.path}.config.{key}")
+        flow = Flow(source.alias, target.alias)
+        common = source.clients.below("source.cluster.") | target.clients.below("target.cluster.")
+        common |= worker.under("producer.").below("producer.override.")
+        own = worker.where(lambda key: not key.startswith(tuple(f"{client}." for client in CLIENTS)))
+        patterns = _patterns(mirror)
+        connectors = {}
+        for field, kind in _CONNECTORS.items():
+            stated = self._connector(mirror, field)
+            if stated is not None:
+                connectors[kind] = connector(kind, common | stated | patterns, own)
+        return MirroredFlow(flow, connectors, own, operator_s_name(flow))
+
+    def _source(self, mirror: Section, clusters: Mapping[Alias, _Cluster]) -> _Cluster:
+        if "source" in mirror:
+            return self._cluster(mirror.needed_section("source"))
+        alias = mirror.text("sourceCluster")
+        if not alias:
+            raise ConfigError(f"{mirror.path}.source", None, "is missing; before v1, sourceCluster")
+        if alias not in clusters:
+            raise ConfigError(f"{mirror.path}.sourceCluster", alias, "is none of spec.clusters")
+        return clusters[Alias(alias)]
+
+    def _connector(self, mirror: Section, field: str) -> Properties | None:
+        if field not in mirror:
+            return None
+        section = mirror.needed_section(field)
+        config = renamed(section.settings("config"), self._remarks)
+        for key in _CONNECTOR_FORBIDDEN:
+            if key in config:
+                self._remarks.note(f"{section.path}.config.{key}: the operator takes it from nobody")
+        config = config.where(lambda key: key not in _CONNECTOR_FORBIDDEN)
+        for unknown in unknown_connector_keys(config):
+            self._remarks.note(f"{section.path}.config: nothing reads {unknown}")
+        fields = {"tasks.max": section.text("tasksMax"), "connector.plugin.version": section.text("version")}
+        if section.section("autoRestart") is not None:
+            self._remarks.note(f"{section.path}.autoRestart: failed tasks are always tried again")
+        state = "paused" if section.text("pause") == "true" else section.text("state") or "running"
+        if state != "running":
+            self._remarks.leave_out(f"{section.path}: is {state}, and does not run at all elsewhere")
+            return None
+        return config | Properties({key: value for key, value in fields.items() if value is not None})
+
+
+def operator_s_name(flow: Flow) -> str:
+    """What the operator calls a flow's source connector."""
+    return f"{flow}.{Kind.SOURCE.simple_name}"
+
+
+def _patterns(mirror: Section) -> Properties:
+    old = {key: mirror.text(name) for name, key in _OLD_PATTERNS.items()}
+    new = {key: mirror.text(name) for name, key in _PATTERNS.items()}
+    given = old | {key: value for key, value in new.items() if value is not None}
+    return Properties({key: value for key, value in given.items() if value is not None})
+
+
+def resources(mirrors: Mirrors, remarks: Remarks) -> list[dict[str, object]]:
+    """v1 resources that say the same: one for the flows that share a target and a Connect group."""
+    for key in mirrors.process:
+        remarks.leave_out(f"{key}: belongs to a process of its own, not to the operator's pods")
+    groups: list[list[MirroredFlow]] = []
+    for flow in mirrors.flows:
+        if not _can_be_mirrored(flow, remarks):
+            continue
+        group = next((group for group in groups if _are_together(group[0], flow)), None)
+        if group is None:
+            groups.append([flow])
+        else:
+            group.append(flow)
+    return [_resource(group, remarks) for group in groups]
+
+
+def _can_be_mirrored(flow: MirroredFlow, remarks: Remarks) -> bool:
+    for alias in flow.flow:
+        if not _ALIAS.fullmatch(alias):
+            remarks.leave_out(f"{flow.flow}: the operator takes no alias like '{alias}'")
+            return False
+    if Kind.HEARTBEAT in flow.connectors:
+        remarks.leave_out(f"{flow.flow}'s heartbeats: the v1 API has no heartbeat connector")
+    return bool(flow.connectors.keys() - {Kind.HEARTBEAT})
+
+
+def _are_together(one: MirroredFlow, other: MirroredFlow) -> bool:
+    return (
+        one.flow.target == other.flow.target
+        and one.cluster("target") == other.cluster("target")
+        and one.worker == other.worker
+    )
+
+
+def _resource(flows: list[MirroredFlow], remarks: Remarks) -> dict[str, object]:
+    target = flows[0].flow.target
+    sources = flows[0].flow.source if len(flows) == 1 else "all"
+    name = re.sub(r"[^a-z0-9-]+", "-", f"mirror-{sources}-to-{target}".lower()).strip("-")[:63]
+    spec = {
+        "replicas": 1,
+        "target": _target(flows, remarks),
+        "mirrors": [_mirror(one, remarks) for one in flows],
+    }
+    return {"apiVersion": f"{_API}v1", "kind": KIND, "metadata": {"name": name}, "spec": spec}
+
+
+def _target(flows: list[MirroredFlow], remarks: Remarks) -> dict[str, object]:
+    first = flows[0]
+    alias = first.flow.target
+    section = cluster_section(alias, first.cluster("target"), alias, remarks)
+    defaults = worker_defaults(first.flow)
+    fields = {name: first.worker.get(key, defaults[key]) for name, (key, _) in _WORKER.items()}
+    worker = first.worker.where(lambda key: key not in {key for key, _ in _WORKER.values()})
+    worker = _without_idle_providers(worker, flows)
+    for key in worker.starting(*_FORBIDDEN):
+        remarks.leave_out(f"{key} of {alias}'s worker: the operator takes it from nobody")
+    worker = worker.where(lambda key: not key.startswith(_FORBIDDEN))
+    config = {**_config(section.pop("config", None)), **worker}
+    return {**_head(section), **fields, **section, **({"config": config} if config else {})}
+
+
+def _head(section: dict[str, object]) -> dict[str, object]:
+    return {key: section.pop(key) for key in ("alias", "bootstrapServers")}
+
+
+def _config(section: object) -> dict[str, str]:
+    return section if isinstance(section, dict) else {}
+
+
+def _without_idle_providers(worker: Properties, flows: list[MirroredFlow]) -> Properties:
+    """The operator brings its own for secrets; what no value refers to goes without being missed."""
+    values = [value for flow in flows for one in flow.connectors.values() for value in one.values()]
+    values += worker.values()
+    names = [name.strip() for name in worker.get(PROVIDERS, "").split(",") if name.strip()]
+    busy = [name for name in names if any(f"${{{name}:" in value for value in values)]
+    operator_s = {"strimzisecrets", "strimzienv", "strimzifile", "strimzidir"}
+    kept = [name for name in busy if name not in operator_s]
+    idle = tuple(f"{PROVIDERS}.{name}." for name in names if name not in kept)
+    worker = worker.where(lambda key: key != PROVIDERS and not key.startswith(idle))
+    return worker | Properties({PROVIDERS: ",".join(kept)} if kept else {})
+
+
+def _mirror(flow: MirroredFlow, remarks: Remarks) -> dict[str, object]:
+    alias = flow.flow.source
+    written: dict[str, object] = {"source": cluster_section(alias, flow.cluster("source"), alias, remarks)}
+    if flow.name not in (None, operator_s_name(flow.flow)) and Kind.SOURCE in flow.connectors:
+        remarks.note(
+            f"{flow.flow} has its positions under the name {flow.name}; the operator calls the connector"
+            f" {operator_s_name(flow.flow)}, which begins anew"
+        )
+    patterns = {name: value for name, key in _PATTERNS.items() if (value := _common(flow, key)) is not None}
+    said = {_PATTERNS[name] for name in patterns}
+    for field, kind in _CONNECTORS.items():
+        if kind in flow.connectors and kind is not Kind.HEARTBEAT:
+            written[field] = _connector_section(flow, kind, said)
+    return written | patterns
+
+
+def _common(flow: MirroredFlow, key: str) -> str | None:
+    """The value of all connectors that read this key, None if they differ or one has none."""
+    kinds = [kind for kind in flow.connectors if kind is not Kind.HEARTBEAT]
+    readers = [kind for kind in kinds if not key.startswith("groups") or kind is Kind.CHECKPOINT]
+    values = {flow.connectors[kind].get(key) for kind in readers}
+    return values.pop() if len(values) == 1 else None
+
+
+def _connector_section(flow: MirroredFlow, kind: Kind, said: set[str]) -> dict[str, object]:
+    settings = flow.connectors[kind]
+    tasks = settings.get("tasks.max", "").strip()
+    version = settings.get("connector.plugin.version")
+    section: dict[str, object] = {}
+    if tasks.isdecimal():
+        section["tasksMax"] = int(tasks)
+        said = said | {"tasks.max"}
+    if version is not None:
+        section["version"] = version
+    for side in ("source", "target"):
+        shared = flow.cluster(side).below(f"{side}.cluster.")
+        said = said | {key for key in shared if settings.get(key) == shared[key]}
+    config = settings.where(lambda key: key not in said and key != "connector.plugin.version")
+    return section | ({"config": dict(config)} if config else {})

@@ -1,0 +1,105 @@
+"""A Strimzi resource is as good as an mm2.properties wherever one is expected."""
+
+import logging
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from sparkmirror.cli.changed_file import ChangedFile
+from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
+from sparkmirror.domain.errors import SparkmirrorError
+
+RESOURCE: Final = """\
+apiVersion: kafka.strimzi.io/v1
+kind: KafkaMirrorMaker2
+metadata:
+  name: my-mirror-maker-2
+spec:
+  version: 4.3.1
+  replicas: 1
+  target:
+    alias: cluster-b
+    bootstrapServers: b:9092
+    groupId: my-group
+    configStorageTopic: my-configs
+    offsetStorageTopic: my-offsets
+    statusStorageTopic: my-status
+    config:
+      # the broker's default
+      offset.storage.replication.factor: -1
+  mirrors:
+  - source:
+      alias: cluster-a
+      bootstrapServers: a:9092
+    sourceConnector:
+      tasksMax: 3
+      config:
+        sync.topic.acls.enabled: "false"
+        refresh.topics.interval.seconds: 60
+        on.data.loss: fail
+    checkpointConnector:
+      config:
+        sync.group.offsets.enabled: yes
+    topicsPattern: "orders.*"
+    groupsPattern: "billing"
+  resources:
+    limits: {memory: 2Gi}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "mirror.yaml"
+    path.write_text(RESOURCE)
+    return path
+
+
+def test_the_resource_s_flow_would_run(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        flows, spark, unknown = read_mirror_maker_file(file)
+    (flow,) = flows
+    assert str(flow.flow) == "cluster-a->cluster-b"
+    assert flow.source is not None
+    assert flow.source.name == "cluster-a->cluster-b.MirrorSourceConnector"
+    assert flow.source.settings.tasks_max == 3
+    assert flow.source.settings.topic_filter.should_replicate("orders-eu")
+    assert not flow.source.settings.topic_filter.should_replicate("payments")
+    assert flow.source.settings.refresh_topics_interval_s == 60
+    assert flow.source.settings.reactions.on_data_loss.value == "fail"
+    assert flow.checkpoint is not None
+    assert flow.checkpoint.settings.sync_group_offsets_interval_s == 60
+    assert not flow.heartbeat.settings.emit
+    assert (flow.worker.group_id, flow.worker.offset_topic.name) == ("my-group", "my-offsets")
+    assert (spark, unknown) == ({}, ())
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{file}: left out: spec.resources: has no counterpart outside of the operator"
+    ]
+
+
+def test_only_flows_into_the_given_clusters(file: Path) -> None:
+    assert len(read_mirror_maker_file(file, ["cluster-b"]).flows) == 1
+    with pytest.raises(SparkmirrorError, match="No source->target replication flows"):
+        read_mirror_maker_file(file, ["cluster-a"])
+
+
+def test_a_resource_is_known_by_its_content_too(file: Path, tmp_path: Path) -> None:
+    other = file.rename(tmp_path / "mirror")
+    assert len(read_mirror_maker_file(other).flows) == 1
+
+
+def test_what_is_wrong_is_named_by_its_path(file: Path) -> None:
+    file.write_text(RESOURCE.replace("alias: cluster-a\n      bootstrapServers: a:9092", "alias: cluster-a"))
+    with pytest.raises(SparkmirrorError) as caught:
+        read_mirror_maker_file(file)
+    assert str(caught.value) == f"{file}: spec.mirrors[0].source.bootstrapServers: is missing"
+
+
+def test_limits_change_while_it_runs(file: Path) -> None:
+    changed = ChangedFile(file)
+    new = file.with_suffix(".new")
+    new.write_text(RESOURCE.replace("on.data.loss: fail", "max.bytes.per.second: 5000"))
+    new.replace(file)
+    assert changed.look() == {}
+    (limits,) = changed.look().values()
+    assert limits.flow == 5000

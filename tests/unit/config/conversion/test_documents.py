@@ -1,0 +1,144 @@
+"""Configurations as tutorials have them: every line is accepted, with the warning that it deserves."""
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from sparkmirror.config.client_options import ADMIN
+from sparkmirror.config.conversion.forms import File, Form, read, written
+from sparkmirror.config.conversion.model import Remarks
+from sparkmirror.config.mirror_maker import MirrorMakerConfig
+from sparkmirror.config.properties import Properties, parse_properties, read_properties, read_text
+from sparkmirror.domain.errors import ConfigError
+from sparkmirror.runtime.flow_settings import flow_settings
+
+DATA: Final = Path(__file__).parent / "data"
+THREE: Final = ("mm2-cpc-source-0.json", "mm2-hbc-source-0.json", "mm2-msc-source-0.json")
+POLICIES: Final = (
+    "source-0->target-0: replication.policy.class is"
+    " org.apache.kafka.connect.mirror.IdentityReplicationPolicy for its MirrorSourceConnector and"
+    " org.apache.kafka.connect.mirror.DefaultReplicationPolicy for its"
+    " MirrorCheckpointConnector, so checkpoints are of topics that nobody writes; both need one"
+)
+BEGINS_ANEW: Final = (
+    "source-0->target-0 begins anew unless target-0.offset.storage.topic is the topic in which the Connect"
+    " worker has stored the positions of mm2-msc-source-0, and source-0->target-0.name that name; give its"
+    " worker's properties file too, and both are written"
+)
+
+
+def converted(*names: str) -> tuple[Properties, list[str]]:
+    """The properties, and all that is said of them."""
+    remarks = Remarks()
+    mirrors = read([File(name, read_text(DATA / name)) for name in names], remarks)
+    (file,) = written(mirrors, Form.PROPERTIES, remarks)
+    return parse_properties(file.text, file.name), [str(remark) for remark in remarks]
+
+
+def test_three_connectors() -> None:
+    properties, said = converted(*THREE)
+    (flow,) = (flow_settings(flow) for flow in MirrorMakerConfig(properties, {}).flows())
+    assert str(flow.flow) == "source-0->target-0"
+    assert flow.source is not None
+    assert flow.source.settings.topic_filter.should_replicate("test")
+    assert not flow.source.settings.topic_filter.should_replicate("other")
+    assert (flow.source.settings.tasks_max, flow.source.settings.replication_factor) == (2, 1)
+    assert flow.source.settings.sync_topic_acls_interval_s is None
+    assert flow.source.settings.sync_topic_configs_interval_s is None
+    assert flow.source.settings.policy.format_remote_topic("source-0", "test") == "test"
+    assert flow.checkpoint is not None
+    assert flow.heartbeat.settings.emit
+    assert flow.source.source_admin.bootstrap_servers == (("kafka-source-0", 9092), ("kafka-source-1", 9092))
+    assert flow.source.target_admin.bootstrap_servers == (("kafka-target-0", 9092), ("kafka-target-1", 9092))
+    assert MirrorMakerConfig(properties, {}).unknown_keys() == ()
+    assert said == [POLICIES, BEGINS_ANEW]
+
+
+def test_with_their_worker_they_go_on_where_they_were() -> None:
+    properties, said = converted(*THREE, "connect-distributed.properties")
+    (flow,) = (flow_settings(flow) for flow in MirrorMakerConfig(properties, {}).flows())
+    assert flow.source is not None
+    assert flow.source.name == "mm2-msc-source-0"
+    assert flow.worker.offset_topic.name == "connect-offsets"
+    assert MirrorMakerConfig(properties, {}).unknown_keys() == ()
+    assert said == [
+        *(
+            f"connect-distributed.properties: nothing reads internal.{key} (removed in Kafka 3.0)"
+            for key in ("key.converter", "value.converter")
+        ),
+        *(
+            f"connect-distributed.properties: nothing reads internal.{key} (removed in Kafka 3.0)"
+            for key in ("key.converter.schemas.enable", "value.converter.schemas.enable")
+        ),
+        "connect-distributed.properties: nothing reads rest.port (did you mean listeners?)",
+        POLICIES,
+    ]
+
+
+def test_a_connector_to_be_completed() -> None:
+    properties, said = converted("mm2-msc-custom-policy.json")
+    assert properties.under("msksource->mskdest.") == {
+        "enabled": "true",
+        "emit.checkpoints.enabled": "false",
+        "name": "mm2-msc",
+        "replication.policy.class": "com.amazonaws.kafka.samples.CustomMM2ReplicationPolicy",
+        "topics": "ExampleTopic",
+        "topics.exclude": ".*-internal",
+        "tasks.max": "4",
+    }
+    assert properties["msksource.sasl.mechanism"] == "AWS_MSK_IAM"
+    unread = "mm2-msc-custom-policy.json: nothing reads"
+    meant = "source.consumer.max.poll.records"
+    assert said[:4] == [
+        "topics.blacklist is called topics.exclude since Kafka 2.7",
+        f"{unread} clusters",
+        f"{unread} source.cluster.max.poll.records (did you mean {meant}?)",
+        "msksource has no bootstrap.servers yet",
+    ]
+    with pytest.raises(ConfigError, match=r"^msksource\.bootstrap\.servers: is missing"):
+        MirrorMakerConfig(properties, {}).flows()
+
+
+@pytest.mark.parametrize("name", ["cloud-to-local.properties", "truststore-to-local.properties"])
+def test_properties_are_known_to_the_last_key(name: str) -> None:
+    properties, said = converted(name)
+    assert said == []
+    assert MirrorMakerConfig(read_properties(DATA / name), {}).unknown_keys() == ()
+    assert {key: properties[key] for key in read_properties(DATA / name)} == read_properties(DATA / name)
+    forth, back = MirrorMakerConfig(properties, {}).flows()
+    assert (forth.source["topics"], forth.source["enabled"]) == ("orders", "true")
+    assert back.source["enabled"] == "false"
+    with pytest.raises(ConfigError, match=r"security\.protocol"):
+        flow_settings(forth)
+
+
+@pytest.mark.parametrize("name", ["source-client.properties", "target-client.properties"])
+def test_properties_of_clients_are_known_to_the_last_key(name: str) -> None:
+    properties = read_properties(DATA / name)
+    assert ADMIN.unknown(properties) == ()
+    assert ADMIN.parse(properties).string("security.protocol") in ("SSL", "SASL_SSL")
+    with pytest.raises(ConfigError, match='Missing required configuration "clusters"'):
+        converted(name)
+
+
+def test_a_resource() -> None:
+    properties, said = converted("mirror-maker-2-v1beta2.yaml")
+    (flow,) = (flow_settings(flow) for flow in MirrorMakerConfig(properties, {}).flows())
+    assert flow.source is not None
+    assert flow.source.name == "my-cluster-source->my-cluster-target.MirrorSourceConnector"
+    assert flow.source.settings.replication_factor == 1
+    assert flow.source.settings.offset_syncs_replication_factor == 1
+    assert flow.source.settings.sync_topic_acls_interval_s is None
+    assert flow.checkpoint is None
+    assert not flow.heartbeat.settings.emit
+    assert flow.worker.offset_topic.name == "mirrormaker2-cluster-offsets"
+    assert said == ["left out: spec.mirrors[0].targetConnector: has no counterpart outside of the operator"]
+
+
+def test_a_part_of_a_resource_is_told_from_a_whole_one() -> None:
+    with pytest.raises(ConfigError) as caught:
+        converted("mirror-maker-2-fragment.yaml")
+    assert str(caught.value) == (
+        "mirror-maker-2-fragment.yaml: holds no resource with kind: KafkaMirrorMaker2 and its spec"
+    )
