@@ -14,14 +14,15 @@ from bench.errors import BenchError
 from bench.topics import Topics
 from bench.workloads import KEY_BYTES, PARTITIONS
 
-_COMPACTED = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.bytes": str(8 << 20)}
+_COMPACTED = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
+_SEGMENT_BYTES = "segment.bytes"
 _RECURRING_KEY = "the-same"
 _CHECKPOINT = "cleaner-offset-checkpoint"
 _TIMEOUT_S = 120.0
 
 
-def create(topics: Topics, topic: str) -> None:
-    topics.create(topic, PARTITIONS, _COMPACTED)
+def create(topics: Topics, topic: str, partitions: int = PARTITIONS, segment_bytes: int = 8 << 20) -> None:
+    topics.create(topic, partitions, {**_COMPACTED, _SEGMENT_BYTES: str(segment_bytes)})
 
 
 def keyed(values: list[bytes], records: int) -> Iterator[tuple[str, bytes]]:
@@ -31,24 +32,24 @@ def keyed(values: list[bytes], records: int) -> Iterator[tuple[str, bytes]]:
         yield _RECURRING_KEY if dice.random() < 0.5 else f"{number:0{KEY_BYTES}d}", value
 
 
-def finish(topics: Topics, data: Path, topic: str) -> None:
+def finish(topics: Topics, data: Path, topic: str, partitions: int = PARTITIONS) -> None:
     """Wait until every closed segment is clean; then make it a topic as any other.
 
     So no cleaner works beside a mirror, nor on its target, which would get the topic's settings.
     """
     deadline = time.monotonic() + _TIMEOUT_S
-    while not _is_clean(data, topic):
+    while not _is_clean(data, topic, partitions):
         if time.monotonic() > deadline:
             raise BenchError(f"{topic} was not compacted within {_TIMEOUT_S:.0f} s")
         time.sleep(0.2)
-    topics.reset_config(topic, _COMPACTED)
+    topics.reset_config(topic, (*_COMPACTED, _SEGMENT_BYTES))
 
 
-def _is_clean(data: Path, topic: str) -> bool:
+def _is_clean(data: Path, topic: str, partitions: int) -> bool:
     """Whether the cleaner has come to the last segment of each partition."""
     (checkpoint,) = data.rglob(_CHECKPOINT)
     cleaned = parse_checkpoint(checkpoint.read_text(), topic)
-    return all(cleaned.get(number, 0) == _last_segment(data, topic, number) for number in range(PARTITIONS))
+    return all(cleaned.get(number, 0) == _last_segment(data, topic, number) for number in range(partitions))
 
 
 def parse_checkpoint(text: str, topic: str) -> dict[int, int]:

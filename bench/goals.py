@@ -1,15 +1,17 @@
 """Targets beside what was reached. Pure. A missing measurement is a missing value, never a guess."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from bench.measures import Percentiles, Spread
-from bench.results import DrillRun, HotRun, Pairing, Results, ThroughputRun, Victim, highest
+from bench.results import DrillRun, HotRun, Moment, Pairing, Results, ThroughputRun, Victim, highest
 from bench.sides import Side
 from bench.workloads import (
     BY_NAME,
     FAR,
+    GROUPS,
     HOT,
     IDLE,
     LATENCY,
@@ -17,6 +19,7 @@ from bench.workloads import (
     SLOW_ROAD,
     THROUGHPUT,
     TRANSACTIONAL,
+    TRANSLATION,
     Workload,
 )
 
@@ -65,6 +68,8 @@ def goals(results: Results) -> list[Goal]:
     rows += _idle_goals(results) if results.idle or results.was_tried(IDLE) else ()
     rows += _far_goals(results) if results.far or results.was_tried(FAR) else ()
     rows += _hot_goals(results) if results.hot or results.was_tried(HOT) else ()
+    rows += _translation_goals(results) if results.translations or results.was_tried(TRANSLATION) else ()
+    rows += _many_groups_goals(results) if results.many_groups or results.was_tried(GROUPS) else ()
     return [*rows, *(goal for run in results.drills if run.side is Side.OURS for goal in _drill_goals(run))]
 
 
@@ -142,6 +147,39 @@ def hot_share(results: Results, run: HotRun) -> float | None:
     alone = results.hot_alone(run.side)
     whole = alone.rate if alone else None
     return run.rate.median / whole.median if run.rate and whole else None
+
+
+def _translation_goals(results: Results) -> Iterator[Goal]:
+    for moment in _TOLD_BY_RUNS:
+        again = highest(run.again_inside_max for run in results.translated(Side.OURS, moment))
+        what = f"failing over, {moment.value}: read again, where a run tells the place"
+        yield Goal(what, "≤", 0.0, again, "records")
+    missed = [run.missed for run in results.translations if run.side is Side.OURS]
+    yield Goal("failing over: missed", "≤", 0.0, float(sum(missed)) if missed else None, "records")
+    yield Goal("failing over: read again against MM2, at worst", "≤", 1.0, _worst_again(results))
+
+
+_TOLD_BY_RUNS = (Moment.QUIET, Moment.FLOWING, Moment.NAMED, Moment.RESTARTED)
+"""What a group that reads along reads again is as old as its checkpoint, whoever made it."""
+
+
+def _worst_again(results: Results) -> float | None:
+    """Of the means, over all moments and kinds of topics."""
+    theirs = {(run.moment, run.kind): run.mean for run in results.translations if run.side is Side.MM2}
+    pairs = [
+        (run.mean, theirs[run.moment, run.kind])
+        for run in results.translations
+        if run.side is Side.OURS and (run.moment, run.kind) in theirs
+    ]
+    return highest(ours / mm2 if mm2 else (math.inf if ours else 0.0) for ours, mm2 in pairs)
+
+
+def _many_groups_goals(results: Results) -> Iterator[Goal]:
+    ours, mm2 = results.of_many_groups(Side.OURS), results.of_many_groups(Side.MM2)
+    ratio = ours.moved_cpu_s / mm2.moved_cpu_s if ours and mm2 and mm2.moved_cpu_s else None
+    yield Goal("checkpoints of many groups: CPU against MM2", "≤", round(1 / 3, 3), ratio)
+    took, interval = (ours.took_s, ours.interval_s) if ours else (None, 0.0)
+    yield Goal("checkpoints of many groups: after all have moved", "≤", interval, took, "s")
 
 
 def _drill_goals(run: DrillRun) -> Iterator[Goal]:

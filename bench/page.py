@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 
+from bench import many_groups, translation
 from bench.dataset import Dataset
 from bench.drill import RECORDS_PER_S
 from bench.far import IN_FLIGHT as FAR_IN_FLIGHT
@@ -24,6 +25,9 @@ from bench.sides import (
     Side,
     properties,
 )
+from bench.translation_data import IN_TRANSACTION, SEED_IN_TRANSACTION, SEED_RECORDS
+from bench.translation_data import PARTITIONS as PARTITIONS_TRANSLATED
+from bench.translation_data import RECORDS_PER_S as RECORDS_PER_S_TRANSLATED
 from bench.workloads import BY_NAME, COPIED, PARTITIONS, SLOW_ROAD, TRANSACTIONAL, Workload
 
 
@@ -207,9 +211,29 @@ def _method(occasion: Occasion) -> str:
   (SIGSTOP) while the partition is filled with batches of "{HOT_WORKLOAD.title}", then goes on; as often as
   there are runs. Each quiet partition holds one record. CPU is that of all processes of the mirror from the
   first new record on the target to the last; memory, the peak of its whole life.
+{_groups_method()}
 - Source data: confluent-kafka writes batches of {plan.batch_bytes:,} B uncompressed with JSON-like values;
   copies of these batches fill the topic.
 """
+
+
+def _groups_method() -> str:
+    groups, lag, interval_s = translation.GROUPS, f"{translation.LAG_MAX:,}", many_groups.INTERVAL_S
+    records, rate, partitions = f"{SEED_RECORDS:,}", RECORDS_PER_S_TRANSLATED, PARTITIONS_TRANSLATED
+    return f"""- Failing over: {groups} groups at each moment, with offsets in {partitions} partitions each of
+  three topics: one with all its records, one in which the broker's cleaner left gaps, one in transactions (of
+  {SEED_IN_TRANSACTION} records at first, of {IN_TRANSACTION} later). "All is copied": {records} records were
+  written to each, and copied as fast as the mirror can; offsets are taken at random from all of them. Then
+  {rate} records a second come to each topic, and offsets are taken from those; the mirror is stopped and
+  started again meanwhile. "Read along": groups that commit twice a second, up to {lag} offsets behind the
+  end. What such a group reads again is mostly as old as its last checkpoint, so it is also held against the
+  offset that the checkpoint itself names. In the end all records of both sides are read: the n-th here is
+  the n-th there, so the true place of each offset is known. "In runs" are offsets for which some sync of
+  that time speaks: sparkmirror's speak for all records since the last gap, Java's for one. Settings for
+  both, below.
+- Checkpoints of many groups: every {interval_s} s. After the first ones nothing moves for an interval, then
+  all groups commit in all partitions at once. CPU is that of all processes of a side, by whole intervals;
+  of a side that has not written the first ones a minute after it began to, it is that minute's."""
 
 
 def _settings(occasion: Occasion) -> str:
@@ -242,8 +266,10 @@ Brokers: one for each cluster, {occasion.broker_heap_mb} MB of heap, Kafka's def
 
 def _added_settings() -> str:
     """What some workloads add for all mirrors."""
+    added = {workload.title: workload.settings for workload in (*SLOW_ROAD, TRANSACTIONAL)}
+    added["failing over"] = tuple(translation.SETTINGS.items())
     return "\n".join(
-        f'Added for "{workload.title}":\n\n```properties\n{lines}```\n'
-        for workload in (*SLOW_ROAD, TRANSACTIONAL)
-        if (lines := "".join(f"{key} = {value}\n" for key, value in workload.settings))
+        f'Added for "{title}":\n\n```properties\n{lines}```\n'
+        for title, settings in added.items()
+        if (lines := "".join(f"{key} = {value}\n" for key, value in settings))
     )

@@ -11,6 +11,7 @@ from bench.workloads import (
     DRILL,
     EXACTLY_ONCE,
     FAR,
+    GROUPS,
     GROWTH,
     HOT,
     IDLE,
@@ -18,6 +19,7 @@ from bench.workloads import (
     MEMORY,
     NAMES,
     THROUGHPUT,
+    TRANSLATION,
     Workload,
 )
 
@@ -43,10 +45,19 @@ class Hot:
     mm2_records: int
 
 
+@dataclass(frozen=True, slots=True)
+class ManyGroups:
+    """So many consumer groups, each with offsets in the same partitions."""
+
+    groups: int
+
+
 _GROWN = Grown(partitions=5000, seconds=30.0)
 _GROWN_A_LITTLE = Grown(partitions=1000, seconds=10.0)
 _HOT = Hot(neighbours=2000, records=1_000_000, mm2_records=200_000)
 _HOT_A_LITTLE = Hot(neighbours=400, records=300_000, mm2_records=60_000)
+_MANY = ManyGroups(groups=5000)
+_SOME = ManyGroups(groups=500)
 _AS_THEY_ARE = 3
 """Every so manyth pair is followed by one of the settings as they are."""
 
@@ -76,6 +87,8 @@ class Plan:
     grown: Grown | None
     hot: Hot | None
     drill_kills: int
+    translated: bool
+    many_groups: ManyGroups | None
     batch_bytes: int
     tasks_max: int
 
@@ -87,6 +100,11 @@ class Plan:
     @property
     def hot_sides(self) -> tuple[Side, ...]:
         return tuple(side for side in (Side.OURS, Side.MM2) if self.hot and side in self.sides)
+
+    @property
+    def group_sides(self) -> tuple[Side, ...]:
+        """Who translates offsets."""
+        return tuple(side for side in (Side.OURS, Side.MM2) if side in self.sides)
 
     @property
     def pairings(self) -> tuple[tuple[int, Pairing], ...]:
@@ -104,7 +122,9 @@ class Plan:
     def is_complete(self) -> bool:
         """Whether this may replace the published numbers."""
         alone = (self.memory_workload, self.pair_workloads, self.idle_partitions, self.far_megabytes)
-        everything = all((*alone, self.grown, self.hot, self.drill_kills)) and self.workloads == COPIED
+        groups = (self.translated, self.many_groups)
+        everything = all((*alone, self.grown, self.hot, self.drill_kills, *groups))
+        everything = everything and self.workloads == COPIED
         return everything and min(self.runs, self.latency_runs) >= 3 and self.sides == tuple(Side)
 
     def order(self, run: int, workload: Workload) -> tuple[Side, ...]:
@@ -136,6 +156,8 @@ def plan_from(options: Namespace) -> Plan:
         grown=(_GROWN_A_LITTLE if options.quick else _GROWN) if ours and GROWTH in chosen else None,
         hot=(_HOT_A_LITTLE if options.quick else _HOT) if ours and HOT in chosen else None,
         drill_kills=(1 if options.quick else 3) if DRILL in chosen else 0,
+        translated=TRANSLATION in chosen,
+        many_groups=(_SOME if options.quick else _MANY) if GROUPS in chosen else None,
         batch_bytes=options.batch_bytes,
         tasks_max=options.tasks_max,
     )

@@ -6,7 +6,19 @@ from itertools import product
 
 from bench.goals import Goal, cpu, goals, hot_share, rate
 from bench.measures import Percentiles, Spread, middle_half
-from bench.results import DrillRun, FarRun, HotRun, IdleRun, Pairing, PairRun, Results, ThroughputRun
+from bench.results import (
+    DrillRun,
+    FarRun,
+    HotRun,
+    IdleRun,
+    ManyGroupsRun,
+    Moment,
+    Pairing,
+    PairRun,
+    Results,
+    ThroughputRun,
+    TranslationRun,
+)
 from bench.sides import Side
 from bench.workloads import BY_NAME, COPIED, Workload
 
@@ -50,6 +62,8 @@ def tables(results: Results) -> list[Table]:
         drill_table(results),
         far_table(results),
         hot_table(results),
+        translation_table(results),
+        many_groups_table(results),
         resource_table(results),
         failure_table(results),
     ]
@@ -231,6 +245,52 @@ def drill_table(results: Results) -> Table:
 def _drill_row(run: DrillRun) -> tuple[str, ...]:
     counts = (f"{count:,}" for count in (run.records, run.duplicates, run.losses))
     return (run.side.title, f"{run.victim.value}, {run.kills} times", *counts, f"{run.longest_stall_s:.1f}")
+
+
+def translation_table(results: Results) -> Table:
+    """A column for each kind of topic."""
+    kinds = dict.fromkeys(run.kind for run in results.translations)
+    columns = ("", *(f"{kind}: mean (highest)" for kind in kinds), "missed", "in runs", "again there")
+    measured = product(Moment, dict.fromkeys(run.side for run in results.translations))
+    rows = (_translation_row(side, moment, results.translated(side, moment)) for moment, side in measured)
+    return Table("Records that a group reads again after failing over", columns, tuple(filter(None, rows)))
+
+
+def _translation_row(side: Side, moment: Moment, runs: Sequence[TranslationRun]) -> tuple[str, ...]:
+    if not runs:
+        return ()
+    return (
+        f"{moment.value}: {side.title}",
+        *(f"{run.mean:,.1f} ({max(run.again):,})" for run in runs),
+        f"{sum(run.missed for run in runs):,}",
+        f"{100 * sum(run.inside for run in runs) / len(runs):.0f} %",
+        f"{max(run.again_inside_max for run in runs):,}",
+    )
+
+
+def many_groups_table(results: Results) -> Table:
+    run = next(iter(results.many_groups), None)
+    title = f"Checkpoints of {run.groups:,} groups, {run.partitions} partitions each" if run else ""
+    columns = (
+        "",
+        "written a minute after the first",
+        "CPU s an interval",
+        "when all move",
+        "checkpoints after, s",
+        "peak memory, MB",
+    )
+    return Table(title, columns, tuple(_many_groups_row(run) for run in results.many_groups))
+
+
+def _many_groups_row(run: ManyGroupsRun) -> tuple[str, ...]:
+    return (
+        run.side.title,
+        f"{run.written_at_first:,} of {run.groups * run.partitions:,}",
+        "-" if run.quiet_cpu_s is None else f"{run.quiet_cpu_s:.2f}",
+        f"{run.moved_cpu_s:.2f}",
+        "-" if run.took_s is None else f"{run.took_s:.1f}",
+        f"{run.peak_pss_mb:.0f}",
+    )
 
 
 def resource_table(results: Results) -> Table:

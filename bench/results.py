@@ -148,6 +148,56 @@ class DrillRun:
     longest_stall_s: float
 
 
+class Moment(Enum):
+    """When groups fail over. All but the first while data flows."""
+
+    QUIET = "all is copied"
+    FLOWING = "data flows"
+    ALONG = "data flows, groups read along"
+    NAMED = "the same, by what the checkpoint names"
+    RESTARTED = "after a restart"
+
+
+@dataclass(frozen=True, slots=True)
+class TranslationRun:
+    """Where groups went on in topics of one kind: records read again by each, records missed by all.
+
+    `inside` is the share of their offsets that lie in runs; of those, the most that one read again.
+    """
+
+    side: Side
+    moment: Moment
+    kind: str
+    again: tuple[int, ...]
+    missed: int
+    inside: float
+    again_inside_max: int
+
+    @property
+    def mean(self) -> float:
+        return sum(self.again) / len(self.again)
+
+
+@dataclass(frozen=True, slots=True)
+class ManyGroupsRun:
+    """Checkpoints of many groups, with CPU of all processes in an interval in which all of them moved.
+
+    `written_at_first` is how many there were a minute after the first one. A side that had not written all
+    then has only that minute's CPU: nothing is known of an interval in which none moved, nor how long after
+    the last commit the last checkpoint was there (`took_s`).
+    """
+
+    side: Side
+    groups: int
+    partitions: int
+    interval_s: float
+    written_at_first: int
+    moved_cpu_s: float
+    peak_pss_mb: float
+    quiet_cpu_s: float | None = None
+    took_s: float | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """A run that gave no numbers, and why. `side` None: no mirror between."""
@@ -179,6 +229,8 @@ class Results:
     grown: list[IdleRun] = field(default_factory=list)
     hot: list[HotRun] = field(default_factory=list)
     drills: list[DrillRun] = field(default_factory=list)
+    translations: list[TranslationRun] = field(default_factory=list)
+    many_groups: list[ManyGroupsRun] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
 
     def was_tried(self, workload: str) -> bool:
@@ -195,6 +247,13 @@ class Results:
 
     def pairs_of(self, workload: str, pairing: Pairing) -> list[PairRun]:
         return [run for run in self.pairs if (run.workload, run.pairing) == (workload, pairing)]
+
+    def translated(self, side: Side, moment: Moment) -> list[TranslationRun]:
+        """One for each kind of topic."""
+        return [run for run in self.translations if (run.side, run.moment) == (side, moment)]
+
+    def of_many_groups(self, side: Side) -> ManyGroupsRun | None:
+        return next((run for run in self.many_groups if run.side is side), None)
 
     def hot_alone(self, side: Side) -> HotRun | None:
         return next((run for run in self.hot if run.side is side and not run.neighbours), None)

@@ -7,13 +7,26 @@ from itertools import product
 
 from confluent_kafka import KafkaException
 
-from bench import dataset, drill, far, growth, hot, idle, latency, pairs, throughput
+from bench import (
+    dataset,
+    drill,
+    far,
+    growth,
+    hot,
+    idle,
+    latency,
+    many_groups,
+    pairs,
+    throughput,
+    translation,
+    translation_data,
+)
 from bench.bed import Bed
 from bench.dataset import Dataset
 from bench.errors import BenchError
 from bench.far import Load
 from bench.latency import Timing
-from bench.plan import Grown, Hot, Plan
+from bench.plan import Grown, Hot, ManyGroups, Plan
 from bench.results import Failure, LatencyRun, Pairing, Results, ThroughputRun, Victim
 from bench.sides import Side
 from bench.throughput import Job
@@ -21,12 +34,14 @@ from bench.workloads import (
     DRILL,
     EXACTLY_ONCE,
     FAR,
+    GROUPS,
     GROWTH,
     HOT,
     IDLE,
     LATENCY,
     MEMORY,
     TRANSACTIONAL,
+    TRANSLATION,
     Workload,
 )
 from sparkmirror.domain.errors import SparkmirrorError
@@ -58,6 +73,7 @@ class Runner:
         for side, victim in self.plan.drills:
             self._attempt(Failure(DRILL, side, 1), partial(self._drill, side, victim))
         self._many_partitions()
+        self._groups()
 
     def _throughput(self, workload: Workload) -> None:
         data = self._write(workload)
@@ -166,6 +182,37 @@ class Runner:
         return (
             f"{run.partitions:,} quiet partitions: each had its first record after {run.start_s:.1f} s; then "
             f"{run.all_processes_percent:.1f} % of a core, {run.peak_pss_mb:.0f} MB"
+        )
+
+    def _groups(self) -> None:
+        sides = self.plan.group_sides
+        if self.plan.translated and sides:
+            self.say(f"{TRANSLATION}: writing the topics, and waiting for the broker's cleaner")
+            translation_data.write(self.bed)
+            for side in sides:
+                self._attempt(Failure(TRANSLATION, side, 1), partial(self._translate, side))
+            self.bed.drop_data()
+        if planned := self.plan.many_groups:
+            for side in sides:
+                self._attempt(Failure(GROUPS, side, 1), partial(self._many_groups, side, planned))
+
+    def _translate(self, side: Side) -> str:
+        runs = translation.measure(self.bed, side)
+        self.results.translations += runs
+        return "; ".join(
+            f"{run.moment.value}, {run.kind}: {run.mean:,.1f} (at most {max(run.again):,}) read again, "
+            f"{run.missed:,} missed"
+            for run in runs
+        )
+
+    def _many_groups(self, side: Side, planned: ManyGroups) -> str:
+        run = many_groups.measure(self.bed, side, planned)
+        self.results.many_groups.append(run)
+        after = "not all came" if run.took_s is None else f"all after {run.took_s:.1f} s"
+        return (
+            f"{run.groups:,} groups in {run.partitions} partitions: {run.written_at_first:,} checkpoints in "
+            f"the first minute; {run.moved_cpu_s:.2f} CPU s in {run.interval_s:.0f} s in which all moved, "
+            f"{after}; {run.peak_pss_mb:.0f} MB"
         )
 
     def _drill(self, side: Side, victim: Victim) -> str:

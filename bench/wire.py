@@ -1,5 +1,7 @@
 """Just enough of Kafka's protocol to move record batches as they are: Fetch 4, Produce 3, ListOffsets 1.
 
+And to let thousands of groups commit: OffsetCommit 2.
+
 Written apart from `sparkmirror.kafka` on purpose: a ceiling that shared the mirror's code would share its
 overhead.
 """
@@ -12,8 +14,8 @@ from typing import Self
 
 from bench.errors import BenchError
 
-_PRODUCE, _FETCH, _LIST_OFFSETS = 0, 1, 2
-_PRODUCE_VERSION, _FETCH_VERSION, _LIST_OFFSETS_VERSION = 3, 4, 1
+_PRODUCE, _FETCH, _LIST_OFFSETS, _OFFSET_COMMIT = 0, 1, 2, 8
+_PRODUCE_VERSION, _FETCH_VERSION, _LIST_OFFSETS_VERSION, _OFFSET_COMMIT_VERSION = 3, 4, 1, 2
 _LATEST = -1
 _PRODUCE_TIMEOUT_MS = 30_000
 _SOCKET_TIMEOUT_S = 60.0
@@ -96,6 +98,34 @@ def produce_errors(body: bytes) -> list[int]:
     return [code for code in codes if code]
 
 
+def encode_commit(group: str, offsets: Mapping[str, Mapping[int, int]]) -> bytes:
+    """OffsetCommit 2 of a group without members: offsets by topic and partition, no metadata."""
+    parts = [_short_string(group), struct.pack(">i", -1), _short_string(""), struct.pack(">q", -1)]
+    parts.append(struct.pack(">i", len(offsets)))
+    for topic, of_topic in offsets.items():
+        parts += [_short_string(topic), struct.pack(">i", len(of_topic))]
+        parts += (struct.pack(">iqh", partition, offset, 0) for partition, offset in of_topic.items())
+    return b"".join(parts)
+
+
+def commit_errors(body: bytes) -> set[int]:
+    """The error codes of an OffsetCommit 2 response."""
+    (topics,) = struct.unpack_from(">i", body)
+    at, codes = 4, set()
+    for _ in range(topics):
+        (name_length,) = struct.unpack_from(">h", body, at)
+        (partitions,) = struct.unpack_from(">i", body, at + 2 + name_length)
+        at += 6 + name_length
+        codes |= {code for _, code in struct.iter_unpack(">ih", body[at : at + 6 * partitions])}
+        at += 6 * partitions
+    return codes - {0}
+
+
+def _short_string(text: str) -> bytes:
+    encoded = text.encode()
+    return struct.pack(f">h{len(encoded)}s", len(encoded), encoded)
+
+
 @dataclass(frozen=True, slots=True)
 class Fetched:
     """The record set of one partition, and where its log ends."""
@@ -172,6 +202,13 @@ class Wire:
         """The answer to the oldest request under way."""
         if codes := produce_errors(self._receive()):
             raise BenchError(f"produce answered with errors {codes}")
+
+    def send_commit(self, group: str, offsets: Mapping[str, Mapping[int, int]]) -> None:
+        self._send(_OFFSET_COMMIT, _OFFSET_COMMIT_VERSION, [encode_commit(group, offsets)])
+
+    def await_committed(self) -> set[int]:
+        """The error codes in the answer to the oldest request under way."""
+        return commit_errors(self._receive())
 
     def _send(self, api: int, version: int, parts: Sequence[bytes]) -> None:
         self._correlation += 1

@@ -109,7 +109,9 @@ FAR = "far"
 GROWTH = "growth"
 HOT = "hot"
 DRILL = "drill"
-NAMES = (*BY_NAME, EXACTLY_ONCE, LATENCY, MEMORY, IDLE, FAR, GROWTH, HOT, DRILL)
+TRANSLATION = "translation"
+GROUPS = "groups"
+NAMES = (*BY_NAME, EXACTLY_ONCE, LATENCY, MEMORY, IDLE, FAR, GROWTH, HOT, DRILL, TRANSLATION, GROUPS)
 
 
 def values(record_bytes: int, count: int, seed: int = 1) -> Iterator[bytes]:

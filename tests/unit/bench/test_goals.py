@@ -2,7 +2,20 @@ import pytest
 
 from bench.goals import Goal, goals
 from bench.measures import Percentiles
-from bench.results import Burst, Failure, FarRun, HotRun, IdleRun, LatencyRun, Pairing, PairRun, Results
+from bench.results import (
+    Burst,
+    Failure,
+    FarRun,
+    HotRun,
+    IdleRun,
+    LatencyRun,
+    ManyGroupsRun,
+    Moment,
+    Pairing,
+    PairRun,
+    Results,
+    TranslationRun,
+)
 from bench.sides import Side
 from tests.unit.bench.runs import throughput_run
 
@@ -103,3 +116,40 @@ def test_a_hot_partition_is_compared_with_itself_alone() -> None:
     ]
     what = "one hot partition beside 2,000 quiet ones: throughput against it alone"
     assert goal(Results(hot=hot), what).reached == pytest.approx(0.95)
+
+
+def test_groups_that_fail_over() -> None:
+    results = Results()
+    for side, kind, again in (
+        (Side.OURS, "plain", (0, 4)),
+        (Side.MM2, "plain", (10, 30)),
+        (Side.OURS, "compacted", (5, 5)),
+        (Side.MM2, "compacted", (4, 6)),
+    ):
+        results.translations.append(TranslationRun(side, Moment.FLOWING, kind, again, 0, 0.5, min(again)))
+    assert goal(results, "failing over, data flows: read again, where a run tells the place").reached == 5.0
+    assert (
+        goal(results, "failing over, all is copied: read again, where a run tells the place").reached is None
+    )
+    assert goal(results, "failing over: missed").is_met
+    assert goal(results, "failing over: read again against MM2, at worst").reached == 1.0
+
+
+def test_a_group_that_reads_again_where_mm2_does_not_is_no_success() -> None:
+    runs = [TranslationRun(side, Moment.QUIET, "plain", (again,), 0, 0.0, 0) for side, again in AGAIN.items()]
+    assert not goal(Results(translations=runs), "failing over: read again against MM2, at worst").is_met
+
+
+AGAIN = {Side.OURS: 1, Side.MM2: 0}
+
+
+def test_many_groups() -> None:
+    results = Results(
+        many_groups=[
+            ManyGroupsRun(Side.OURS, 5000, 20, 15.0, 100_000, 2.0, 300.0, 0.5, 9.0),
+            ManyGroupsRun(Side.MM2, 5000, 20, 15.0, 17_000, 8.0, 900.0),
+        ]
+    )
+    assert goal(results, "checkpoints of many groups: CPU against MM2").reached == 0.25
+    after = goal(results, "checkpoints of many groups: after all have moved")
+    assert (after.target, after.reached) == (15.0, 9.0)

@@ -4,7 +4,19 @@ from bench.__main__ import as_json, options_from
 from bench.machine import Machine
 from bench.page import Occasion, page
 from bench.plan import plan_from
-from bench.results import Burst, Failure, FarRun, HotRun, IdleRun, Pairing, PairRun, Results
+from bench.results import (
+    Burst,
+    Failure,
+    FarRun,
+    HotRun,
+    IdleRun,
+    ManyGroupsRun,
+    Moment,
+    Pairing,
+    PairRun,
+    Results,
+    TranslationRun,
+)
 from bench.sides import Side
 from tests.unit.bench.runs import throughput_run
 
@@ -97,3 +109,19 @@ def test_json_holds_every_run_under_the_names_of_the_options() -> None:
     content = json.loads(as_json(results(), OCCASION))
     assert [run["side"] for run in content["results"]["throughput"]] == ["ours", "mm2"]
     assert content["goals"][0]["reached"] == 2.0
+
+
+def test_groups_have_tables_with_a_column_for_each_kind_of_topic() -> None:
+    filled = results()
+    for kind, again in (("plain", (0, 0)), ("compacted", (1, 4))):
+        filled.translations.append(TranslationRun(Side.OURS, Moment.RESTARTED, kind, again, 0, 0.5, 0))
+    filled.many_groups += [
+        ManyGroupsRun(Side.OURS, 5000, 20, 15.0, 100_000, 8.0, 900.0, 1.25, 9.04),
+        ManyGroupsRun(Side.MM2, 5000, 20, 15.0, 17_000, 20.0, 900.0),
+    ]
+    text = page(filled, OCCASION)
+    assert "|  | plain: mean (highest) | compacted: mean (highest) | missed | in runs | again there |" in text
+    assert "| after a restart: sparkmirror | 0.0 (0) | 2.5 (4) | 0 | 50 % | 0 |" in text
+    assert "### Checkpoints of 5,000 groups, 20 partitions each" in text
+    assert "| sparkmirror | 100,000 of 100,000 | 1.25 | 8.00 | 9.0 | 900 |" in text
+    assert "| MM2, defaults | 17,000 of 100,000 | - | 20.00 | - | 900 |" in text

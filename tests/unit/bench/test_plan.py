@@ -1,5 +1,5 @@
 from bench.__main__ import options_from
-from bench.plan import Grown, Hot, Plan, plan_from
+from bench.plan import Grown, Hot, ManyGroups, Plan, plan_from
 from bench.results import Pairing
 from bench.sides import Side
 from bench.workloads import BY_NAME
@@ -14,6 +14,7 @@ def test_without_options_everything_runs_and_may_be_published() -> None:
     assert (plan().runs, plan().sides, plan().idle_partitions) == (3, tuple(Side), 1000)
     assert plan().grown == Grown(5000, 30.0)
     assert plan().hot == Hot(2000, 1_000_000, 200_000)
+    assert (plan().translated, plan().many_groups) == (True, ManyGroups(5000))
 
 
 def test_parts_may_not_be_published() -> None:
@@ -32,6 +33,13 @@ def test_only_leaves_out_the_rest() -> None:
         None,
         (),
     )
+
+
+def test_groups_are_for_mirrors() -> None:
+    chosen = plan("--only", "translation", "groups", "--sides", "mm2,mm2-tuned,ceiling", "--quick")
+    assert (chosen.translated, chosen.many_groups, chosen.workloads) == (True, ManyGroups(500), ())
+    assert (chosen.group_sides, plan().group_sides) == ((Side.MM2,), (Side.OURS, Side.MM2))
+    assert not plan("--only", "translation").is_complete
 
 
 def test_without_ours_nothing_of_ours_alone_is_measured() -> None:

@@ -6,8 +6,10 @@ from bench.errors import BenchError
 from bench.wire import (
     Batch,
     batches_in,
+    commit_errors,
     decode_fetched,
     decode_list_offsets,
+    encode_commit,
     encode_list_offsets,
     encode_produce,
     produce_errors,
@@ -72,3 +74,15 @@ def test_produce_errors_are_the_codes_that_are_not_0() -> None:
         + struct.pack(">ihqq", 1, 10, -1, -1)
     )
     assert produce_errors(body) == [10]
+
+
+def test_a_commit_without_members_names_no_generation() -> None:
+    head = b"\0\x01g" + b"\xff" * 4 + b"\0\0" + b"\xff" * 8
+    offsets = b"\0\0\0\x01" + b"\0\x02ab" + b"\0\0\0\x02" + struct.pack(">iqhiqh", 0, 5, 0, 3, 7, 0)
+    assert encode_commit("g", {"ab": {0: 5, 3: 7}}) == head + offsets
+
+
+def test_the_errors_of_a_commit_are_those_of_any_partition() -> None:
+    one = b"\0\x01a" + struct.pack(">iihih", 2, 0, 0, 1, 16)
+    other = b"\0\x02bc" + struct.pack(">iih", 1, 0, 25)
+    assert commit_errors(struct.pack(">i", 2) + one + other) == {16, 25}
