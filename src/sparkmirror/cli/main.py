@@ -9,10 +9,11 @@ from sparkmirror import __version__
 from sparkmirror.cli import clusters, convert, group_offset_sync, groups, mirror_state, prepare, run
 from sparkmirror.cli.demo import command as demo
 from sparkmirror.cli.logging import configure_logging
+from sparkmirror.cli.migrate import command as migrate
 from sparkmirror.cli.verify import command as verify
 from sparkmirror.domain.errors import JavaMissingError, SparkmirrorError
 
-_COMMANDS = (demo, run, verify, mirror_state, groups, group_offset_sync, convert, clusters, prepare)
+_COMMANDS = (demo, run, verify, mirror_state, groups, group_offset_sync, migrate, convert, clusters, prepare)
 _FAILED = 1
 _WRONG_USAGE = 2
 _JAVA_MISSING = 2
@@ -28,6 +29,7 @@ examples:
   sparkmirror clusters down --all    stop them
   sparkmirror translate-offsets -h   where consumer groups go on after they have moved
   sparkmirror groups explain -h      why a consumer group is where it is on a target
+  sparkmirror migrate consumers -h   move consumer groups to another cluster, step by step
   sparkmirror convert -h             mm2.properties to connector JSON or Strimzi resources, and back
   sparkmirror prepare                let later starts take half the time
 """

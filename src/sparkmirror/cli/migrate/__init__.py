@@ -1,0 +1,1 @@
+"""`sparkmirror migrate`: consumer groups and producers move to the target of a flow."""

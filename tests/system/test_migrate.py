@@ -1,0 +1,218 @@
+"""`sparkmirror migrate` beside a mirror that runs: a real group moves, goes on exactly there, and comes back.
+
+The target's topic holds records of somebody else before the first of the mirror, so no offset is the same.
+"""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from sparkmirror.cli.main import main
+from sparkmirror.clusters import LocalCluster
+from tests.system.broker_data import append, numbered
+from tests.system.mirror import COMMAND, Mirror, await_value, running_mirror
+from tests.system.mixed_data import create_topic
+from tests.system.moving import commit, committed, consuming, read
+from tests.system.progress import await_caught_up
+
+ALIAS: Final = "moved"
+TOPIC: Final = "moved.orders"
+EMPTY: Final = "moved.quiet"
+"""Nothing was ever written to it."""
+REMOTE: Final = f"{ALIAS}.{TOPIC}"
+AHEAD: Final = 7
+RECORDS: Final = 50
+READ: Final = 33
+WAIT_S: Final = 30.0
+
+
+class Moving(NamedTuple):
+    source: LocalCluster
+    target: LocalCluster
+    mirror: Mirror
+
+    def command(self, what: str, *arguments: str) -> list[str]:
+        return ["migrate", what, str(self.mirror.file), *arguments]
+
+    def consumers(self, group: str, *arguments: str) -> list[str]:
+        return self.command("consumers", "--group", group, *arguments)
+
+
+@pytest.fixture(scope="module")
+def moving(
+    source_cluster: LocalCluster, target_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Moving]:
+    create_topic(source_cluster.bootstrap_servers, TOPIC, partitions=2)
+    create_topic(source_cluster.bootstrap_servers, EMPTY)
+    create_topic(target_cluster.bootstrap_servers, REMOTE, partitions=2)
+    for partition in range(2):
+        append(source_cluster, TOPIC, numbered(RECORDS, first=1000 * partition), partition=partition)
+        append(target_cluster, REMOTE, numbered(AHEAD, first=-AHEAD), partition=partition)
+    properties = {
+        "clusters": f"{ALIAS}, B",
+        f"{ALIAS}.bootstrap.servers": source_cluster.bootstrap_servers,
+        "B.bootstrap.servers": target_cluster.bootstrap_servers,
+        f"{ALIAS}->B.enabled": "true",
+        f"{ALIAS}->B.topics": "moved\\..*",
+        f"{ALIAS}->B.emit.heartbeats.enabled": "true",
+        "heartbeats.replication.enabled": "false",
+        "tasks.max": "1",
+    }
+    with running_mirror(tmp_path_factory.mktemp("moved") / "mirror", properties) as mirror:
+        await_caught_up(source_cluster, target_cluster, ALIAS, [TOPIC])
+        yield Moving(source_cluster, target_cluster, mirror)
+
+
+@contextmanager
+def running(arguments: list[str], log: Path) -> Iterator[subprocess.Popen[str]]:
+    """The command in a process of its own, with its comments in a file."""
+    with log.open("w") as stderr:
+        process = subprocess.Popen(
+            [COMMAND, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, text=True
+        )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
+
+
+def await_comment(log: Path, text: str) -> None:
+    await_value(lambda: text in log.read_text() or None, WAIT_S, log.read_text)
+
+
+def ended(process: subprocess.Popen[str], log: Path) -> dict[str, Any]:
+    """What it printed."""
+    out, _ = process.communicate(timeout=WAIT_S)
+    assert process.returncode == 0, log.read_text()
+    printed: dict[str, Any] = json.loads(out)
+    return printed
+
+
+def steps(printed: dict[str, Any]) -> dict[str, str]:
+    (migration,) = printed["migrations"]
+    return {step["step"]: step["state"] for step in migration["steps"]}
+
+
+def printed_by(arguments: list[str], capsys: pytest.CaptureFixture[str], code: int = 0) -> dict[str, Any]:
+    capsys.readouterr()
+    assert main([*arguments, "-o", "json"]) == code
+    printed: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return printed
+
+
+def test_a_group_moves_goes_on_exactly_and_comes_back(
+    moving: Moving, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, target, _ = moving
+    group, log = "moved-billing", tmp_path / "comments"
+    commit(source, group, TOPIC, {0: 0, 1: 0})
+    commit(target, group, REMOTE, {1: 3})
+    with consuming(source, group) as consumer:
+        consumer.subscribe([TOPIC])
+        before = read(consumer, READ)
+        plan = printed_by(moving.consumers(group, "--dry-run"), capsys)
+        expected = {"check": "done", "wait": "waiting", "mirror": "done", "sync": "to do", "verify": "to do"}
+        assert steps(plan) == expected
+        assert committed(target, group, REMOTE, 2) == {1: 3}, "a dry run writes nothing"
+        with running(moving.consumers(group, "--yes", "-o", "json"), log) as process:
+            await_comment(log, f"it has members on {ALIAS}: stop its consumers there, and let them commit")
+            before += read(consumer, 5)
+            consumer.close()
+            printed = ended(process, log)
+    assert printed["done"]
+    assert set(steps(printed).values()) == {"done"}
+    on_source = committed(source, group, TOPIC, 2)
+    on_target = {partition: offset + AHEAD for partition, offset in on_source.items()}
+    assert sum(on_source.values()) == READ + 5
+    assert committed(target, group, REMOTE, 2) == on_target
+    (migration,) = printed["migrations"]
+    for row in migration["partitions"]:
+        assert (row["target_offset"], row["target_lag"]) == (row["source_offset"] + AHEAD, row["source_lag"])
+    with consuming(target, group) as consumer:
+        consumer.subscribe([REMOTE])
+        after = read(consumer, 2 * RECORDS - READ - 5)
+        assert sorted(before + after) == sorted(numbered(RECORDS) + numbered(RECORDS, first=1000))
+        again = printed_by(moving.consumers(group), capsys)
+        assert set(steps(again).values()) == {"done"}, "nobody is asked when there is nothing to do"
+        assert main(moving.consumers(group, "--roll-back", "--yes", "--timeout", "1")) == 1
+        assert "it has members on B: stop its consumers there" in capsys.readouterr().err
+    assert main(moving.consumers(group, "--roll-back", "--yes")) == 0
+    assert committed(target, group, REMOTE, 2) == {1: 3}
+    assert main(moving.consumers(group, "--roll-back")) == 0
+    assert "nothing that a migration wrote on B is left" in capsys.readouterr().err
+    assert committed(source, group, TOPIC, 2) == on_source
+
+
+def test_a_second_migration_keeps_what_was_there_before_the_first(moving: Moving) -> None:
+    source, target, _ = moving
+    group = "moved-twice"
+    commit(target, group, REMOTE, {0: 2})
+    for offset in (10, 20):
+        commit(source, group, TOPIC, {0: offset})
+        assert main(moving.consumers(group, "--yes")) == 0
+        assert committed(target, group, REMOTE, 2) == {0: offset + AHEAD}
+    assert main(moving.consumers(group, "--roll-back", "--yes")) == 0
+    assert committed(target, group, REMOTE, 2) == {0: 2}
+
+
+def test_a_partition_without_records_moves_too(moving: Moving) -> None:
+    commit(moving.source, "moved-quiet", EMPTY, {0: 0})
+    assert main(moving.consumers("moved-quiet", "--yes")) == 0
+    assert committed(moving.target, "moved-quiet", f"{ALIAS}.{EMPTY}", 1) == {0: 0}
+
+
+def test_what_can_not_be_done_ends_with_1_and_the_reason(
+    moving: Moving, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(moving.consumers("moved-nobody", "--yes")) == 1
+    assert f"there is no group moved-nobody on {ALIAS}" in capsys.readouterr().err
+    assert main(moving.command("producers", "--topic", "moved-nothing", "--yes")) == 1
+    assert f"no topic that {ALIAS}->B mirrors" in capsys.readouterr().err
+    with consuming(moving.source, "moved-busy") as consumer:
+        consumer.subscribe([TOPIC])
+        read(consumer, 1)
+        assert main(moving.consumers("moved-busy", "--yes", "--timeout", "1")) == 1
+        assert f"not within 1 s: it has members on {ALIAS}" in capsys.readouterr().err
+    assert main(moving.consumers("moved-busy")) == 2, "nobody can be asked here"
+    assert "--yes" in capsys.readouterr().err
+    assert committed(moving.target, "moved-busy", REMOTE, 2) == {}
+
+
+def test_producers_move_once_all_that_they_wrote_is_there(moving: Moving, tmp_path: Path) -> None:
+    log, wanted = tmp_path / "comments", ["--topic", TOPIC, "--still-for", "2", "--yes", "-o", "json"]
+    with running(moving.command("producers", *wanted), log) as process:
+        await_comment(log, f"stop the producers of {TOPIC} on {ALIAS}")
+        written = 0
+        while f"somebody still writes to {TOPIC}-1" not in log.read_text():
+            append(moving.source, TOPIC, numbered(1, first=5000 + written), partition=1)
+            written += 1
+        printed = ended(process, log)
+    (migration,) = printed["migrations"]
+    assert set(steps(printed).values()) == {"done"}
+    assert [row["source_end"] for row in migration["partitions"]] == [RECORDS, RECORDS + written]
+    for row in migration["partitions"]:
+        assert row["mirrored_to"] == row["source_end"]
+        assert row["target_end"] == row["target_next"] == row["source_end"] + AHEAD
+    (heartbeat,) = (step for step in migration["steps"] if step["step"] == "heartbeat")
+    assert "the last one on B was emitted" in heartbeat["text"]
+
+
+def test_without_the_mirror_nothing_moves(moving: Moving, capsys: pytest.CaptureFixture[str]) -> None:
+    """The last test here: it stops the mirror."""
+    moving.mirror.stop()
+    append(moving.source, TOPIC, numbered(5, first=9000))
+    commit(moving.source, "moved-late", TOPIC, {0: RECORDS + 5})
+    assert main(moving.consumers("moved-late", "--yes", "--timeout", "1")) == 1
+    assert f"the mirror has to copy, and to tell by an offset sync: {TOPIC}-0" in capsys.readouterr().err
+    assert committed(moving.target, "moved-late", REMOTE, 2) == {}
+    producers = moving.command("producers", "--topic", TOPIC, "--still-for", "1", "--timeout", "2")
+    assert main([*producers, "--yes"]) == 1
+    assert "the mirror has to copy 5 more records" in capsys.readouterr().err
