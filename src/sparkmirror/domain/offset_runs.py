@@ -63,6 +63,10 @@ class Run:
         """On both sides."""
         return self.last_upstream < later.first_upstream and self.last_downstream < later.first_downstream
 
+    def latest_for(self, upstream: int) -> int:
+        """Where a record up to the run's last one is on the target at the latest."""
+        return max(upstream + self.shift, self.first_downstream - 1)
+
     def touches(self, other: "Run") -> bool:
         """Whether both together are one."""
         return self.shift == other.shift and (

@@ -53,10 +53,13 @@ class SyncHistory:
     def add(self, sync: OffsetSync, run: int = 1) -> None:
         """Take the next sync, which speaks for so many records, counted back from its own.
 
-        One behind the newest, on either side, says that a log began anew: what was before is dropped.
+        One behind the newest, on either side, says that a log began anew: what was before is dropped. So does
+        a run that leaves no room for the newest.
         """
         newest, ending = self._slots[0], Run.ending(sync.upstream_offset, sync.downstream_offset, run)
-        if sync.upstream_offset < newest.upstream_offset or sync.downstream_offset < newest.downstream_offset:
+        if sync.upstream_offset < newest.upstream_offset or newest.downstream_offset > ending.latest_for(
+            newest.upstream_offset
+        ):
             self._slots, self._runs, self._resolved = [sync] * SLOTS, KnownRuns(ending), KnownRuns()
             return
         self._slots = _with(self._slots, sync)
@@ -91,11 +94,14 @@ class SyncHistory:
 
     def gap_at(self, upstream: int) -> Gap | None:
         """What keeps the translation of an offset from being exact, if it's between two known records."""
+        exact = self._runs.first_from(upstream)
+        if exact is not None and exact.upstream == upstream:
+            return None
         place, following = self.place(upstream), self._following(upstream)
         if place is None or following is None or not place.behind_max:
             return None
         last = [runs.last_before(upstream) for runs in (self._runs, self._resolved)]
-        last += [_known(sync) for sync in self._slots if sync.upstream_offset < upstream][:1]
+        last.append(next((_known(sync) for sync in self._slots if sync.upstream_offset < upstream), None))
         return Gap(max(known for known in last if known is not None), following)
 
     def learn(self, runs: Iterable[Run]) -> None:
@@ -110,8 +116,10 @@ class SyncHistory:
 
     def _synced_from(self, upstream: int) -> Known | None:
         """Likewise, by what syncs say."""
-        known = [_known(sync) for sync in reversed(self._slots) if sync.upstream_offset >= upstream][:1]
-        return min((each for each in (*known, self._runs.first_from(upstream)) if each), default=None)
+        slot = next(
+            (_known(sync) for sync in reversed(self._slots) if sync.upstream_offset >= upstream), None
+        )
+        return min((each for each in (slot, self._runs.first_from(upstream)) if each), default=None)
 
     def _by_slots(self, upstream: int) -> int:
         """The offset of a sync is known; behind one it's only sure that the sync's own record was read."""

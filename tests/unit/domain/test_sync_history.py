@@ -1,6 +1,7 @@
 """Translation against the vectors of Java's OffsetSyncStoreTest, and against the log that syncs speak of."""
 
 from collections.abc import Iterable
+from enum import Enum
 from typing import NamedTuple
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.sync_history import BEFORE_HISTORY, SyncHistory
 from sparkmirror.domain.wire_records import OffsetSync
+from sparkmirror.storage.offset_syncs import RunSync
 
 ORDERS = TopicPartition("orders", 0)
 
@@ -163,3 +165,71 @@ def test_a_target_that_lost_records_forgets_what_was_before() -> None:
     syncs = SyncHistory(OffsetSync(ORDERS, 99, 99), 100)
     syncs.add(OffsetSync(ORDERS, 109, 49), 10)
     assert [syncs.translate(offset) for offset in (50, 100, 109)] == [BEFORE_HISTORY, 40, 49]
+
+
+def test_a_run_without_room_for_the_newest_sync_is_one_of_another_log() -> None:
+    """The target was lost and is filled beyond that sync again; what told of its begin was compacted away."""
+    syncs = SyncHistory(OffsetSync(ORDERS, 100, 100))
+    syncs.add(OffsetSync(ORDERS, 300, 199), 200)
+    assert [syncs.translate(offset) for offset in (100, 101, 150, 300)] == [BEFORE_HISTORY, 0, 49, 199]
+
+
+class What(Enum):
+    COPY = "the next records are copied"
+    REPEAT = "the last ones are copied once more: the mirror was killed"
+    CUT = "the source loses its last ones, and goes on from there"
+    ANEW = "the target is deleted and made again"
+
+
+class Event(NamedTuple):
+    what: What
+    gap: int
+    records: int
+    is_synced: bool
+    """Whether a reader gets to see the sync of the first record."""
+    run_is_told: bool
+
+
+EVENTS = st.lists(
+    st.builds(
+        Event, st.sampled_from(What), st.integers(0, 3), st.integers(1, 20), st.booleans(), st.booleans()
+    ),
+    min_size=1,
+    max_size=20,
+)
+
+
+@given(EVENTS)
+def test_nothing_is_skipped_whatever_happens_to_the_logs(events: list[Event]) -> None:
+    upstream = downstream = 0
+    where: dict[int, int] = {}
+    """The last copy of each record that the source has, in the target's log of now."""
+    syncs: SyncHistory | None = None
+    for event in events:
+        match event.what:
+            case What.REPEAT | What.CUT:
+                upstream = max(0, upstream - event.records)
+                if event.what is What.CUT:
+                    where = {offset: at for offset, at in where.items() if offset < upstream}
+            case What.ANEW:
+                downstream, where = 0, {}
+            case What.COPY:
+                upstream += event.gap
+        first = OffsetSync(ORDERS, upstream, downstream)
+        where.update({upstream + at: downstream + at for at in range(event.records)})
+        upstream, downstream = upstream + event.records, downstream + event.records
+        last = RunSync(OffsetSync(ORDERS, upstream - 1, downstream - 1), event.records)
+        told = [RunSync(first)] if event.is_synced or not event.run_is_told else []
+        told += [last if event.run_is_told else RunSync(last.sync)]
+        for sync in told:
+            if syncs is None:
+                syncs = SyncHistory(*sync)
+            else:
+                syncs.add(*sync)
+        assert syncs is not None
+        before = BEFORE_HISTORY
+        for committed in range(upstream + 2):
+            translated = syncs.translate(committed)
+            assert translated >= before
+            before = translated
+            assert all(at >= translated for offset, at in where.items() if offset >= committed)
