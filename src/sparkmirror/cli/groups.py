@@ -79,11 +79,11 @@ def run_explain(arguments: argparse.Namespace) -> int:
         return _WRONG_USAGE
     found = [explain(group_facts(flow, GroupId(arguments.group))) for flow in flows]
     if arguments.output == "json":
-        sys.stdout.write(json.dumps([_to_json(each) for each in found], indent=2) + "\n")
+        sys.stdout.write(json.dumps([to_json(each) for each in found], indent=2) + "\n")
     else:
         console = Console()
         for each in found:
-            _print(console, each)
+            show(console, each)
     return _FOLLOWS if all(each.is_following for each in found) else _KEPT_BACK
 
 
@@ -98,7 +98,7 @@ def _flows(file: Path, wanted: Sequence[str] | None) -> list[FlowSettings]:
     return [flow for flow in flows if wanted is None or str(flow.flow) in wanted]
 
 
-def _print(console: Console, found: GroupExplanation) -> None:
+def show(console: Console, found: GroupExplanation) -> None:
     console.print(f"[bold]{found.group}[/]  {found.flow}", highlight=False)
     for line in found.obstacles:
         console.print(f"  ✗ {line}", highlight=False, markup=False, soft_wrap=True)
@@ -141,7 +141,7 @@ def _number(number: int | None) -> str:
     return "-" if number is None else str(number)
 
 
-def _to_json(found: GroupExplanation) -> dict[str, Any]:
+def to_json(found: GroupExplanation) -> dict[str, Any]:
     return {
         "flow": str(found.flow),
         "group": found.group,
