@@ -277,6 +277,10 @@ def test_offsets_between_two_syncs_are_looked_up_in_the_records(
         commit(source, moving, LOOKED_UP, 77)
         await_value(lambda: is_at(moving, OTHERS + 77), WAIT_S, lambda: str(checkpoints(target)[moving]))
         assert is_at(still, OTHERS + 1)
+    commit(source, moving, LOOKED_UP, 88)
+    with running(sides, topics=LOOKED_UP):  # it has moved while nobody looked
+        await_value(lambda: is_at(moving, OTHERS + 88), WAIT_S, lambda: str(checkpoints(target)[moving]))
+        assert is_at(still, OTHERS + 1)
     with running(sides, topics=LOOKED_UP, translation_resolve="all"):
         await_value(lambda: is_at(still, OTHERS + 40), WAIT_S, lambda: str(checkpoints(target)[still]))
 

@@ -3,6 +3,7 @@
 A coordinator that does not answer, or is loading, costs its own groups this round and nobody else's.
 """
 
+import random
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -12,11 +13,18 @@ from typing import Any
 
 from kafka.protocol.metadata import FindCoordinatorRequest, FindCoordinatorResponse
 
+from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import DisconnectedError, KafkaError
 from sparkmirror.domain.ids import GroupId
 from sparkmirror.kafka.connection import Connection
-from sparkmirror.kafka.error_codes import COORDINATOR_NOT_AVAILABLE, NONE, NOT_COORDINATOR, error_for
+from sparkmirror.kafka.error_codes import (
+    COORDINATOR_LOAD_IN_PROGRESS,
+    COORDINATOR_NOT_AVAILABLE,
+    NONE,
+    NOT_COORDINATOR,
+    error_for,
+)
 from sparkmirror.kafka.metadata import Address, connect_to_any
 
 _GROUPS_PER_REQUEST = 500
@@ -27,8 +35,12 @@ _FIND_MANY_FROM = 4
 _ANSWER_TIMEOUT_S = 10.0
 """Who coordinates groups and says nothing for so long is left for the next round."""
 
-ELSEWHERE = frozenset({COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR})
+_READY_TIMEOUT_S = 5.0
+_READY = Backoff(0.1, 1.0)
+
+_ELSEWHERE = frozenset({COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR})
 """Answers after which a group's coordinator is looked up again."""
+NOT_READY = _ELSEWHERE | {COORDINATOR_LOAD_IN_PROGRESS}
 
 Ask = Callable[[Connection, Sequence[GroupId], float], Mapping[GroupId, Any]]
 """One request for these groups within so many seconds. Every group has an answer or a KafkaError."""
@@ -58,23 +70,35 @@ class GroupCoordinators:
     def ask(self, groups: Collection[GroupId], ask: Ask) -> Iterator[Mapping[GroupId, Any]]:
         """Answers, or a KafkaError, for every group: a part for each request, one request at a time.
 
-        Groups whose coordinator has moved are asked for once more, at the end. Raises DisconnectedError when
-        nobody in the cluster answers.
+        Groups whose coordinator has moved, or is about to be ready, come last, and are waited for a few
+        seconds. Raises DisconnectedError when nobody in the cluster answers.
         """
-        moved: list[GroupId] = []
-        for is_last, asked in ((False, groups), (True, moved)):
-            if unfound := self._find(asked):
-                yield unfound
-            for address, led in self._by_coordinator(asked).items():
-                for answers in self._ask_coordinator(address, led, ask):
-                    elsewhere = [group for group, answer in answers.items() if _is_elsewhere(answer)]
-                    for group in elsewhere:
+        left: Collection[GroupId] = groups
+        deadline, failures = time.monotonic() + _READY_TIMEOUT_S, 0
+        while left:
+            is_last = time.monotonic() >= deadline
+            later: list[GroupId] = []
+            for part in self._ask_each(left, ask):
+                postponed = (
+                    {} if is_last else {group: answer for group, answer in part.items() if _is_later(answer)}
+                )
+                later += postponed
+                if len(postponed) < len(part):
+                    yield {group: answer for group, answer in part.items() if group not in postponed}
+            if later:
+                failures += 1
+                time.sleep(_READY.delay_s(failures, random.random()))
+            left = later
+
+    def _ask_each(self, groups: Collection[GroupId], ask: Ask) -> Iterator[Mapping[GroupId, Any]]:
+        if unfound := self._find(groups):
+            yield unfound
+        for address, led in self._by_coordinator(groups).items():
+            for answers in self._ask_coordinator(address, led, ask):
+                for group, answer in answers.items():
+                    if isinstance(answer, KafkaError) and answer.code in _ELSEWHERE:
                         self._addresses.pop(group, None)
-                    if is_last or not elsewhere:
-                        yield answers
-                    else:
-                        moved += elsewhere
-                        yield {group: answer for group, answer in answers.items() if group not in elsewhere}
+                yield answers
 
     def _ask_coordinator(
         self, address: Address, groups: Collection[GroupId], ask: Ask
@@ -168,5 +192,5 @@ def _chunks(groups: Collection[GroupId], size: int) -> list[list[GroupId]]:
     return made
 
 
-def _is_elsewhere(answer: object) -> bool:
-    return isinstance(answer, KafkaError) and answer.code in ELSEWHERE
+def _is_later(answer: object) -> bool:
+    return isinstance(answer, KafkaError) and answer.code in NOT_READY

@@ -16,8 +16,8 @@ from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.kafka.clients import LibraryAdmin
 from sparkmirror.kafka.connection import Connection
-from sparkmirror.kafka.error_codes import COORDINATOR_LOAD_IN_PROGRESS, NONE, error_for
-from sparkmirror.kafka.group_coordinators import ELSEWHERE, GroupCoordinators
+from sparkmirror.kafka.error_codes import NONE, error_for
+from sparkmirror.kafka.group_coordinators import NOT_READY, GroupCoordinators
 from sparkmirror.kafka.group_members import Member, classic_members, consumer_members
 
 _BY_NAME_MAX = 9
@@ -27,7 +27,6 @@ _FETCH_MANY_FROM = 8
 _NO_GENERATION = _NO_EPOCH = _BROKERS_RETENTION = -1
 _NO_MEMBER = ""
 
-_ABOUT_COORDINATOR = ELSEWHERE | {COORDINATOR_LOAD_IN_PROGRESS}
 _IDLE = frozenset({"Empty", "Dead"})
 _CONSUMERS = frozenset({"", "classic", "consumer"})
 
@@ -156,7 +155,7 @@ class Groups:
             if partition.error_code != NONE
         }
         # What is about the coordinator is said once for every partition.
-        return next((error for error in refused.values() if error.code in _ABOUT_COORDINATOR), refused)
+        return next((error for error in refused.values() if error.code in NOT_READY), refused)
 
     def _fetch(
         self, connection: Connection, groups: Sequence[GroupId], timeout_s: float

@@ -29,6 +29,8 @@ _FIRST_EMISSION_S = 5.0
 """The first syncs are written by then; who starts a mirror does not want to wait for a whole interval."""
 _READ_TIMEOUT_S = 60.0
 _NEVER_S = float("inf")
+_SAID_MAX = 20
+"""Groups that one run of a job names in the log."""
 _FIRST_GROUPS_RETRY_S = 5.0
 _RESOLVE_MAX_S = 5.0
 """Of an interval, and a quarter of it at most."""
@@ -61,6 +63,7 @@ class Checkpoints:
         self._target: Groups | None = None
         self._groups: list[GroupId] = []
         self._troubles: dict[GroupId, str] = {}
+        self._said = 0
         self.thread = PeriodicThread("checkpoint connector", self._log, self._prepare, self._finish)
 
     # life
@@ -145,6 +148,10 @@ class Checkpoints:
         for group in sorted(set(wanted) - set(consumers)):
             self._say(group, f"is a {listed[group].word} group: left alone", logging.INFO)
         self._groups, self._are_groups_known = groups, True
+        followed = set(groups)
+        self._seen = {position: offset for position, offset in self._seen.items() if position[0] in followed}
+        self._moved &= self._seen.keys()
+        self._say_rest()
 
     def _emit(self) -> None:
         """What syncs tell goes out first, then what takes looking into logs."""
@@ -158,11 +165,13 @@ class Checkpoints:
                     self._say(group, offsets)
                 else:
                     offsets_of[group] = offsets
+            self._note_moves(offsets_of)
             self._emit_news(offsets_of)
             found.update(offsets_of)
         if self._told.resolve is not ResolveOffsets.OFF:
             improved = self._resolve(found)
             self._emit_news({group: found[group] for group in improved})
+        self._say_rest()
 
     def _emit_news(self, offsets_of: Mapping[GroupId, Offsets]) -> None:
         now_ms, told = int(time.time() * 1000), self._told
@@ -182,6 +191,16 @@ class Checkpoints:
         for checkpoint in news:
             self._book.note(checkpoint)
 
+    def _note_moves(self, offsets_of: Mapping[GroupId, Offsets]) -> None:
+        """Before what is known of the groups' checkpoints changes."""
+        for group, offsets in offsets_of.items():
+            for partition, (offset, _) in offsets.items():
+                position = (group, partition)
+                last = self._seen.get(position)
+                if offset != (self._checkpointed(position, offset) if last is None else last):
+                    self._moved.add(position)
+                self._seen[position] = offset
+
     def _resolve(self, found: Mapping[GroupId, Offsets]) -> Collection[GroupId]:
         """Let the syncs' histories learn of groups that have moved, or of all; whose may be better known."""
         wanted = dict(self._wanted(found))
@@ -193,23 +212,19 @@ class Checkpoints:
         return {group for group, _ in wanted}
 
     def _wanted(self, found: Mapping[GroupId, Offsets]) -> Iterator[tuple[Position, Wanted]]:
-        seen, self._seen = self._seen, {}
-        for group, offsets in found.items():
-            for partition, (offset, _) in offsets.items():
-                position = (group, partition)
-                self._seen[position] = offset
-                history = self._syncs.histories.get(partition)
-                if history is None or not self._told.topic_filter.should_replicate(partition.topic):
-                    continue
-                if offset != seen.get(position, self._checkpointed(position, offset)):
-                    self._moved.add(position)
-                is_wanted = self._told.resolve is ResolveOffsets.ALL or position in self._moved
-                if is_wanted and history.gap_at(offset) is not None:
-                    there = counterpart(self._told, partition)
-                    yield position, Wanted(partition, offset, there, history)
-                else:
-                    self._moved.discard(position)
-        self._moved &= self._seen.keys()
+        is_all = self._told.resolve is ResolveOffsets.ALL
+        for position in list(self._seen if is_all else self._moved):
+            group, partition = position
+            committed = found.get(group, {}).get(partition)
+            if committed is None:
+                continue
+            history = self._syncs.histories.get(partition)
+            is_mirrored = self._told.topic_filter.should_replicate(partition.topic)
+            if history is None or not is_mirrored or history.gap_at(committed.offset) is None:
+                self._moved.discard(position)
+            else:
+                there = counterpart(self._told, partition)
+                yield position, Wanted(partition, committed.offset, there, history)
 
     def _checkpointed(self, position: Position, default: int) -> int:
         """Where the group stood when it was checkpointed last."""
@@ -236,14 +251,17 @@ class Checkpoints:
                 if isinstance(committed, KafkaError):
                     self._say(group, committed)
                     continue
-                standing = {
+                there_now = {partition: offset for partition, (offset, _) in committed.items()}
+                ahead = {
                     partition: checkpoint
-                    for partition, checkpoint in self._book.of_group(group).items()
+                    for partition, checkpoint in offsets_to_write(
+                        self._book.of_group(group), there_now
+                    ).items()
                     if not is_refuted(checkpoint, histories.get(partition))
                 }
-                there_now = {partition: offset for partition, (offset, _) in committed.items()}
-                if ahead := offsets_to_write(standing, there_now):
+                if ahead:
                     self._write(group, ahead)
+        self._say_rest()
 
     def _write(self, group: GroupId, checkpoints: OfGroup) -> None:
         assert self._target is not None
@@ -262,7 +280,16 @@ class Checkpoints:
             self._troubles.pop(group, None)
 
     def _say(self, group: GroupId, what: SparkmirrorError | str, level: int = logging.WARNING) -> None:
-        """Once for as long as it stays the same."""
-        if self._troubles.get(group) != str(what):
-            self._troubles[group] = str(what)
+        """Once for as long as it stays the same. `_say_rest` says of how many it was not."""
+        if self._troubles.get(group) == str(what):
+            return
+        self._troubles[group] = str(what)
+        self._said += 1
+        if self._said <= _SAID_MAX:
             self._log.log(level, "group %s: %s", group, what)
+
+    def _say_rest(self) -> None:
+        """What keeps a broker keeps thousands of groups at once."""
+        if self._said > _SAID_MAX:
+            self._log.warning("and %d more groups; `groups explain` says why", self._said - _SAID_MAX)
+        self._said = 0

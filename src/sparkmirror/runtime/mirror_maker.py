@@ -86,6 +86,8 @@ class MirrorMaker:
             threads.append(Heartbeats(flow).thread)
             if flow.checkpoint is not None:
                 threads.append(Checkpoints(flow, flow.checkpoint).thread)
+            elif flow.source is not None:
+                _log.info("%s emits no checkpoints: %s", flow.flow, flow.checkpoint_off)
             if flow.source is not None:
                 threads += self._source_threads(flow, flow.source)
         return threads

@@ -46,10 +46,10 @@ class OffsetResolver:
     def resolve(self, wanted: Iterable[Wanted], time_limit_s: float) -> set[Wanted]:
         """Let the histories learn, the nearest first. Those that are exact now, or never will be."""
         deadline = time.monotonic() + time_limit_s
-        stop = self._bytes_read + ROUND_BYTES
+        stop = self.bytes_read + ROUND_BYTES
         settled: set[Wanted] = set()
         for each in sorted(wanted, key=_distance):
-            if self._is_refused or time.monotonic() > deadline or self._bytes_read > stop:
+            if self._is_refused or time.monotonic() > deadline or self.bytes_read > stop:
                 break
             if self._is_settled(each):
                 settled.add(each)
@@ -60,7 +60,8 @@ class OffsetResolver:
         self._target.close()
 
     @property
-    def _bytes_read(self) -> int:
+    def bytes_read(self) -> int:
+        """Of both logs, ever."""
         return self._source.bytes_read + self._target.bytes_read
 
     def _is_settled(self, wanted: Wanted) -> bool:
