@@ -80,14 +80,14 @@ def written(mirrors: Mirrors, form: Form, remarks: Remarks) -> list[File]:
     """The files of a form that say the same."""
     match form:
         case Form.PROPERTIES:
-            text = properties_text(mirror_maker_properties(mirrors, remarks))
-            return [File("mm2.properties", text)]
+            found = mirror_maker_properties(mirrors, remarks)
+            return [File("mm2.properties", properties_text(found))] if found["clusters"] else []
         case Form.JSON:
             files = connector_files(mirrors, remarks)
             return [File(f"{name}.json", _json(settings)) for name, settings in files.items()]
         case Form.STRIMZI:
-            found = [yaml_text(resource) for resource in resources(mirrors, remarks)]
-            return [File("mirror-maker-2.yaml", "---\n".join(found))] if found else []
+            texts = [yaml_text(resource) for resource in resources(mirrors, remarks)]
+            return [File("mirror-maker-2.yaml", "---\n".join(texts))] if texts else []
 
 
 def one_json(files: Sequence[File]) -> str:

@@ -36,6 +36,7 @@ from sparkmirror.domain.ids import Alias, Flow
 _HEARTBEATS: Final = "emit.heartbeats.enabled"
 _CHECKPOINTS: Final = "emit.checkpoints.enabled"
 _OWN: Final = INTERNAL_REST.names | {"dedicated.mode.enable.internal.rest"}
+_PLACEHOLDER: Final = re.compile(r"\$\{([^}:]+):[^}]*\}")
 _NEEDLESS: Final = re.compile(r"(\\\\)|\\([:=#!])")
 _ANY_TASKS: Final = (Kind.HEARTBEAT,)
 """What has one task, whatever tasks.max says."""
@@ -74,6 +75,7 @@ def mirror_maker_properties(mirrors: Mirrors, remarks: Remarks) -> Properties:
         own = dict(_switches(flow, everywhere=everywhere, remarks=remarks))
         own |= _sides(flow, clusters) | dict(_settings(flow, remarks))
         written |= {f"{flow.flow}.{key}": value for key, value in own.items()}
+    _remark_on_providers(written, remarks)
     return Properties(written)
 
 
@@ -182,6 +184,14 @@ def _providers(flows: list[MirroredFlow]) -> dict[str, str]:
             name.strip() for name in flow.worker.get(PROVIDERS, "").split(",") if name.strip()
         )
     return dict(all_of) | ({PROVIDERS: ",".join(names)} if names else {})
+
+
+def _remark_on_providers(written: Mapping[str, str], remarks: Remarks) -> None:
+    known = [name.strip() for name in written.get(PROVIDERS, "").split(",")]
+    for key, value in written.items():
+        for name in _PLACEHOLDER.findall(value):
+            if name not in known:
+                remarks.note(f"{key} refers to '{name}', which has to be made one of the {PROVIDERS}")
 
 
 def _cluster(alias: Alias, flows: list[MirroredFlow], remarks: Remarks) -> Properties:

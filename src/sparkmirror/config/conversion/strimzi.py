@@ -63,6 +63,8 @@ _OLD_PATTERNS: Final = {
     "topicsBlacklistPattern": "topics.exclude",
     "groupsBlacklistPattern": "groups.exclude",
 }
+_NAME_MAX: Final = 50
+"""Of a resource's name; the operator makes longer ones of it, which Kubernetes limits to 63."""
 _ALIAS: Final = re.compile(r"[a-zA-Z0-9._\-]{1,100}")
 
 
@@ -206,7 +208,8 @@ class _Resource:
         for unknown in unknown_connector_keys(config):
             self._remarks.note(f"{section.path}.config: nothing reads {unknown}")
         fields = {"tasks.max": section.text("tasksMax"), "connector.plugin.version": section.text("version")}
-        if section.section("autoRestart") is not None:
+        if "autoRestart" in section:
+            section.ignore("autoRestart")
             self._remarks.note(f"{section.path}.autoRestart: failed tasks are always tried again")
         state = "paused" if section.text("pause") == "true" else section.text("state") or "running"
         if state != "running":
@@ -240,7 +243,10 @@ def resources(mirrors: Mirrors, remarks: Remarks) -> list[dict[str, object]]:
             groups.append([flow])
         else:
             group.append(flow)
-    return [_resource(group, remarks) for group in groups]
+    names: list[str] = []
+    for group in groups:
+        names.append(_name(group, names))
+    return [_resource(name, group, remarks) for name, group in zip(names, groups, strict=True)]
 
 
 def _can_be_mirrored(flow: MirroredFlow, remarks: Remarks) -> bool:
@@ -261,10 +267,16 @@ def _are_together(one: MirroredFlow, other: MirroredFlow) -> bool:
     )
 
 
-def _resource(flows: list[MirroredFlow], remarks: Remarks) -> dict[str, object]:
-    target = flows[0].flow.target
+def _name(flows: list[MirroredFlow], taken: list[str]) -> str:
+    """A name as Kubernetes takes it, which no other resource has."""
     sources = flows[0].flow.source if len(flows) == 1 else "all"
-    name = re.sub(r"[^a-z0-9-]+", "-", f"mirror-{sources}-to-{target}".lower()).strip("-")[:63]
+    words = f"mirror-{sources}-to-{flows[0].flow.target}".lower()
+    name = re.sub(r"[^a-z0-9-]+", "-", words)[:_NAME_MAX].strip("-")
+    others = (f"{name}-{number}" for number in range(2, len(taken) + 3))
+    return next(each for each in (name, *others) if each not in taken)
+
+
+def _resource(name: str, flows: list[MirroredFlow], remarks: Remarks) -> dict[str, object]:
     spec = {
         "replicas": 1,
         "target": _target(flows, remarks),

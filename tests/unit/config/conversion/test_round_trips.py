@@ -112,7 +112,7 @@ def expected(given: Properties) -> dict[str, object]:
         raise
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(properties({**CLIENTS, **SECURITY, **WORKER}, {**CONNECTORS, **WORKER, **SECURITY}))
 def test_properties_stay_what_they_are(given: Properties) -> None:
     before = expected(given)
@@ -121,7 +121,7 @@ def test_properties_stay_what_they_are(given: Properties) -> None:
     assert left_out == []
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(properties({**CLIENTS, **SECURITY}, {**CONNECTORS, **SECURITY}))
 def test_properties_to_json_and_back(given: Properties) -> None:
     before = expected(given)
@@ -218,7 +218,7 @@ def strimzi_resource(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(strimzi_resource())
 def test_strimzi_to_properties_and_back(resource: dict[str, object]) -> None:
     remarks = Remarks()

@@ -1,0 +1,297 @@
+from typing import Any
+
+import pytest
+
+from sparkmirror.config.conversion.forms import File, Form, read, written
+from sparkmirror.config.conversion.model import Kind, MirroredFlow, Remarks
+from sparkmirror.config.conversion.yaml_section import documents, yaml_text
+from sparkmirror.config.properties import Properties, parse_properties
+from sparkmirror.domain.errors import ConfigError
+
+TARGET = {
+    "alias": "b",
+    "bootstrapServers": "b:9092",
+    "groupId": "group",
+    "configStorageTopic": "configs",
+    "offsetStorageTopic": "offsets",
+    "statusStorageTopic": "status",
+}
+SOURCE = {"alias": "a", "bootstrapServers": "a:9092"}
+
+
+def resource(spec: dict[str, Any], version: str = "v1") -> str:
+    return yaml_text({"apiVersion": f"kafka.strimzi.io/{version}", "kind": "KafkaMirrorMaker2", "spec": spec})
+
+
+def v1(target: dict[str, Any] | None = None, **mirror: Any) -> str:
+    mirrors = [{"source": SOURCE, "sourceConnector": {}, **mirror}]
+    return resource({"target": {**TARGET, **(target or {})}, "mirrors": mirrors})
+
+
+def flow(text: str) -> tuple[MirroredFlow, list[str]]:
+    remarks = Remarks()
+    (found,) = read([File("mm2.yaml", text)], remarks).flows
+    return found, [str(remark) for remark in remarks]
+
+
+def in_properties(text: str) -> tuple[Properties, list[str]]:
+    remarks = Remarks()
+    (file,) = written(read([File("mm2.yaml", text)], remarks), Form.PROPERTIES, remarks)
+    return parse_properties(file.text, file.name), [str(remark) for remark in remarks]
+
+
+def in_resources(properties: str) -> tuple[list[Any], list[str]]:
+    remarks = Remarks()
+    files = written(read([File("mm2.properties", properties)], remarks), Form.STRIMZI, remarks)
+    return [one for file in files for one in documents(file.text, file.name)], [str(r) for r in remarks]
+
+
+def test_connectors_as_the_operator_makes_them() -> None:
+    found, said = flow(
+        v1(
+            sourceConnector={"tasksMax": 5, "version": "4.3", "config": {"replication.factor": -1}},
+            checkpointConnector={"config": {"sync.group.offsets.enabled": True, "topics": "overruled"}},
+            topicsPattern="orders",
+            groupsExcludePattern="x.*",
+        )
+    )
+    assert said == []
+    clusters = {"source.cluster.bootstrap.servers": "a:9092", "target.cluster.bootstrap.servers": "b:9092"}
+    assert found.connectors[Kind.SOURCE] == {
+        **clusters,
+        "tasks.max": "5",
+        "connector.plugin.version": "4.3",
+        "replication.factor": "-1",
+        "topics": "orders",
+    }
+    assert found.connectors[Kind.CHECKPOINT] == {
+        **clusters,
+        "sync.group.offsets.enabled": "true",
+        "topics": "orders",
+        "groups.exclude": "x.*",
+    }
+    assert Kind.HEARTBEAT not in found.connectors
+    assert found.name == "a->b.MirrorSourceConnector"
+    assert found.worker == {
+        "group.id": "group",
+        "config.storage.topic": "configs",
+        "offset.storage.topic": "offsets",
+        "status.storage.topic": "status",
+    }
+
+
+def test_resources_before_v1() -> None:
+    found, said = flow(
+        resource(
+            {
+                "connectCluster": "b",
+                "clusters": [
+                    SOURCE,
+                    {"alias": "b", "bootstrapServers": "b:9092", "config": {"group.id": "mine"}},
+                ],
+                "mirrors": [
+                    {
+                        "sourceCluster": "a",
+                        "targetCluster": "b",
+                        "sourceConnector": {},
+                        "heartbeatConnector": {"config": {"heartbeats.topic.replication.factor": 1}},
+                        "topicsBlacklistPattern": "old",
+                        "groupsBlacklistPattern": "g",
+                    }
+                ],
+            },
+            "v1beta2",
+        )
+    )
+    assert said == []
+    assert found.worker["group.id"] == "mine"
+    assert found.worker["offset.storage.topic"] == "mirrormaker2-cluster-offsets"
+    assert found.connectors[Kind.HEARTBEAT]["heartbeats.topic.replication.factor"] == "1"
+    assert found.connectors[Kind.SOURCE]["topics.exclude"] == "old"
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ({}, r"spec\.target: is missing"),
+        ({"target": TARGET}, r"spec\.mirrors: is missing"),
+        ({"target": TARGET, "mirrors": {}}, r"spec\.mirrors: is no list"),
+        ({"target": TARGET, "mirrors": [{}]}, r"spec\.mirrors\[0\]\.source: is missing"),
+        (
+            {"target": TARGET, "mirrors": [{"sourceCluster": "z"}]},
+            "z .*sourceCluster: is none of spec.clusters",
+        ),
+        ({"target": TARGET, "mirrors": [{"source": SOURCE}] * 2}, "have one source twice"),
+        (
+            {"target": TARGET, "mirrors": [{"source": SOURCE, "targetCluster": "c"}]},
+            "targetCluster: is not the target, b",
+        ),
+        ({"connectCluster": "z", "mirrors": []}, r"z .*spec\.connectCluster: is none"),
+        ({"target": "b", "mirrors": []}, r"spec\.target: is no mapping"),
+        ({"target": {**TARGET, "alias": ["b"]}, "mirrors": []}, r"spec\.target\.alias: is no text"),
+    ],
+)
+def test_what_the_operator_would_refuse_is_refused_with_its_path(spec: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ConfigError, match=rf"mm2\.yaml: .*{reason}|{reason}") as caught:
+        flow(resource(spec))
+    assert "mm2.yaml" in str(caught.value)
+
+
+def test_another_group_s_resource_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"apiVersion: is none of kafka\.strimzi\.io/"):
+        flow(v1().replace("kafka.strimzi.io/v1", "example.org/v1"))
+
+
+@pytest.mark.parametrize("form", [{"state": "stopped"}, {"state": "paused"}, {"pause": True}])
+def test_what_does_not_run_there_does_not_run_here(form: dict[str, Any]) -> None:
+    found, said = flow(v1(checkpointConnector=form))
+    assert list(found.connectors) == [Kind.SOURCE]
+    assert len(said) == 1
+    assert said[0].startswith("left out: spec.mirrors[0].checkpointConnector: is ")
+
+
+def test_what_has_no_counterpart_is_named_by_its_path() -> None:
+    text = resource(
+        {
+            "version": "4.3.1",
+            "replicas": 3,
+            "target": {**TARGET, "config": {"rest.advertised.port": 1, "consumer.x": 1}},
+            "mirrors": [
+                {
+                    "source": {**SOURCE, "config": {"max.poll.records": 5}},
+                    "sourceConnector": {
+                        "autoRestart": {"enabled": True},
+                        "listOffsets": {"toConfigMap": {"name": "x"}},
+                        "config": {"name": "x", "topiks": "t"},
+                    },
+                }
+            ],
+            "template": {"pod": {}},
+            "rack": {"topologyKey": "zone"},
+        }
+    )
+    _, said = flow(text)
+    assert said == [
+        "spec.target.config.rest.advertised.port: the operator takes it from nobody",
+        "nothing reads spec.mirrors[0].source.config.max.poll.records",
+        "spec.mirrors[0].sourceConnector.config.name: the operator takes it from nobody",
+        "spec.mirrors[0].sourceConnector.config: nothing reads topiks (did you mean topics?)",
+        "spec.mirrors[0].sourceConnector.autoRestart: failed tasks are always tried again",
+        "left out: spec.template: has no counterpart outside of the operator",
+        "left out: spec.rack: has no counterpart outside of the operator",
+        "left out: spec.mirrors[0].sourceConnector.listOffsets: has no counterpart outside of the operator",
+    ]
+
+
+def test_secrets_become_references() -> None:
+    secured = {
+        **SOURCE,
+        "tls": {
+            "trustedCertificates": [
+                {"secretName": "ca", "certificate": "ca.crt"},
+                {"secretName": "other", "certificate": "ca.crt"},
+            ]
+        },
+        "authentication": {
+            "type": "scram-sha-256",
+            "username": "me",
+            "passwordSecret": {"secretName": "mine", "password": "word"},
+        },
+    }
+    found, said = in_properties(v1(source=secured))
+    assert found.under("a.") == {
+        "bootstrap.servers": "a:9092",
+        "security.protocol": "SASL_SSL",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.certificates": (
+            "${strimzisecrets:/mnt/secrets/ca:ca.crt}\n${strimzisecrets:/mnt/secrets/other:ca.crt}"
+        ),
+        "sasl.mechanism": "SCRAM-SHA-256",
+        "sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required"
+        ' username="me" password="${strimzisecrets:/mnt/secrets/mine:word}";',
+    }
+    assert found["config.providers"] == "strimzisecrets"
+    assert said == [
+        f"secret {name} is expected to be mounted at /mnt/secrets/{name}" for name in ("ca", "other", "mine")
+    ]
+
+
+def test_what_no_reference_can_say_is_named() -> None:
+    by_pattern = {"trustedCertificates": [{"secretName": "ca", "pattern": "*.crt"}]}
+    unknown = {"type": "oauth", "clientSecret": {"secretName": "s", "key": "k"}}
+    found, said = in_properties(v1(source={**SOURCE, "tls": by_pattern, "authentication": unknown}))
+    assert found["a.security.protocol"] == "SSL"
+    assert "ssl.truststore.certificates" not in " ".join(found)
+    path = "left out: spec.mirrors[0].source"
+    assert said == [
+        (
+            f"{path}.tls.trustedCertificates[0]: the certificates of secret ca that match *.crt; no config"
+            " provider reads by pattern, so write certificate: and its name instead"
+        ),
+        f"{path}.authentication: authentication of type oauth has no counterpart here",
+    ]
+
+
+PROPERTIES = """\
+clusters = a, b, c
+a.bootstrap.servers = a:9092
+b.bootstrap.servers = b:9092
+c.bootstrap.servers = c:9092
+emit.heartbeats.enabled = false
+a->b.enabled = true
+c->b.enabled = true
+a->c.enabled = true
+a->c.emit.heartbeats.enabled = true
+"""
+
+
+def test_flows_with_workers_of_their_own_become_resources_of_their_own() -> None:
+    found, said = in_resources(PROPERTIES)
+    assert [one["metadata"]["name"] for one in found] == ["mirror-a-to-b", "mirror-a-to-c", "mirror-c-to-b"]
+    assert "left out: a->c's heartbeats: the v1 API has no heartbeat connector" in said
+
+
+def test_flows_of_one_worker_become_one_resource() -> None:
+    keys = ("group.id", "offset.storage.topic", "config.storage.topic", "status.storage.topic")
+    found, _ = in_resources(PROPERTIES + "".join(f"b.{key} = mine\n" for key in keys))
+    assert [one["metadata"]["name"] for one in found] == ["mirror-all-to-b", "mirror-a-to-c"]
+    assert [mirror["source"]["alias"] for mirror in found[0]["spec"]["mirrors"]] == ["a", "c"]
+
+
+def test_names_are_kubernetes_own_and_differ() -> None:
+    found, _ = in_resources(
+        """\
+clusters = A_x, A.x, b
+bootstrap.servers = all:9092
+emit.heartbeats.enabled = false
+A_x->b.enabled = true
+A.x->b.enabled = true
+"""
+    )
+    assert [one["metadata"]["name"] for one in found] == ["mirror-a-x-to-b", "mirror-a-x-to-b-2"]
+
+
+def test_security_that_is_not_a_secret_s() -> None:
+    found, said = in_resources(
+        PROPERTIES
+        + """\
+a.security.protocol = SASL_SSL
+a.sasl.mechanism = PLAIN
+a.sasl.jaas.config = org.example.LoginModule required username="u" password="p";
+a.ssl.truststore.location = /trust.jks
+a.ssl.protocol = TLSv1.2
+"""
+    )
+    (source,) = {
+        str(m["source"]) for one in found for m in one["spec"]["mirrors"] if m["source"]["alias"] == "a"
+    }
+    assert "'tls': {}" in source
+    assert "'type': 'custom', 'sasl': True" in source
+    assert "'config': {'ssl.protocol': 'TLSv1.2'}" in source
+    left_out = [line for line in said if "truststore" in line]
+    assert left_out == [
+        (
+            "left out: ssl.truststore.location of a: the operator takes trusted certificates from Kubernetes'"
+            " secrets only"
+        )
+    ]
