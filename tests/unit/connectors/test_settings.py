@@ -5,6 +5,7 @@ import pytest
 
 from sparkmirror.config.properties import Properties
 from sparkmirror.connectors.settings import (
+    mirror_checkpoint_off,
     mirror_checkpoint_settings,
     mirror_heartbeat_settings,
     mirror_source_enabled,
@@ -240,3 +241,19 @@ def test_for_which_groups_offsets_are_looked_up() -> None:
         assert resolve(**{"translation.resolve": choice.value}) is choice
     with pytest.raises(ConfigError, match=r"translation\.resolve"):
         resolve(**{"translation.resolve": "cold"})
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "why"),
+    [
+        ("enabled", "false", "enabled is false"),
+        ("emit.checkpoints.enabled", "false", "emit.checkpoints.enabled is false"),
+        ("emit.offset-syncs.enabled", "false", "emit.offset-syncs.enabled is false"),
+        ("emit.checkpoints.interval.seconds", "-1", "emit.checkpoints.interval.seconds is negative"),
+    ],
+)
+def test_why_there_is_no_checkpoint_connector(key: str, value: str, why: str) -> None:
+    told = Properties(CONNECTOR | {key: value})
+    assert mirror_checkpoint_off(told) == why
+    assert mirror_checkpoint_settings(told) is None
+    assert mirror_checkpoint_off(Properties(CONNECTOR)) is None
