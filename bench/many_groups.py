@@ -70,9 +70,10 @@ def _observe(side: Side, planned: ManyGroups, written: "_Written", commits: Comm
     quiet_cpu_s = _Interval(mirror).cpu_s()
     moved = _Interval(mirror)
     commits.commit(_all_at(_THEN, planned.groups))
-    committed_at = time.monotonic()
+    written.await_count(checkpoints + 1, _PATIENCE_S)
+    began_at = time.monotonic()
     written.await_count(2 * checkpoints, _PATIENCE_S)
-    took_s = time.monotonic() - committed_at
+    took_s = time.monotonic() - began_at
     return replace(
         run,
         quiet_cpu_s=quiet_cpu_s,

@@ -276,7 +276,7 @@ def many_groups_table(results: Results) -> Table:
         "written a minute after the first",
         "CPU s an interval",
         "when all move",
-        "checkpoints after, s",
+        "from first to last, s",
         "peak memory, MB",
     )
     return Table(title, columns, tuple(_many_groups_row(run) for run in results.many_groups))

@@ -184,7 +184,7 @@ class ManyGroupsRun:
 
     `written_at_first` is how many there were a minute after the first one. A side that had not written all
     then has only that minute's CPU: nothing is known of an interval in which none moved, nor how long after
-    the last commit the last checkpoint was there (`took_s`).
+    its first checkpoint the last one was there when all had moved (`took_s`).
     """
 
     side: Side

@@ -208,7 +208,7 @@ class Runner:
     def _many_groups(self, side: Side, planned: ManyGroups) -> str:
         run = many_groups.measure(self.bed, side, planned)
         self.results.many_groups.append(run)
-        after = "not all came" if run.took_s is None else f"all after {run.took_s:.1f} s"
+        after = "not all came" if run.took_s is None else f"their checkpoints within {run.took_s:.1f} s"
         return (
             f"{run.groups:,} groups in {run.partitions} partitions: {run.written_at_first:,} checkpoints in "
             f"the first minute; {run.moved_cpu_s:.2f} CPU s in {run.interval_s:.0f} s in which all moved, "

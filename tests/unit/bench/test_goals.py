@@ -151,5 +151,5 @@ def test_many_groups() -> None:
         ]
     )
     assert goal(results, "checkpoints of many groups: CPU against MM2").reached == 0.25
-    after = goal(results, "checkpoints of many groups: after all have moved")
+    after = goal(results, "checkpoints of many groups: from the first to the last")
     assert (after.target, after.reached) == (15.0, 9.0)
