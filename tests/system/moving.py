@@ -13,12 +13,16 @@ _WAIT_S: Final = 30.0
 
 
 @contextmanager
-def consuming(cluster: LocalCluster, group: str) -> Iterator[confluent.Consumer]:
-    """A consumer that begins with the first record where its group has no offset, and commits when told."""
+def consuming(cluster: LocalCluster, group: str, protocol: str = "classic") -> Iterator[confluent.Consumer]:
+    """A consumer that begins with the first record where its group has no offset, and commits when told.
+
+    The other protocol is `consumer` (KIP-848).
+    """
     consumer = confluent.Consumer(
         {
             "bootstrap.servers": cluster.bootstrap_servers,
             "group.id": group,
+            "group.protocol": protocol,
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
             "log_level": 0,

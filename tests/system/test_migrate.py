@@ -136,7 +136,7 @@ def test_a_group_moves_goes_on_exactly_and_comes_back(
     (migration,) = printed["migrations"]
     for row in migration["partitions"]:
         assert (row["target_offset"], row["target_lag"]) == (row["source_offset"] + AHEAD, row["source_lag"])
-    with consuming(target, group) as consumer:
+    with consuming(target, group, "consumer") as consumer:
         consumer.subscribe([REMOTE])
         after = read(consumer, 2 * RECORDS - READ - 5)
         assert sorted(before + after) == sorted(numbered(RECORDS) + numbered(RECORDS, first=1000))
@@ -176,7 +176,7 @@ def test_what_can_not_be_done_ends_with_1_and_the_reason(
     assert f"there is no group moved-nobody on {ALIAS}" in capsys.readouterr().err
     assert main(moving.command("producers", "--topic", "moved-nothing", "--yes")) == 1
     assert f"no topic that {ALIAS}->B mirrors" in capsys.readouterr().err
-    with consuming(moving.source, "moved-busy") as consumer:
+    with consuming(moving.source, "moved-busy", "consumer") as consumer:
         consumer.subscribe([TOPIC])
         read(consumer, 1)
         assert main(moving.consumers("moved-busy", "--yes", "--timeout", "1")) == 1
@@ -192,6 +192,7 @@ def test_producers_move_once_all_that_they_wrote_is_there(moving: Moving, tmp_pa
         await_comment(log, f"stop the producers of {TOPIC} on {ALIAS}")
         written = 0
         while f"somebody still writes to {TOPIC}-1" not in log.read_text():
+            assert process.poll() is None, log.read_text()
             append(moving.source, TOPIC, numbered(1, first=5000 + written), partition=1)
             written += 1
         printed = ended(process, log)

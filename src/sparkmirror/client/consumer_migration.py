@@ -249,6 +249,8 @@ class ConsumerMigration:
             target, end = self._target_partition(source), logs.source_ends[source]
             target_end = logs.target_ends[target]
             assert end is not None
+            # A mirror that is ahead of the end speaks of a topic of that name that is gone.
+            is_of_this_log = (self._offsets.mirrored_to(source) or 0) <= end
             known = self._best(source, offset, translation, checkpoints.get(target), logs)
             moves.append(
                 PartitionMove(
@@ -257,7 +259,7 @@ class ConsumerMigration:
                     source_offset=offset,
                     source_end=end,
                     translated=known.offset,
-                    is_settled=known.is_settled and target_end is not None,
+                    is_settled=known.is_settled and target_end is not None and is_of_this_log,
                     target_offset=now[target].offset if target in now else None,
                     target_end=target_end,
                     metadata=metadata,

@@ -68,9 +68,14 @@ class FlowOffsets:
                     self._histories[partition] = SyncHistory(*parsed)
 
     def mirrored_to(self, partition: TopicPartition) -> int | None:
-        """The next offset of the source to be copied; None before the mirror has begun with it."""
-        position = self._positions.get(partition)
-        return None if position is None else position.offset + 1
+        """The next offset of the source to be copied; None before the mirror has begun with it.
+
+        By its position or, where that is not to be found (Java's on a Connect cluster), its newest sync.
+        """
+        position, told_to = self._positions.get(partition), self._told_to(partition)
+        known = [] if position is None else [position.offset + 1]
+        known += [] if told_to is None else [told_to]
+        return max(known, default=None)
 
     def translate(self, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, Translation]:
         """Where on the target a reader goes on that is to read these offsets next. Raises KafkaError.
@@ -101,7 +106,7 @@ class FlowOffsets:
             behind = end - begins[partition]
             if 0 < behind <= _LOOKED_THROUGH_MAX:
                 unclear[partition] = (begins[partition], end)
-            elif behind > 0:
+            elif behind:  # far, or ahead of the end: the topic began anew, and the mirror does not know yet
                 left.add(partition)
         return left | set(with_records(self._access.consumer, unclear))
 

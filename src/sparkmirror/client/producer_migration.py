@@ -49,9 +49,9 @@ class ProducerMigration:
         """How far it is."""
         plan = self._plan()
         sources = [each.source for each in plan]
-        ends = self._source_ends(sources)
-        still_s = self._still.observe(ends, time.monotonic())
         self._offsets.read(sources)
+        ends = self._source_ends(sources)  # read later: no position of the same log is ahead of them
+        still_s = self._still.observe(ends, time.monotonic())
         left = self._offsets.left_to_mirror(ends)
         translations = self._offsets.translate(ends)
         target_ends = existing_offsets(self._access.target_consumer, [each.target for each in plan], LATEST)
