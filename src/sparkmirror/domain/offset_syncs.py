@@ -80,16 +80,23 @@ class OffsetSyncState:
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
+    oldest: OffsetSync | None
     run_start: OffsetSync | None
     newest: OffsetSync | None
+
+    @property
+    def earliest(self) -> OffsetSync | None:
+        return self.oldest or self.run_start or self.newest
 
 
 class OffsetSyncQueue:
     """The syncs of many partitions that are to be written now or at the next flush.
 
     Per partition the newest sync replaces an older one, as in Java, except that the start of the newest run
-    stays with it: a reader that lacked it would translate the offsets inside the run to before the run. So at
-    most two syncs and one delayed one are held for each partition, and partitions keep the order of arrival.
+    stays with it: a reader that lacked it would translate the offsets inside the run to before the run. So
+    does the first one since the last writing: what is older than every sync can't be translated at all, and
+    much is copied before the first writing. So at most three syncs and one delayed one are held for each
+    partition, and partitions keep the order of arrival.
     """
 
     def __init__(self, offset_lag_max: int) -> None:
@@ -125,7 +132,8 @@ class OffsetSyncQueue:
         if verdict.sync_first:
             self._delayed.pop(source, None)
             first = OffsetSync(source, run.first_upstream, run.first_downstream)
-            self._pending[source] = _Pending(first, None)
+            waiting = self._pending.get(source)
+            self._pending[source] = _Pending(waiting.earliest if waiting else None, first, None)
         if verdict.sync_first and run.count == 1:
             return
         last = OffsetSync(source, run.last_upstream, run.last_downstream)
@@ -142,7 +150,10 @@ class OffsetSyncQueue:
     def drain(self) -> list[OffsetSync]:
         """Take out what is to be written, in the order in which it must be written."""
         drained = [
-            sync for entry in self._pending.values() for sync in (entry.run_start, entry.newest) if sync
+            sync
+            for entry in self._pending.values()
+            for sync in (entry.oldest, entry.run_start, entry.newest)
+            if sync
         ]
         self._pending.clear()
         return drained
@@ -156,4 +167,5 @@ class OffsetSyncQueue:
         source = sync.topic_partition
         self._delayed.pop(source, None)
         pending = self._pending.get(source)
-        self._pending[source] = _Pending(pending.run_start if pending else None, sync)
+        oldest, run_start = (pending.oldest, pending.run_start) if pending else (None, None)
+        self._pending[source] = _Pending(oldest, run_start, sync)

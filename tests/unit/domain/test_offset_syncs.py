@@ -147,13 +147,17 @@ def test_the_start_of_a_run_is_written_with_the_newest_sync() -> None:
     assert queue.drain() == []
 
 
-def test_a_new_run_replaces_what_was_not_written_yet() -> None:
+def test_a_new_run_replaces_what_was_not_written_yet_but_for_the_first() -> None:
+    """What is older than every sync could not be translated at all."""
     queue = OffsetSyncQueue(10)
-    queue.acknowledged(TP, Run(0, 0, 50))
-    queue.acknowledged(TP, Run(7, 50, 2))
-    assert queue.drain() == [OffsetSync(TP, 7, 50)]
+    queue.acknowledged(TP, Run(5, 0, 50))
+    queue.acknowledged(TP, Run(60, 50, 30))
+    queue.acknowledged(TP, Run(97, 80, 2))
+    assert queue.drain() == [OffsetSync(TP, 5, 0), OffsetSync(TP, 97, 80)]
     queue.flush_delayed()
-    assert queue.drain() == [OffsetSync(TP, 8, 51)]
+    assert queue.drain() == [OffsetSync(TP, 98, 81)]
+    queue.acknowledged(TP, Run(110, 90, 20))
+    assert queue.drain() == [OffsetSync(TP, 110, 90), OffsetSync(TP, 129, 109)]
 
 
 def test_waiting_syncs_are_written_at_the_flush_only_once() -> None:
