@@ -31,6 +31,7 @@ example mm2.properties:
   sparkmirror run mm2.properties                    every flow of the file
   sparkmirror run mm2.properties --clusters B       only the flows into B
   sparkmirror run mm2.properties --master spark://host:7077
+  sparkmirror run mirror-maker-2.yaml               a KafkaMirrorMaker2 resource of Strimzi does as well
 
 what takes effect while it runs, a second or two after the file was saved:
   A->B.max.bytes.per.second = 5000000               the flow, all its topics together
@@ -50,7 +51,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("file", type=Path, help="the mm2.properties file")
+    parser.add_argument("file", type=Path, help="the mm2.properties file, or a Strimzi resource")
     parser.add_argument(
         "--clusters", nargs="+", metavar="ALIAS", help="run only the flows into these clusters"
     )
