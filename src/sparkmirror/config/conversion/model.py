@@ -16,6 +16,7 @@ from sparkmirror.config.connector_options import (
     MIRROR_CHECKPOINT,
     MIRROR_HEARTBEAT,
     MIRROR_SOURCE,
+    OWN_CHECKPOINT,
     OWN_SOURCE,
     SOURCE_CONNECTOR,
     SOURCE_FRAMEWORK,
@@ -54,7 +55,9 @@ _NAMES: Final = {
     Kind.SOURCE: MIRROR_SOURCE.names | OWN_SOURCE.names | {USE_DEFAULTS_FROM},
     Kind.HEARTBEAT: MIRROR_HEARTBEAT.names,
     # Its topic filter reads the first two, its `validate` the third.
-    Kind.CHECKPOINT: MIRROR_CHECKPOINT.names | {"topics", "topics.exclude", "emit.offset-syncs.enabled"},
+    Kind.CHECKPOINT: MIRROR_CHECKPOINT.names
+    | OWN_CHECKPOINT.names
+    | {"topics", "topics.exclude", "emit.offset-syncs.enabled"},
 }
 _ALL_NAMES: Final = frozenset().union(*_NAMES.values())
 _STRUCTURE: Final = frozenset(
