@@ -1,6 +1,7 @@
 """The client API against a cluster that holds what mirrors leave there; the vectors are Java's."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -95,6 +96,7 @@ def test_a_group_goes_on_at_its_last_checkpoints(client: MirrorClient) -> None:
     assert client.remote_consumer_offsets("billing", "one") == expected
     together = client.remote_offsets_of(["billing", "shipping", "nobody"], "one")
     assert [len(together[group]) for group in ("billing", "shipping", "nobody")] == [2, 1, 0]
+    assert client.remote_offsets_of(re.compile("b.*|ship"), "one") == {"billing": expected}
     with pytest.raises(KafkaError, match="UNKNOWN_TOPIC_OR_PARTITION"):
         client.remote_consumer_offsets("billing", "four", timeout_s=2)
 

@@ -3,6 +3,7 @@
 Reads topic names and checkpoints only; whoever wrote them, Java MirrorMaker 2 or sparkmirror.
 """
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -101,16 +102,20 @@ class MirrorClient:
         return self.remote_offsets_of([group], remote_cluster, timeout_s)[group]
 
     def remote_offsets_of(
-        self, groups: Collection[str], remote_cluster: str, timeout_s: float = 30.0
+        self, groups: Collection[str] | re.Pattern[str], remote_cluster: str, timeout_s: float = 30.0
     ) -> Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]:
-        """The same for several groups at the price of one (KIP-1239)."""
-        found: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {group: {} for group in groups}
+        """The same for several groups at the price of one: those named, or all that a pattern matches whole.
+
+        The pattern is what Java's batch translation takes (KIP-1239, Kafka 4.3).
+        """
+        named = () if isinstance(groups, re.Pattern) else groups
+        found: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {group: {} for group in named}
         topic = self.policy.checkpoints_topic(remote_cluster)
         for checkpoint in read_checkpoints(self._consumer_settings, topic, deadline_s=timeout_s):
-            if checkpoint.group in found:
-                found[checkpoint.group][checkpoint.topic_partition] = OffsetAndMetadata(
-                    checkpoint.downstream_offset, checkpoint.metadata or ""
-                )
+            group = checkpoint.group
+            if group in found or (isinstance(groups, re.Pattern) and groups.fullmatch(group)):
+                offset = OffsetAndMetadata(checkpoint.downstream_offset, checkpoint.metadata or "")
+                found.setdefault(group, {})[checkpoint.topic_partition] = offset
         return found
 
     def read(self, topic: str, timeout_s: float = 30.0) -> Iterator[tuple[bytes, bytes]]:

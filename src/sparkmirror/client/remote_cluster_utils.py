@@ -1,5 +1,6 @@
 """One question, one connection: the functions of Java's `RemoteClusterUtils`. See `MirrorClient`."""
 
+import re
 from collections.abc import Collection, Mapping
 
 from sparkmirror.client.mirror_client import MirrorClient, OffsetAndMetadata
@@ -34,7 +35,10 @@ def translate_offsets(
 
 
 def translate_offsets_of(
-    properties: Mapping[str, str], remote_cluster: str, groups: Collection[str], timeout_s: float = 30.0
+    properties: Mapping[str, str],
+    remote_cluster: str,
+    groups: Collection[str] | re.Pattern[str],
+    timeout_s: float = 30.0,
 ) -> Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]:
     with MirrorClient(properties) as client:
         return client.remote_offsets_of(groups, remote_cluster, timeout_s)

@@ -156,7 +156,7 @@ class Checkpoints:
     def _emit(self) -> None:
         """What syncs tell goes out first, then what takes looking into logs."""
         assert self._source is not None
-        self._syncs.catch_up(_READ_TIMEOUT_S, newest_only=not self._knows_own_checkpoints)
+        self._read_syncs()
         found: dict[GroupId, Offsets] = {}
         for part in self._source.committed_parts(self._groups):
             offsets_of = {}
@@ -166,12 +166,17 @@ class Checkpoints:
                 else:
                     offsets_of[group] = offsets
             self._note_moves(offsets_of)
+            # Groups close to the end may have read what only the newest syncs tell of.
+            self._read_syncs()
             self._emit_news(offsets_of)
             found.update(offsets_of)
         if self._told.resolve is not ResolveOffsets.OFF:
             improved = self._resolve(found)
             self._emit_news({group: found[group] for group in improved})
         self._say_rest()
+
+    def _read_syncs(self) -> None:
+        self._syncs.catch_up(_READ_TIMEOUT_S, newest_only=not self._knows_own_checkpoints)
 
     def _emit_news(self, offsets_of: Mapping[GroupId, Offsets]) -> None:
         now_ms, told = int(time.time() * 1000), self._told
