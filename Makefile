@@ -38,7 +38,7 @@ check: lint
 
 test: lint
 	-$(BIN)/sparkmirror prepare # once; dozens of brokers and Spark sessions start in half the time
-	$(BIN)/pytest tests $(ARGS)
+	$(BIN)/python -m tests.lanes $(ARGS)
 
 format: setup
 	$(BIN)/ruff format .
