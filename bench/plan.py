@@ -128,10 +128,17 @@ class Plan:
         return everything and min(self.runs, self.latency_runs) >= 3 and self.sides == tuple(Side)
 
     def order(self, run: int, workload: Workload) -> tuple[Side, ...]:
-        """The workload's sides in one round, rotated so that none always comes first."""
-        sides = tuple(side for side in self.sides if side in workload.sides)
-        first = (run - 1) % max(len(sides), 1)
-        return sides[first:] + sides[:first]
+        """The workload's sides in one round."""
+        return _rotated(tuple(side for side in self.sides if side in workload.sides), run)
+
+    def latency_order(self, run: int) -> tuple[Side, ...]:
+        return _rotated(self.latency_sides, run)
+
+
+def _rotated(sides: tuple[Side, ...], run: int) -> tuple[Side, ...]:
+    """None always comes first: brokers get faster for some minutes after their start."""
+    first = (run - 1) % max(len(sides), 1)
+    return sides[first:] + sides[:first]
 
 
 def plan_from(options: Namespace) -> Plan:

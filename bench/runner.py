@@ -102,7 +102,7 @@ class Runner:
 
     def _latency(self, run: int) -> None:
         self._attempt(Failure(LATENCY, None, run), partial(self._delay, None, run))
-        for side in self.plan.latency_sides:
+        for side in self.plan.latency_order(run):
             self._attempt(Failure(LATENCY, side, run), partial(self._delay, side, run))
 
     def _delay(self, side: Side | None, number: int) -> str:

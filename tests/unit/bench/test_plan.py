@@ -50,6 +50,7 @@ def test_without_ours_nothing_of_ours_alone_is_measured() -> None:
 
 def test_no_side_always_comes_first() -> None:
     assert {plan().order(run, BY_NAME["1kb"])[0] for run in range(1, 6)} == set(Side)
+    assert {plan().latency_order(run)[0] for run in (1, 2)} == {Side.OURS, Side.MM2}
     compacted = [plan().order(run, BY_NAME["compacted"]) for run in (1, 2)]
     assert compacted == [(Side.OURS, Side.MM2), (Side.MM2, Side.OURS)]
 
