@@ -159,6 +159,11 @@ def test_the_command_prints_what_the_client_finds(
     assert json.loads(capsys.readouterr().out) == [shipping]
     assert main([*asked, "--group", "nobody"]) == 1
     capsys.readouterr()
+    assert main(["topics", *cluster, "--source", "three"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "three-client-heartbeats  three  heartbeats  three",
+        "three-client-two-client-orders  three  two-client-orders  three two",
+    ]
     assert main(["checkpoints", *cluster, "--source", "one"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1] == (

@@ -11,6 +11,7 @@ from sparkmirror.client.mirror_client import MirrorClient
 from sparkmirror.config.properties import read_properties
 from sparkmirror.domain import formatters
 from sparkmirror.domain.errors import MalformedRecordError
+from sparkmirror.domain.provenance import sources
 from sparkmirror.domain.wire_records import Checkpoint, Heartbeat, OffsetSync
 
 _DONE = 0
@@ -85,6 +86,15 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--group", required=True, action="append", dest="groups", help="a consumer group; may be repeated"
     )
     parser.set_defaults(run=translate_offsets)
+    parser = subparsers.add_parser(
+        "topics",
+        help="print the topics that were replicated into a cluster",
+        description="Print the topics that were replicated into a cluster, a line each: the topic, the "
+        "cluster it comes from, its name there, and all clusters it has come through, the nearest first.",
+    )
+    _add_cluster(parser)
+    parser.add_argument("--source", metavar="ALIAS", help="only those from this cluster")
+    parser.set_defaults(run=topics)
     for dump in _DUMPS:
         _add_dump(subparsers, dump)
 
@@ -111,6 +121,22 @@ def translate_offsets(arguments: argparse.Namespace) -> int:
     for group in (group for group, offsets in found.items() if not offsets):
         sys.stderr.write(f"sparkmirror: group {group} has no checkpoint from {arguments.source}\n")
     return _DONE if rows else _NOTHING_FOUND
+
+
+def topics(arguments: argparse.Namespace) -> int:
+    with _client(arguments) as client:
+        policy = client.policy
+        for topic in sorted(client.remote_topics(arguments.source)):
+            way = sources(policy, topic)
+            row = {
+                "topic": topic,
+                "source": way[0],
+                "upstreamTopic": policy.upstream_topic(topic) or topic,
+                "clusters": way,
+            }
+            text = "{topic}  {source}  {upstreamTopic}  ".format_map(row) + " ".join(way)
+            _write(json.dumps(row) if arguments.output == "json" else text)
+    return _DONE
 
 
 def _dump(arguments: argparse.Namespace, dump: _Dump) -> int:

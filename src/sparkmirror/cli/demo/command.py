@@ -50,8 +50,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def run(arguments: argparse.Namespace) -> int:
     options = DemoOptions(arguments.rate, arguments.duration, arguments.partitions, arguments.keep)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        # What was started must be ended, whoever ends the demo.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        # What was started must be ended, whoever ends the demo; shells let background jobs ignore SIGINT.
         signal.signal(number, signal.default_int_handler)
     directory = Path(tempfile.mkdtemp(prefix="sparkmirror-demo-"))
     try:

@@ -110,8 +110,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(arguments: argparse.Namespace) -> int:
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        # Spark must be ended, whoever ends this.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        # Spark must be ended, whoever ends this; shells let background jobs ignore SIGINT.
         signal.signal(number, signal.default_int_handler)
     try:
         verdicts = _verify(arguments)
