@@ -12,6 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
+from sparkmirror.cli.arguments import not_negative, positive
 from sparkmirror.cli.logging import add_logging_arguments
 from sparkmirror.client.group_offset_sync import GroupOffsetSync, Outcome, SyncPass
 from sparkmirror.config.properties import Properties, read_properties
@@ -119,7 +120,7 @@ def _add_times(parser: argparse.ArgumentParser) -> None:
         "-int",
         "--interval",
         dest="interval_s",
-        type=_positive,
+        type=positive,
         default=20,
         metavar="SECONDS",
         help="time between two passes (%(default)s)",
@@ -129,7 +130,7 @@ def _add_times(parser: argparse.ArgumentParser) -> None:
         "-rf",
         "--runFor",
         dest="run_for_s",
-        type=_not_negative,
+        type=not_negative,
         default=0,
         metavar="SECONDS",
         help="end after this time (0: run until SIGINT or SIGTERM)",
@@ -237,17 +238,3 @@ def _stopped_by_signals(told_to_stop: threading.Event) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is not positive")
-    return number
-
-
-def _not_negative(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"{number} is negative")
-    return number

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from sparkmirror.client.flow_access import CheckpointAccess, FlowAccess
 from sparkmirror.client.flow_offsets import FlowOffsets, Translation, existing_offsets
 from sparkmirror.connectors.source import why_not
-from sparkmirror.domain.checkpoints import target_topic
-from sparkmirror.domain.errors import KafkaError, MalformedRecordError
+from sparkmirror.domain.checkpoints import CheckpointBook, target_topic
+from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.group_moves import (
     BackState,
     GroupBack,
@@ -31,7 +31,8 @@ from sparkmirror.kafka.groups import Committed, Groups, ListedGroup, Offsets
 from sparkmirror.kafka.metadata import read_metadata
 from sparkmirror.kafka.offset_removal import remove_offsets
 from sparkmirror.kafka.offsets import EARLIEST, LATEST
-from sparkmirror.kafka.topic_log import TopicTail, TopicWriter
+from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.storage.checkpoints import CheckpointsReader
 from sparkmirror.storage.migrations import (
     migrations_topic,
     read_written,
@@ -70,13 +71,13 @@ class ConsumerMigration:
         self._leave_unknown = leave_unknown
         self._topic = migrations_topic(access.flow.source)
         self._offsets = FlowOffsets(access)
-        self._checkpoint_tail = TopicTail(checkpoint.checkpoints, checkpoint.settings.checkpoints_topic)
-        self._checkpoints: dict[GroupId, dict[TopicPartition, Checkpoint]] = {}
+        topic = checkpoint.settings.checkpoints_topic
+        self._checkpoints = CheckpointsReader(checkpoint.checkpoints, topic)
         self._source = Groups(checkpoint.source_admin, access.flow.source)
         self._target = Groups(checkpoint.target_admin, access.flow.target)
 
     def close(self) -> None:
-        for client in (self._offsets, self._checkpoint_tail, self._source, self._target):
+        for client in (self._offsets, self._checkpoints, self._source, self._target):
             client.close()
 
     # there
@@ -89,13 +90,13 @@ class ConsumerMigration:
         partitions = {partition for offsets in mirrored.values() for partition in offsets}
         self._offsets.read(partitions)
         logs = self._logs(partitions)
-        self._read_checkpoints()
+        book = self._read_checkpoints()
         return [
             self._move(
                 group,
                 (committed[group], there[group]),
                 (at_source.get(group), at_target.get(group)),
-                self._moves(mirrored[group], there[group], self._checkpoints.get(group, {}), logs),
+                self._moves(mirrored[group], there[group], book.of_group(group), logs),
                 logs,
             )
             for group in groups
@@ -290,17 +291,13 @@ class ConsumerMigration:
             translation.is_settled or (translation.offset is None and checkpoint.upstream_offset == offset),
         )
 
-    def _read_checkpoints(self) -> None:
+    def _read_checkpoints(self) -> CheckpointBook:
         try:
-            for record in self._checkpoint_tail.read_to_end(_READ_TIMEOUT_S):
-                try:
-                    checkpoint = Checkpoint.decode(record.key or b"", record.value or b"")
-                except MalformedRecordError:
-                    continue
-                self._checkpoints.setdefault(checkpoint.group, {})[checkpoint.topic_partition] = checkpoint
+            return CheckpointBook(self._checkpoints.catch_up(_READ_TIMEOUT_S))
         except KafkaError as error:
             if error.code != UNKNOWN_TOPIC_OR_PARTITION:
                 raise
+            return CheckpointBook()
 
     def _target_partition(self, source: TopicPartition) -> TopicPartition:
         topic = target_topic(self._access.source.policy, self._access.flow, source.topic)

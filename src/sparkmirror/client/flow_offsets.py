@@ -13,8 +13,7 @@ from sparkmirror.domain.sync_history import BEFORE_HISTORY, SyncHistory
 from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, error_for
 from sparkmirror.kafka.metadata import read_metadata
 from sparkmirror.kafka.offsets import require_offsets
-from sparkmirror.kafka.topic_log import TopicTail
-from sparkmirror.storage.offset_syncs import parse_offset_sync
+from sparkmirror.storage.offset_syncs import OffsetSyncsReader
 from sparkmirror.storage.positions import Position, read_positions
 from sparkmirror.storage.progress import PartitionState, ProgressReader, progress_topic
 
@@ -36,11 +35,10 @@ class FlowOffsets:
     def __init__(self, access: FlowAccess) -> None:
         self._access = access
         self._positions: Mapping[TopicPartition, Position] = {}
-        self._histories: dict[TopicPartition, SyncHistory] = {}
-        self._syncs: TopicTail | None = None
+        self._syncs: OffsetSyncsReader | None = None
         if access.checkpoint is not None:
             syncs = access.checkpoint
-            self._syncs = TopicTail(syncs.offset_syncs, syncs.settings.offset_syncs_topic)
+            self._syncs = OffsetSyncsReader(syncs.offset_syncs, syncs.settings.offset_syncs_topic)
 
     def close(self) -> None:
         if self._syncs is not None:
@@ -57,15 +55,7 @@ class FlowOffsets:
                 raise
             self._positions = {}  # the flow has never run
         if self._syncs is not None:
-            for record in self._syncs.read_to_end(_READ_TIMEOUT_S):
-                parsed = parse_offset_sync(record)
-                if parsed is None:
-                    continue
-                partition = parsed.sync.topic_partition
-                if partition in self._histories:
-                    self._histories[partition].add(*parsed)
-                else:
-                    self._histories[partition] = SyncHistory(*parsed)
+            self._syncs.catch_up(_READ_TIMEOUT_S)
 
     def mirrored_to(self, partition: TopicPartition) -> int | None:
         """The next offset of the source to be copied; None before the mirror has begun with it.
@@ -124,18 +114,21 @@ class FlowOffsets:
                 if report.state is not PartitionState.RUNNING and report.error is not None
             }
 
+    def _history(self, partition: TopicPartition) -> SyncHistory | None:
+        return None if self._syncs is None else self._syncs.histories.get(partition)
+
     def _translate(self, partition: TopicPartition, offset: int) -> int | None:
         position = self._positions.get(partition)
         run = None if position is None else position.run
         if run is not None and run.first_upstream <= offset <= run.last_upstream + 1:
             return offset + run.shift
-        history = self._histories.get(partition)
+        history = self._history(partition)
         found = BEFORE_HISTORY if history is None else history.translate(offset)
         return None if found == BEFORE_HISTORY else found
 
     def _told_to(self, partition: TopicPartition) -> int | None:
         """Behind the last record whose offset on the target is known."""
-        history, position = self._histories.get(partition), self._positions.get(partition)
+        history, position = self._history(partition), self._positions.get(partition)
         known = [] if history is None else [history.syncs[0].upstream_offset]
         known += [position.run.last_upstream] if position is not None and position.run is not None else []
         return max(known) + 1 if known else None

@@ -12,11 +12,11 @@ from enum import StrEnum
 from sparkmirror.client.mirror_client import MirrorClient
 from sparkmirror.config.clients import mirror_client
 from sparkmirror.config.properties import Properties
-from sparkmirror.domain.checkpoints import OfGroup, offsets_to_write
+from sparkmirror.domain.checkpoints import CheckpointBook, OfGroup, offsets_to_write
 from sparkmirror.domain.errors import DisconnectedError, KafkaError
 from sparkmirror.domain.ids import Alias, GroupId, TopicPartition
 from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION
-from sparkmirror.kafka.groups import Committed, Groups
+from sparkmirror.kafka.groups import Groups, offsets_at
 from sparkmirror.kafka.retries import Retries
 from sparkmirror.storage.checkpoints import read_checkpoints
 
@@ -99,17 +99,10 @@ class GroupOffsetSync:
         return self._write(groups, checkpoints, ahead)
 
     def _write(self, groups: Groups, checkpoints: OfGroup, ahead: OfGroup) -> SyncPass:
-        wanted = {
-            partition: Committed(checkpoint.downstream_offset, checkpoint.metadata or "")
-            for partition, checkpoint in ahead.items()
-        }
-        refused = groups.write(self._group, wanted)
+        refused = groups.write(self._group, offsets_at(ahead))
         written = {partition: each for partition, each in ahead.items() if partition not in refused}
         return SyncPass(Outcome.REFUSED if refused else Outcome.WRITTEN, checkpoints, written, refused)
 
     def _checkpoints(self, timeout_s: float) -> OfGroup:
-        return {
-            checkpoint.topic_partition: checkpoint
-            for checkpoint in read_checkpoints(self._consumer, self._topic, deadline_s=timeout_s)
-            if checkpoint.group == self._group
-        }
+        known = read_checkpoints(self._consumer, self._topic, deadline_s=timeout_s)
+        return CheckpointBook(known).of_group(self._group)

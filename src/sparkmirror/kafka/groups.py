@@ -11,6 +11,7 @@ from kafka.protocol.consumer import (
     OffsetFetchResponse,
 )
 
+from sparkmirror.domain.checkpoints import OfGroup
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import GroupId, TopicPartition
@@ -39,6 +40,14 @@ class Committed(NamedTuple):
 
 
 Offsets = Mapping[TopicPartition, Committed]
+
+
+def offsets_at(checkpoints: OfGroup) -> Offsets:
+    """What a group commits to go on at its checkpoints."""
+    return {
+        partition: Committed(checkpoint.downstream_offset, checkpoint.metadata or "")
+        for partition, checkpoint in checkpoints.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from sparkmirror.domain.offset_resolution import ResolveOffsets
 from sparkmirror.domain.wire_records import Checkpoint
 from sparkmirror.kafka.admin import Admin, TopicCreation
 from sparkmirror.kafka.error_codes import ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS, UNKNOWN_MEMBER_ID
-from sparkmirror.kafka.groups import Committed, Groups, Offsets
+from sparkmirror.kafka.groups import Groups, Offsets, offsets_at
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.runtime.flow_log import flow_log
 from sparkmirror.runtime.flow_settings import CheckpointConnector, FlowSettings
@@ -270,12 +270,8 @@ class Checkpoints:
 
     def _write(self, group: GroupId, checkpoints: OfGroup) -> None:
         assert self._target is not None
-        offsets = {
-            partition: Committed(checkpoint.downstream_offset, checkpoint.metadata or "")
-            for partition, checkpoint in checkpoints.items()
-        }
         try:
-            refused = list(self._target.write(group, offsets).values())
+            refused = list(self._target.write(group, offsets_at(checkpoints)).values())
         except KafkaError as error:
             refused = [error]
         if refused:

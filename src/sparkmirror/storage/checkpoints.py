@@ -1,11 +1,12 @@
 """Checkpoints in MM2's bytes, as a mirror has left them on the target."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import MalformedRecordError
+from sparkmirror.domain.log_records import LogRecord
 from sparkmirror.domain.wire_records import Checkpoint
-from sparkmirror.kafka.topic_log import read_topic
+from sparkmirror.kafka.topic_log import TopicTail, read_topic
 
 
 def read_checkpoints(
@@ -16,7 +17,28 @@ def read_checkpoints(
     What is no checkpoint is left out.
     """
     last: dict[bytes, Checkpoint] = {}
-    for record in read_topic(settings, topic, deadline_s=deadline_s):
+    _take(last, read_topic(settings, topic, deadline_s=deadline_s))
+    return last.values()
+
+
+class CheckpointsReader:
+    """The same for whoever looks again and again. One owner."""
+
+    def __init__(self, settings: ConnectionSettings, topic: str) -> None:
+        self._tail = TopicTail(settings, topic)
+        self._last: dict[bytes, Checkpoint] = {}
+
+    def catch_up(self, deadline_s: float) -> Collection[Checkpoint]:
+        """As of the topic's end now. Raises KafkaError."""
+        _take(self._last, self._tail.read_to_end(deadline_s))
+        return self._last.values()
+
+    def close(self) -> None:
+        self._tail.close()
+
+
+def _take(last: dict[bytes, Checkpoint], records: Iterable[LogRecord]) -> None:
+    for record in records:
         key = record.key or b""
         if record.value is None:
             last.pop(key, None)
@@ -25,4 +47,3 @@ def read_checkpoints(
             last[key] = Checkpoint.decode(key, record.value)
         except MalformedRecordError:
             continue
-    return last.values()

@@ -11,6 +11,7 @@ from typing import Final
 import confluent_kafka as confluent
 from rich.console import Console
 
+from sparkmirror.cli.arguments import positive
 from sparkmirror.cli.demo.demo import Demo, DemoOptions
 from sparkmirror.domain.errors import JavaMissingError, SparkmirrorError
 
@@ -31,16 +32,16 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument(
         "--rate",
-        type=_positive,
+        type=positive,
         default=5000,
         metavar="N",
         help="records per second, all topics together (5000)",
     )
     parser.add_argument(
-        "--duration", type=_positive, default=25, metavar="S", help="seconds of live mirroring (25)"
+        "--duration", type=positive, default=25, metavar="S", help="seconds of live mirroring (25)"
     )
     parser.add_argument(
-        "--partitions", type=_positive, default=4, metavar="N", help="partitions per topic (4)"
+        "--partitions", type=positive, default=4, metavar="N", help="partitions per topic (4)"
     )
     parser.add_argument(
         "--keep", action="store_true", help="leave clusters and mirror running after the proof, until Ctrl-C"
@@ -76,10 +77,3 @@ def _fail(reason: object, code: int) -> int:
 
 def _print_error(text: str) -> None:
     sys.stderr.write(f"{text}\n")
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is not positive")
-    return number

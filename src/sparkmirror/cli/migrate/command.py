@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from sparkmirror.cli.arguments import positive
 from sparkmirror.cli.migrate import consumers, producers
 
 _ENDING = """\
@@ -100,7 +101,7 @@ def _add_producers(kinds: "argparse._SubParsersAction[argparse.ArgumentParser]")
     _add_common(parser)
     parser.add_argument(
         "--still-for",
-        type=_positive,
+        type=positive,
         default=10,
         metavar="SECONDS",
         help="how long the end offsets must stand still until the producers count as stopped (%(default)s)",
@@ -115,16 +116,9 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--yes", action="store_true", help="begin without being asked")
     parser.add_argument(
         "--timeout",
-        type=_positive,
+        type=positive,
         default=300,
         metavar="SECONDS",
         help="for all the waiting together (%(default)s)",
     )
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="(text)")
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is not positive")
-    return number

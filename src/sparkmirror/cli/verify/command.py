@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from rich.console import Console
 
+from sparkmirror.cli.arguments import positive
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, require_java, spark_log_file
 from sparkmirror.cli.narrator import Narrator
 from sparkmirror.cli.verify.flows import FlowContents, flow_contents
@@ -104,7 +105,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="keep what is compared in this file; with it, the next run compares only what is left or new",
     )
     parser.add_argument(
-        "--slots", type=_positive, metavar="N", help=f"ranges compared at the same time ({_SLOTS})"
+        "--slots", type=positive, metavar="N", help=f"ranges compared at the same time ({_SLOTS})"
     )
     parser.set_defaults(run=run)
 
@@ -236,10 +237,3 @@ def _flow_verdict(name: str, content: FlowContents, selected: Sequence[Partition
 def _fail(reason: object, code: int) -> int:
     sys.stderr.write(f"sparkmirror verify: {reason}\n")
     return code
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is not positive")
-    return number
