@@ -15,7 +15,9 @@ import pytest
 
 from tests.system.mirror import await_value, carries
 
-COMMAND = (str(Path(sys.executable).with_name("sparkmirror")), "demo", "--duration", "3", "--rate", "200")
+COMMAND = (str(Path(sys.executable).with_name("sparkmirror")), "demo", "--rate", "200")
+A_MOMENT, UNTIL_INTERRUPTED = 3, 600
+"""How long records are mirrored, in seconds."""
 
 
 class Demo:
@@ -31,12 +33,14 @@ class Demo:
 
 
 @contextmanager
-def demo(out: Path) -> Iterator[Demo]:
+def demo(out: Path, duration_s: int) -> Iterator[Demo]:
     name, value = "SPARKMIRROR_TEST_DEMO", uuid4().hex
     environ = {**os.environ, name: value}
     with (
         out.open("wb") as file,
-        subprocess.Popen(COMMAND, stdout=file, stderr=subprocess.STDOUT, env=environ) as process,
+        subprocess.Popen(
+            [*COMMAND, "--duration", str(duration_s)], stdout=file, stderr=subprocess.STDOUT, env=environ
+        ) as process,
     ):
         try:
             yield Demo(out, process, f"{name}={value}")
@@ -45,15 +49,16 @@ def demo(out: Path) -> Iterator[Demo]:
             process.kill()
 
 
-def await_text(out: Path, text: str, timeout_s: float) -> None:
+def await_text(running: Demo, text: str, timeout_s: float) -> None:
     deadline = time.monotonic() + timeout_s
-    while text not in out.read_text():
-        assert time.monotonic() < deadline, out.read_text()
+    while text not in running.out.read_text():
+        assert running.process.poll() is None, running.out.read_text()
+        assert time.monotonic() < deadline, running.out.read_text()
         time.sleep(0.1)
 
 
 def test_every_record_arrives(tmp_path: Path) -> None:
-    with demo(tmp_path / "out") as running:
+    with demo(tmp_path / "out", A_MOMENT) as running:
         code = running.process.wait(timeout=180)
 
     assert code == 0, running.out.read_text()
@@ -69,8 +74,8 @@ def test_every_record_arrives(tmp_path: Path) -> None:
 def test_an_interrupted_demo_leaves_nothing_running(
     tmp_path: Path, number: signal.Signals, moment: str
 ) -> None:
-    with demo(tmp_path / "out") as running:
-        await_text(running.out, moment, timeout_s=120)
+    with demo(tmp_path / "out", UNTIL_INTERRUPTED) as running:
+        await_text(running, moment, timeout_s=120)
         assert len(running.family()) >= 4  # the demo, two brokers, the mirror
         running.process.send_signal(number)
         code = running.process.wait(timeout=30)
