@@ -1,0 +1,80 @@
+"""What Kafka Connect's REST API and storage topics speak of: connectors, their tasks, states and offsets."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from http import HTTPStatus
+
+from sparkmirror.domain.errors import SparkmirrorError
+
+ConnectorConfig = Mapping[str, str]
+"""As it was given: `${provider:path:key}` unresolved."""
+
+
+class TargetState(Enum):
+    """What a connector is to be: by the name that the config topic has for it."""
+
+    RUNNING = "STARTED"
+    PAUSED = "PAUSED"
+    STOPPED = "STOPPED"
+    """Without tasks, and the only state in which offsets may be changed (KIP-875)."""
+
+
+class State(Enum):
+    """What a connector or task is; STOPPED and only connectors."""
+
+    UNASSIGNED = "UNASSIGNED"
+    RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
+    STOPPED = "STOPPED"
+    FAILED = "FAILED"
+    RESTARTING = "RESTARTING"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Of a connector or a task. `worker_id` is `host:port`; `generation` is that of the worker's group."""
+
+    state: State
+    worker_id: str
+    generation: int
+    trace: str | None = None
+    """Why it failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorInfo:
+    name: str
+    config: ConnectorConfig
+    tasks: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorStatus:
+    name: str
+    connector: Status
+    tasks: Mapping[int, Status]
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorOffset:
+    """A source partition and the position in it, as the connector writes them; None: to be forgotten."""
+
+    partition: Mapping[str, object]
+    offset: Mapping[str, object] | None
+
+
+class ConnectError(SparkmirrorError):
+    """A request that can't be met, with the HTTP status that says so."""
+
+    def __init__(self, status: HTTPStatus, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class NotLeaderError(SparkmirrorError):
+    """Only the group's leader can do this; None while there is none."""
+
+    def __init__(self, leader_url: str | None) -> None:
+        super().__init__(f"the leader is {leader_url or 'not known'}")
+        self.leader_url = leader_url

@@ -1,0 +1,1 @@
+"""Kafka Connect's REST API, served over whatever node runs the connectors."""
