@@ -17,7 +17,7 @@ from sparkmirror.kafka.error_codes import ILLEGAL_GENERATION, REBALANCE_IN_PROGR
 from sparkmirror.kafka.groups import Groups, Offsets, offsets_at
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.runtime.flow_log import flow_log
-from sparkmirror.runtime.flow_settings import CheckpointConnector, FlowSettings
+from sparkmirror.runtime.flow_settings import CheckpointConnector, FlowWorker
 from sparkmirror.runtime.internal_topics import COMPACTED, ensure_topics
 from sparkmirror.runtime.offset_resolver import OffsetResolver, Wanted
 from sparkmirror.runtime.periodic import PeriodicThread
@@ -44,7 +44,7 @@ Position = tuple[GroupId, TopicPartition]
 class Checkpoints:
     """One flow's checkpoint connector."""
 
-    def __init__(self, settings: FlowSettings, connector: CheckpointConnector) -> None:
+    def __init__(self, settings: FlowWorker, connector: CheckpointConnector) -> None:
         self._flow = settings.flow
         self._connector = connector
         self._told = connector.settings

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from sparkmirror.config import clients
 from sparkmirror.config.mirror_maker import FlowConfig
+from sparkmirror.config.properties import Properties
 from sparkmirror.config.transactions import TransactionSettings, transaction_settings
 from sparkmirror.config.worker import WorkerSettings, worker_settings
 from sparkmirror.connectors.checkpoint import MirrorCheckpointSettings
@@ -60,12 +61,18 @@ class HeartbeatConnector:
 
 
 @dataclass(frozen=True, slots=True)
-class FlowSettings:
-    """`source` and `checkpoint` are None for a flow that only emits heartbeats."""
+class FlowWorker:
+    """From where to where, and the Connect worker on the target that keeps the positions."""
 
     flow: Flow
     worker: WorkerSettings
     worker_client: ConnectionSettings
+
+
+@dataclass(frozen=True, slots=True)
+class FlowSettings(FlowWorker):
+    """`source` and `checkpoint` are None for a flow that only emits heartbeats."""
+
     source: SourceConnector | None
     checkpoint: CheckpointConnector | None
     heartbeat: HeartbeatConnector
@@ -75,69 +82,76 @@ class FlowSettings:
 
 def flow_settings(config: FlowConfig) -> FlowSettings:
     """Raises ConfigError with key, value and reason for whatever can't be used."""
-    heartbeat = HeartbeatConnector(
-        ConnectorName(config.heartbeat["name"].strip()),
-        mirror_heartbeat_settings(config.heartbeat),
-        clients.target_admin(config.heartbeat, "heartbeats-target-admin"),
-    )
+    heartbeat = heartbeat_connector(config.heartbeat)
     enabled = mirror_source_enabled(config.source)
     worker = worker_settings(config.worker)
     settings = FlowSettings(
         flow=config.flow,
         worker=worker,
         worker_client=clients.worker_client(config.worker, "offsets"),
-        source=_source_connector(config, worker) if enabled else None,
-        checkpoint=_checkpoint_connector(config),
+        source=source_connector(config.source, config.worker, worker) if enabled else None,
+        checkpoint=checkpoint_connector(config.checkpoint, config.worker),
         heartbeat=heartbeat,
         checkpoint_off=mirror_checkpoint_off(config.checkpoint),
     )
-    for connection in _connections(settings):
-        clients.require_supported(connection)
+    clients.require_supported(settings.worker_client)
     return settings
 
 
-def _source_connector(config: FlowConfig, worker: WorkerSettings) -> SourceConnector:
-    properties = config.source
-    settings = mirror_source_settings(properties)
+def source_connector(
+    connector: Properties, worker_properties: Properties, worker: WorkerSettings
+) -> SourceConnector:
+    """Raises ConfigError with key, value and reason for whatever can't be used."""
+    settings = mirror_source_settings(connector)
     tasks = range(settings.tasks_max)
-    return SourceConnector(
-        name=ConnectorName(properties["name"].strip()),
+    made = SourceConnector(
+        name=ConnectorName(connector["name"].strip()),
         settings=settings,
-        source_admin=clients.source_admin(properties),
-        target_admin=clients.target_admin(properties),
-        offset_syncs_admin=clients.offset_syncs_admin(properties),
-        offset_syncs_producer=clients.offset_syncs_producer(properties, 0).connection,
-        consumers={task: clients.source_consumer(properties, task) for task in tasks},
-        producers={task: clients.target_producer(config.worker, properties, task) for task in tasks},
-        transactions=transaction_settings(worker, config.worker, properties),
+        source_admin=clients.source_admin(connector),
+        target_admin=clients.target_admin(connector),
+        offset_syncs_admin=clients.offset_syncs_admin(connector),
+        offset_syncs_producer=clients.offset_syncs_producer(connector, 0).connection,
+        consumers={task: clients.source_consumer(connector, task) for task in tasks},
+        producers={task: clients.target_producer(worker_properties, connector, task) for task in tasks},
+        transactions=transaction_settings(worker, worker_properties, connector),
     )
+    _require_supported(made.source_admin, made.target_admin)
+    _require_supported(*(consumer.connection for consumer in made.consumers.values()))
+    _require_supported(*(producer.connection for producer in made.producers.values()))
+    return made
 
 
-def _checkpoint_connector(config: FlowConfig) -> CheckpointConnector | None:
-    properties = config.checkpoint
-    settings = mirror_checkpoint_settings(properties)
+def checkpoint_connector(connector: Properties, worker_properties: Properties) -> CheckpointConnector | None:
+    """None for one that has nothing to do. Raises ConfigError for whatever can't be used."""
+    settings = mirror_checkpoint_settings(connector)
     if settings is None:
         return None
-    return CheckpointConnector(
-        name=ConnectorName(properties["name"].strip()),
+    made = CheckpointConnector(
+        name=ConnectorName(connector["name"].strip()),
         settings=settings,
-        source_admin=clients.source_admin(properties, "checkpoint-source-admin"),
-        target_admin=clients.target_admin(properties, "checkpoint-target-admin"),
-        offset_syncs_consumer=clients.offset_syncs_consumer(properties),
-        checkpoints_consumer=clients.checkpoints_consumer(properties),
-        producer=clients.target_producer(config.worker, properties, 0).connection,
-        records_consumer=clients.source_consumer(properties, 0),
+        source_admin=clients.source_admin(connector, "checkpoint-source-admin"),
+        target_admin=clients.target_admin(connector, "checkpoint-target-admin"),
+        offset_syncs_consumer=clients.offset_syncs_consumer(connector),
+        checkpoints_consumer=clients.checkpoints_consumer(connector),
+        producer=clients.target_producer(worker_properties, connector, 0).connection,
+        records_consumer=clients.source_consumer(connector, 0),
     )
+    _require_supported(made.source_admin, made.target_admin, made.producer)
+    _require_supported(made.offset_syncs_consumer, made.checkpoints_consumer)
+    return made
 
 
-def _connections(settings: FlowSettings) -> list[ConnectionSettings]:
-    connections = [settings.worker_client, settings.heartbeat.admin]
-    if settings.source is not None:
-        connections += [settings.source.source_admin, settings.source.target_admin]
-        connections += [consumer.connection for consumer in settings.source.consumers.values()]
-        connections += [producer.connection for producer in settings.source.producers.values()]
-    if settings.checkpoint is not None:
-        connector = settings.checkpoint
-        connections += [connector.source_admin, connector.target_admin, connector.producer]
-        connections += [connector.offset_syncs_consumer, connector.checkpoints_consumer]
-    return connections
+def heartbeat_connector(connector: Properties) -> HeartbeatConnector:
+    """Raises ConfigError with key, value and reason for whatever can't be used."""
+    made = HeartbeatConnector(
+        ConnectorName(connector["name"].strip()),
+        mirror_heartbeat_settings(connector),
+        clients.target_admin(connector, "heartbeats-target-admin"),
+    )
+    _require_supported(made.admin)
+    return made
+
+
+def _require_supported(*connections: ConnectionSettings) -> None:
+    for connection in connections:
+        clients.require_supported(connection)

@@ -31,7 +31,7 @@ from sparkmirror.engine.session import Session
 from sparkmirror.kafka.topic_log import TopicTail, TopicWriter
 from sparkmirror.kafka.transactions import fence
 from sparkmirror.runtime.flow_log import flow_log
-from sparkmirror.runtime.flow_settings import FlowSettings, SourceConnector
+from sparkmirror.runtime.flow_settings import FlowWorker, SourceConnector
 from sparkmirror.runtime.rebalancing import Running
 from sparkmirror.storage.progress import Generation, parse, progress_topic
 
@@ -52,7 +52,7 @@ class Announced(NamedTuple):
 
 
 def task_plans(
-    settings: FlowSettings,
+    settings: FlowWorker,
     connector: SourceConnector,
     announced: Announced,
     partitions: Sequence[CopyPartition],
@@ -86,15 +86,13 @@ def task_plans(
     ]
 
 
-def _state_plan(settings: FlowSettings) -> StatePlan:
+def _state_plan(settings: FlowWorker) -> StatePlan:
     return StatePlan(
         settings.worker_client, settings.worker.offset_topic.name, progress_topic(settings.flow.source)
     )
 
 
-def _transaction_plan(
-    settings: FlowSettings, connector: SourceConnector, task: int
-) -> TransactionPlan | None:
+def _transaction_plan(settings: FlowWorker, connector: SourceConnector, task: int) -> TransactionPlan | None:
     told = connector.transactions
     if told is None:
         return None
@@ -102,7 +100,7 @@ def _transaction_plan(
     return TransactionPlan(own_id, told.timeout_s, told.interval_s)
 
 
-def _offset_sync_plan(settings: FlowSettings, connector: SourceConnector) -> OffsetSyncPlan | None:
+def _offset_sync_plan(settings: FlowWorker, connector: SourceConnector) -> OffsetSyncPlan | None:
     told = connector.settings
     if told.offset_syncs_topic is None:
         return None
@@ -119,7 +117,7 @@ class Generations:
 
     def __init__(
         self,
-        settings: FlowSettings,
+        settings: FlowWorker,
         connector: SourceConnector,
         session: "Future[Session]",
         slots_of: Callable[[Session], int],

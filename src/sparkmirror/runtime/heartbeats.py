@@ -8,7 +8,7 @@ from sparkmirror.domain.log_records import LogRecord
 from sparkmirror.kafka.admin import Admin, TopicCreation
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.runtime.flow_log import flow_log
-from sparkmirror.runtime.flow_settings import FlowSettings
+from sparkmirror.runtime.flow_settings import FlowWorker, HeartbeatConnector
 from sparkmirror.runtime.internal_topics import COMPACTED, ensure_topics
 from sparkmirror.runtime.periodic import PeriodicThread
 from sparkmirror.runtime.schedule import Job
@@ -17,11 +17,11 @@ from sparkmirror.runtime.schedule import Job
 class Heartbeats:
     """One flow's heartbeat connector."""
 
-    def __init__(self, settings: FlowSettings) -> None:
+    def __init__(self, settings: FlowWorker, connector: HeartbeatConnector) -> None:
         self._flow = settings.flow
-        self._connector = settings.heartbeat
+        self._connector = connector
         self._writer = TopicWriter(settings.worker_client)
-        log = flow_log(__name__, settings.flow, settings.heartbeat.name)
+        log = flow_log(__name__, settings.flow, connector.name)
         self.thread = PeriodicThread("heartbeat connector", log, self._prepare, self._writer.close)
 
     def _prepare(self) -> Iterable[Job]:

@@ -83,7 +83,7 @@ class MirrorMaker:
     def _make_threads(self) -> list[PeriodicThread]:
         threads = []
         for flow in self._flows:
-            threads.append(Heartbeats(flow).thread)
+            threads.append(Heartbeats(flow, flow.heartbeat).thread)
             if flow.checkpoint is not None:
                 threads.append(Checkpoints(flow, flow.checkpoint).thread)
             elif flow.source is not None:

@@ -27,7 +27,7 @@ from sparkmirror.engine.session import Session
 from sparkmirror.kafka import error_codes
 from sparkmirror.kafka.admin import Admin, TopicCreation
 from sparkmirror.runtime.flow_log import flow_log
-from sparkmirror.runtime.flow_settings import FlowSettings, SourceConnector
+from sparkmirror.runtime.flow_settings import FlowWorker, SourceConnector
 from sparkmirror.runtime.generations import Generations
 from sparkmirror.runtime.internal_topics import COMPACTED, ensure_topics
 from sparkmirror.runtime.periodic import PeriodicThread
@@ -57,7 +57,7 @@ class MirrorSource:
 
     def __init__(
         self,
-        settings: FlowSettings,
+        settings: FlowWorker,
         connector: SourceConnector,
         session: "Future[Session]",
         slots_of: Callable[[Session], int],

@@ -7,7 +7,7 @@ from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.rate_limits import RateLimits
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.runtime.flow_log import flow_log
-from sparkmirror.runtime.flow_settings import FlowSettings, SourceConnector
+from sparkmirror.runtime.flow_settings import FlowWorker, SourceConnector
 from sparkmirror.runtime.periodic import PeriodicThread
 from sparkmirror.runtime.schedule import Job
 from sparkmirror.storage.progress import FlowLimits, progress_topic
@@ -24,7 +24,7 @@ class CurrentLimits:
     plans already, or its record comes behind the announcement, where tasks see it.
     """
 
-    def __init__(self, settings: FlowSettings, connector: SourceConnector) -> None:
+    def __init__(self, settings: FlowWorker, connector: SourceConnector) -> None:
         self._client = settings.worker_client
         self._topic = progress_topic(settings.flow.source)
         self._connector = connector.name
