@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from sparkmirror.connectors.checkpoint import counterpart, counterparts, news_of
 from sparkmirror.domain.checkpoints import CheckpointBook, OfGroup, is_refuted, offsets_to_write
@@ -64,7 +64,13 @@ class Checkpoints:
         self._groups: list[GroupId] = []
         self._troubles: dict[GroupId, str] = {}
         self._said = 0
+        self.written_topics: frozenset[str] = frozenset()
         self.thread = PeriodicThread("checkpoint connector", self._log, self._prepare, self._finish)
+
+    @property
+    def groups(self) -> Sequence[GroupId] | None:
+        """Those that are followed; None before they were looked for. Safe in any thread."""
+        return tuple(self._groups) if self._are_groups_known else None
 
     # life
 
@@ -193,6 +199,7 @@ class Checkpoints:
                     for checkpoint in news
                 ],
             )
+            self.written_topics = frozenset({told.checkpoints_topic})
         for checkpoint in news:
             self._book.note(checkpoint)
 

@@ -21,6 +21,7 @@ class Heartbeats:
         self._flow = settings.flow
         self._connector = connector
         self._writer = TopicWriter(settings.worker_client)
+        self.written_topics: frozenset[str] = frozenset()
         log = flow_log(__name__, settings.flow, connector.name)
         self.thread = PeriodicThread("heartbeat connector", log, self._prepare, self._writer.close)
 
@@ -38,4 +39,6 @@ class Heartbeats:
     def _emit(self) -> None:
         record = heartbeat_record(self._flow, int(time.time() * 1000))
         log_record = LogRecord(record.key, record.value, timestamp_ms=record.timestamp_ms)
-        self._writer.write(self._connector.settings.topic, [log_record])
+        topic = self._connector.settings.topic
+        self._writer.write(topic, [log_record])
+        self.written_topics = frozenset({topic})

@@ -11,12 +11,9 @@ from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.rate_limits import RateLimits
 from sparkmirror.engine.session import Session, default_master
-from sparkmirror.runtime.checkpoints import Checkpoints
+from sparkmirror.runtime.connector_runs import CheckpointRun, HeartbeatRun, SourceRun
 from sparkmirror.runtime.flow_settings import FlowSettings, SourceConnector
-from sparkmirror.runtime.heartbeats import Heartbeats
-from sparkmirror.runtime.mirror_source import MirrorSource
 from sparkmirror.runtime.periodic import PeriodicThread
-from sparkmirror.runtime.progress_log import ProgressLog
 from sparkmirror.runtime.rate_limits import CurrentLimits
 
 _log = logging.getLogger(__name__)
@@ -81,22 +78,21 @@ class MirrorMaker:
             self._session.result().close()
 
     def _make_threads(self) -> list[PeriodicThread]:
-        threads = []
+        threads: list[PeriodicThread] = []
         for flow in self._flows:
-            threads.append(Heartbeats(flow, flow.heartbeat).thread)
+            threads += HeartbeatRun(flow, flow.heartbeat).threads
             if flow.checkpoint is not None:
-                threads.append(Checkpoints(flow, flow.checkpoint).thread)
+                threads += CheckpointRun(flow, flow.checkpoint).threads
             elif flow.source is not None:
                 _log.info("%s emits no checkpoints: %s", flow.flow, flow.checkpoint_off)
             if flow.source is not None:
                 threads += self._source_threads(flow, flow.source)
         return threads
 
-    def _source_threads(self, flow: FlowSettings, connector: SourceConnector) -> list[PeriodicThread]:
-        limits = self._limits[flow.flow] = CurrentLimits(flow, connector)
-        slots_of = self._slots_for(connector)
-        source = MirrorSource(flow, connector, self._session, slots_of, limits=lambda: limits.limits)
-        return [source.thread, ProgressLog(flow.flow, flow.worker_client).thread, limits.thread]
+    def _source_threads(self, flow: FlowSettings, connector: SourceConnector) -> Sequence[PeriodicThread]:
+        run = SourceRun(flow, connector, self._session, self._slots_for(connector))
+        self._limits[flow.flow] = run.limits
+        return run.threads
 
     def _slots_for(self, connector: SourceConnector) -> Callable[[Session], int]:
         """Its share of Spark's slots: tasks never end by themselves, so no flow may take all of them."""

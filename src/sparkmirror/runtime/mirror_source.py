@@ -17,7 +17,7 @@ from sparkmirror.connectors.topic_plan import (
     replicated_topics,
 )
 from sparkmirror.domain.acls import target_acls
-from sparkmirror.domain.assignment import PartitionAssignment, count_moves
+from sparkmirror.domain.assignment import Assignment, PartitionAssignment, count_moves
 from sparkmirror.domain.config_filter import config_changes
 from sparkmirror.domain.copy_plan import CopyPartition
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
@@ -80,6 +80,12 @@ class MirrorSource:
         self._reported_problems: set[str] = set()
         self._acls_unavailable = False
         self.thread = PeriodicThread("source connector", self._log, self._prepare, self._finish)
+
+    @property
+    def dealt(self) -> Assignment | None:
+        """The partitions of each task that runs; None while none does. Safe in any thread."""
+        running = self._generations.running
+        return None if running is None else running.dealt
 
     # life
 

@@ -9,6 +9,7 @@ from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.runtime.flow_log import FlowLog
 from sparkmirror.runtime.schedule import Job, Schedule
 
+_MAY_NOT_RUN_S = 0.5
 _UNREACHABLE = Backoff(1.0, 30.0)
 
 
@@ -24,11 +25,16 @@ class PeriodicThread:
         self._finish = finish
         self._stopping = threading.Event()
         self._schedule: Schedule | None = None
+        self._may_run: Callable[[], bool] = lambda: True
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     @property
     def is_stopping(self) -> bool:
         return self._stopping.is_set()
+
+    def run_only_while(self, may_run: Callable[[], bool]) -> None:
+        """Leave jobs out while that is not so. Before `start`."""
+        self._may_run = may_run
 
     def start(self) -> None:
         self._thread.start()
@@ -59,7 +65,7 @@ class PeriodicThread:
         self._finish()
 
     def _attempt(self, job: Job) -> None:
-        if self._stopping.is_set():
+        if self._stopping.is_set() or not self._may_run():
             return
         try:
             job.action()
@@ -72,7 +78,9 @@ class PeriodicThread:
         failures = 0
         while not self._stopping.is_set():
             try:
-                return self._prepare()
+                if self._may_run():
+                    return self._prepare()
+                self._stopping.wait(_MAY_NOT_RUN_S)
             except SparkmirrorError as error:
                 if self._stopping.is_set():
                     break

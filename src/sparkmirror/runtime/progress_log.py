@@ -2,12 +2,12 @@
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from operator import attrgetter
 
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.domain.ids import Flow, TopicPartition
+from sparkmirror.domain.ids import ConnectorName, Flow, TopicPartition
 from sparkmirror.runtime.flow_log import flow_log
 from sparkmirror.runtime.periodic import PeriodicThread
 from sparkmirror.runtime.schedule import Job
@@ -22,10 +22,11 @@ _NAMED_MAX = 20
 
 
 class ProgressLog:
-    """Follows the progress topic of one flow."""
+    """Follows one connector's records in the progress topic of its flow."""
 
-    def __init__(self, flow: Flow, connection: ConnectionSettings) -> None:
+    def __init__(self, flow: Flow, connection: ConnectionSettings, connector: ConnectorName) -> None:
         self._log = flow_log(__name__, flow)
+        self._connector = connector
         self._reader = ProgressReader(connection, progress_topic(flow.source))
         self._began_at = time.time()
         self._current: list[PartitionProgress] = []
@@ -38,6 +39,15 @@ class ProgressLog:
         self._counted = (0, 0)
         self.thread = PeriodicThread("progress log", self._log, self._jobs, self._reader.close)
 
+    def failed_tasks(self) -> Mapping[int, str]:
+        """The tasks with a partition that needs a person, and its error. Safe in any thread."""
+        failed = [report for report in self._current if report.state is PartitionState.FAILED]
+        return {report.task: f"{report.source}: {report.error}" for report in failed}
+
+    def written_topics(self) -> Collection[str]:
+        """The target's topics that records were copied to. Safe in any thread."""
+        return {report.target_topic for report in self._current if report.records}
+
     def _jobs(self) -> Iterable[Job]:
         return (
             Job("follow", _POLL_INTERVAL_S, self._follow),
@@ -46,7 +56,7 @@ class ProgressLog:
 
     def _follow(self) -> None:
         try:
-            reports = self._reader.poll().values()
+            polled = self._reader.poll()
         except SparkmirrorError as error:
             # What would say that the target is away stands on the target.
             if not self._cut_off:
@@ -56,6 +66,7 @@ class ProgressLog:
         if self._cut_off:
             self._log.info("the target can be reached again")
         self._cut_off = False
+        reports = [report for (connector, _), report in polled.items() if connector == self._connector]
         self._current = [report for report in reports if report.updated_at >= self._began_at]
         self._tell_changes()
         self._tell_notices()
@@ -101,7 +112,11 @@ class ProgressLog:
 
     def _tell_silence(self, reports: Collection[PartitionProgress]) -> None:
         """A task that can't begin, or hangs, reports nothing: say so, rather than count the others only."""
-        generations = self._reader.generations.values()
+        generations = [
+            generation
+            for connector, generation in self._reader.generations.items()
+            if connector == self._connector
+        ]
         for generation, missing in self._silent.look(generations, reports, time.monotonic()):
             if missing:
                 self._log.warning(

@@ -41,7 +41,7 @@ def reader() -> Reader:
 @pytest.fixture
 def log(reader: Reader, caplog: pytest.LogCaptureFixture) -> ProgressLog:
     caplog.set_level("INFO")
-    made = ProgressLog(Flow(Alias("a"), Alias("b")), ConnectionSettings((("b", 9092),)))
+    made = ProgressLog(Flow(Alias("a"), Alias("b")), ConnectionSettings((("b", 9092),)), IDLE.connector)
     made._reader = reader
     return made
 
@@ -136,3 +136,23 @@ def test_another_generation_counts_from_nothing(
     log._follow()
     log._summarize()
     assert [line.split(",")[0] for _, line in told(caplog)] == ["30 records/s", "10 records/s"]
+
+
+def test_what_other_connectors_report_is_not_ours(
+    log: ProgressLog, reader: Reader, caplog: pytest.LogCaptureFixture
+) -> None:
+    theirs = replace(failed(PartitionState.FAILED, "too large", 1), connector=ConnectorName("other"))
+    reader.hold(replace(WELL, records=1, target_topic="a.orders"), replace(theirs, records=1))
+    log._follow()
+    assert told(caplog) == []
+    assert log.failed_tasks() == {}
+    assert log.written_topics() == {"a.orders"}
+
+
+def test_a_task_has_failed_while_one_of_its_partitions_has(log: ProgressLog, reader: Reader) -> None:
+    reader.hold(WELL, replace(failed(PartitionState.FAILED, "too large", 1), task=1))
+    log._follow()
+    assert log.failed_tasks() == {1: "orders-1: too large"}
+    reader.hold(replace(WELL, source=TopicPartition("orders", 1), task=1))
+    log._follow()
+    assert log.failed_tasks() == {}

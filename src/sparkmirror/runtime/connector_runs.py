@@ -1,0 +1,133 @@
+"""A connector while it runs: its threads, and what a Connect worker says of its tasks.
+
+The same in dedicated mode and on a Connect worker.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Final, Protocol
+
+from sparkmirror.domain.connect import ConnectorConfig
+from sparkmirror.engine.session import Session
+from sparkmirror.runtime.checkpoints import Checkpoints
+from sparkmirror.runtime.flow_settings import (
+    CheckpointConnector,
+    FlowWorker,
+    HeartbeatConnector,
+    SourceConnector,
+)
+from sparkmirror.runtime.heartbeats import Heartbeats
+from sparkmirror.runtime.mirror_source import MirrorSource
+from sparkmirror.runtime.periodic import PeriodicThread
+from sparkmirror.runtime.progress_log import ProgressLog
+from sparkmirror.runtime.rate_limits import CurrentLimits
+
+_TASK_INDEX: Final = "task.index"
+_NO_FAILURES: Mapping[int, str] = {}
+
+
+class ConnectorRun(Protocol):
+    """Its `threads` are started and stopped by the owner; the rest may be asked from any thread."""
+
+    @property
+    def threads(self) -> Sequence[PeriodicThread]: ...
+
+    def tasks(self) -> Sequence[ConnectorConfig] | None:
+        """What each task is told beyond the connector's config; None before that is known."""
+        ...
+
+    def failures(self) -> Mapping[int, str]:
+        """The tasks that need a person, and why."""
+        ...
+
+    def topics(self) -> Collection[str]:
+        """The topics on the target that it has written to (KIP-558)."""
+        ...
+
+
+class SourceRun:
+    """A MirrorSourceConnector: its tasks are Spark's."""
+
+    def __init__(
+        self,
+        on: FlowWorker,
+        connector: SourceConnector,
+        session: "Future[Session]",
+        slots_of: Callable[[Session], int],
+    ) -> None:
+        self.limits = CurrentLimits(on, connector)
+        self._source = MirrorSource(on, connector, session, slots_of, limits=lambda: self.limits.limits)
+        self._progress = ProgressLog(on.flow, on.worker_client, connector.name)
+        self.threads: Sequence[PeriodicThread] = (
+            self._source.thread,
+            self._progress.thread,
+            self.limits.thread,
+        )
+
+    def tasks(self) -> Sequence[ConnectorConfig] | None:
+        dealt = self._source.dealt
+        if dealt is None:
+            return None
+        return [
+            {
+                "task.assigned.partitions": ",".join(f"{topic}-{partition}" for topic, partition in share),
+                _TASK_INDEX: str(task),
+            }
+            for task, share in enumerate(dealt)
+        ]
+
+    def failures(self) -> Mapping[int, str]:
+        return self._progress.failed_tasks()
+
+    def topics(self) -> Collection[str]:
+        return self._progress.written_topics()
+
+
+class CheckpointRun:
+    """A MirrorCheckpointConnector: one task, a thread of the driver, whatever `tasks.max` says."""
+
+    def __init__(self, on: FlowWorker, connector: CheckpointConnector) -> None:
+        self._checkpoints = Checkpoints(on, connector)
+        self.threads: Sequence[PeriodicThread] = (self._checkpoints.thread,)
+
+    def tasks(self) -> Sequence[ConnectorConfig] | None:
+        groups = self._checkpoints.groups
+        return None if groups is None else [{"task.assigned.groups": ",".join(groups), _TASK_INDEX: "0"}]
+
+    def failures(self) -> Mapping[int, str]:
+        return _NO_FAILURES
+
+    def topics(self) -> Collection[str]:
+        return self._checkpoints.written_topics
+
+
+class HeartbeatRun:
+    """A MirrorHeartbeatConnector."""
+
+    def __init__(self, on: FlowWorker, connector: HeartbeatConnector) -> None:
+        self._heartbeats = Heartbeats(on, connector)
+        self.threads: Sequence[PeriodicThread] = (self._heartbeats.thread,)
+
+    def tasks(self) -> Sequence[ConnectorConfig] | None:
+        return [{}]
+
+    def failures(self) -> Mapping[int, str]:
+        return _NO_FAILURES
+
+    def topics(self) -> Collection[str]:
+        return self._heartbeats.written_topics
+
+
+class IdleRun:
+    """A connector that is told to do nothing: `enabled=false`, for example."""
+
+    threads: Sequence[PeriodicThread] = ()
+
+    def tasks(self) -> Sequence[ConnectorConfig] | None:
+        return []
+
+    def failures(self) -> Mapping[int, str]:
+        return _NO_FAILURES
+
+    def topics(self) -> Collection[str]:
+        return ()
