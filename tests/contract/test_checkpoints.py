@@ -11,6 +11,7 @@ import pytest
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
+from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.domain.log_records import LogRecord
 from sparkmirror.domain.wire_records import Checkpoint, OffsetSync
@@ -22,6 +23,7 @@ from sparkmirror.storage.checkpoints import read_checkpoints
 from sparkmirror.storage.offset_syncs import RunSync
 from tests.batches import NOW_MS
 from tests.contract.copying import connection
+from tests.contract.streams_member import streaming
 from tests.system.broker_data import append, latest, numbered
 from tests.system.mirror import REPLICATION, await_value
 from tests.system.mixed_data import create_topic
@@ -249,6 +251,43 @@ def sharing(cluster: LocalCluster, group: str, topic: str) -> Iterator[None]:
         member.poll(0.1)
         await_value(lambda: groups.listed().get(GroupId(group)), WAIT_S, lambda: "no share group")
         yield
+
+
+def test_streams_groups_are_named_and_left_alone(
+    sides: tuple[LocalCluster, LocalCluster], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also one without members, for which the broker would take offsets from anybody."""
+    source, target = sides
+    here, active, idle, marker = (f"contract-cp-streams-{name}" for name in ("here", "active", "idle", "z"))
+    sync(source, 100)
+    for group in (active, idle, marker):
+        commit(source, group, TOPIC, 100)
+    caplog.set_level(logging.INFO, "sparkmirror")
+    with streaming(target, idle, REMOTE) as member:
+        member.commit(REMOTE, 3)
+    with streaming(source, here, TOPIC) as member, streaming(target, active, REMOTE):
+        member.commit(TOPIC, 100)
+        with running(sides):
+            await_offset(target, marker, 1100)
+        found = committed_by(target, active, idle)
+    assert f"group {here}: is a streams group: left alone" in caplog.messages
+    for group in (active, idle):
+        assert f"group {group}: is a streams group on there: left alone there" in caplog.messages
+    assert found == {active: None, idle: 3}
+    assert {active, idle} <= checkpoints(target).keys()
+    assert here not in checkpoints(target)
+
+
+def committed_by(cluster: LocalCluster, *groups: str) -> Mapping[str, int | None]:
+    """In REMOTE; for groups that a consumer must not join."""
+    with closing(Groups(connection(cluster), "here")) as asked:
+        found = asked.committed([GroupId(group) for group in groups])
+    offsets = {}
+    for group, each in found.items():
+        assert not isinstance(each, KafkaError), each
+        offset = each.get(TopicPartition(REMOTE, 0))
+        offsets[str(group)] = None if offset is None else offset.offset
+    return offsets
 
 
 def test_offsets_between_two_syncs_are_looked_up_in_the_records(

@@ -19,6 +19,7 @@ from sparkmirror.kafka.groups import Committed, Groups
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.storage.offset_syncs import RunSync
 from tests.contract.copying import connection
+from tests.contract.streams_member import streaming
 from tests.system.broker_data import append, numbered
 from tests.system.mirror import REPLICATION, await_value
 from tests.system.mixed_data import create_topic
@@ -175,6 +176,26 @@ def test_a_share_group_is_named(
         await_value(lambda: groups.listed().get(GroupId(group)), WAIT_S, lambda: "no share group")
         code, flow = explained(file, group, capsys)
     assert (code, flow["obstacles"]) == (1, ["is a share group on ge: such groups are left alone"])
+
+
+def test_a_streams_group_is_named_on_either_side(
+    file: Path,
+    source_cluster: LocalCluster,
+    target_cluster: LocalCluster,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    here, there = "explain-streams", "explain-streams-there"
+    with streaming(source_cluster, here, TOPIC) as member:
+        member.commit(TOPIC, 30)
+        code, flow = explained(file, here, capsys)
+    assert (code, flow["obstacles"]) == (1, ["is a streams group on ge: such groups are left alone"])
+    commit(source_cluster, there, explained=30)
+    with streaming(target_cluster, there, REMOTE) as member:
+        member.commit(REMOTE, 3)
+    code, flow = explained(file, there, capsys)
+    (partition,) = flow["partitions"]
+    assert (code, flow["obstacles"]) == (1, ["is a streams group on gt: such groups are left alone"])
+    assert (partition["target_offset"], partition["next_sync_writes"]) == (3, None)
 
 
 def test_wrong_usage(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
