@@ -7,7 +7,7 @@ from bench import many_groups, translation
 from bench.dataset import Dataset
 from bench.drill import RECORDS_PER_S
 from bench.far import IN_FLIGHT as FAR_IN_FLIGHT
-from bench.goals import Goal, goals, rate
+from bench.goals import LATENCY_P99, Goal, goals, latency_ratio, rate
 from bench.growth import TRICKLE_RECORDS_PER_S
 from bench.hot import HOT_WORKLOAD
 from bench.machine import Machine
@@ -88,7 +88,9 @@ def _shortfall(goal: Goal) -> str:
 
 
 def _cause(goal: Goal, results: Results, machine: Machine) -> str:
-    """Where the cores went in sparkmirror's runs of that workload."""
+    """Where the cores went in sparkmirror's runs of that workload, or what a relay reaches."""
+    if goal.what == LATENCY_P99:
+        return _relayed(goal, results)
     workload = next((workload for workload in COPIED if goal.what.startswith(f"{workload.title}:")), None)
     if workload is None:
         return ""
@@ -109,6 +111,17 @@ def _least(results: Results, workload: Workload) -> str:
     return (
         f" A ceiling that also reads, and drops what it read, reaches {reads.median / ceiling.median:.3g};"
         f" sparkmirror's throughput is {ours.median / reads.median:.3g} times that."
+    )
+
+
+def _relayed(goal: Goal, results: Results) -> str:
+    """What is left to a mirror that does nothing but read and write."""
+    beside = latency_ratio(results, Side.OURS, Side.RELAY, lambda run: run.p99_ms)
+    if goal.relay is None or beside is None:
+        return ""
+    return (
+        f" What nothing but a relay reaches on this machine: {goal.relay:.3g} times MM2's;"
+        f" sparkmirror's p99 is {beside:.3g} times the relay's."
     )
 
 
@@ -179,6 +192,11 @@ def _method(occasion: Occasion) -> str:
 - Latency: 1,000 records/s of 100 B with `linger.ms=0`, from before `produce` to after `poll` in processes of
   their own, on one clock; {plan.latency_s:.0f} s after {plan.latency_warm_up_s:.0f} s of warm-up. A consumer
   on the source itself shows the floor. MM2 with Strimzi's settings is left out: it waits 100 ms on purpose.
+- The relay, in the latency runs only, is one librdkafka consumer and one librdkafka producer in each of
+  {plan.tasks_max} processes, from Python, with `linger.ms=0`, `acks=all` and idempotence. It takes its turn
+  among the sides, stores no positions, maps no offsets and guarantees nothing. Its row is what nothing but a
+  relay reaches on this machine, where two brokers, the probe and the mirror share {occasion.machine.cores}
+  cores: how much of a mirror's latency is the machine's.
 - SIGKILL under load: {RECORDS_PER_S:,} numbered records per second, while a Python worker of Spark's, or
   every process of a side, is killed and started again at once, as a supervisor would. In the end every
   record of the target is read and counted. The time without data is the longest in which some partition got

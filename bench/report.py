@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from bench.goals import Goal, cpu, goals, hot_share, rate
+from bench.goals import Goal, cpu, goals, hot_share, latency_ratio, rate
 from bench.measures import Percentiles, Spread, middle_half
 from bench.results import (
     DrillRun,
@@ -83,7 +83,9 @@ def _target(goal: Goal) -> str:
 
 
 def _reached(goal: Goal) -> str:
-    return "not measured" if goal.reached is None else f"{goal.reached:.3g} {goal.unit}"
+    """With what a bare relay reaches in sparkmirror's place, where one was measured."""
+    relay = "" if goal.relay is None else f" (a relay: {goal.relay:.3g})"
+    return "not measured" if goal.reached is None else f"{goal.reached:.3g} {goal.unit}{relay}"
 
 
 def _verdict(goal: Goal) -> str:
@@ -150,15 +152,24 @@ def latency_table(results: Results) -> Table:
     """The floor first: what producer, broker and consumer take without a mirror."""
     measured = {run.side for run in results.latency}
     sides = [side for side in (None, *Side) if side in measured]
-    return Table(
-        "Latency at 1,000 records/s over 8 partitions",
-        ("", *_LATENCY_COLUMNS),
-        tuple(_latency_row(results, side) for side in sides),
-    )
+    rows = [_latency_row(results, side) for side in sides]
+    if measured >= {Side.OURS, Side.RELAY}:
+        rows.append(_beside_relay_row(results))
+    title = "Latency at 1,000 records/s over 8 partitions"
+    return Table(title, ("", *_LATENCY_COLUMNS), tuple(rows))
+
+
+def _beside_relay_row(results: Results) -> tuple[str, ...]:
+    """Of the medians above."""
+    ratios = (latency_ratio(results, Side.OURS, Side.RELAY, value) for value in _LATENCY_COLUMNS.values())
+    told = ("-" if ratio is None else f"{ratio:.2f}" for ratio in ratios)
+    return ("sparkmirror's, times the relay's", *told)
 
 
 def _latency_row(results: Results, side: Side | None) -> tuple[str, ...]:
     title = side.title if side else "no mirror (consumer on the source)"
+    if side is Side.RELAY:
+        title = "relay (nothing but reading and writing)"
     return (title, *(_spread(results.latency_spread(side, value), 2) for value in _LATENCY_COLUMNS.values()))
 
 

@@ -25,6 +25,7 @@ class Side(Enum):
     MM2_TUNED = "mm2-tuned"
     CEILING = "ceiling"
     CEILING_READS = "ceiling-reads"
+    RELAY = "relay"
 
     @property
     def title(self) -> str:
@@ -45,6 +46,7 @@ _TITLES = {
     Side.MM2_TUNED: "MM2, tuned",
     Side.CEILING: "ceiling",
     Side.CEILING_READS: "ceiling that reads",
+    Side.RELAY: "relay",
 }
 
 JVM_OPTIONS = (
@@ -158,3 +160,11 @@ def ceiling_command(side: Side, mirroring: Mirroring, topic: str, records: int) 
     command += ["--topic", topic, "--target-topic", mirroring.target_topic(topic)]
     command += ["--records", str(records), "--connections", str(mirroring.tasks_max)]
     return [*command, "--read"] if side is Side.CEILING_READS else command
+
+
+def relay_command(mirroring: Mirroring, topic: str) -> list[str]:
+    """As many processes as the mirrors have tasks."""
+    command = [sys.executable, "-m", "bench.relay"]
+    command += ["--from", mirroring.source_bootstrap, "--to", mirroring.target_bootstrap]
+    command += ["--topic", topic, "--target-topic", mirroring.target_topic(topic)]
+    return [*command, "--tasks", str(mirroring.tasks_max)]

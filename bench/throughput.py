@@ -12,7 +12,15 @@ from bench.process_tree import machine_cpu_s
 from bench.replay import Log
 from bench.results import ThroughputRun
 from bench.side_process import Ended, SideProcess
-from bench.sides import Mirroring, Side, ceiling_command, mm2_command, our_command, properties
+from bench.sides import (
+    Mirroring,
+    Side,
+    ceiling_command,
+    mm2_command,
+    our_command,
+    properties,
+    relay_command,
+)
 from bench.workloads import PARTITIONS
 
 POLL_INTERVAL_S = 0.05
@@ -41,6 +49,8 @@ def command(bed: Bed, side: Side, mirroring: Mirroring, job: Job) -> list[str]:
     """Write the side's mm2.properties where it needs one; its command line."""
     if side.is_ceiling:
         return ceiling_command(side, mirroring, job.topic, job.records)
+    if side is Side.RELAY:
+        return relay_command(mirroring, job.topic)
     file = bed.folder / f"{job.alias}.properties"
     file.write_text(properties(mirroring, side, job.settings))
     return mm2_command(bed.java, bed.mm2_jars, file) if side.is_java else our_command(file)

@@ -35,6 +35,10 @@ _WORDS = (
 )
 
 
+_COPYING = tuple(side for side in Side if side is not Side.RELAY)
+"""A relay's every record passes through Python: only how late they are says something, not how many."""
+
+
 class Batches(Enum):
     """How the source's records are batched."""
 
@@ -57,7 +61,7 @@ class Workload:
     records: int
     mm2_records: int
     batches: Batches = Batches.FULL
-    sides: tuple[Side, ...] = tuple(Side)
+    sides: tuple[Side, ...] = _COPYING
     settings: tuple[tuple[str, str], ...] = ()
 
     def scaled(self, factor: float) -> "Workload":

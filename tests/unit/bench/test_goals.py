@@ -63,6 +63,18 @@ def test_latency_is_compared_with_mm2_and_not_with_the_floor() -> None:
     assert goal(results, "latency p50 against MM2").reached == 0.25
 
 
+def test_what_a_relay_reaches_stands_beside_the_latency_goals_and_decides_nothing() -> None:
+    results = Results(latency=[latency(Side.OURS, 8.0), latency(Side.MM2, 10.0)])
+    assert goal(results, "latency p99 against MM2").relay is None
+    results.latency += [latency(Side.RELAY, 9.0), latency(Side.RELAY, 4.0), latency(Side.RELAY, 3.0)]
+    told = goal(results, "latency p99 against MM2")
+    assert (told.reached, told.relay, told.is_met, told.missed_by) == (0.8, 0.4, False, "60 %")
+
+
+def latency(side: Side, every_ms: float) -> LatencyRun:
+    return LatencyRun(side, 1, Percentiles(1000, every_ms, every_ms, every_ms, every_ms))
+
+
 def test_resources() -> None:
     results = Results(
         idle=[IdleRun(1000, 30.0, 2.5, 0.5, 300.0, 9.0)], memory=[throughput_run(Side.OURS, rate=1)]

@@ -2,6 +2,7 @@ import json
 
 from bench.__main__ import as_json, options_from
 from bench.machine import Machine
+from bench.measures import Percentiles
 from bench.page import Occasion, page
 from bench.plan import plan_from
 from bench.results import (
@@ -10,6 +11,7 @@ from bench.results import (
     FarRun,
     HotRun,
     IdleRun,
+    LatencyRun,
     ManyGroupsRun,
     Moment,
     Pairing,
@@ -55,6 +57,31 @@ def test_a_missed_target_is_explained_with_the_load_of_the_machine() -> None:
     text = page(results(), OCCASION)
     assert "2 times instead of ≥ 3, 33 % too little." in text
     assert "the target's broker 1.00, others 0.10. 15 % of the machine was idle" in text
+
+
+def test_the_relay_has_a_row_and_stands_beside_the_goal_that_it_shares() -> None:
+    filled = results()
+    for side, p99 in ((None, 1.0), (Side.OURS, 6.0), (Side.MM2, 8.0), (Side.RELAY, 5.0)):
+        filled.latency.append(LatencyRun(side, 1, Percentiles(15_000, 0.5, p99, 2 * p99, 9.0)))
+    text = page(filled, OCCASION)
+    assert "| relay (nothing but reading and writing) | 0.50 | 5.00 | 10.00 | 9.00 |" in text
+    assert "| sparkmirror's, times the relay's | 1.00 | 1.20 | 1.20 | 1.00 |" in text
+    assert "| latency p99 against MM2 | ≤ 0.5 times | 0.75 times (a relay: 0.625) | no, by 50 % |" in text
+    assert (
+        "50 % too much. What nothing but a relay reaches on this machine: 0.625 times MM2's;"
+        " sparkmirror's p99 is 1.2 times the relay's."
+    ) in text
+    assert json.loads(as_json(filled, OCCASION))["results"]["latency"][-1]["side"] == "relay"
+
+
+def test_without_a_relay_nothing_is_said_of_one() -> None:
+    filled = results()
+    filled.latency += [
+        LatencyRun(side, 1, Percentiles(1, 1.0, 8.0, 1.0, 1.0)) for side in (Side.OURS, Side.MM2)
+    ]
+    text = page(filled, OCCASION)
+    assert "**latency p99 against MM2**: 1 times instead of ≤ 0.5, 100 % too much.\n" in text
+    assert "times the relay's" not in text
 
 
 def test_a_failed_run_stays_one_row_of_its_table() -> None:

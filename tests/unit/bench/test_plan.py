@@ -49,10 +49,17 @@ def test_without_ours_nothing_of_ours_alone_is_measured() -> None:
 
 
 def test_no_side_always_comes_first() -> None:
-    assert {plan().order(run, BY_NAME["1kb"])[0] for run in range(1, 6)} == set(Side)
-    assert {plan().latency_order(run)[0] for run in (1, 2)} == {Side.OURS, Side.MM2}
+    assert {plan().order(run, BY_NAME["1kb"])[0] for run in range(1, 6)} == set(Side) - {Side.RELAY}
+    assert {plan().latency_order(run)[0] for run in (1, 2, 3)} == {Side.OURS, Side.MM2, Side.RELAY}
     compacted = [plan().order(run, BY_NAME["compacted"]) for run in (1, 2)]
     assert compacted == [(Side.OURS, Side.MM2), (Side.MM2, Side.OURS)]
+
+
+def test_the_relay_is_for_latency_alone() -> None:
+    assert not any(Side.RELAY in workload.sides for workload in plan().workloads)
+    assert Side.RELAY in plan("--quick").latency_sides
+    assert plan("--sides", "ours,mm2").latency_sides == (Side.OURS, Side.MM2)
+    assert Side.RELAY not in (*plan().hot_sides, *plan().group_sides, *(side for side, _ in plan().drills))
 
 
 def test_a_workload_may_have_none_of_the_chosen_sides() -> None:

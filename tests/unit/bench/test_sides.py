@@ -1,4 +1,6 @@
-from bench.sides import Mirroring, Side, properties
+from bench.relay import shares
+from bench.sides import Mirroring, Side, properties, relay_command
+from bench.workloads import PARTITIONS
 
 MIRRORING = Mirroring("run1", "localhost:1", "localhost:2", "data-1kb", 2)
 
@@ -27,3 +29,10 @@ def test_the_target_topic_has_the_default_policys_name() -> None:
 def test_a_workloads_settings_are_added() -> None:
     plain, more = properties(MIRRORING, Side.OURS), properties(MIRRORING, Side.OURS, {"a": "1"})
     assert more == f"{plain}a = 1\n"
+
+
+def test_the_relay_is_dealt_every_partition_once_as_tasks_are() -> None:
+    assert sorted(number for share in shares(3) for number in share) == list(range(PARTITIONS))
+    command = relay_command(MIRRORING, "bench-latency")
+    assert command[command.index("--tasks") + 1] == str(MIRRORING.tasks_max)
+    assert command[command.index("--target-topic") + 1] == "run1.bench-latency"
