@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from http import HTTPStatus
+from typing import NamedTuple
 
 from sparkmirror.domain.errors import SparkmirrorError
 
@@ -62,6 +63,14 @@ class ConnectorOffset:
 
     partition: Mapping[str, object]
     offset: Mapping[str, object] | None
+
+
+class Health(NamedTuple):
+    """Whether a node can serve (KIP-1017). `started` is False until it has read its topics once."""
+
+    started: bool
+    healthy: bool
+    message: str
 
 
 class ConnectError(SparkmirrorError):

@@ -43,6 +43,7 @@ class Metadata:
     tell none.
     """
 
+    cluster_id: str = ""
     brokers: Mapping[int, Broker] = field(default_factory=dict)
     leaders: Mapping[TopicPartition, Leader] = field(default_factory=dict)
     errors: Mapping[str, int] = field(default_factory=dict)
@@ -113,7 +114,7 @@ def _from_response(response: Any) -> Metadata:
     errors = {topic.name: topic.error_code for topic in response.topics if topic.error_code}
     partitions = {topic.name: len(topic.partitions) for topic in response.topics if not topic.error_code}
     topic_ids = {topic.name: topic.topic_id.bytes for topic in response.topics if _has_id(topic)}
-    return Metadata(brokers, leaders, errors, partitions, topic_ids)
+    return Metadata(response.cluster_id or "", brokers, leaders, errors, partitions, topic_ids)
 
 
 def _has_id(topic: Any) -> bool:

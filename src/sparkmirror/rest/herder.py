@@ -1,24 +1,17 @@
 """What the REST API asks of the node that serves it. Connect's word for it is herder."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from sparkmirror.domain.connect import (
     ConnectorConfig,
     ConnectorInfo,
     ConnectorOffset,
     ConnectorStatus,
+    Health,
     Status,
     TargetState,
 )
-
-
-class Health(NamedTuple):
-    """Whether a node can serve (KIP-1017). `started` is False until it has read its topics once."""
-
-    started: bool
-    healthy: bool
-    message: str
 
 
 class Herder(Protocol):
