@@ -30,6 +30,14 @@ class WorkerSettings:
     exactly_once_source: bool = False
     """Whether source connectors write in transactions (KIP-618). `preparing` is the first of the two rounds
     in which the nodes of a Java cluster are restarted: nothing is written in transactions yet."""
+    session_timeout_s: float = 10.0
+    """How long a node may be silent before the others take over what it does."""
+    heartbeat_interval_s: float = 3.0
+    rebalance_timeout_s: float = 60.0
+    session_key_ttl_s: float = 3600.0
+    """How long nodes sign with the same key; 0 for ever."""
+    topic_tracking: bool = True
+    topic_tracking_reset: bool = True
 
 
 def worker_settings(worker: Properties) -> WorkerSettings:
@@ -43,6 +51,12 @@ def worker_settings(worker: Properties) -> WorkerSettings:
         offset_flush_interval_s=values.seconds("offset.flush.interval.ms"),
         task_shutdown_timeout_s=values.seconds("task.shutdown.graceful.timeout.ms"),
         exactly_once_source=values.string("exactly.once.source.support").lower() == "enabled",
+        session_timeout_s=values.seconds("session.timeout.ms"),
+        heartbeat_interval_s=values.seconds("heartbeat.interval.ms"),
+        rebalance_timeout_s=values.seconds("rebalance.timeout.ms"),
+        session_key_ttl_s=values.seconds("inter.worker.key.ttl.ms"),
+        topic_tracking=values.boolean("topic.tracking.enable"),
+        topic_tracking_reset=values.boolean("topic.tracking.allow.reset"),
     )
 
 
