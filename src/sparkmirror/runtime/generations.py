@@ -196,9 +196,15 @@ class Generations:
         """Drop a job that has ended by itself."""
         self._job = None
 
-    def stop(self) -> None:
-        """End the tasks in order; after some seconds, without."""
-        if self._job is not None:
+    def stop(self, *, in_order: bool = True) -> None:
+        """End the tasks in order; after some seconds, without.
+
+        Who has no right to run tasks any more ends its own and says nothing: others may have announced
+        generations since, and a record of this one behind theirs would count them as past.
+        """
+        if self._job is not None and not in_order:
+            self._cancel(self._job)
+        elif self._job is not None:
             try:
                 stopped = Generation(
                     self._connector.name,
@@ -209,8 +215,7 @@ class Generations:
                 self._announce(stopped, timeout_s=_ANNOUNCE_STOP_TIMEOUT_S)
             except SparkmirrorError as error:
                 self._log.warning("the tasks can't be told to stop (%s); cancelling them", error)
-                self._job.cancel()
-                self._job.join(_CANCEL_TIMEOUT_S)
+                self._cancel(self._job)
             else:
                 if self._end_job():
                     self._log.info("stopped; the last positions are written")
@@ -257,9 +262,12 @@ class Generations:
         if job is None or job.join(_STOP_TIMEOUT_S):
             return True
         self._log.warning("tasks did not stop in %.0f s; cancelling them", _STOP_TIMEOUT_S)
+        self._cancel(job)
+        return False
+
+    def _cancel(self, job: GenerationJob) -> None:
         job.cancel()
         job.join(_CANCEL_TIMEOUT_S)
-        return False
 
     def _job_ended(self, ended: threading.Event, result: Sequence[Outcome] | Exception) -> None:
         if isinstance(result, Exception):

@@ -116,7 +116,7 @@ class MirrorSource:
         return jobs
 
     def _finish(self) -> None:
-        self._generations.stop()
+        self._generations.stop(in_order=self.thread.may_run)
         self._rebalancing.close()
         for admin in (self._source, self._target):
             if admin is not None:

@@ -29,6 +29,11 @@ class PeriodicThread:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     @property
+    def may_run(self) -> bool:
+        """What `run_only_while` was told says so."""
+        return self._may_run()
+
+    @property
     def is_stopping(self) -> bool:
         return self._stopping.is_set()
 
