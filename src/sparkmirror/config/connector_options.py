@@ -378,38 +378,47 @@ CONNECTOR_NAMES: Final = MIRROR_SOURCE.names | MIRROR_CHECKPOINT.names | MIRROR_
 
 
 def check_mirror_source(properties: Properties) -> None:
-    """What MirrorSourceConnector's `validate` refuses beyond single values (KIP-618, KIP-1031).
+    """Raises ConfigError with the first of `mirror_source_contradictions`."""
+    for key, reason in mirror_source_contradictions(properties).items():
+        raise properties.error(key, reason)
 
-    Raises ConfigError.
-    """
-    consumer = properties.under("consumer.") | properties.under("source.consumer.")
-    if (
-        properties.get("exactly.once.support") == "required"
-        and consumer.get("isolation.level") != "read_committed"
-    ):
-        raise properties.error(
-            "exactly.once.support",
+
+def check_mirror_checkpoint(properties: Properties) -> None:
+    """Raises ConfigError with the first of `mirror_checkpoint_contradictions`."""
+    for key, reason in mirror_checkpoint_contradictions(properties).items():
+        raise properties.error(key, reason)
+
+
+def mirror_source_contradictions(properties: Properties) -> dict[str, str]:
+    """What MirrorSourceConnector's `validate` refuses beyond single values (KIP-618, KIP-1031)."""
+    found = {}
+    if properties.get("exactly.once.support") == "required" and not reads_committed(properties):
+        found["exactly.once.support"] = (
             "MirrorSourceConnector can only provide exactly-once guarantees when its source consumer is"
             " configured with isolation.level set to 'read_committed'; otherwise, records from aborted and"
-            " uncommitted transactions will be replicated from the source cluster to the target cluster.",
+            " uncommitted transactions will be replicated from the source cluster to the target cluster."
         )
     if properties.get("emit.offset-syncs.enabled") == "false" and properties.starting(
         "offset-syncs-", "offset-syncs.topic."
     ):
-        raise properties.error(
-            "emit.offset-syncs.enabled",
+        found["emit.offset-syncs.enabled"] = (
             "MirrorSourceConnector can't setup offset-syncs feature"
-            " while emit.offset-syncs.enabled set to false",
+            " while emit.offset-syncs.enabled set to false"
         )
+    return found
 
 
-def check_mirror_checkpoint(properties: Properties) -> None:
-    """What MirrorCheckpointConnector's `validate` refuses beyond single values. Raises ConfigError."""
+def mirror_checkpoint_contradictions(properties: Properties) -> dict[str, str]:
+    """What MirrorCheckpointConnector's `validate` refuses beyond single values."""
     if properties.get("enabled", "true") == "false":
-        return
-    for key, reason in _CHECKPOINT_NEEDS.items():
-        if properties.get(key) == "false":
-            raise properties.error(key, reason)
+        return {}
+    return {key: reason for key, reason in _CHECKPOINT_NEEDS.items() if properties.get(key) == "false"}
+
+
+def reads_committed(properties: Properties) -> bool:
+    """Whether a source connector's consumer sees only what is committed."""
+    consumer = properties.under("consumer.") | properties.under("source.consumer.")
+    return consumer.get("isolation.level") == "read_committed"
 
 
 _CHECKPOINT_NEEDS: Final = {

@@ -81,8 +81,12 @@ class Option:
 
     def parse(self, text: str) -> Value:
         """The typed value of a text. Raises ValueError with Kafka's reason."""
-        value = _PARSERS[self.type](text.strip(JAVA_WHITESPACE))
+        value = self.parse_type(text)
         return value if self.validator is None else self.validator(value)
+
+    def parse_type(self, text: str) -> Value:
+        """The value that a text has by its type alone, acceptable or not. Raises ValueError."""
+        return _PARSERS[self.type](text.strip(JAVA_WHITESPACE))
 
 
 class Values:

@@ -1,6 +1,7 @@
 """What a worker's and a source connector's properties say about transactions (KIP-618)."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from sparkmirror.config.clients import target_producer_properties
 from sparkmirror.config.connector_options import SOURCE_FRAMEWORK
@@ -9,8 +10,8 @@ from sparkmirror.config.definitions import JAVA_WHITESPACE, Values
 from sparkmirror.config.properties import Properties
 from sparkmirror.config.worker import WorkerSettings
 
-_NOT_ENABLED = "This worker does not have exactly-once source support enabled."
-_NO_BOUNDARIES = (
+NOT_ENABLED: Final = "This worker does not have exactly-once source support enabled."
+NO_BOUNDARIES: Final = (
     "The connector does not support connector-defined transaction boundaries with the given configuration."
     " Please reconfigure it to use a different transaction boundary definition."
 )
@@ -40,10 +41,10 @@ def transaction_settings(
     values = SOURCE_FRAMEWORK.parse(connector)
     enabled = settings.exactly_once_source
     if values.string("exactly.once.support").lower() == "required" and not enabled:
-        raise connector.error("exactly.once.support", _NOT_ENABLED)
+        raise connector.error("exactly.once.support", NOT_ENABLED)
     boundary = values.string("transaction.boundary").lower()
     if boundary == "connector":
-        raise connector.error("transaction.boundary", _NO_BOUNDARIES)
+        raise connector.error("transaction.boundary", NO_BOUNDARIES)
     if not enabled:
         return None
     producer = target_producer_properties(worker, connector)
