@@ -80,8 +80,8 @@ class ConnectWorker(JavaProcess):
 
     def __init__(self, properties: Mapping[str, str], file: Path, log: Path) -> None:
         self._port = ReservedPort()
-        self._url = f"http://{HOST}:{self._port.number}"
-        told = {**properties, "listeners": self._url, "plugin.discovery": "service_load"}
+        self.url = f"http://{HOST}:{self._port.number}"
+        told = {**properties, "listeners": self.url, "plugin.discovery": "service_load"}
         file.write_text(javaproperties.dumps(told), encoding="ascii")
         super().__init__(java_command("org.apache.kafka.connect.cli.ConnectDistributed", str(file)), log)
 
@@ -99,7 +99,7 @@ class ConnectWorker(JavaProcess):
         """The answer; None as long as it is not there yet, or busy with a rebalance."""
         assert self.is_alive(), self.log_text()
         headers = {"Content-Type": "application/json"}
-        request = urllib.request.Request(f"{self._url}{path}", body, headers, method=method)
+        request = urllib.request.Request(f"{self.url}{path}", body, headers, method=method)
         try:
             with urllib.request.urlopen(request, timeout=_ASK_TIMEOUT_S) as answer:
                 return json.load(answer)
