@@ -4,7 +4,7 @@ A connector's own view of an option replaces the framework's, errors included, a
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Final
@@ -121,29 +121,34 @@ def _unknown(name: str) -> str:
 
 def _of_another_version(name: str, connector: str, version: str, given: Given) -> Infos:
     """Connect says no more than this of a plugin whose version isn't there (KIP-891)."""
-    wanted = version.strip()
+    only = version.strip().strip("[]")
+    wanted = version.strip() if "," in only else f"[{only},{only}]"
     error = (
-        f"Plugin {connector} has version {KAFKA_VERSION} which does not match the required version range"
-        f" {wanted if wanted.startswith(('[', '(')) else f'[{wanted}]'}"
+        f"Plugin {connector} not found that matches the version range {wanted},"
+        f" available versions: [{KAFKA_VERSION}]"
     )
     table = [info for info in descriptions.table("framework") if info["name"] in FRAMEWORK.names]
-    configs = []
-    for info in table:
-        value = judged(FRAMEWORK[info["name"]], info["default_value"], given)
-        if info["name"] in (_CLASS, _VERSION):
-            value = value.with_error(error)
-        if info["name"] == _VERSION:
-            info["default_value"], value = KAFKA_VERSION, replace(value, recommended=(KAFKA_VERSION,))
-        configs.append(value.info(info))
+    values = _judged(FRAMEWORK, table, given)
+    for key in (_CLASS, _VERSION):
+        values[key] = values[key].with_error(error)
+    values[_VERSION] = replace(values[_VERSION], recommended=(KAFKA_VERSION,))
     headings = dict.fromkeys(info["group"] for info in table)
-    return infos(name, [heading for heading in headings if heading], configs)
+    latest = {_VERSION: {"default_value": KAFKA_VERSION}}
+    configs = [values[info["name"]].info(info | latest.get(info["name"], {})) for info in table]
+    return infos(name, headings, configs)
+
+
+def _judged(options: Definition, table: Iterable[KeyInfo], given: Given) -> dict[str, ConfigValue]:
+    values = {info["name"]: judged(options[info["name"]], info["default_value"], given) for info in table}
+    for converter, _ in _CONVERTERS:
+        key = f"{converter}.plugin.version"
+        values[key] = replace(values[key], visible=values[converter].value is not None)
+    return values
 
 
 def _values(table: _Table, given: Given, worker: Properties) -> dict[str, ConfigValue]:
     """Every option's value, and after them what is wrong with keys that no table has."""
-    values = {
-        key: judged(table.options[key], table.definitions[key]["default_value"], given) for key in table.names
-    }
+    values = _judged(table.options, table.definitions.values(), given)
     for key, error in _framework_errors(values, table, given, worker):
         values[key] = values[key].with_error(error)
     for key in given.nulls():
@@ -201,8 +206,11 @@ def _converter(
     key: str, kind: str, values: Mapping[str, ConfigValue], given: Given
 ) -> Iterator[dict[str, Any]]:
     """The options of a converter that the connector names itself."""
-    if given.resolved(key) is None or values[key].errors or values[f"{key}.plugin.version"].errors:
+    text = given.resolved(key)
+    if text is None or values[key].errors or values[f"{key}.plugin.version"].errors:
         return
+    if text != text.strip():
+        return  # Connect validates the value trimmed, and then looks for options under it as it stands
     (definition,) = descriptions.table("converter")
     name = f"{key}.{_USE.name}"
     value = ConfigValue(name, kind)

@@ -25,6 +25,7 @@ class ConfigValue:
     value: str | None = None
     errors: tuple[str, ...] = ()
     recommended: tuple[str, ...] = ()
+    visible: bool = True
 
     def with_error(self, error: str) -> "ConfigValue":
         return replace(self, errors=(*self.errors, error))
@@ -36,7 +37,7 @@ class ConfigValue:
             "value": self.value,
             "recommended_values": list(self.recommended),
             "errors": list(self.errors),
-            "visible": True,
+            "visible": self.visible,
         }
         return {"definition": definition, "value": value}
 

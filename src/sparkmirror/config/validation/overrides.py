@@ -50,7 +50,7 @@ def _client(client: str, options: Definition, given: Given, worker: Properties) 
         if definition is None:
             value = ConfigValue(key, given.shown(key))
         else:
-            value = replace(judged(options[name], None, given.only(key, name)), name=key)
+            value = judged(replace(options[name], name=key), None, given)
         if not _is_allowed(name, worker):
             value = value.with_error(
                 f"The '{policy_name(worker)}' policy does not allow '{name}' to be overridden in the"

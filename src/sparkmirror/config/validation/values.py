@@ -3,13 +3,13 @@
 A value that can't be parsed is judged as null, so one mistake may be told twice; Connect answers so too.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from sparkmirror.config.connector_options import MIRROR_PACKAGE
 from sparkmirror.config.definitions import JAVA_WHITESPACE, Option, Required, Type, Value
-from sparkmirror.config.validation.converters import converter_error
-from sparkmirror.config.validation.descriptions import BYTE_ARRAY_CONVERTER, shown
+from sparkmirror.config.validation.converters import converter_class, converter_error
+from sparkmirror.config.validation.descriptions import shown
 from sparkmirror.config.validation.given import Given
 from sparkmirror.config.validation.infos import ConfigValue
 from sparkmirror.config.validators import AtLeast, DistinctItems, OneOf, OneOfAnyCase, UniqueAliases
@@ -73,6 +73,9 @@ def _validator_error(option: Option, value: Value, written: str) -> str | None:
         return None if reason is None else _invalid(name, "null", reason)
     if validator is None:
         return None
+    if isinstance(validator, OneOfAnyCase):
+        is_one = str(value).upper() in validator.choices
+        return None if is_one else _invalid(name, written, _one_of_any_case(validator.choices))
     try:
         validator(value)
     except ValueError as error:
@@ -90,9 +93,22 @@ def _null_reason(option: Option) -> str | None:
         case OneOf(choices):
             return f"String must be one of: {', '.join(choices)}"
         case OneOfAnyCase(choices):
-            return f"String must be one of (case insensitive): {', '.join(choices)}"
+            return _one_of_any_case(choices)
         case _:
             return None
+
+
+def _one_of_any_case(choices: Iterable[str]) -> str:
+    """Kafka has these in a HashSet, and lists them in its order."""
+    return f"String must be one of (case insensitive): {', '.join(sorted(choices, key=_bucket))}"
+
+
+def _bucket(text: str) -> int:
+    """In which of a small HashSet's 16 buckets Java puts a text."""
+    code = 0
+    for char in text:
+        code = (31 * code + ord(char)) & 0xFFFFFFFF
+    return (code ^ code >> 16) & 15
 
 
 def _list_error(name: str, validator: DistinctItems, value: Value) -> str | None:
@@ -117,9 +133,8 @@ def _class(option: Option, text: str, written: str) -> ConfigValue:
     name, class_name = option.name, text.strip(JAVA_WHITESPACE)
     if name in _CONVERTERS:
         reason = converter_error(class_name)
-        if reason is None:
-            return ConfigValue(name, BYTE_ARRAY_CONVERTER)
-        return ConfigValue(name, errors=(_invalid(name, written, reason),))
+        found = ConfigValue(name, converter_class(class_name))
+        return found if reason is None else found.with_error(_invalid(name, written, reason))
     known = _CLASSES.get(name)
     if known is None or class_name in known:
         return ConfigValue(name, class_name)

@@ -1,0 +1,337 @@
+"""Plugins, their options and `validate`, beside what a real Java Connect worker answers, field by field."""
+
+import json
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.config.connector_options import OWN
+from sparkmirror.config.properties import Properties
+from sparkmirror.config.validation import invalid_config_message, plugin_config_keys, plugins, validate
+from sparkmirror.domain.connect import ConnectError
+from tests.system.java_mm2 import ConnectWorker, connect_worker
+from tests.system.mirror import START_TIMEOUT_S, await_value
+
+DOCUMENTS: Final = Path(__file__).parents[1] / "unit" / "config" / "conversion" / "data"
+PACKAGE: Final = "org.apache.kafka.connect."
+SOURCE, CHECKPOINT, HEARTBEAT = "MirrorSource", "MirrorCheckpoint", "MirrorHeartbeat"
+BYTES: Final = PACKAGE + "converters.ByteArrayConverter"
+SECRET: Final = "${file:%s:%s}"
+WORKER: Final = {
+    "group.id": "validation",
+    "config.storage.topic": "validation-configs",
+    "offset.storage.topic": "validation-offsets",
+    "status.storage.topic": "validation-status",
+    "config.storage.replication.factor": "1",
+    "offset.storage.replication.factor": "1",
+    "status.storage.replication.factor": "1",
+    "offset.storage.partitions": "1",
+    "status.storage.partitions": "1",
+    "key.converter": PACKAGE + "json.JsonConverter",
+    "value.converter": PACKAGE + "json.JsonConverter",
+    "connector.client.config.override.policy": "Allowlist",
+    "connector.client.config.override.allowlist": "batch.size,sasl.jaas.config,acks,nobody.knows.it",
+    "config.providers": "file",
+    "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+}
+
+Config = dict[str, Any]
+
+
+def flow(connector: str, **settings: Any) -> Config:
+    """A connector's config; `_` in a name stands for a dot."""
+    told = {key.replace("_", "."): value for key, value in settings.items()}
+    sides = {"source.cluster.alias": "A", "target.cluster.alias": "B"}
+    return {"name": "one", "connector.class": f"{PACKAGE}mirror.{connector}Connector", **sides, **told}
+
+
+def document(name: str) -> Config:
+    content = json.loads((DOCUMENTS / f"{name}.json").read_text(encoding="utf-8"))
+    return dict(content.get("config", content))
+
+
+CASES: Final[Mapping[str, Config]] = {
+    "good": flow(SOURCE, source_cluster_bootstrap_servers="a:1", target_cluster_bootstrap_servers="b:1"),
+    "by its short name": flow(SOURCE, tasks_max="4") | {"connector.class": SOURCE},
+    "checkpoints": flow(CHECKPOINT, groups="a.*, b"),
+    "heartbeats": flow(HEARTBEAT, emit_heartbeats_enabled="FALSE"),
+    "without a name or an alias": {"connector.class": SOURCE},
+    "no number": flow(SOURCE, tasks_max="many", offset_lag_max="1e3", replication_factor=""),
+    "no number at all": flow(SOURCE, admin_timeout_ms="1.5", tasks_max_enforce="yes"),
+    "too large a number": flow(CHECKPOINT, checkpoints_topic_replication_factor="40000"),
+    "no task": flow(SOURCE, tasks_max="0"),
+    "a name with a control character": flow(SOURCE, name="a\x07b"),
+    "an empty name": flow(SOURCE, name=" "),
+    "lists": flow(SOURCE, topics="a ,b", topics_exclude="", config_properties_exclude="x,x"),
+    "lists with holes": flow(SOURCE, topics="a,,b", metric_reporters="x,x", metric_names_formats="old"),
+    "an empty list": flow(SOURCE, metric_names_formats="", transforms="", predicates=" "),
+    "null": flow(SOURCE, topics=None, exactly_once_support=None, enabled=None, what_is_this=None),
+    "unknown policy": flow(SOURCE, replication_policy_class="com.example.Policy"),
+    "unknown filters": flow(CHECKPOINT, topic_filter_class="a.B", group_filter_class="C"),
+    "bad regex": flow(SOURCE, topics="[", topics_exclude="ok"),
+    "bad regex of groups": flow(CHECKPOINT, groups="*"),
+    "choices": flow(SOURCE, errors_tolerance="some", config_action_reload="no", security_protocol="ssl"),
+    "wrong choices": flow(SOURCE, security_protocol="TLS", exactly_once_support="perhaps"),
+    "required exactly once": flow(SOURCE, exactly_once_support="required"),
+    "REQUIRED exactly once": flow(SOURCE, exactly_once_support="REQUIRED"),
+    "exactly once of a consumer that can": flow(
+        SOURCE, exactly_once_support="required", source_consumer_isolation_level="read_committed"
+    ),
+    "exactly once of heartbeats": flow(HEARTBEAT, exactly_once_support="required"),
+    "wrong boundary": flow(SOURCE, transaction_boundary="Connector"),
+    "no boundary": flow(SOURCE, transaction_boundary="whenever", transaction_boundary_interval_ms="soon"),
+    "an interval": flow(SOURCE, transaction_boundary="interval", transaction_boundary_interval_ms="-1"),
+    "no syncs": flow(SOURCE, offset_lag_max="1")
+    | {"emit.offset-syncs.enabled": "false", "offset-syncs.topic.location": "target"},
+    "checkpoints without syncs": flow(CHECKPOINT, emit_checkpoints_enabled="false")
+    | {"emit.offset-syncs.enabled": "false"},
+    "checkpoints turned off": flow(CHECKPOINT, enabled="false", emit_checkpoints_enabled="false"),
+    "converters": flow(SOURCE, key_converter=f" {BYTES}", value_converter="ByteArrayConverter")
+    | {"header.converter": BYTES, "value.converter.converter.type": "header"},
+    "a wrong use of a converter": flow(SOURCE, key_converter=BYTES, key_converter_converter_type="all"),
+    "unknown converter": flow(SOURCE, key_converter="com.example.AvroConverter"),
+    "converters that write something else": flow(SOURCE, key_converter=PACKAGE + "json.JsonConverter"),
+    "another version": flow(SOURCE, connector_plugin_version="[5.0]", tasks_max="0"),
+    "this version": flow(SOURCE, connector_plugin_version="4.3.1"),
+    "a converter of another version": flow(SOURCE, key_converter=BYTES, key_converter_plugin_version="9"),
+    "transforms": flow(SOURCE, transforms="a,a"),
+    "a transform": flow(SOURCE, transforms="a", transforms_a_field="f")
+    | {"transforms.a.type": PACKAGE + "transforms.HoistField$Value"},
+    "overrides": flow(
+        SOURCE,
+        producer_override_batch_size=" 7",
+        producer_override_linger_ms="5",
+        producer_override_nobody_knows_it="x",
+        producer_override_sasl_jaas_config="geheim",
+        consumer_override_check_crcs="perhaps",
+        admin_override_retries="3",
+    ),
+    "overrides of topic creation": flow(
+        SOURCE, admin_override_retries="3", admin_override_acks="x", topic_creation_groups="g,g"
+    ),
+    "an override that no producer takes": flow(SOURCE, producer_override_acks="7"),
+    "passwords": flow(SOURCE, sasl_jaas_config="geheim", ssl_key_password="geheim"),
+    "a topic of its own": flow(SOURCE, offsets_storage_topic="mine"),
+    "an empty topic of its own": flow(SOURCE, offsets_storage_topic=""),
+    **{
+        name: document(name)
+        for name in ("mm2-cpc-source-0", "mm2-hbc-source-0", "mm2-msc-source-0", "mm2-msc-custom-policy")
+    },
+}
+
+
+class Difference(NamedTuple):
+    """What Java says of a key, and what is said here. None: the key isn't in the answer at all."""
+
+    java: tuple[str, ...] | None
+    ours: tuple[str, ...] | None
+
+
+NOT_FOUND: Final = "could not be found."
+NULL: Final = "Null value can not be supplied as the configuration value."
+PATTERN: Final = "not a usable Java regular expression"
+DIFFERENCES: Final[Mapping[str, Mapping[str, Difference]]] = {
+    # A class that can't be found is told with those that can.
+    "unknown policy": {"replication.policy.class": Difference((NOT_FOUND,), ("use ",))},
+    "unknown filters": {
+        "topic.filter.class": Difference((NOT_FOUND,), ("DefaultTopicFilter",)),
+        "group.filter.class": Difference((NOT_FOUND,), ("DefaultGroupFilter",)),
+    },
+    "unknown converter": {"key.converter": Difference((NOT_FOUND,), ("Use " + BYTES,))},
+    # A policy that there is no jar of on this Java worker; here it is built in.
+    "mm2-msc-custom-policy": {"replication.policy.class": Difference((NOT_FOUND,), ())},
+    # Connect lets pass what its connector then dies of.
+    "bad regex": {"topics": Difference((), (PATTERN,))},
+    "bad regex of groups": {"groups": Difference((), (PATTERN,))},
+    "an override that no producer takes": {
+        "producer.override.acks": Difference((), ("must be one of: all, -1, 0, 1",))
+    },
+    # The connector's own view hides from Connect that a value is null, and a converter's version.
+    "null": {
+        "topics": Difference(("must not be null",), ("must not be null", NULL)),
+        "enabled": Difference((), (NULL,)),
+    },
+    "a converter of another version": {
+        "key.converter.plugin.version": Difference((), ("only 4.3.1 is here",)),
+    },
+    # What would change records, or can't be done.
+    "converters that write something else": {
+        "key.converter": Difference((), ("Base64",)),
+        "key.converter.converter.type": Difference((), None),
+        "key.converter.schemas.enable": Difference((), None),
+        "key.converter.schemas.cache.size": Difference((), None),
+        "key.converter.decimal.format": Difference((), None),
+        "key.converter.replace.null.with.default": Difference((), None),
+        "key.converter.schema.content": Difference((), None),
+    },
+    "a transform": {
+        "transforms": Difference((), ("Transformations are not supported",)),
+        "transforms.a.type": Difference((), None),
+        "transforms.a.plugin.version": Difference((), None),
+        "transforms.a.predicate": Difference((), None),
+        "transforms.a.negate": Difference((), None),
+        "transforms.a.field": Difference((), None),
+    },
+    "transforms": {
+        "transforms.a.type": Difference(("Missing required",), None),
+        "transforms.a.plugin.version": Difference((), None),
+    },
+    "a topic of its own": {"offsets.storage.topic": Difference((), ("is not supported",))},
+}
+"""Everything in which an answer is not Java's on purpose, by case and key; options of our own come on top."""
+
+
+class Java:
+    """Java's worker, asked for more than its answers' bodies."""
+
+    def __init__(self, worker: ConnectWorker) -> None:
+        self._url = worker.url
+
+    def ask(self, method: str, path: str, config: Config | None = None) -> tuple[int, Any]:
+        body = None if config is None else json.dumps(config).encode()
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"{self._url}{path}", body, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=START_TIMEOUT_S) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, json.load(error)
+
+
+@pytest.fixture(scope="module")
+def worker(target_cluster: LocalCluster) -> dict[str, str]:
+    return WORKER | {"bootstrap.servers": target_cluster.bootstrap_servers}
+
+
+@pytest.fixture(scope="module")
+def java(worker: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Java]:
+    with connect_worker(tmp_path_factory.mktemp("connect"), worker) as running:
+        await_value(lambda: running.ask("GET", "/connectors"), START_TIMEOUT_S, running.log_text)
+        yield Java(running)
+
+
+def said_here(path: str | None, config: Config, worker: Mapping[str, str]) -> tuple[int, Any]:
+    """The answer that a request gets, as the REST API puts it."""
+    texts = {
+        key: value if value is None or isinstance(value, str) else json.dumps(value)
+        for key, value in config.items()
+    }
+    try:
+        return 200, validate(path, texts, Properties(worker))
+    except ConnectError as error:
+        return error.status, {"error_code": error.status, "message": str(error)}
+
+
+def by_name(infos: Any) -> dict[str, Any]:
+    return {one["value"]["name"]: one for one in infos["configs"] if one["value"]["name"] not in OWN.names}
+
+
+def check_difference(key: str, expected: tuple[str, ...] | None, found: Any) -> None:
+    if expected is None:
+        assert found is None, key
+        return
+    errors = found["value"]["errors"]
+    assert len(errors) == len(expected), key
+    for part, error in zip(expected, errors, strict=True):
+        assert part in error
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_validate(case: str, java: Java, worker: dict[str, str]) -> None:
+    config, differences = CASES[case], DIFFERENCES.get(case, {})
+    path = config["connector.class"].rpartition(".")[2]
+    status, theirs = java.ask("PUT", f"/connector-plugins/{path}/config/validate", config)
+    here, ours = said_here(path, config, worker)
+    assert (status, here) == (200, 200), theirs
+    wanted, found = by_name(theirs), by_name(ours)
+    for key, difference in differences.items():
+        check_difference(key, difference.java, wanted.pop(key, None))
+        check_difference(key, difference.ours, found.pop(key, None))
+    assert found == wanted
+    if not differences:
+        assert ours["error_count"] == theirs["error_count"]
+        assert ours["groups"] == theirs["groups"]
+        in_order = [key for key in found if ".override." not in key and wanted[key]["definition"]]
+        assert in_order == [key for key in wanted if key in in_order]
+    assert ours["name"] == theirs["name"]
+    assert "geheim" not in json.dumps(ours)
+
+
+@pytest.mark.parametrize(
+    ("path", "config"),
+    [
+        (SOURCE, {"name": "one"}),
+        ("FileStreamSink", {"connector.class": "FileStreamSink"}),
+        ("Nothing", {"connector.class": "com.example.Nothing", "name": "one"}),
+    ],
+)
+def test_what_can_t_be_validated(path: str, config: Config, java: Java, worker: dict[str, str]) -> None:
+    """Java means 400, and answers 500 because it forgets to unwrap the error: its class stands in front."""
+    status, theirs = java.ask("PUT", f"/connector-plugins/{path}/config/validate", config)
+    here, ours = said_here(path, config, worker)
+    assert (status, here) == (500, 400)
+    shared = theirs["message"].partition("BadRequestException: ")[2].partition("PluginDesc{")[0]
+    assert shared
+    assert ours["message"].startswith(shared)
+
+
+def test_the_path_and_the_class_differ(java: Java, worker: dict[str, str]) -> None:
+    asked = java.ask("PUT", f"/connector-plugins/{HEARTBEAT}/config/validate", flow(SOURCE))
+    assert said_here(HEARTBEAT, flow(SOURCE), worker) == asked
+
+
+def test_the_message_of_a_config_that_is_refused(java: Java, worker: dict[str, str]) -> None:
+    config = flow(SOURCE, tasks_max="many", errors_tolerance="some", producer_override_linger_ms="1")
+    status, theirs = java.ask("PUT", "/connectors/one/config", config)
+    assert status == 400
+    _, ours = said_here(None, config, worker)
+    assert invalid_config_message(ours) == theirs["message"]
+
+
+@pytest.mark.parametrize("connectors_only", [True, False])
+def test_plugins(java: Java, *, connectors_only: bool) -> None:
+    _, theirs = java.ask("GET", f"/connector-plugins?connectorsOnly={str(connectors_only).lower()}")
+    ours = plugins(connectors_only=connectors_only)
+    # Converters that would change records, transformations and predicates are not among ours.
+    assert ours == [plugin for plugin in theirs if plugin in ours]
+    assert not connectors_only or ours == theirs
+
+
+@pytest.mark.parametrize("plugin", [SOURCE, CHECKPOINT, HEARTBEAT, SOURCE + "Connector", BYTES, "ByteArray"])
+def test_options(java: Java, plugin: str) -> None:
+    status, theirs = java.ask("GET", f"/connector-plugins/{plugin}/config")
+    assert status == 200
+    assert [key for key in plugin_config_keys(plugin) if key["name"] not in OWN.names] == theirs
+
+
+@pytest.mark.parametrize(
+    "plugin", ["Nothing", "mirrorsource", "org.apache.kafka.connect.mirror.MirrorSource"]
+)
+def test_options_of_nothing(java: Java, plugin: str) -> None:
+    status, theirs = java.ask("GET", f"/connector-plugins/{plugin}/config")
+    with pytest.raises(ConnectError) as caught:
+        plugin_config_keys(plugin)
+    assert (caught.value.status, str(caught.value)) == (status, theirs["message"])
+
+
+def test_placeholders(java: Java, worker: dict[str, str], tmp_path: Path) -> None:
+    """Judged by what stands behind them; Java shows that too, here it is not shown."""
+    secrets = tmp_path / "secrets.properties"
+    secrets.write_text("tasks=0\nlocation=target\n", encoding="utf-8")
+    config = flow(SOURCE, tasks_max=SECRET % (secrets, "tasks"))
+    config |= {"offset-syncs.topic.location": SECRET % (secrets, "location")}
+    _, theirs = java.ask("PUT", f"/connector-plugins/{SOURCE}/config/validate", config)
+    _, ours = said_here(SOURCE, config, worker)
+    assert ours["error_count"] == theirs["error_count"] == 1
+    wanted, found = by_name(theirs), by_name(ours)
+    shown = {key for key in wanted if wanted[key] != found[key]}
+    assert shown == {"tasks.max", "offset-syncs.topic.location"}
+    assert {wanted[key]["value"]["value"] for key in shown} == {"0", "target"}
+    assert {found[key]["value"]["value"] for key in shown} == {config[key] for key in shown}
