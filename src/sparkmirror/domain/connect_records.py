@@ -5,20 +5,9 @@ its JSON writer (Jackson) produces for MirrorSourceConnector. The offset is the 
 """
 
 import json
-import re
 from dataclasses import dataclass
-from typing import Final
 
-_ESCAPED: Final = re.compile(r'["\\\x00-\x1f\U00010000-\U0010ffff]')
-_SHORT_ESCAPES: Final = {
-    '"': '\\"',
-    "\\": "\\\\",
-    "\b": "\\b",
-    "\t": "\\t",
-    "\n": "\\n",
-    "\f": "\\f",
-    "\r": "\\r",
-}
+from sparkmirror.domain.connect_json import quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +22,7 @@ class SourcePartition:
 
 def source_position_key(source: SourcePartition) -> bytes:
     """The key under which Connect finds a MirrorSourceConnector's position."""
-    connector, cluster, topic = map(_quoted, (source.connector, source.cluster_alias, source.topic))
+    connector, cluster, topic = map(quoted, (source.connector, source.cluster_alias, source.topic))
     return f'[{connector},{{"cluster":{cluster},"partition":{source.partition},"topic":{topic}}}]'.encode()
 
 
@@ -68,16 +57,3 @@ def _parsed(text: bytes | None) -> object:
         return json.loads(text) if text else None
     except ValueError:
         return None
-
-
-def _quoted(text: str) -> str:
-    return f'"{_ESCAPED.sub(_escape, text)}"'
-
-
-# Jackson writes characters beyond the basic plane as two escaped surrogates.
-def _escape(match: re.Match[str]) -> str:
-    char = match[0]
-    if char in _SHORT_ESCAPES:
-        return _SHORT_ESCAPES[char]
-    units = char.encode("utf-16-be")
-    return "".join(f"\\u{units[at : at + 2].hex().upper()}" for at in range(0, len(units), 2))

@@ -140,9 +140,12 @@ class TopicWriter:
 class _LogReader:
     """Reads the records of partitions on from their positions."""
 
-    def __init__(self, settings: ConnectionSettings, *, read_committed: bool = False) -> None:
+    def __init__(
+        self, settings: ConnectionSettings, from_offset: int = 0, *, read_committed: bool = False
+    ) -> None:
         self._settings = ConsumerSettings(settings, read_committed=read_committed)
         self._reader = PartitionReader(self._settings)
+        self._from_offset = from_offset
         self.positions: dict[TopicPartition, int] = {}
         self.ends: dict[TopicPartition, int] = {}
         """Where each partition ended at its last answer."""
@@ -152,8 +155,11 @@ class _LogReader:
 
     def fetch(self, partitions: Iterable[TopicPartition], wait_s: float) -> list[LogRecord]:
         """As `PartitionReader.fetch`. Raises KafkaError, CorruptBatchError."""
-        offsets = {partition: self.positions.get(partition, 0) for partition in partitions}
+        offsets = {partition: self.position(partition) for partition in partitions}
         return list(chain.from_iterable(map(self._take, self._reader.fetch(offsets, wait_s))))
+
+    def position(self, partition: TopicPartition) -> int:
+        return self.positions.get(partition, self._from_offset)
 
     def forget_leaders(self) -> None:
         self._reader.forget_leaders()
@@ -163,7 +169,7 @@ class _LogReader:
 
     def _take(self, fetched: FetchedPartition) -> Iterator[LogRecord]:
         partition = fetched.partition
-        position = self.positions.get(partition, 0)
+        position = self.position(partition)
         if fetched.error:
             # Retention and deleted records move the start of a log past a reader; nothing else does.
             self.positions[partition] = require_offsets(self._settings, [partition], EARLIEST)[partition]
@@ -217,43 +223,54 @@ def _read_to_end(
         left = [
             partition
             for partition in left
-            if partition not in ends or reader.positions.get(partition, 0) < ends[partition]
+            if partition not in ends or reader.position(partition) < ends[partition]
         ]
 
 
 class TopicTail:
-    """Follows partition 0 of a topic. Not thread-safe: one owner."""
+    """Follows partition 0 of a topic, or the whole of it. Not thread-safe: one owner."""
 
-    def __init__(self, settings: ConnectionSettings, topic: str, from_offset: int = 0) -> None:
-        self._partition = TopicPartition(topic, 0)
+    def __init__(
+        self, settings: ConnectionSettings, topic: str, from_offset: int = 0, *, whole: bool = False
+    ) -> None:
+        self._topic = topic
+        self._whole = whole
         patience_s = min(settings.request_timeout_s, _TAIL_ANSWER_TIMEOUT_S)
         self._settings = replace(settings, request_timeout_s=patience_s)
-        self._reader = _LogReader(self._settings)
-        self._reader.positions[self._partition] = from_offset
+        self._reader = _LogReader(self._settings, from_offset)
 
     def poll(self, timeout_s: float) -> list[LogRecord]:
         """What arrived, at once if there is something; nothing while the topic doesn't exist.
 
-        An answer proves that the partition's leader was reached. Raises KafkaError, CorruptBatchError.
+        An answer proves that the partition's leader was reached; of a whole topic, each leader is given the
+        time. Raises KafkaError, CorruptBatchError.
         """
         try:
-            if self._partition not in self._reader.partitions(self._partition.topic):
+            partitions = self._partitions()
+            if not partitions:
                 time.sleep(min(timeout_s, self._settings.retry_backoff_max_s))
                 self._reader.forget_leaders()
                 return []
-            return self._reader.fetch([self._partition], timeout_s)
+            return self._reader.fetch(partitions, timeout_s)
         except (KafkaError, CorruptBatchError) as error:
-            raise _about(error, f"read {self._partition.topic}") from error
+            raise _about(error, f"read {self._topic}") from error
 
     def read_to_end(self, deadline_s: float) -> Iterator[LogRecord]:
         """Everything up to the end it has now. Raises KafkaError; RetriableError if it takes too long."""
         try:
-            yield from _read_to_end(self._reader, [self._partition], deadline_s)
+            partitions = self._partitions() if self._whole else [TopicPartition(self._topic, 0)]
+            if not partitions:
+                raise error_for(UNKNOWN_TOPIC_OR_PARTITION, self._topic)
+            yield from _read_to_end(self._reader, partitions, deadline_s)
         except (KafkaError, CorruptBatchError) as error:
-            raise _about(error, f"read {self._partition.topic}") from error
+            raise _about(error, f"read {self._topic}") from error
 
     def close(self) -> None:
         self._reader.close()
+
+    def _partitions(self) -> Sequence[TopicPartition]:
+        partitions = self._reader.partitions(self._topic)
+        return partitions if self._whole else partitions[:1]
 
 
 def _left(deadline: float) -> float:
