@@ -17,6 +17,9 @@ from sparkmirror.domain.connect import (
 class Herder(Protocol):
     """Every method may be called from any thread, and blocks; none for longer than a request may take.
 
+    Those that only ask, `offsets` apart, look at what the node has in memory: they are called on the server's
+    event loop, where hundreds of clients that poll cost no threads.
+
     What is not there, or not allowed, raises ConnectError with Connect's own status and message. What changes
     state, and offsets, belong to the leader: elsewhere they raise NotLeaderError, and the request is sent on.
     """
@@ -43,7 +46,9 @@ class Herder(Protocol):
 
     def active_topics(self, name: str) -> Sequence[str]: ...
 
-    def offsets(self, name: str) -> Sequence[ConnectorOffset]: ...
+    def offsets(self, name: str) -> Sequence[ConnectorOffset]:
+        """Read from their topic."""
+        ...
 
     # done by the leader
 

@@ -1,0 +1,92 @@
+"""The REST API as ASGI applications over a node: what is served, and what is around it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from sparkmirror.rest.answers import Answer
+from sparkmirror.rest.connectors import ConnectorsResource
+from sparkmirror.rest.cors import CrossOrigin
+from sparkmirror.rest.endpoints import Endpoint
+from sparkmirror.rest.errors import error_answer, http_error
+from sparkmirror.rest.forwarding import Forwarder
+from sparkmirror.rest.herder import Herder
+from sparkmirror.rest.herder_calls import HerderCalls
+from sparkmirror.rest.internal import InternalRequests
+from sparkmirror.rest.loggers import LoggersResource
+from sparkmirror.rest.openapi import openapi_routes
+from sparkmirror.rest.paths import CanonicalPaths
+from sparkmirror.rest.plugins import Plugins, PluginsResource
+from sparkmirror.rest.response_headers import ResponseHeaders
+from sparkmirror.rest.root import RootResource
+from sparkmirror.rest.settings import RestSettings
+from sparkmirror.runtime.log_levels import LogLevels
+
+Metrics = Callable[[], tuple[str, bytes]]
+"""Content type and body of `/metrics`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What the API is served over."""
+
+    herder: Herder
+    plugins: Plugins
+    log_levels: LogLevels
+    metrics: Metrics | None = None
+
+
+class ConnectApp(NamedTuple):
+    """`admin` is served by listeners of its own, where there are any."""
+
+    main: ASGIApp
+    admin: ASGIApp | None = None
+
+
+def connect_app(node: Node, settings: RestSettings) -> ConnectApp:
+    calls = HerderCalls(Forwarder(settings.tls))
+    internal = InternalRequests(node.herder, settings.verification_algorithms)
+    loggers = LoggersResource(node.herder, node.log_levels, calls).routes()
+    routes = [
+        *RootResource(node.herder).routes(),
+        *ConnectorsResource(node.herder, calls, settings.topic_tracking, internal).routes(),
+        *PluginsResource(node.plugins, calls).routes(),
+        *openapi_routes(),
+    ]
+    if node.metrics is not None:
+        routes.append(_metrics_route(node.metrics, calls))
+    if settings.admin_listeners is None:
+        return ConnectApp(_around([*routes, *loggers], settings))
+    return ConnectApp(_around(routes, settings), CanonicalPaths(_router(loggers)))
+
+
+def _around(routes: Sequence[Route], settings: RestSettings) -> ASGIApp:
+    """With the headers that an operator wants, which Connect adds to the main listeners' answers only."""
+    app: ASGIApp = CanonicalPaths(_router(routes))
+    if settings.header_rules:
+        app = ResponseHeaders(app, settings.header_rules)
+    if settings.allowed_origins:
+        app = CrossOrigin(app, settings.allowed_origins, settings.allowed_methods)
+    return app
+
+
+def _router(routes: Sequence[Route]) -> ASGIApp:
+    return Router(list(routes), redirect_slashes=False, default=_not_found)
+
+
+async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
+    await error_answer(http_error(HTTPStatus.NOT_FOUND))(scope, receive, send)
+
+
+def _metrics_route(metrics: Metrics, calls: HerderCalls) -> Route:
+    async def answer(_request: Request) -> Answer:
+        content_type, body = await calls.run(metrics)
+        return Response(body, headers={"Content-Type": content_type})
+
+    return Route("/metrics", Endpoint({"GET": answer}, consumes_json=False, produces_json=False))

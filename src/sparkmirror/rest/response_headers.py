@@ -1,0 +1,101 @@
+"""Headers that an operator adds to every answer: `response.http.headers.config` (KIP-577).
+
+Its rules are those of Jetty's HeaderFilter, separated by commas: `set X-Frame-Options:DENY`, `add …`;
+`setDate …` and `addDate …` have milliseconds from now. A rule with a comma stands in double quotes.
+"""
+
+import re
+import time
+from collections.abc import Callable
+from email.utils import formatdate
+from enum import Enum
+from typing import Final, NamedTuple
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_RULE: Final = re.compile(r'\s*(?:"(?P<quoted>[^"]*)"|(?P<plain>[^,"]*))\s*(?:,|$)')
+
+
+class Action(Enum):
+    SET = "set"
+    ADD = "add"
+    SET_DATE = "setDate"
+    ADD_DATE = "addDate"
+
+
+class HeaderRule(NamedTuple):
+    action: Action
+    name: str
+    value: str
+
+    def apply(self, headers: MutableHeaders, now: float) -> None:
+        if self.action in (Action.SET_DATE, Action.ADD_DATE):
+            value = formatdate(now + int(self.value) / 1000, usegmt=True)
+        else:
+            value = self.value
+        if self.action in (Action.SET, Action.SET_DATE):
+            headers[self.name] = value
+        else:
+            headers.append(self.name, value)
+
+
+def header_rules(text: str) -> tuple[HeaderRule, ...]:
+    """Raises ValueError with Connect's reason."""
+    return tuple(_rule(rule) for rule in _split(text)) if text.strip() else ()
+
+
+def _split(text: str) -> list[str]:
+    rules, at = [], 0
+    while at < len(text):
+        match = _RULE.match(text, at)
+        if match is None or match.end() == at:
+            raise ValueError(f"Invalid format of header config '{text[at:]}'. {_EXPECTED}")
+        rules.append(match["quoted"] if match["quoted"] is not None else match["plain"])
+        at = match.end()
+    return rules
+
+
+_EXPECTED: Final = "Expected: '[action] [header name]:[header value]'"
+
+
+def _rule(text: str) -> HeaderRule:
+    action, space, header = text.strip().partition(" ")
+    if not space:
+        raise ValueError(f"Invalid format of header config '{text}'. {_EXPECTED}")
+    found = next((known for known in Action if known.value.lower() == action.lower()), None)
+    if found is None:
+        known = ", ".join(action.value for action in Action)
+        raise ValueError(f"Invalid header config action: '{action}'. Expected one of [{known}]")
+    parts = header.strip().split(":")
+    if len(parts) != 2:
+        pair = "Invalid format of header name and header value pair"
+        raise ValueError(f"{pair} '{header.strip()}'. Expected: '[header name]:[header value]'")
+    name, value = parts[0].strip(), parts[1].strip()
+    if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):
+        raise ValueError(f"Invalid header name '{name}'. The '[header name]' cannot contain whitespace")
+    if found in (Action.SET_DATE, Action.ADD_DATE) and not re.fullmatch(r"-?\d+", value):
+        raise ValueError(f"Invalid value '{value}' of header '{name}'. Milliseconds are expected")
+    return HeaderRule(found, name, value)
+
+
+class ResponseHeaders:
+    """Applies the rules to every answer of an application."""
+
+    def __init__(
+        self, app: ASGIApp, rules: tuple[HeaderRule, ...], now: Callable[[], float] = time.time
+    ) -> None:
+        self._app = app
+        self._rules = rules
+        self._now = now
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(raw=list(message["headers"]))
+                for rule in self._rules:
+                    rule.apply(headers, self._now())
+                message = {**message, "headers": headers.raw}
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)

@@ -1,0 +1,140 @@
+"""Requests to a Connect REST API as they go over the wire, and answers that two workers' can be compared by."""
+
+import http.client
+import json
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+_ANSWER_TIMEOUT_S: Final = 100.0
+_SETTLING_S: Final = 60.0
+_PAUSE_S: Final = 0.1
+_COMPARED_HEADERS: Final = ("Content-Type", "Location", "Allow")
+_MASKS: Final = (
+    (re.compile(r"\b(?:127\.0\.0\.1|localhost):\d+"), "HOST:PORT"),
+    (re.compile(r"\d{4}-\d\d-\d\dT[0-9:.]+Z"), "TIME"),
+)
+_MASKED_FIELDS: Final = {"version", "commit", "kafka_cluster_id", "worker_id", "trace"}
+"""Fields of answers that tell workers apart; that they are there, and texts, is compared all the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    def message(self) -> str:
+        """Of an error; empty for anything else."""
+        try:
+            content = self.json()
+        except ValueError:
+            return ""
+        return str(content.get("message", "")) if isinstance(content, dict) else ""
+
+    def comparable(self) -> dict[str, Any]:
+        """Everything that two workers must answer alike, with what tells them apart masked."""
+        headers = {
+            name: _masked_text(self.headers[name]) for name in _COMPARED_HEADERS if name in self.headers
+        }
+        try:
+            body = _masked(self.json())
+        except ValueError:
+            body = _masked_text(self.body.decode("utf-8", "replace"))
+        return {"status": self.status, "headers": headers, "body": body}
+
+
+def _masked(content: Any) -> Any:
+    match content:
+        case dict():
+            return {
+                key: _hidden(value) if key in _MASKED_FIELDS else _masked(value)
+                for key, value in content.items()
+            }
+        case list():
+            return [_masked(item) for item in content]
+        case str():
+            return _masked_text(content)
+        case _:
+            return content
+
+
+def _hidden(value: Any) -> str:
+    return type(value).__name__
+
+
+def _masked_text(text: str) -> str:
+    for pattern, mask in _MASKS:
+        text = pattern.sub(mask, text)
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """`path` goes on the wire as it stands here."""
+
+    method: str
+    path: str
+    body: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        said = f" {self.body[:60]!r}" if self.body is not None else ""
+        told = f" {dict(self.headers)}" if self.headers else ""
+        return f"{self.method} {self.path}{said}{told}"
+
+
+def ask(url: str, request: Request) -> Answer:
+    host = urlsplit(url)
+    connection = http.client.HTTPConnection(host.hostname or "", host.port, timeout=_ANSWER_TIMEOUT_S)
+    try:
+        connection.request(request.method, request.path, request.body, dict(request.headers))
+        answer = connection.getresponse()
+        headers = {name.title(): value for name, value in answer.getheaders()}
+        return Answer(answer.status, headers, answer.read())
+    finally:
+        connection.close()
+
+
+def ask_until(url: str, request: Request, enough: Callable[[Answer], bool]) -> Answer:
+    """Ask again until the answer will do. A worker may be rebalancing, or starting tasks."""
+    deadline = time.monotonic() + _SETTLING_S
+    while not enough(answer := ask(url, request)):
+        assert time.monotonic() < deadline, f"{request} still answers {answer}"
+        time.sleep(_PAUSE_S)
+    return answer
+
+
+def calm(answer: Answer) -> bool:
+    """Not the answer of a worker that is busy with a rebalance."""
+    return answer.status < 400 or "rebalance" not in answer.message()
+
+
+def running(tasks: int) -> Callable[[Answer], bool]:
+    """For a connector's status: it and this many tasks run."""
+
+    def enough(answer: Answer) -> bool:
+        return states(answer) == ["RUNNING"] * (tasks + 1)
+
+    return enough
+
+
+def connector_is(state: str, tasks: int = 0) -> Callable[[Answer], bool]:
+    def enough(answer: Answer) -> bool:
+        return states(answer) == [state] * (tasks + 1)
+
+    return enough
+
+
+def states(answer: Answer) -> Sequence[str]:
+    """Of a connector and its tasks."""
+    if answer.status != 200:
+        return []
+    status = answer.json()
+    return [status["connector"]["state"], *(task["state"] for task in status["tasks"])]
