@@ -1,0 +1,442 @@
+"""Asks any Connect REST API, Java's included: a method for each of its requests.
+
+What the API says comes back as it says it, once it has the shape that it must have. A worker that can't do
+something because of a rebalance is asked again, for a minute by default.
+"""
+
+import base64
+import json
+import random
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final, NamedTuple, NotRequired, Protocol, TypedDict, TypeVar, cast
+from urllib.parse import quote, urlencode
+
+import urllib3
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    HTTPError,
+    NameResolutionError,
+    NewConnectionError,
+    ReadTimeoutError,
+    SSLError,
+)
+
+from sparkmirror.domain.backoff import Backoff
+from sparkmirror.domain.errors import SparkmirrorError
+
+_CONNECT_TIMEOUT_S: Final = 5.0
+_READ_TIMEOUT_S: Final = 95.0
+"""A worker itself gives up after 90 s, and says why."""
+_PATIENCE_S: Final = 60.0
+_BACKOFF: Final = Backoff(0.25, 3.0)
+_EXPECTED_REBALANCE: Final = "rebalance is expected"
+"""Of some requests, that a rebalance is due is an error 500 to Java's workers."""
+_EXISTS: Final = "already exists"
+_JSON: Final = "application/json"
+_AMBIGUOUS: Final = re.compile("%(?:2F|5C|25|2E|[01].|7F)")
+"""Jetty refuses such a path before Connect sees it."""
+
+
+T = TypeVar("T")
+
+
+class ConnectRefusedError(SparkmirrorError):
+    """The API has answered, and not done what was asked; `status` is HTTP's."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(f"{_words(status)}: {message}" if message else _words(status))
+        self.status = status
+
+
+class ConnectBusyError(ConnectRefusedError):
+    """A rebalance goes on, or the worker starts."""
+
+    retriable = True
+
+
+class ConnectUnreachableError(SparkmirrorError):
+    """Nobody answers at the URL, or somebody who is no Connect worker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Where an API is, and who asks. Files are PEM; without `ca`, whom the system trusts is trusted."""
+
+    url: str
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    ca: Path | None = None
+    cert: Path | None = None
+    key: Path | None = None
+
+
+class RunState(TypedDict):
+    """How a connector is, and where it runs; `trace` is there when it failed."""
+
+    state: str
+    worker_id: str
+    trace: NotRequired[str]
+
+
+class TaskState(RunState):
+    id: int
+
+
+class ConnectorStateInfo(TypedDict):
+    name: str
+    connector: RunState
+    tasks: list[TaskState]
+    type: NotRequired[str]
+
+
+class TaskId(TypedDict):
+    connector: str
+    task: int
+
+
+class TaskInfo(TypedDict):
+    id: TaskId
+    config: dict[str, str]
+
+
+class ConnectorInfo(TypedDict):
+    name: str
+    config: dict[str, str]
+    tasks: list[TaskId]
+    type: NotRequired[str]
+
+
+class Expanded(TypedDict):
+    """A connector in a list of all."""
+
+    status: ConnectorStateInfo
+    info: ConnectorInfo
+
+
+class PartitionOffset(TypedDict):
+    """None as the offset: to be forgotten."""
+
+    partition: dict[str, Any]
+    offset: dict[str, Any] | None
+
+
+class ValidatedValue(TypedDict):
+    name: str
+    value: str | None
+    errors: list[str]
+
+
+class ValidatedConfig(TypedDict):
+    definition: dict[str, Any]
+    value: ValidatedValue
+
+
+class ConfigInfos(TypedDict):
+    """What a plugin thinks of a configuration."""
+
+    name: str
+    error_count: int
+    configs: list[ValidatedConfig]
+
+
+class LoggerLevel(TypedDict):
+    level: str | None
+    last_modified: NotRequired[int | None]
+    """In ms since the epoch."""
+
+
+class _Answer(NamedTuple):
+    status: int
+    content: Any
+
+
+class Http(Protocol):
+    """As urllib3's PoolManager."""
+
+    def request(
+        self, method: str, url: str, *, body: bytes | None, headers: Mapping[str, str], **how: Any
+    ) -> urllib3.BaseHTTPResponse: ...
+
+    def clear(self) -> None: ...
+
+
+class ConnectRest:
+    """Every method raises ConnectRefusedError and ConnectUnreachableError. To be closed."""
+
+    def __init__(
+        self,
+        access: Access,
+        *,
+        http: Http | None = None,
+        patience_s: float = _PATIENCE_S,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.url = access.url.rstrip("/")
+        self._headers = {"Accept": _JSON, **_authorization(access)}
+        self._patience_s = patience_s
+        self._clock = clock
+        self._sleep = sleep
+        self._http = http or _pool(access)
+
+    def close(self) -> None:
+        self._http.clear()
+
+    # connectors
+
+    def connectors(self) -> list[str]:
+        return self._list("/connectors")
+
+    def expanded(self) -> dict[str, Expanded]:
+        """Status and info of all that have a status; a new one has none for a moment."""
+        found = self._ask("GET", "/connectors?expand=status&expand=info").content
+        if isinstance(found, list):  # a worker before 2.3 (KIP-465)
+            return {name: {"status": self.status(name), "info": self.info(name)} for name in found}
+        for each in self._shaped(found, dict).values():
+            self._status(self._shaped(each, dict).get("status"))
+        return cast("dict[str, Expanded]", found)
+
+    def info(self, name: str) -> ConnectorInfo:
+        return cast("ConnectorInfo", self._dict("GET", _connector(name)))
+
+    def config(self, name: str) -> dict[str, str]:
+        return self._dict("GET", f"{_connector(name)}/config")
+
+    def status(self, name: str) -> ConnectorStateInfo:
+        return self._status(self._ask("GET", f"{_connector(name)}/status").content)
+
+    def create(self, name: str, config: Mapping[str, str], initial_state: str | None = None) -> ConnectorInfo:
+        """`initial_state` is RUNNING, PAUSED or STOPPED (KIP-980)."""
+        body: dict[str, Any] = {"name": name, "config": dict(config)}
+        if initial_state is not None:
+            body["initial_state"] = initial_state
+        return cast("ConnectorInfo", self._dict("POST", "/connectors", body))
+
+    def put(self, name: str, config: Mapping[str, str]) -> tuple[bool, ConnectorInfo]:
+        """Whether it was created, and what it is now."""
+        answer = self._ask("PUT", f"{_connector(name)}/config", dict(config))
+        return answer.status == HTTPStatus.CREATED, cast("ConnectorInfo", self._shaped(answer.content, dict))
+
+    def patch(self, name: str, changes: Mapping[str, str | None]) -> ConnectorInfo:
+        """None removes a setting (KIP-477)."""
+        return cast("ConnectorInfo", self._dict("PATCH", f"{_connector(name)}/config", dict(changes)))
+
+    def delete(self, name: str) -> None:
+        self._ask("DELETE", _connector(name))
+
+    def pause(self, name: str) -> None:
+        self._ask("PUT", f"{_connector(name)}/pause")
+
+    def resume(self, name: str) -> None:
+        self._ask("PUT", f"{_connector(name)}/resume")
+
+    def stop(self, name: str) -> None:
+        self._ask("PUT", f"{_connector(name)}/stop")
+
+    def restart(self, name: str, *, include_tasks: bool = False, only_failed: bool = False) -> None:
+        """KIP-745. Without `include_tasks`, its tasks run on."""
+        flags = {"includeTasks": include_tasks, "onlyFailed": only_failed}
+        query = urlencode({flag: "true" for flag, is_set in flags.items() if is_set})
+        self._ask("POST", f"{_connector(name)}/restart{'?' if query else ''}{query}")
+
+    def tasks(self, name: str) -> list[TaskInfo]:
+        return self._list(f"{_connector(name)}/tasks")
+
+    def restart_task(self, name: str, task: int) -> None:
+        self._ask("POST", f"{_connector(name)}/tasks/{task}/restart")
+
+    def topics(self, name: str) -> list[str]:
+        """Those that it has used (KIP-558)."""
+        found = self._dict("GET", f"{_connector(name)}/topics").get(name)
+        return self._shaped(self._shaped(found, dict).get("topics"), list)
+
+    def reset_topics(self, name: str) -> None:
+        self._ask("PUT", f"{_connector(name)}/topics/reset")
+
+    def offsets(self, name: str) -> list[PartitionOffset]:
+        """KIP-875."""
+        return self._shaped(self._dict("GET", f"{_connector(name)}/offsets").get("offsets"), list)
+
+    def alter_offsets(self, name: str, offsets: Sequence[PartitionOffset]) -> str:
+        """What the worker says about it. The connector must be STOPPED."""
+        return self._message("PATCH", f"{_connector(name)}/offsets", {"offsets": list(offsets)})
+
+    def reset_offsets(self, name: str) -> str:
+        """Likewise."""
+        return self._message("DELETE", f"{_connector(name)}/offsets")
+
+    # plugins
+
+    def plugins(self, *, connectors_only: bool = True) -> list[dict[str, str]]:
+        return self._list(f"/connector-plugins?connectorsOnly={str(connectors_only).lower()}")
+
+    def plugin_config(self, plugin: str) -> list[dict[str, Any]]:
+        return self._list(f"/connector-plugins/{_quoted(plugin)}/config")
+
+    def validate(self, plugin: str, config: Mapping[str, str]) -> ConfigInfos:
+        path = f"/connector-plugins/{_quoted(plugin)}/config/validate"
+        return cast("ConfigInfos", self._dict("PUT", path, dict(config)))
+
+    # loggers
+
+    def loggers(self) -> dict[str, LoggerLevel]:
+        return self._dict("GET", "/admin/loggers")
+
+    def logger(self, name: str) -> LoggerLevel:
+        return cast("LoggerLevel", self._dict("GET", f"/admin/loggers/{_quoted(name)}"))
+
+    def set_log_level(self, name: str, level: str, scope: str) -> list[str]:
+        """The loggers that have it now; with the scope `cluster` nobody knows them (KIP-976)."""
+        path = f"/admin/loggers/{_quoted(name)}?{urlencode({'scope': scope})}"
+        return self._shaped(self._ask("PUT", path, {"level": level}).content or [], list)
+
+    # how all of them ask
+
+    def _list(self, path: str) -> list[Any]:
+        return self._shaped(self._ask("GET", path).content, list)
+
+    def _dict(self, method: str, path: str, body: object = None) -> dict[str, Any]:
+        return self._shaped(self._ask(method, path, body).content, dict)
+
+    def _message(self, method: str, path: str, body: object = None) -> str:
+        return str(self._dict(method, path, body).get("message", ""))
+
+    def _status(self, found: object) -> ConnectorStateInfo:
+        status = self._shaped(found, dict)
+        states = [status.get("connector"), *self._shaped(status.get("tasks"), list)]
+        if not all(isinstance(self._shaped(each, dict).get("state"), str) for each in states):
+            raise self._no_connect("a status without states")
+        return cast("ConnectorStateInfo", status)
+
+    def _shaped(self, content: object, shape: type[T]) -> T:
+        if not isinstance(content, shape):
+            raise self._no_connect(f"{type(content).__name__} where {shape.__name__} is expected")
+        return content
+
+    def _no_connect(self, what: str) -> ConnectUnreachableError:
+        return ConnectUnreachableError(f"{self.url} answers with {what}: is it a Connect REST API?")
+
+    def _ask(self, method: str, path: str, body: object = None) -> _Answer:
+        deadline = self._clock() + self._patience_s
+        failures = 0
+        while True:
+            try:
+                return self._ask_once(method, path, body)
+            except ConnectBusyError:
+                failures += 1
+                delay_s = _BACKOFF.delay_s(failures, random.random())
+                if self._clock() + delay_s > deadline:
+                    raise
+                self._sleep(delay_s)
+
+    def _ask_once(self, method: str, path: str, body: object) -> _Answer:
+        content = None if body is None else json.dumps(body, ensure_ascii=False).encode()
+        headers = self._headers if content is None else {**self._headers, "Content-Type": _JSON}
+        try:
+            answer = self._http.request(
+                method, f"{self.url}{path}", body=content, headers=headers, retries=False, redirect=False
+            )
+        except (HTTPError, OSError) as error:
+            raise ConnectUnreachableError(f"{self.url}: {_trouble(error)}") from error
+        if not HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
+            raise _refusal(answer.status, _error_message(answer.data) or _guess(answer.status, path))
+        if not answer.data:
+            return _Answer(answer.status, None)
+        try:
+            return _Answer(answer.status, json.loads(answer.data))
+        except (ValueError, RecursionError):
+            kind = answer.headers.get("Content-Type", "bytes")
+            raise self._no_connect(f"{kind}, which is no JSON") from None
+
+
+def _pool(access: Access) -> Http:
+    pool: Http = urllib3.PoolManager(
+        timeout=urllib3.Timeout(connect=_CONNECT_TIMEOUT_S, read=_READ_TIMEOUT_S),
+        cert_reqs="CERT_REQUIRED",
+        ca_certs=_path(access.ca),
+        cert_file=_path(access.cert),
+        key_file=_path(access.key),
+    )
+    return pool
+
+
+def _connector(name: str) -> str:
+    return f"/connectors/{_quoted(name)}"
+
+
+def _quoted(name: str) -> str:
+    """One segment of a path, whatever it holds; `.` and `..` would be taken for folders."""
+    return quote(name, safe="") if name.strip(".") else name.replace(".", "%2E")
+
+
+def _path(file: Path | None) -> str | None:
+    return None if file is None else str(file)
+
+
+def _authorization(access: Access) -> dict[str, str]:
+    if access.user is None:
+        return {}
+    credentials = f"{access.user}:{access.password or ''}".encode()
+    return {"Authorization": f"Basic {base64.b64encode(credentials).decode()}"}
+
+
+def _refusal(status: int, message: str) -> ConnectRefusedError:
+    is_busy = (
+        status == HTTPStatus.SERVICE_UNAVAILABLE
+        or (status == HTTPStatus.CONFLICT and _EXISTS not in message)
+        or (status == HTTPStatus.INTERNAL_SERVER_ERROR and _EXPECTED_REBALANCE in message)
+    )
+    return ConnectBusyError(status, message) if is_busy else ConnectRefusedError(status, message)
+
+
+def _error_message(body: bytes) -> str:
+    """What Connect says; nothing of the pages that others answer with."""
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        return ""
+    return str(content.get("message") or "") if isinstance(content, dict) else ""
+
+
+def _guess(status: int, path: str) -> str:
+    """What it may be when the API says nothing itself."""
+    if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        return "a user and a password are wanted, or others: `sparkmirror connectors contexts --help`"
+    if status == HTTPStatus.BAD_REQUEST and _AMBIGUOUS.search(path):
+        return "Java's workers take no names with / \\ % or control characters, nor those made of dots"
+    return ""
+
+
+def _words(status: int) -> str:
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return str(status)
+
+
+def _trouble(error: Exception) -> str:
+    """What went wrong on the way, and what to look at."""
+    match error:
+        case NameResolutionError():
+            return "no such host is known; look at the URL"
+        case NewConnectionError():
+            return (
+                "nobody answers; does a Connect worker run there, and is that the port of its listeners (8083"
+                " by default)?"
+            )
+        case ConnectTimeoutError():
+            return f"no connection within {_CONNECT_TIMEOUT_S:g} s; look at the URL, and at firewalls"
+        case ReadTimeoutError():
+            return f"no answer within {_READ_TIMEOUT_S:g} s; whether the request was met is not known"
+        case SSLError():
+            return f"TLS fails: {error}; does the context name the right ca, cert and key?"
+        case _:
+            return (
+                f"the connection broke: {error}; whether the request was met is not known. Does the URL begin"
+                " with https:// where the worker wants TLS?"
+            )

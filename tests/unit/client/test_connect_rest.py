@@ -1,0 +1,182 @@
+import pytest
+from urllib3 import HTTPConnectionPool, HTTPResponse
+from urllib3.connection import HTTPConnection
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    NameResolutionError,
+    NewConnectionError,
+    ProtocolError,
+    ReadTimeoutError,
+    SSLError,
+)
+
+from sparkmirror.client.connect_rest import (
+    Access,
+    ConnectBusyError,
+    ConnectRefusedError,
+    ConnectRest,
+    ConnectUnreachableError,
+)
+from tests.unit.client.answering import Answering, answer, in_turn, raw, refusal
+
+URL = "http://connect:8083"
+STATUS = {"name": "msc", "connector": {"state": "RUNNING", "worker_id": "w:1"}, "tasks": [], "type": "source"}
+
+
+class Time:
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.slept: list[float] = []
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now_s += seconds
+
+
+def rest(http: Answering, time: Time | None = None, access: Access | None = None) -> ConnectRest:
+    time = time or Time()
+    return ConnectRest(access or Access(URL), http=http, clock=lambda: time.now_s, sleep=time.sleep)
+
+
+@pytest.mark.parametrize(
+    ("name", "segment"),
+    [
+        ("mm2-msc", "mm2-msc"),
+        ("a/b", "a%2Fb"),
+        ("a b?c#d%2F", "a%20b%3Fc%23d%252F"),
+        ("ü→", "%C3%BC%E2%86%92"),
+        ("..", "%2E%2E"),
+        (".", "%2E"),
+        ("+;=&", "%2B%3B%3D%26"),
+    ],
+)
+def test_a_name_is_one_segment_of_a_path(name: str, segment: str) -> None:
+    http = in_turn(answer(200, STATUS))
+    rest(http).status(name)
+    assert http.asked[0].path == f"/connectors/{segment}/status"
+
+
+@pytest.mark.parametrize(
+    "busy",
+    [
+        refusal(409, "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"),
+        refusal(409, "Cannot complete request momentarily due to no known leader URL"),
+        refusal(500, "Request cannot be completed because a rebalance is expected"),
+        refusal(503, "The worker is starting"),
+    ],
+)
+def test_a_busy_worker_is_asked_again(busy: HTTPResponse) -> None:
+    time = Time()
+    http = in_turn(busy, answer(200, STATUS))
+    assert rest(http, time).status("msc")["connector"]["state"] == "RUNNING"
+    assert len(http.asked) == 2
+    assert len(time.slept) == 1
+
+
+def test_a_worker_that_stays_busy_is_given_up_after_a_minute() -> None:
+    time = Time()
+    http = Answering(lambda _: refusal(409, "no known leader URL"))
+    with pytest.raises(ConnectBusyError, match=r"^409 Conflict: no known leader URL$"):
+        rest(http, time).pause("msc")
+    assert 50 < time.now_s <= 60
+    assert 15 < len(http.asked) < 60
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (refusal(409, "Connector msc already exists"), "409 Conflict: Connector msc already exists"),
+        (refusal(404, "Connector msc not found"), "404 Not Found: Connector msc not found"),
+        (refusal(500, "Request timed out"), "500 Internal Server Error: Request timed out"),
+        (raw(502, b"<html>a proxy's page"), "502 Bad Gateway"),
+        (raw(599, b"[1]"), "599"),
+        (raw(302, b""), "302 Found"),
+    ],
+)
+def test_a_refusal_is_said_once_with_status_and_message(given: HTTPResponse, said: str) -> None:
+    http = in_turn(given)
+    with pytest.raises(ConnectRefusedError) as caught:
+        rest(http).create("msc", {})
+    assert str(caught.value) == said
+    assert caught.value.status == given.status
+
+
+def test_what_the_api_does_not_explain_is_guessed() -> None:
+    with pytest.raises(ConnectRefusedError, match=r"^401 Unauthorized: .*contexts --help"):
+        rest(in_turn(raw(401, b""))).connectors()
+    with pytest.raises(ConnectRefusedError, match=r"^400 Bad Request: Java's workers take no names with /"):
+        rest(in_turn(raw(400, b"<html>"))).status("a/b")
+
+
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [
+        (NewConnectionError(HTTPConnection("connect"), "refused"), "does a Connect worker run there"),
+        (NameResolutionError("connect", HTTPConnection("connect"), OSError()), "no such host"),  # type: ignore[arg-type] # a gaierror is one
+        (ConnectTimeoutError(), "no connection within 5 s; look at the URL"),
+        (ReadTimeoutError(HTTPConnectionPool("connect"), "/", ""), "no answer within 95 s"),
+        (SSLError("self-signed certificate"), "self-signed certificate; does the context name the right ca"),
+        (ProtocolError("Connection aborted."), "whether the request was met is not known"),
+    ],
+)
+def test_nobody_who_answers_is_said_with_the_url_and_what_to_look_at(error: Exception, advice: str) -> None:
+    with pytest.raises(ConnectUnreachableError) as caught:
+        rest(in_turn(error)).connectors()
+    assert str(caught.value).startswith(f"{URL}: ")
+    assert advice in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        raw(200, b"<html>", "text/html"),
+        raw(200, b""),
+        answer(200, ["msc"]),
+        answer(200, {"error": "of another service"}),
+        answer(200, {**STATUS, "connector": {}}),
+        answer(200, {**STATUS, "tasks": [{"id": 0, "state": None}]}),
+        raw(200, b"[" * 100_000),
+    ],
+)
+def test_somebody_who_is_no_connect_worker_is_noticed(given: HTTPResponse) -> None:
+    with pytest.raises(ConnectUnreachableError, match=r"is it a Connect REST API\?$"):
+        rest(in_turn(given)).status("msc")
+
+
+def test_a_password_goes_into_the_header_and_nowhere_else() -> None:
+    http = in_turn(answer(200, []))
+    access = Access(URL, "ops", "pässword")
+    rest(http, access=access).connectors()
+    assert http.asked[0].headers["Authorization"] == "Basic b3BzOnDDpHNzd29yZA=="
+    assert "pässword" not in repr(access)
+
+
+def test_workers_that_know_no_expand_are_asked_one_by_one() -> None:
+    info = {"name": "msc", "config": {}, "tasks": []}
+    http = in_turn(answer(200, ["msc"]), answer(200, STATUS), answer(200, info))
+    found: object = rest(http).expanded()
+    assert found == {"msc": {"status": STATUS, "info": info}}
+
+
+def test_a_restart_names_only_what_is_wanted() -> None:
+    http = in_turn(answer(204), answer(202, STATUS))
+    rest(http).restart("msc")
+    rest(http).restart("msc", include_tasks=True, only_failed=True)
+    assert [asked.path for asked in http.asked] == [
+        "/connectors/msc/restart",
+        "/connectors/msc/restart?includeTasks=true&onlyFailed=true",
+    ]
+
+
+def test_what_is_given_is_sent_as_connect_wants_it() -> None:
+    offset = {"partition": {"cluster": "us", "topic": "ö", "partition": 0}, "offset": None}
+    http = in_turn(answer(201, {"name": "msc"}), answer(200, {"message": "altered"}), answer(204))
+    assert rest(http).create("msc", {"topics": "ö"}, "STOPPED")["name"] == "msc"
+    assert rest(http).alter_offsets("msc", [offset]) == "altered"  # type: ignore[list-item] # as read from JSON
+    assert rest(http).set_log_level("root", "WARN", "cluster") == []
+    assert [(asked.method, asked.path, asked.body) for asked in http.asked] == [
+        ("POST", "/connectors", {"name": "msc", "config": {"topics": "ö"}, "initial_state": "STOPPED"}),
+        ("PATCH", "/connectors/msc/offsets", {"offsets": [offset]}),
+        ("PUT", "/admin/loggers/root?scope=cluster", {"level": "WARN"}),
+    ]
+    assert http.asked[0].headers["Content-Type"] == "application/json"
