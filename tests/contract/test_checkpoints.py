@@ -24,7 +24,7 @@ from sparkmirror.storage.offset_syncs import RunSync
 from tests.batches import NOW_MS
 from tests.contract.copying import connection
 from tests.contract.streams_member import streaming
-from tests.system.broker_data import append, latest, numbered
+from tests.system.broker_data import append, latest, numbered, topics
 from tests.system.mirror import REPLICATION, await_value
 from tests.system.mixed_data import create_topic
 
@@ -40,6 +40,11 @@ OTHERS: Final = 30
 AHEAD: Final = 1000
 """By so much the target's offsets are higher."""
 WAIT_S: Final = 20.0
+_NOT_READY: Final = {
+    confluent.KafkaError.NOT_COORDINATOR,
+    confluent.KafkaError.COORDINATOR_NOT_AVAILABLE,
+    confluent.KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+}
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +75,19 @@ def write(cluster: LocalCluster, topic: str, *records: LogRecord) -> None:
 
 
 def commit(cluster: LocalCluster, group: str, topic: str, offset: int, metadata: str = "") -> None:
+    """A new cluster may have to make the topic of group offsets first."""
+    position = confluent.TopicPartition(topic, 0, offset, metadata)
     with consuming(cluster, group) as consumer:
-        position = confluent.TopicPartition(topic, 0, offset, metadata)
-        consumer.commit(offsets=[position], asynchronous=False)
+
+        def is_committed() -> bool:
+            try:
+                return bool(consumer.commit(offsets=[position], asynchronous=False))
+            except confluent.KafkaException as error:
+                if error.args[0].code() not in _NOT_READY:
+                    raise
+                return False
+
+        await_value(is_committed, WAIT_S, lambda: f"{group} can't commit")
 
 
 @contextmanager
@@ -324,11 +339,26 @@ def test_offsets_between_two_syncs_are_looked_up_in_the_records(
         await_value(lambda: is_at(still, OTHERS + 40), WAIT_S, lambda: str(checkpoints(target)[still]))
 
 
+def test_without_the_opposite_flow_the_others_get_their_checkpoints(
+    sides: tuple[LocalCluster, LocalCluster], caplog: pytest.LogCaptureFixture
+) -> None:
+    source, target = sides
+    assert SYNCS_THERE not in topics(target), "it comes with a later test"
+    group = GroupId("contract-cp-alone")
+    sync(source, 100)
+    commit(source, group, TOPIC, 100)
+    with running(sides, **{"reverse.checkpointing.enabled": "true"}):
+        await_value(lambda: group in checkpoints(target), WAIT_S, lambda: "no checkpoint")
+    (said,) = (message for message in caplog.messages if SYNCS_THERE in message)
+    assert said.endswith("offsets are not translated back before that is there")
+
+
 def test_syncs_on_the_target_and_topics_that_came_from_there(
     sides: tuple[LocalCluster, LocalCluster],
 ) -> None:
     source, target = sides
-    create_topic(target.bootstrap_servers, SYNCS_THERE, config={"cleanup.policy": "compact"})
+    if SYNCS_THERE not in topics(target):
+        create_topic(target.bootstrap_servers, SYNCS_THERE, config={"cleanup.policy": "compact"})
     create_topic(source.bootstrap_servers, FROM_THERE)
     write_syncs(target, SYNCS_THERE, OffsetSync(TopicPartition(FROM_THERE, 0), 0, 33))
     group = GroupId("contract-cp-back")
@@ -337,6 +367,35 @@ def test_syncs_on_the_target_and_topics_that_came_from_there(
         await_value(lambda: group in checkpoints(target), WAIT_S, lambda: "no checkpoint")
     assert checkpoints(target)[group].topic_partition == TopicPartition("contract-back", 0)
     assert checkpoints(target)[group].downstream_offset == 33
+
+
+@pytest.mark.parametrize("location", ["source", "target"])
+def test_topics_that_came_from_there_by_the_syncs_of_the_opposite_flow(
+    sides: tuple[LocalCluster, LocalCluster], location: str
+) -> None:
+    source, target = sides
+    back = f"contract.back-{location}"
+    create_topic(source.bootstrap_servers, f"there.{back}")
+    create_topic(target.bootstrap_servers, back)
+    append(target, back, numbered(30))
+    if SYNCS_THERE not in topics(target):
+        create_topic(target.bootstrap_servers, SYNCS_THERE, config={"cleanup.policy": "compact"})
+    holder, topic = (target, SYNCS_THERE) if location == "source" else (source, SYNCS)
+    write(holder, topic, RunSync(OffsetSync(TopicPartition(back, 0), 29, 19), 20).to_record())
+    group = GroupId(f"contract-cp-back-{location}")
+    commit(source, group, f"there.{back}", 7)
+    if location == "source":
+        marker = GroupId("contract-cp-back-z")
+        sync(source, 100)
+        commit(source, marker, TOPIC, 100)
+        with running(sides):
+            await_value(lambda: marker in checkpoints(target), WAIT_S, lambda: "no checkpoint")
+        assert group not in checkpoints(target), "as Java, unless told otherwise"
+    told = {"offset-syncs.topic.location": location, "reverse.checkpointing.enabled": "true"}
+    with running(sides, **told):
+        await_value(lambda: committed(target, group, back) >= 0, WAIT_S, lambda: "no offset")
+    assert committed(target, group, back) == 17
+    assert checkpoints(target)[group] == Checkpoint(group, TopicPartition(back, 0), 7, 17, "\0")
 
 
 def test_a_checkpoint_that_somebody_has_removed_does_not_count(

@@ -241,6 +241,15 @@ OWN_CHECKPOINT: Final = Definition(
             _LOW,
             OneOf(("off", "active", "all")),
         ),
+        Option(
+            "reverse.checkpointing.enabled",
+            Type.BOOLEAN,
+            default=False,
+            doc="Whether groups' offsets in topics that came from the target are translated back, by the "
+            "offset syncs of the opposite flow: groups that failed over to the source go on where they are "
+            "when they return (as KIP-1098 proposes). The opposite flow's offset-syncs.topic.location must "
+            "be this one's, and replication.policy.class one that names the source in topics.",
+        ),
     )
 )
 """What a MirrorCheckpointConnector of ours can be told beyond Kafka's."""

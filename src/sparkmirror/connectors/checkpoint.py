@@ -28,11 +28,30 @@ class MirrorCheckpointSettings:
     emit_checkpoints_interval_s: float
     sync_group_offsets_interval_s: float | None
     resolve: ResolveOffsets = ResolveOffsets.OFF
+    offset_syncs_on_source: bool = True
+    reverse_syncs_topic: str | None = None
+    """The opposite flow's syncs, on the other cluster than this one's. None unless offsets are translated
+    back too."""
+
+
+def came_back(settings: MirrorCheckpointSettings, topic: str) -> bool:
+    """Whether a topic of the source came from the target, and its groups' offsets are translated back."""
+    is_theirs = settings.policy.topic_source(topic) == settings.flow.target
+    return settings.reverse_syncs_topic is not None and is_theirs
+
+
+def is_followed(settings: MirrorCheckpointSettings, topic: str) -> bool:
+    """Whether a topic's groups get checkpoints. What was mirrored here, the opposite flow has selected."""
+    return settings.topic_filter.should_replicate(topic) or came_back(settings, topic)
 
 
 def counterpart(settings: MirrorCheckpointSettings, partition: TopicPartition) -> TopicPartition:
     """What a partition of the source is called on the target."""
-    topic = target_topic(settings.policy, settings.flow, partition.topic)
+    topic = partition.topic
+    if came_back(settings, topic):  # it may have come from further away: there it has an alias less
+        topic = settings.policy.upstream_topic(topic) or topic
+    else:
+        topic = target_topic(settings.policy, settings.flow, topic)
     return TopicPartition(topic, partition.partition)
 
 
@@ -57,7 +76,7 @@ def news_of(
     """
     for partition, (offset, metadata) in committed.items():
         history = histories.get(partition)
-        if history is None or not settings.topic_filter.should_replicate(partition.topic):
+        if history is None or not is_followed(settings, partition.topic):
             continue
         translated = history.translate(offset)
         if translated != BEFORE_HISTORY:

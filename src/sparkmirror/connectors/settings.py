@@ -111,6 +111,8 @@ def mirror_checkpoint_settings(connector: Properties) -> MirrorCheckpointSetting
         emit_checkpoints_interval_s=emit_interval_s,
         sync_group_offsets_interval_s=_interval_s(connector, values, "sync.group.offsets"),
         resolve=ResolveOffsets(values.string("translation.resolve")),
+        offset_syncs_on_source=_are_syncs_on_source(values),
+        reverse_syncs_topic=_reverse_syncs_topic(values, flow, policy),
     )
 
 
@@ -164,6 +166,13 @@ def _are_syncs_on_source(values: Values) -> bool:
 
 def _offset_syncs_topic(values: Values, flow: Flow, policy: ReplicationPolicy) -> str:
     return policy.offset_syncs_topic(flow.target if _are_syncs_on_source(values) else flow.source)
+
+
+def _reverse_syncs_topic(values: Values, flow: Flow, policy: ReplicationPolicy) -> str | None:
+    """None unless asked for. It is the opposite flow's, of which this one's target is the source."""
+    if not values.boolean("reverse.checkpointing.enabled"):
+        return None
+    return _offset_syncs_topic(values, Flow(flow.target, flow.source), policy)
 
 
 def _group_filter(connector: Properties, values: Values) -> DefaultGroupFilter:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from contextlib import closing
 
-from sparkmirror.connectors.checkpoint import counterpart
+from sparkmirror.connectors.checkpoint import came_back, counterpart
 from sparkmirror.connectors.source import why_not
 from sparkmirror.domain.checkpoints import CheckpointBook
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
@@ -15,6 +15,7 @@ from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from sparkmirror.kafka.groups import Groups
 from sparkmirror.kafka.offsets import LATEST, list_offsets
 from sparkmirror.runtime.flow_settings import CheckpointConnector, FlowSettings
+from sparkmirror.runtime.reverse_syncs import ReverseSyncs
 from sparkmirror.storage.checkpoints import read_checkpoints
 from sparkmirror.storage.offset_syncs import OffsetSyncsReader
 
@@ -96,6 +97,8 @@ def _partitions(
 
 def _left_out(settings: FlowSettings, connector: CheckpointConnector, topic: str) -> str | None:
     """The connectors have filters of their own; they differ where somebody configures them so."""
+    if came_back(connector.settings, topic):
+        return None
     refused = connector.settings.topic_filter.refused_by(topic)
     if refused is None and settings.source is not None:
         mirrored = why_not(settings.source.settings, topic)
@@ -112,7 +115,11 @@ def _histories(connector: CheckpointConnector) -> Mapping[TopicPartition, SyncHi
         except KafkaError as error:
             if error.code != UNKNOWN_TOPIC_OR_PARTITION:
                 raise
-        return syncs.histories
+    with closing(ReverseSyncs(connector)) as reverse:
+        trouble = reverse.catch_up(_READ_TIMEOUT_S)
+        if trouble is not None and trouble.code != UNKNOWN_TOPIC_OR_PARTITION:
+            raise trouble
+    return {**reverse.histories, **syncs.histories}
 
 
 def _checkpoints(connector: CheckpointConnector) -> CheckpointBook:

@@ -1,6 +1,6 @@
 """Offset syncs in MM2's bytes. A header, which Java does not look at, says for which run each speaks."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from sparkmirror.domain.client_settings import ConnectionSettings
@@ -24,6 +24,11 @@ class RunSync(NamedTuple):
         headers = ((_RUN, b"%d" % self.run),) if self.run > 1 else ()
         return LogRecord(self.sync.encode_key(), self.sync.encode_value(), headers=headers)
 
+    def reversed(self, topic: str) -> "RunSync":
+        """The same as a sync of the way back, from what the topic is called on the target."""
+        sync, there = self.sync, TopicPartition(topic, self.sync.topic_partition.partition)
+        return RunSync(OffsetSync(there, sync.downstream_offset, sync.upstream_offset), self.run)
+
 
 def parse_offset_sync(record: LogRecord) -> RunSync | None:
     """None for what is no sync. One without a header, as Java writes them, speaks for its own record only."""
@@ -38,8 +43,16 @@ def parse_offset_sync(record: LogRecord) -> RunSync | None:
 class OffsetSyncsReader:
     """What a flow's syncs say by now, partition by partition. One owner."""
 
-    def __init__(self, settings: ConnectionSettings, topic: str) -> None:
+    def __init__(
+        self,
+        settings: ConnectionSettings,
+        topic: str,
+        *,
+        turned: Callable[[RunSync], RunSync] | None = None,
+    ) -> None:
+        """`turned` makes of each sync what counts, of the way back, say."""
         self._tail = TopicTail(settings, topic)
+        self._turned = turned
         self._histories: dict[TopicPartition, SyncHistory] = {}
         self._is_first_reading = True
 
@@ -58,6 +71,8 @@ class OffsetSyncsReader:
             parsed = parse_offset_sync(record)
             if parsed is None:
                 continue
+            if self._turned is not None:
+                parsed = self._turned(parsed)
             partition = parsed.sync.topic_partition
             history = self._histories.get(partition)
             if history is None or (newest_only and self._is_first_reading):

@@ -4,6 +4,7 @@ from enum import Enum
 import pytest
 
 from sparkmirror.config.properties import Properties
+from sparkmirror.connectors.checkpoint import MirrorCheckpointSettings, counterpart, is_followed
 from sparkmirror.connectors.settings import (
     mirror_checkpoint_off,
     mirror_checkpoint_settings,
@@ -14,7 +15,7 @@ from sparkmirror.connectors.settings import (
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.assignment import PartitionAssignment
 from sparkmirror.domain.errors import ConfigError
-from sparkmirror.domain.ids import Alias, Flow
+from sparkmirror.domain.ids import Alias, Flow, TopicPartition
 from sparkmirror.domain.incidents import OnBadBatch, OnDataLoss, OnTopicRecreated, Reactions
 from sparkmirror.domain.offset_resolution import ResolveOffsets
 from sparkmirror.domain.policies import DefaultReplicationPolicy, IdentityReplicationPolicy
@@ -232,15 +233,49 @@ def test_no_heartbeats(given: dict[str, str]) -> None:
 
 def test_for_which_groups_offsets_are_looked_up() -> None:
     def resolve(**more: str) -> ResolveOffsets:
-        settings = mirror_checkpoint_settings(Properties(CONNECTOR | more))
-        assert settings is not None
-        return settings.resolve
+        return checkpoint_settings(**more).resolve
 
     assert resolve() is ResolveOffsets.ACTIVE
     for choice in ResolveOffsets:
         assert resolve(**{"translation.resolve": choice.value}) is choice
     with pytest.raises(ConfigError, match=r"translation\.resolve"):
         resolve(**{"translation.resolve": "cold"})
+
+
+def checkpoint_settings(**more: str) -> MirrorCheckpointSettings:
+    settings = mirror_checkpoint_settings(Properties(CONNECTOR | more))
+    assert settings is not None
+    return settings
+
+
+@pytest.mark.parametrize(
+    ("location", "own", "opposite"),
+    [
+        ("source", "mm2-offset-syncs.B.internal", "mm2-offset-syncs.A.internal"),
+        ("target", "mm2-offset-syncs.A.internal", "mm2-offset-syncs.B.internal"),
+    ],
+)
+def test_the_opposite_flows_syncs_lie_on_the_other_cluster(location: str, own: str, opposite: str) -> None:
+    told = {"offset-syncs.topic.location": location}
+    settings = checkpoint_settings(**told, **{"reverse.checkpointing.enabled": "true"})
+    assert settings.offset_syncs_on_source == (location == "source")
+    assert (settings.offset_syncs_topic, settings.reverse_syncs_topic) == (own, opposite)
+    assert checkpoint_settings(**told).reverse_syncs_topic is None
+
+
+def test_what_came_from_the_target_gets_its_name_there() -> None:
+    def named(topic: str, **more: str) -> tuple[str, bool]:
+        settings = checkpoint_settings(topics="orders", **more)
+        assert counterpart(settings, TopicPartition(topic, 3)).partition == 3
+        return counterpart(settings, TopicPartition(topic, 3)).topic, is_followed(settings, topic)
+
+    on = {"reverse.checkpointing.enabled": "true"}
+    assert named("orders", **on) == ("A.orders", True)
+    assert named("B.orders", **on) == ("orders", True)
+    assert named("B.C.orders", **on) == ("C.orders", True)
+    assert named("C.B.orders", **on) == ("A.C.B.orders", False)
+    assert named("B.orders") == ("orders", False)
+    assert named("B.C.orders") == ("orders", False), "Java's name, if its filter took such topics"
 
 
 @pytest.mark.parametrize(

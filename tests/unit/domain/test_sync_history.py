@@ -1,6 +1,6 @@
 """Translation against the vectors of Java's OffsetSyncStoreTest, and against the log that syncs speak of."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import NamedTuple
 
@@ -199,37 +199,79 @@ EVENTS = st.lists(
 )
 
 
-@given(EVENTS)
-def test_nothing_is_skipped_whatever_happens_to_the_logs(events: list[Event]) -> None:
+class Then(NamedTuple):
+    """What an event left."""
+
+    told: list[RunSync]
+    copies: Mapping[int, list[int]]
+    """Of each record that the source has: its offsets in the target's log of now."""
+    upstream_end: int
+    downstream_end: int
+
+
+def happening(events: list[Event]) -> Iterator[Then]:
     upstream = downstream = 0
-    where: dict[int, int] = {}
-    """The last copy of each record that the source has, in the target's log of now."""
-    syncs: SyncHistory | None = None
+    copies: dict[int, list[int]] = {}
     for event in events:
         match event.what:
             case What.REPEAT | What.CUT:
                 upstream = max(0, upstream - event.records)
                 if event.what is What.CUT:
-                    where = {offset: at for offset, at in where.items() if offset < upstream}
+                    copies = {offset: at for offset, at in copies.items() if offset < upstream}
             case What.ANEW:
-                downstream, where = 0, {}
+                downstream, copies = 0, {}
             case What.COPY:
                 upstream += event.gap
         first = OffsetSync(ORDERS, upstream, downstream)
-        where.update({upstream + at: downstream + at for at in range(event.records)})
+        for at in range(event.records):
+            copies.setdefault(upstream + at, []).append(downstream + at)
         upstream, downstream = upstream + event.records, downstream + event.records
         last = RunSync(OffsetSync(ORDERS, upstream - 1, downstream - 1), event.records)
         told = [RunSync(first)] if event.is_synced or not event.run_is_told else []
         told += [last if event.run_is_told else RunSync(last.sync)]
-        for sync in told:
-            if syncs is None:
-                syncs = SyncHistory(*sync)
-            else:
-                syncs.add(*sync)
-        assert syncs is not None
-        before = BEFORE_HISTORY
-        for committed in range(upstream + 2):
+        yield Then(told, copies, upstream, downstream)
+
+
+def taken(syncs: SyncHistory | None, told: Iterable[RunSync]) -> SyncHistory:
+    for sync in told:
+        if syncs is None:
+            syncs = SyncHistory(*sync)
+        else:
+            syncs.add(*sync)
+    assert syncs is not None
+    return syncs
+
+
+@given(EVENTS)
+def test_nothing_is_skipped_whatever_happens_to_the_logs(events: list[Event]) -> None:
+    syncs: SyncHistory | None = None
+    for then in happening(events):
+        syncs, before = taken(syncs, then.told), BEFORE_HISTORY
+        for committed in range(then.upstream_end + 2):
             translated = syncs.translate(committed)
             assert translated >= before
             before = translated
-            assert all(at >= translated for offset, at in where.items() if offset >= committed)
+            assert all(at[-1] >= translated for offset, at in then.copies.items() if offset >= committed)
+
+
+@given(EVENTS)
+def test_nothing_is_skipped_on_the_way_back_either(events: list[Event]) -> None:
+    """A group that has read a copy of a record, whichever, has read the record."""
+    syncs: SyncHistory | None = None
+    for then in happening(events):
+        syncs = taken(syncs, (sync.reversed("there.orders") for sync in then.told))
+        assert all(sync.topic_partition.topic == "there.orders" for sync in syncs.syncs)
+        before = BEFORE_HISTORY
+        for committed in range(then.downstream_end + 2):
+            translated = syncs.translate(committed)
+            assert translated >= before
+            before = translated
+            assert translated <= then.upstream_end
+            assert all(offset >= translated for offset, at in then.copies.items() if at[0] >= committed)
+
+
+def test_there_and_back_is_the_same_place_inside_of_runs() -> None:
+    sync = RunSync(OffsetSync(ORDERS, 149, 19), 20)
+    there, back = taken(None, [sync]), taken(None, [sync.reversed("there.orders")])
+    for offset in range(130, 151):
+        assert back.translate(there.translate(offset)) == offset
