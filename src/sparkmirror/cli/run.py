@@ -4,6 +4,7 @@ import argparse
 import logging
 import os
 import signal
+import socket
 import time
 from pathlib import Path
 from types import FrameType
@@ -12,6 +13,8 @@ from sparkmirror.cli.changed_file import ChangedFile
 from sparkmirror.cli.logging import add_logging_arguments
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, require_java, spark_log_file
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.runtime.metrics import Metrics
+from sparkmirror.runtime.metrics_server import PATH, MetricsServer
 from sparkmirror.runtime.mirror_maker import MirrorMaker
 
 _log = logging.getLogger("sparkmirror.run")
@@ -19,6 +22,7 @@ _log = logging.getLogger("sparkmirror.run")
 _START_FAILED = 3
 _FAILED = 2
 _EXIT_AT_ONCE = 130
+_PORT_MAX = 65535
 
 _EXAMPLES = """\
 example mm2.properties:
@@ -32,6 +36,8 @@ example mm2.properties:
   sparkmirror run mm2.properties --clusters B       only the flows into B
   sparkmirror run mm2.properties --master spark://host:7077
   sparkmirror run mirror-maker-2.yaml               a KafkaMirrorMaker2 resource of Strimzi does as well
+  sparkmirror run mm2.properties --metrics-port 9404
+                                                    http://HOST:9404/metrics for Prometheus
 
 what takes effect while it runs, a second or two after the file was saved:
   A->B.max.bytes.per.second = 5000000               the flow, all its topics together
@@ -59,6 +65,12 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--log-file", type=Path, help="where Spark's own log goes (default: a new temporary file)"
     )
+    parser.add_argument(
+        "--metrics-port",
+        type=_address,
+        metavar="[HOST:]PORT",
+        help="serve /metrics for Prometheus there, to whoever asks (0: a free port; default: don't)",
+    )
     add_logging_arguments(parser)
     parser.set_defaults(run=run, usage_exit_code=255)
 
@@ -79,6 +91,8 @@ def run(arguments: argparse.Namespace) -> int:
     mirror = MirrorMaker(flows, spark, arguments.log_file or spark_log_file("run"))
     _log.info("flows: %s", ", ".join(str(flow.flow) for flow in flows))
     try:
+        if arguments.metrics_port:
+            _serve_metrics(mirror, *arguments.metrics_port)
         mirror.start()
         _stop_on_signals(mirror)
         _log.info("started in %.1f s; Ctrl-C or SIGTERM stops in order", time.monotonic() - began)
@@ -95,6 +109,20 @@ def run(arguments: argparse.Namespace) -> int:
         mirror.close()
     _log.info("stopped")
     return 0
+
+
+def _serve_metrics(mirror: MirrorMaker, host: str, port: int) -> None:
+    """Until the process ends. Raises SparkmirrorError when the port can't be had."""
+    server = MetricsServer(host, port, Metrics(mirror.readings).page)
+    _log.info("metrics are at http://%s:%d%s", host or socket.gethostname(), server.port, PATH)
+
+
+def _address(text: str) -> tuple[str, int]:
+    """`[HOST:]PORT`; an IPv6 address stands in brackets."""
+    host, _, port = text.rpartition(":")
+    if not port.isdecimal() or int(port) > _PORT_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is no [HOST:]PORT, for example 9404 or 127.0.0.1:9404")
+    return host.removeprefix("[").removesuffix("]"), int(port)
 
 
 def _stop_on_signals(mirror: MirrorMaker) -> None:

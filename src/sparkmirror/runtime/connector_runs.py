@@ -3,11 +3,13 @@
 The same in dedicated mode and on a Connect worker.
 """
 
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Final, Protocol
 
 from sparkmirror.domain.connect import ConnectorConfig
+from sparkmirror.domain.metrics import CheckpointReading, ConnectorReading, HeartbeatReading, SourceReading
 from sparkmirror.engine.session import Session
 from sparkmirror.runtime.checkpoints import Checkpoints
 from sparkmirror.runtime.flow_settings import (
@@ -44,6 +46,10 @@ class ConnectorRun(Protocol):
         """The topics on the target that it has written to (KIP-558)."""
         ...
 
+    def reading(self) -> ConnectorReading | None:
+        """What `/metrics` tells of it; None for nothing."""
+        ...
+
 
 class SourceRun:
     """A MirrorSourceConnector: its tasks are Spark's."""
@@ -55,6 +61,7 @@ class SourceRun:
         session: "Future[Session]",
         slots_of: Callable[[Session], int],
     ) -> None:
+        self._of = on.flow, connector.name
         self.limits = CurrentLimits(on, connector)
         self._source = MirrorSource(on, connector, session, slots_of, limits=lambda: self.limits.limits)
         self._progress = ProgressLog(on.flow, on.worker_client, connector.name)
@@ -82,11 +89,15 @@ class SourceRun:
     def topics(self) -> Collection[str]:
         return self._progress.written_topics()
 
+    def reading(self) -> SourceReading:
+        return self._progress.meter.reading(self._of, self._source.dealt, self.failures(), time.monotonic())
+
 
 class CheckpointRun:
     """A MirrorCheckpointConnector: one task, a thread of the driver, whatever `tasks.max` says."""
 
     def __init__(self, on: FlowWorker, connector: CheckpointConnector) -> None:
+        self._of = on.flow, connector.name
         self._checkpoints = Checkpoints(on, connector)
         self.threads: Sequence[PeriodicThread] = (self._checkpoints.thread,)
 
@@ -100,11 +111,15 @@ class CheckpointRun:
     def topics(self) -> Collection[str]:
         return self._checkpoints.written_topics
 
+    def reading(self) -> CheckpointReading:
+        return self._checkpoints.meter.reading(self._of, self._checkpoints.groups, time.time())
+
 
 class HeartbeatRun:
     """A MirrorHeartbeatConnector."""
 
     def __init__(self, on: FlowWorker, connector: HeartbeatConnector) -> None:
+        self._of = on.flow, connector.name
         self._heartbeats = Heartbeats(on, connector)
         self.threads: Sequence[PeriodicThread] = (self._heartbeats.thread,)
 
@@ -116,6 +131,10 @@ class HeartbeatRun:
 
     def topics(self) -> Collection[str]:
         return self._heartbeats.written_topics
+
+    def reading(self) -> HeartbeatReading:
+        beats = self._heartbeats
+        return HeartbeatReading(*self._of, {0: "running"}, beats.emitted, beats.emitted_at)
 
 
 class IdleRun:
@@ -131,3 +150,6 @@ class IdleRun:
 
     def topics(self) -> Collection[str]:
         return ()
+
+    def reading(self) -> None:
+        return None

@@ -22,6 +22,9 @@ class Heartbeats:
         self._connector = connector
         self._writer = TopicWriter(settings.worker_client)
         self.written_topics: frozenset[str] = frozenset()
+        self.emitted = 0
+        self.emitted_at: float | None = None
+        """The last one, in epoch seconds."""
         log = flow_log(__name__, settings.flow, connector.name)
         self.thread = PeriodicThread("heartbeat connector", log, self._prepare, self._writer.close)
 
@@ -42,3 +45,5 @@ class Heartbeats:
         topic = self._connector.settings.topic
         self._writer.write(topic, [log_record])
         self.written_topics = frozenset({topic})
+        self.emitted += 1
+        self.emitted_at = time.time()

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow
+from sparkmirror.domain.metrics import ConnectorReading
 from sparkmirror.domain.rate_limits import RateLimits
 from sparkmirror.engine.session import Session, default_master
-from sparkmirror.runtime.connector_runs import CheckpointRun, HeartbeatRun, SourceRun
+from sparkmirror.runtime.connector_runs import CheckpointRun, ConnectorRun, HeartbeatRun, SourceRun
 from sparkmirror.runtime.flow_settings import FlowSettings, SourceConnector
-from sparkmirror.runtime.periodic import PeriodicThread
 from sparkmirror.runtime.rate_limits import CurrentLimits
 
 _log = logging.getLogger(__name__)
@@ -33,7 +33,8 @@ class MirrorMaker:
         self._session: Future[Session] = Future()
         self._stopping = threading.Event()
         self._limits: dict[Flow, CurrentLimits] = {}
-        self._threads = self._make_threads()
+        self._runs = self._make_runs()
+        self._threads = [thread for run in self._runs for thread in run.threads]
 
     def start(self) -> None:
         """Flows reach out to their clusters while Spark starts. Raises SparkmirrorError when Spark can't."""
@@ -77,22 +78,26 @@ class MirrorMaker:
         if self._session.exception() is None:
             self._session.result().close()
 
-    def _make_threads(self) -> list[PeriodicThread]:
-        threads: list[PeriodicThread] = []
+    def readings(self) -> list[ConnectorReading]:
+        """What `/metrics` tells of every connector. Safe in any thread."""
+        return [reading for run in self._runs if (reading := run.reading())]
+
+    def _make_runs(self) -> list[ConnectorRun]:
+        runs: list[ConnectorRun] = []
         for flow in self._flows:
-            threads += HeartbeatRun(flow, flow.heartbeat).threads
+            runs.append(HeartbeatRun(flow, flow.heartbeat))
             if flow.checkpoint is not None:
-                threads += CheckpointRun(flow, flow.checkpoint).threads
+                runs.append(CheckpointRun(flow, flow.checkpoint))
             elif flow.source is not None:
                 _log.info("%s emits no checkpoints: %s", flow.flow, flow.checkpoint_off)
             if flow.source is not None:
-                threads += self._source_threads(flow, flow.source)
-        return threads
+                runs.append(self._source_run(flow, flow.source))
+        return runs
 
-    def _source_threads(self, flow: FlowSettings, connector: SourceConnector) -> Sequence[PeriodicThread]:
+    def _source_run(self, flow: FlowSettings, connector: SourceConnector) -> SourceRun:
         run = SourceRun(flow, connector, self._session, self._slots_for(connector))
         self._limits[flow.flow] = run.limits
-        return run.threads
+        return run
 
     def _slots_for(self, connector: SourceConnector) -> Callable[[Session], int]:
         """Its share of Spark's slots: tasks never end by themselves, so no flow may take all of them."""

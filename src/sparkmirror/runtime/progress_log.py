@@ -12,6 +12,7 @@ from sparkmirror.runtime.flow_log import flow_log
 from sparkmirror.runtime.periodic import PeriodicThread
 from sparkmirror.runtime.schedule import Job
 from sparkmirror.runtime.silent_partitions import SilentPartitions
+from sparkmirror.runtime.source_meter import SourceMeter
 from sparkmirror.runtime.stalled_partitions import StalledPartitions
 from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader, progress_topic
 
@@ -27,6 +28,8 @@ class ProgressLog:
     def __init__(self, flow: Flow, connection: ConnectionSettings, connector: ConnectorName) -> None:
         self._log = flow_log(__name__, flow)
         self._connector = connector
+        self.meter = SourceMeter()
+        """What `/metrics` tells."""
         self._reader = ProgressReader(connection, progress_topic(flow.source))
         self._began_at = time.time()
         self._current: list[PartitionProgress] = []
@@ -68,6 +71,7 @@ class ProgressLog:
         self._cut_off = False
         reports = [report for (connector, _), report in polled.items() if connector == self._connector]
         self._current = [report for report in reports if report.updated_at >= self._began_at]
+        self.meter.take(self._current, self._reader.generations.get(self._connector), time.monotonic())
         self._tell_changes()
         self._tell_notices()
         self._tell_stalls()
@@ -92,6 +96,7 @@ class ProgressLog:
 
     def _tell_stalls(self) -> None:
         stalls = list(self._stalled.look(self._current, time.monotonic()))
+        self.meter.take_stalls(stalls)
         for report, seconds in stalls[:_NAMED_MAX]:
             if seconds is None:
                 self._log.info("%s gets on again", report.source)

@@ -1,0 +1,75 @@
+"""Values of the last 30 to 60 seconds, as Kafka's metrics have them.
+
+Kafka's `metrics.num.samples` is 2 and `metrics.sample.window.ms` 30,000 by default: what is told is of the
+window that is being filled and of the one before it. Any clock's seconds are handed in.
+"""
+
+from math import inf, nan
+from typing import NamedTuple
+
+WINDOW_S = 30.0
+WINDOWS = 2
+
+
+class Summary(NamedTuple):
+    """As Kafka's stats: the last value stays, the others are NaN without values in the windows."""
+
+    last: float
+    low: float
+    high: float
+    mean: float
+
+
+NO_VALUES = Summary(0.0, nan, nan, nan)
+
+
+def is_over(began_at: float, now: float) -> bool:
+    """Whether the window is too old to count."""
+    return now - began_at >= WINDOWS * WINDOW_S
+
+
+def rate(count: float, began_at: float, now: float) -> float:
+    """Per second, since the older window began (`Rate`): too low rather than too high at the start."""
+    passed_s = now - began_at
+    return count / (passed_s if passed_s >= WINDOW_S else passed_s + WINDOW_S)
+
+
+class _Window:
+    __slots__ = ("began_at", "count", "high", "low", "total")
+
+    def __init__(self, began_at: float) -> None:
+        self.began_at = began_at
+        self.count = 0
+        self.total = 0.0
+        self.low = inf
+        self.high = -inf
+
+
+class SampledValues:
+    """Values as they come. Not safe in several threads."""
+
+    __slots__ = ("_last", "_windows")
+
+    def __init__(self) -> None:
+        self._last = 0.0
+        self._windows: list[_Window] = []
+
+    def note(self, value: float, now: float) -> None:
+        self._last = value
+        if not self._windows or now - self._windows[-1].began_at >= WINDOW_S:
+            self._windows = [*self._windows[1 - WINDOWS :], _Window(now)]
+        window = self._windows[-1]
+        window.count += 1
+        window.total += value
+        window.low, window.high = min(window.low, value), max(window.high, value)
+
+    def summary(self, now: float) -> Summary:
+        windows = [window for window in self._windows if not is_over(window.began_at, now)]
+        if not windows:
+            return NO_VALUES._replace(last=self._last)
+        return Summary(
+            self._last,
+            min(window.low for window in windows),
+            max(window.high for window in windows),
+            sum(window.total for window in windows) / sum(window.count for window in windows),
+        )

@@ -1,0 +1,60 @@
+"""For how long the source has had records that the target has not, without a look at any record.
+
+What tells it is when the source's end was first seen behind an offset. Of what was already there at the first
+look nothing is known but the records' own timestamps: the record before the first missing one is older than
+it. Any clock's seconds are handed in.
+"""
+
+from typing import NamedTuple
+
+_KEPT_MAX = 64
+
+
+class _End(NamedTuple):
+    offset: int
+    seen_at: float
+
+
+class TimeLag:
+    """Of one partition; exact to the time between two looks, in a long backlog to a few hundredths of it."""
+
+    __slots__ = ("_apart_s", "_end", "_ends", "_first", "_next")
+
+    def __init__(self) -> None:
+        self._first: _End | None = None
+        self._ends: list[_End] = []
+        self._apart_s = 0.0
+        self._end = 0
+        self._next = 0
+
+    def look(self, next_offset: int, end: int, now: float) -> None:
+        """`next_offset` is the first that is not on the target yet, `end` the source's end."""
+        if self._first is None or end < self._end:  # another topic of that name, or a truncated one
+            self._first, self._ends = _End(end, now), []
+        elif end > self._end:
+            self._note(_End(end, now))
+        self._next, self._end = next_offset, end
+        self._ends = [seen for seen in self._ends if seen.offset > next_offset]
+        if not self._ends:
+            self._apart_s = 0.0
+
+    def _note(self, end: _End) -> None:
+        """Of ends too close to each other the later offset with the earlier time: rather too old."""
+        if self._ends and end.seen_at - self._ends[-1].seen_at < self._apart_s:
+            self._ends[-1] = self._ends[-1]._replace(offset=end.offset)
+            return
+        self._ends.append(end)
+        if len(self._ends) == _KEPT_MAX:
+            self._apart_s = 2 * (end.seen_at - self._ends[0].seen_at) / _KEPT_MAX
+            pairs = zip(self._ends[::2], self._ends[1::2], strict=True)
+            self._ends = [_End(later.offset, earlier.seen_at) for earlier, later in pairs]
+
+    def seconds(self, now: float, last_age_s: float | None) -> float | None:
+        """None before the first look. `last_age_s` is how old the last record on the target is by now."""
+        if self._first is None:
+            return None
+        if self._next >= self._end:
+            return 0.0
+        if self._next < self._first.offset:
+            return max(now - self._first.seen_at, last_age_s or 0.0)
+        return now - self._ends[0].seen_at
