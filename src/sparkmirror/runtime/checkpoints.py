@@ -4,13 +4,14 @@ import logging
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from sparkmirror.connectors.checkpoint import counterpart, counterparts, news_of
+from sparkmirror.connectors.checkpoint import counterpart, counterparts, is_followed, news_of
 from sparkmirror.domain.checkpoints import CheckpointBook, OfGroup, is_refuted, offsets_to_write
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.domain.log_records import LogRecord
 from sparkmirror.domain.offset_resolution import ResolveOffsets
+from sparkmirror.domain.sync_history import SyncHistory
 from sparkmirror.domain.wire_records import Checkpoint
 from sparkmirror.kafka.admin import Admin, TopicCreation
 from sparkmirror.kafka.error_codes import ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS, UNKNOWN_MEMBER_ID
@@ -22,6 +23,7 @@ from sparkmirror.runtime.flow_settings import CheckpointConnector, FlowWorker
 from sparkmirror.runtime.internal_topics import COMPACTED, ensure_topics
 from sparkmirror.runtime.offset_resolver import OffsetResolver, Wanted
 from sparkmirror.runtime.periodic import PeriodicThread
+from sparkmirror.runtime.reverse_syncs import ReverseSyncs
 from sparkmirror.runtime.schedule import Job
 from sparkmirror.storage.checkpoints import read_checkpoints
 from sparkmirror.storage.offset_syncs import OffsetSyncsReader
@@ -52,6 +54,7 @@ class Checkpoints:
         self._log = flow_log(__name__, settings.flow, connector.name)
         self._writer = TopicWriter(connector.producer)
         self._syncs = OffsetSyncsReader(connector.offset_syncs_consumer, self._told.offset_syncs_topic)
+        self._reverse_syncs = ReverseSyncs(connector)
         self._resolver = OffsetResolver(
             connector.records_consumer, ConsumerSettings(connector.target_admin), self._log
         )
@@ -64,6 +67,7 @@ class Checkpoints:
         self._target: Groups | None = None
         self._groups: list[GroupId] = []
         self._troubles: dict[GroupId, str] = {}
+        self._reverse_trouble = ""
         self._said = 0
         self.written_topics: frozenset[str] = frozenset()
         self.meter = CheckpointMeter()
@@ -98,6 +102,7 @@ class Checkpoints:
     def _finish(self) -> None:
         self._writer.close()
         self._syncs.close()
+        self._reverse_syncs.close()
         self._resolver.close()
         for groups in (self._source, self._target):
             if groups is not None:
@@ -150,7 +155,7 @@ class Checkpoints:
             if isinstance(offsets, KafkaError):
                 self._say(group, offsets)
                 groups.append(group)
-            elif any(told.topic_filter.should_replicate(topic) for topic, _ in offsets):
+            elif any(is_followed(told, topic) for topic, _ in offsets):
                 groups.append(group)
         if groups != self._groups or not self._are_groups_known:
             self._log.info("checkpoints %d groups of %d", len(groups), len(listed))
@@ -185,14 +190,24 @@ class Checkpoints:
         self._say_rest()
 
     def _read_syncs(self) -> None:
-        self._syncs.catch_up(_READ_TIMEOUT_S, newest_only=not self._knows_own_checkpoints)
+        newest_only = not self._knows_own_checkpoints
+        self._syncs.catch_up(_READ_TIMEOUT_S, newest_only=newest_only)
+        error = self._reverse_syncs.catch_up(_READ_TIMEOUT_S, newest_only=newest_only)
+        trouble = "" if error is None else str(error)
+        if trouble and trouble != self._reverse_trouble:
+            self._log.warning("%s; offsets are not translated back before that is there", trouble)
+        self._reverse_trouble = trouble
+
+    def _histories(self) -> Mapping[TopicPartition, SyncHistory]:
+        """This flow's, and those of the way back."""
+        return {**self._reverse_syncs.histories, **self._syncs.histories}
 
     def _emit_news(self, offsets_of: Mapping[GroupId, Offsets]) -> None:
-        now_ms, told = int(time.time() * 1000), self._told
+        now_ms, told, histories = int(time.time() * 1000), self._told, self._histories()
         news = [
             checkpoint
             for group, offsets in offsets_of.items()
-            for checkpoint in news_of(told, group, offsets, self._syncs.histories, self._book)
+            for checkpoint in news_of(told, group, offsets, histories, self._book)
         ]
         if news:
             self._writer.write(
@@ -257,7 +272,7 @@ class Checkpoints:
             if group in listed and not listed[group].commits_offsets:
                 there = f"is a {listed[group].word} group on {self._flow.target}: left alone there"
                 self._say(group, there, logging.INFO)
-        histories = counterparts(self._told, self._syncs.histories)
+        histories = counterparts(self._told, self._histories())
         idle = [
             group
             for group in self._groups
