@@ -1,0 +1,212 @@
+"""The config topic on a real broker: who writes has read it, who reads sees it in order, now or later."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import Final
+
+import pytest
+
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.clusters.ports import HOST, ReservedPort
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.connect import TargetState
+from sparkmirror.domain.connect_configs import LoggerLevel, RestartRequest, SessionKey, connector_record
+from sparkmirror.domain.errors import KafkaError
+from sparkmirror.domain.log_records import LogRecord
+from sparkmirror.storage.connect_configs import ConfigTopic
+from sparkmirror.storage.connect_log import ReadBackLog
+from tests.contract.copying import connection
+from tests.proxy import Api, Deed, Moment, proxied
+from tests.system.broker_data import append, keyed
+from tests.system.mixed_data import create_topic
+
+WAIT_S: Final = 20.0
+LONG_S: Final = 60.0
+"""Longer than the whole test may take: who waits so long was not woken."""
+SOON_S: Final = 10.0
+KEY: Final = SessionKey(b"secret", "HmacSHA256", 1_700_000_000_123)
+
+
+@pytest.fixture
+def settings(target_cluster: LocalCluster) -> ConnectionSettings:
+    return connection(target_cluster)
+
+
+@pytest.fixture
+def topic(target_cluster: LocalCluster, request: pytest.FixtureRequest) -> str:
+    name = f"contract.connect-configs.{request.node.name}"
+    create_topic(target_cluster.bootstrap_servers, name, config={"cleanup.policy": "compact"})
+    return name
+
+
+@pytest.fixture
+def configs(settings: ConnectionSettings, topic: str) -> Iterator[ConfigTopic]:
+    with closing(ConfigTopic(settings, topic)) as made:
+        made.read_to_end(WAIT_S)
+        yield made
+
+
+def test_what_is_written_has_been_read_when_the_call_returns(
+    target_cluster: LocalCluster, settings: ConnectionSettings, topic: str, configs: ConfigTopic
+) -> None:
+    configs.put_connector("msc", {"b": "1", "a": "2"}, TargetState.STOPPED)
+    assert configs.configs.target_states == {"msc": TargetState.STOPPED}
+    configs.put_target_state("msc", TargetState.RUNNING)
+    assert configs.configs.target_states == {"msc": TargetState.RUNNING}
+    configs.put_task_configs("msc", [{"t": "0"}, {"t": "1"}])
+    assert configs.configs.task_configs == {"msc": ({"t": "0"}, {"t": "1"})}
+    configs.put_task_count("msc", 2)
+    configs.put_session_key(KEY)
+    configs.put_connector("gone", {})
+    configs.remove_connector("gone")
+    configs.put_task_configs("msc", [])
+    assert configs.configs.connectors == {"msc": {"b": "1", "a": "2"}}
+    assert configs.configs.task_configs == {"msc": ()}
+    assert configs.configs.task_counts == {"msc": 2}
+    assert configs.configs.session_key == KEY
+    with closing(ConfigTopic(settings, topic)) as other:
+        other.read_to_end(WAIT_S)
+        assert other.configs == configs.configs
+    assert keyed(target_cluster, topic) == [
+        (b"target-state-msc", b'{"state":"PAUSED","state.v2":"STOPPED"}'),
+        (b"connector-msc", b'{"properties":{"b":"1","a":"2"}}'),
+        (b"target-state-msc", b'{"state":"STARTED","state.v2":"STARTED"}'),
+        (b"task-msc-0", b'{"properties":{"t":"0"}}'),
+        (b"task-msc-1", b'{"properties":{"t":"1"}}'),
+        (b"commit-msc", b'{"tasks":2}'),
+        (b"tasks-fencing-msc", b'{"task-count":2}'),
+        (
+            b"session-key",
+            b'{"key":"c2VjcmV0","algorithm":"HmacSHA256","creation-timestamp":1700000000123}',
+        ),
+        (b"connector-gone", b'{"properties":{}}'),
+        (b"connector-gone", None),
+        (b"target-state-gone", None),
+        (b"commit-msc", b'{"tasks":0}'),
+    ]
+
+
+def test_events_are_told_once_and_not_from_before(
+    settings: ConnectionSettings, topic: str, configs: ConfigTopic
+) -> None:
+    first = RestartRequest("c", include_tasks=True, only_failed=False)
+    configs.request_restart(first)
+    configs.put_log_level("org.x", "DEBUG")
+    with closing(ConfigTopic(settings, topic)) as late:
+        late.read_to_end(WAIT_S)
+        assert configs.poll(LONG_S) == [first, LoggerLevel("org.x", "DEBUG")]
+        assert configs.poll(0) == []
+        assert late.poll(0) == []
+        second = RestartRequest("d", include_tasks=False, only_failed=True)
+        configs.request_restart(second)
+        assert late.poll(LONG_S) == [second]
+        assert configs.poll(LONG_S) == [second]
+
+
+def test_who_polls_is_woken_by_what_another_thread_has_read(configs: ConfigTopic) -> None:
+    """Or a connector would start a poll's time later than it was asked for."""
+    configs.put_connector("c", {})
+    started = time.monotonic()
+    assert configs.poll(LONG_S) == []
+    assert time.monotonic() - started < SOON_S
+    assert configs.poll(0) == []
+
+
+def test_threads_write_while_another_polls(configs: ConfigTopic) -> None:
+    """Each sees its own word at once, and the one that polls misses nothing."""
+    ended = threading.Event()
+    seen: list[int] = []
+    requests: list[RestartRequest | LoggerLevel] = []
+
+    def poll() -> None:
+        while not ended.is_set():
+            requests.extend(configs.poll(LONG_S))
+            seen.append(len(configs.configs.connectors))
+
+    def write(writer: int) -> None:
+        for number in range(5):
+            name = f"c-{writer}-{number}"
+            configs.put_connector(name, {"n": name})
+            assert configs.configs.connectors[name] == {"n": name}
+            configs.request_restart(RestartRequest(name, include_tasks=False, only_failed=False))
+            configs.put_task_configs(name, [{"t": name}])
+            assert configs.configs.task_configs[name] == ({"t": name},)
+
+    poller = threading.Thread(target=poll)
+    poller.start()
+    with ThreadPoolExecutor(6) as pool:
+        for done in [pool.submit(write, writer) for writer in range(6)]:
+            done.result(LONG_S)
+    ended.set()
+    configs.put_log_level("last", "INFO")
+    poller.join(SOON_S)
+    assert not poller.is_alive(), "it was not woken"
+    requests.extend(configs.poll(0))
+    assert seen == sorted(seen)
+    assert len(configs.configs.connectors) == 30
+    assert len(requests) == 31
+    assert requests[-1] == LoggerLevel("last", "INFO")
+
+
+def test_what_is_malformed_is_passed_over(
+    target_cluster: LocalCluster, topic: str, configs: ConfigTopic, caplog: pytest.LogCaptureFixture
+) -> None:
+    good = connector_record("c", {"a": "b"})
+    append(target_cluster, topic, [(b"connector-c", b"5"), (good.key, good.value), (b"what", b"ever")])
+    configs.read_to_end(WAIT_S)
+    assert configs.configs.connectors == {"c": {"a": "b"}}
+    assert [record.message for record in caplog.records] == [
+        f"{topic}: offset 0 is ignored: connector-c: it is no object",
+        f"{topic}: offset 2 is ignored: what: it is none of a config topic's keys",
+    ]
+
+
+def test_a_lost_answer_is_asked_for_again(target_cluster: LocalCluster, topic: str) -> None:
+    with proxied((HOST, target_cluster.brokers[0].port)) as [proxy]:
+        near = ConnectionSettings((proxy.address,), request_timeout_s=0.5, connect_timeout_s=0.5)
+        taken: list[LogRecord] = []
+        with closing(ReadBackLog(near, topic, taken.extend)) as log:
+            proxy.on_next(Api.FETCH, Moment.ANSWER_DUE, Deed.SILENCE)
+            log.write([connector_record("c", {})], WAIT_S)
+            assert [record.key for record in taken] == [b"connector-c"]
+            proxy.silence()
+            started = time.monotonic()
+            with pytest.raises(KafkaError) as silent:
+                log.write([connector_record("d", {})], 1.0)
+            assert silent.value.retriable
+            assert time.monotonic() - started < SOON_S
+            proxy.restore()
+            log.write([connector_record("e", {})], WAIT_S)
+            assert taken[-1].key == b"connector-e"
+
+
+def test_failures_are_said_in_javas_words() -> None:
+    port = ReservedPort()
+    nobody = ConnectionSettings(((HOST, port.number),), connect_timeout_s=0.5, request_timeout_s=0.5)
+    port.release()
+    with closing(ConfigTopic(nobody, "t")) as topic:
+        request = RestartRequest("c", include_tasks=True, only_failed=False)
+        failing: list[tuple[Callable[[], None], str]] = [
+            (lambda: topic.put_connector("c", {}), "writing connector configuration to"),
+            (lambda: topic.remove_connector("c"), "removing connector configuration from"),
+            (lambda: topic.put_task_configs("c", [{}]), "writing task configurations to"),
+            (lambda: topic.put_task_configs("c", []), "writing root configuration to"),
+            (lambda: topic.put_target_state("c", TargetState.PAUSED), "writing target state to"),
+            (lambda: topic.put_session_key(KEY), "writing session key to"),
+            (lambda: topic.put_task_count("c", 1), "writing task count record to"),
+            (lambda: topic.put_log_level("c", "INFO"), "writing logger level to"),
+            (
+                lambda: topic.request_restart(request),
+                "writing restart request for {connectorName='c', onlyFailed=false, includeTasks=true} to",
+            ),
+        ]
+        for call, said in failing:
+            with pytest.raises(KafkaError) as failed:
+                call()
+            assert str(failed.value).startswith(f"Error {said} Kafka: write to t: ")
+            assert f"{HOST}:{port.number}" in str(failed.value)
+        with pytest.raises(KafkaError, match=f"^read t: .*{HOST}:{port.number}"):
+            topic.read_to_end(1.0)

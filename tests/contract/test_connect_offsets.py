@@ -1,0 +1,135 @@
+"""Offsets that people change: where a mirror goes on then, and what of Connect's topics can't be used."""
+
+import re
+from typing import Final
+
+import pytest
+
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.config.worker import InternalTopic, WorkerSettings
+from sparkmirror.domain.connect import ConnectError, ConnectorOffset
+from sparkmirror.domain.errors import ConfigError
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.kafka.admin import Admin
+from sparkmirror.storage.connect_offsets import read_connector_offsets, write_connector_offsets
+from sparkmirror.storage.connect_topics import check_connect_topics
+from sparkmirror.storage.positions import Position, read_positions
+from tests.contract.copying import CONNECTOR, POSITIONS, SOURCE, Bench, connection, running
+from tests.system.broker_data import Keyed, append, keyed
+from tests.system.mixed_data import create_topic
+
+CLASS: Final = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
+COMPACTED: Final = {"cleanup.policy": "compact"}
+
+
+def test_an_altered_offset_is_where_the_copy_goes_on_under_a_new_id(bench: Bench) -> None:
+    """Connect's "last replicated": the next record is the one after it. Forgotten, the copy begins anew."""
+    topic = "contract.altered-offsets"
+    partition = TopicPartition(topic, 0)
+    bench.create(topic)
+    written = bench.source_has(topic, 10)
+    before = id_of_copy(bench, partition, written)
+    assert stored(bench, partition) == {"offset": 9}
+    where = {"topic": topic, "partition": 0, "cluster": str(SOURCE)}
+    alter(bench, ConnectorOffset(where, {"offset": 5}))
+    assert position(bench, partition) == Position(5)
+    assert stored(bench, partition) == {"offset": 5}
+    altered = id_of_copy(bench, partition, written + written[6:])
+    alter(bench, ConnectorOffset(where, None))
+    assert stored(bench, partition) is None
+    forgotten = id_of_copy(bench, partition, written + written[6:] + written)
+    assert len({before, altered, forgotten}) == 3, "the same producer id was used again"
+
+
+def test_malformed_keys_are_passed_over(
+    target_cluster: LocalCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = "contract.connect-offsets"
+    create_topic(target_cluster.bootstrap_servers, topic, partitions=3, config=COMPACTED)
+    settings = connection(target_cluster)
+    where = {"cluster": "A", "partition": 0, "topic": "t"}
+    write_connector_offsets(settings, topic, "c", CLASS, [ConnectorOffset(where, {"offset": 7})])
+    append(target_cluster, topic, [(b"what", b"ever"), (b'["c",null]', b"{}")], partition=1)
+    assert read_connector_offsets(settings, topic, "c") == [ConnectorOffset(where, {"offset": 7})]
+    assert read_connector_offsets(settings, topic, "d") == []
+    assert {record.levelname for record in caplog.records} == {"WARNING"}
+    assert sum(record.message.startswith(f"{topic}-1: offset ") for record in caplog.records) == 4
+
+
+def test_what_the_connector_refuses_is_not_written(target_cluster: LocalCluster) -> None:
+    topic = "contract.connect-offsets-refused"
+    create_topic(target_cluster.bootstrap_servers, topic, config=COMPACTED)
+    where = {"cluster": "A", "partition": 0, "topic": "t"}
+    offsets = [
+        ConnectorOffset(where, {"offset": 7}),
+        ConnectorOffset({**where, "partition": 1}, {"offset": -7}),
+    ]
+    with pytest.raises(ConnectError, match="cannot be negative"):
+        write_connector_offsets(connection(target_cluster), topic, "c", CLASS, offsets)
+    write_connector_offsets(connection(target_cluster), topic, "c", CLASS, [])
+    assert keyed(target_cluster, topic) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "partitions", "policy", "reason"),
+    [
+        ("config", 1, "compact", None),
+        ("config", 2, "compact", "required to have a single partition .* but found 2 partitions"),
+        (
+            "config",
+            1,
+            "delete",
+            "consistency and durability of connector configurations, but .*'cleanup.policy=delete'",
+        ),
+        ("status", 3, "compact", None),
+        ("status", 3, "compact,delete", "of connector and task statuses.*'cleanup.policy=compact,delete'"),
+        ("offset", 3, "compact", None),
+        ("offset", 3, "delete", "of source connector offsets.*'cleanup.policy=delete'"),
+    ],
+)
+def test_topics_that_would_lose_what_is_in_them_are_refused(
+    target_cluster: LocalCluster, kind: str, partitions: int, policy: str, reason: str | None
+) -> None:
+    name = f"contract.connect-{kind}-{partitions}-{re.sub(',', '-', policy)}"
+    create_topic(
+        target_cluster.bootstrap_servers, name, partitions=partitions, config={"cleanup.policy": policy}
+    )
+    missing = {other: f"contract.no-such-{other}" for other in ("config", "offset", "status")}
+    names = {other: InternalTopic(topic, 1, 1) for other, topic in {**missing, kind: name}.items()}
+    worker = WorkerSettings("group", names["config"], names["offset"], names["status"], 60.0, 5.0)
+    admin = Admin(connection(target_cluster), "target")
+    try:
+        if reason is None:
+            check_connect_topics(admin, worker)
+        else:
+            said = (
+                f"^Invalid value {name} for configuration {kind}.storage.topic: Topic '{name}' supplied via"
+            )
+            with pytest.raises(ConfigError, match=f"{said}.*{reason}"):
+                check_connect_topics(admin, worker)
+    finally:
+        admin.close()
+
+
+def id_of_copy(bench: Bench, partition: TopicPartition, copied: list[Keyed]) -> int:
+    """The producer id under which a copy comes to hold exactly these."""
+    with running(bench.plan(partition)):
+        bench.await_copied(partition.topic, copied)
+    state = position(bench, partition).producer
+    assert state is not None
+    return state.producer.id
+
+
+def alter(bench: Bench, offset: ConnectorOffset) -> None:
+    write_connector_offsets(connection(bench.target), POSITIONS, CONNECTOR, CLASS, [offset])
+
+
+def position(bench: Bench, partition: TopicPartition) -> Position:
+    return read_positions(connection(bench.target), POSITIONS, CONNECTOR, SOURCE, [partition])[partition]
+
+
+def stored(bench: Bench, partition: TopicPartition) -> object:
+    """As the REST API shows it."""
+    found = read_connector_offsets(connection(bench.target), POSITIONS, CONNECTOR)
+    offsets = {one.partition["topic"]: one.offset for one in found}
+    return offsets.get(partition.topic)
