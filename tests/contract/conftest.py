@@ -47,6 +47,8 @@ def frail_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalClu
     settings = {
         # A short session: the controller makes a restarted broker wait until its former one has run out.
         "broker.session.timeout.ms": "1500",
+        # Members of groups may be missed sooner than after Kafka's 6 s.
+        "group.min.session.timeout.ms": "1000",
         # Who has no ACL is open to all.
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "allow.everyone.if.no.acl.found": "true",

@@ -1,0 +1,105 @@
+"""Waiting for a broker in a way that another thread can end at once.
+
+A blocking socket would have to be closed under the thread that waits for it, and one that connects can't be.
+"""
+
+import math
+import select
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.errors import DisconnectedError
+from sparkmirror.kafka.connection import Connection
+from sparkmirror.kafka.metadata import Address
+from sparkmirror.kafka.transport import Transport, open_transport
+
+Pause = Callable[[int, float], object]
+"""Returns when this descriptor can be read, after so many seconds, or sooner. May raise to end the wait."""
+
+
+class InterruptedWaitError(Exception):
+    """Somebody wants the thread to do something else."""
+
+
+class Interruption:
+    """`wait` has one owner; `set` may be called in any thread."""
+
+    def __init__(self) -> None:
+        self._reads, self._writes = socket.socketpair()
+        self._lock = threading.Lock()
+        self._is_open = True
+
+    def set(self) -> None:
+        """The wait that goes on, or the next one, raises: one for each call."""
+        with self._lock:
+            if self._is_open:
+                self._writes.send(b"\0")
+
+    def wait(self, timeout_s: float, fileno: int | None = None) -> bool:
+        """Whether the descriptor can be read, or has ended. Raises InterruptedWaitError."""
+        poller = select.poll()
+        poller.register(self._reads, select.POLLIN)
+        if fileno is not None:
+            poller.register(fileno, select.POLLIN)
+        ready = {found for found, _ in poller.poll(math.ceil(max(0.0, timeout_s) * 1000))}
+        if self._reads.fileno() in ready:
+            self._reads.recv(1)
+            raise InterruptedWaitError
+        return fileno in ready
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_open = False
+            self._reads.close()
+            self._writes.close()
+
+
+class InterruptibleConnection(Connection):
+    """Waits for answers by its owner's `pause`. Only connecting blocks, for `connect_timeout_s` at most."""
+
+    def __init__(self, transport: Transport, address: str, client_id: str, pause: Pause) -> None:
+        super().__init__(transport, address, client_id)
+        self._pause = pause
+        self.is_busy = False
+        """An answer is due: brokers look at nothing else on a connection before they have sent it."""
+
+    @classmethod
+    def connect(
+        cls, address: Address, settings: ConnectionSettings, pause: Pause
+    ) -> "InterruptibleConnection":
+        """As `open`. Raises what that raises, and what `pause` raises."""
+        host, port = address
+        transport = open_transport(host, port, settings)
+        connection = cls(transport, f"{host}:{port}", settings.client_id, pause)
+        try:
+            connection._negotiate(settings.request_timeout_s)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def fileno(self) -> int:
+        return self.into_channel().fileno()
+
+    def ask(self, frame: Sequence[bytes | memoryview], name: str, timeout_s: float) -> memoryview:
+        deadline = time.monotonic() + timeout_s
+        channel = self.into_channel()
+        self.is_busy = True
+        channel.send(frame)
+        while True:
+            for answer in channel.receive():
+                self.is_busy = False
+                return answer
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                raise DisconnectedError(f"{self.address} did not answer {name} within {timeout_s:.1f} s")
+            self._pause(channel.fileno(), left_s)
+            channel.flush()
+
+    def check_idle(self) -> None:
+        """Raise DisconnectedError for what can be read though nothing was asked: the end, as a rule."""
+        for _ in self.into_channel().receive():
+            raise DisconnectedError(f"{self.address} answered what it was not asked")

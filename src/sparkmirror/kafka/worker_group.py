@@ -1,0 +1,406 @@
+"""A node's membership in its group of workers: joins, stays, says who leads, leaves.
+
+One thread does everything, and sends one request at a time but for this: while JoinGroup or SyncGroup waits
+for other members, heartbeats go over a second connection, so that a leader need not step down because
+others are slow, or gone.
+"""
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
+from typing import Final
+
+from sparkmirror.domain.backoff import Backoff
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.errors import DisconnectedError, RetriableError, SparkmirrorError
+from sparkmirror.domain.worker_group import (
+    NOT_A_MEMBER,
+    NOT_IN_A_GENERATION,
+    Assignment,
+    Candidate,
+    GroupOptions,
+    Lease,
+    Membership,
+    Standing,
+    assign,
+)
+from sparkmirror.kafka import group_wire
+from sparkmirror.kafka.error_codes import ILLEGAL_GENERATION, NONE, REBALANCE_IN_PROGRESS, UNKNOWN_MEMBER_ID
+from sparkmirror.kafka.group_wire import (
+    FENCED_INSTANCE_ID,
+    INCONSISTENT_GROUP_PROTOCOL,
+    MEMBER_ID_REQUIRED,
+    Joined,
+    Seat,
+    group_error,
+)
+from sparkmirror.kafka.interruptible import (
+    InterruptedWaitError,
+    InterruptibleConnection,
+    Interruption,
+    Pause,
+)
+from sparkmirror.kafka.metadata import Address, addresses
+
+__all__ = ["NOT_A_MEMBER", "GroupOptions", "Membership", "WorkerGroup"]
+
+_CONNECT_TIMEOUT_S: Final = 1.2
+"""Connecting can't be interrupted. A SYN that is lost is sent again after a second."""
+_FAREWELL_TIMEOUT_S: Final = 1.2
+_LEAVE_TIMEOUT_S: Final = 2.0
+_JOIN_EXTRA_S: Final = 5.0
+"""How much later than the rebalance time-out JoinGroup's answer may come, as Java's clients have it."""
+_AT_ONCE_MAX: Final = 3
+"""How often in a row joining may begin anew without a pause."""
+
+_NO_MEMBER: Final = frozenset({UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID})
+_JOIN_AGAIN: Final = frozenset({REBALANCE_IN_PROGRESS, ILLEGAL_GENERATION})
+_HEARD: Final = frozenset({NONE, REBALANCE_IN_PROGRESS})
+
+# A machine that slept has been gone for as long, and Linux's monotonic clock stands still meanwhile.
+_CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+class WorkerGroup:
+    """`start` once, `leave` at the end. Properties and `leave` are safe in any thread."""
+
+    def __init__(
+        self,
+        settings: ConnectionSettings,
+        options: GroupOptions,
+        url: str,
+        on_change: Callable[[Membership], None],
+    ) -> None:
+        """`url` is where other nodes reach this one; `on_change` is to return quickly.
+
+        It is called from the group's own thread, and not any more once `leave` was called.
+        """
+        self._settings = settings
+        self._options = options
+        self._url = url
+        self._on_change = on_change
+        self._thread = threading.Thread(target=self._run, name="worker group", daemon=True)
+        self._interruption: Interruption | None = None
+        self._is_leaving = False
+        self._patience_s = max(0.5, (options.session_timeout_s - options.heartbeat_interval_s) / 2)
+        # what the coordinator knows
+        self._member_id = ""
+        self._generation = NOT_IN_A_GENERATION
+        self._is_settled = False
+        # what that means
+        self._outcome = NOT_A_MEMBER
+        self._leads_since = NOT_IN_A_GENERATION
+        self._lease = Lease()
+        self._standing = Standing()
+        self._told = NOT_A_MEMBER
+        self._failure: SparkmirrorError | None = None
+        self._trouble: SparkmirrorError | None = None
+        # the ways to it
+        self._coordinator: InterruptibleConnection | None = None
+        self._aside: InterruptibleConnection | None = None
+        self._address: Address = ("", 0)
+        self._next_beat = 0.0
+        self._others_decide = False
+
+    @property
+    def membership(self) -> Membership:
+        """As of now: NOT_A_MEMBER as soon as the coordinator may have given this node's place away.
+
+        That is decided by the clock when it is asked, so that a node which was frozen, or is cut off, knows
+        before the others choose again.
+        """
+        return NOT_A_MEMBER if self._is_leaving else self._standing.at(_now())
+
+    @property
+    def failure(self) -> SparkmirrorError | None:
+        """Why this node will not be a member, whatever it tries: ends the membership for good."""
+        return self._failure
+
+    @property
+    def trouble(self) -> SparkmirrorError | None:
+        """What keeps the coordinator from answering now, and is tried again."""
+        return self._trouble
+
+    def start(self) -> None:
+        self._interruption = Interruption()
+        self._thread.start()
+
+    def leave(self) -> None:
+        """Let others take over at once, and end. Returns within 2 s, whatever the brokers do."""
+        if self._interruption is None:
+            return
+        if not self._is_leaving:
+            self._is_leaving = True
+            self._interruption.set()
+        if threading.current_thread() is not self._thread:
+            self._thread.join(_LEAVE_TIMEOUT_S)
+
+    # the thread
+
+    def _run(self) -> None:
+        assert self._interruption is not None
+        with closing(self._interruption):
+            try:
+                self._take_part()
+            except InterruptedWaitError:
+                self._say_farewell()
+            except SparkmirrorError as error:
+                self._fail(error)
+            except Exception as error:  # noqa: BLE001 - a node that seems to wait would be worse than one that ends
+                failure = SparkmirrorError(f"group {self._options.group_id}: {error!r}")
+                failure.__cause__ = error
+                self._fail(failure)
+            finally:
+                self._disconnect()
+
+    def _take_part(self) -> None:
+        backoff = Backoff(self._settings.retry_backoff_s, self._settings.retry_backoff_max_s)
+        failures = turns = 0
+        while True:
+            try:
+                turns = 0 if self._turn() else turns + 1
+                failures = max(0, turns - _AT_ONCE_MAX)
+                self._trouble = None
+            except RetriableError as error:
+                self._trouble = error
+                self._disconnect()
+                failures += 1
+            if failures:
+                self._pause(backoff.delay_s(failures, random.random()))
+
+    def _turn(self) -> bool:
+        """Come one step closer to being a member, or stay one for another heartbeat; whether it worked."""
+        if self._coordinator is None:
+            self._coordinator = self._found()
+        return self._beat(self._coordinator) if self._is_settled else self._join(self._coordinator)
+
+    def _fail(self, failure: SparkmirrorError) -> None:
+        self._failure = failure
+        self._forget()
+        self._tell()
+
+    # joining
+
+    def _join(self, coordinator: InterruptibleConnection) -> bool:
+        own = self._candidate()
+        if self._generation == NOT_IN_A_GENERATION:
+            self._beat_begins()  # there is no session yet that a heartbeat could prolong
+        with self._beating():
+            joined = group_wire.join(
+                coordinator,
+                self._options,
+                self._member_id,
+                own.encode(),
+                self._options.rebalance_timeout_s + _JOIN_EXTRA_S,
+            )
+        if joined.code == MEMBER_ID_REQUIRED:
+            self._member_id = joined.member_id
+            return True
+        if joined.code != NONE:
+            return self._refused(joined.code, "JoinGroup", coordinator)
+        self._member_id, self._generation = joined.member_id, joined.generation
+        return self._sync(coordinator, joined)
+
+    def _candidate(self) -> Candidate:
+        """Who can't be sure to lead now does not say so, and won't lead by what was before."""
+        if self.membership.is_leader:
+            return Candidate(self._url, self._leads_since)
+        if self._outcome.is_leader:
+            self._outcome = replace(self._outcome, is_leader=False, leader_url=None)
+            self._renew(self._lease)
+        return Candidate(self._url)
+
+    def _sync(self, coordinator: InterruptibleConnection, joined: Joined) -> bool:
+        sent = _now()
+        with self._beating():
+            synced = group_wire.sync(
+                coordinator,
+                self._seat,
+                self._assignments(joined),
+                self._options.rebalance_timeout_s + _JOIN_EXTRA_S,
+            )
+        if synced.code != NONE:
+            return self._refused(synced.code, "SyncGroup", coordinator)
+        self._take(Assignment.decode(synced.assignment))
+        self._renew(replace(self._lease, settled=sent))
+        self._is_settled = True
+        self._close_aside()
+        self._next_beat = 0.0  # only an answer to a heartbeat says that the session has begun
+        return True
+
+    def _assignments(self, joined: Joined) -> Mapping[str, bytes]:
+        if not joined.is_leader:
+            return {}
+        candidates = {name: Candidate.decode(said) for name, said in joined.candidates.items()}
+        told = assign(candidates, joined.member_id).encode()
+        return dict.fromkeys(candidates, told)
+
+    def _take(self, assignment: Assignment | None) -> None:
+        led = self._outcome.is_leader
+        if assignment is None:
+            self._outcome = replace(NOT_A_MEMBER, generation=self._generation, member_id=self._member_id)
+        else:
+            self._outcome = assignment.membership(self._generation, self._member_id)
+        if self._outcome.is_leader and not led:
+            self._leads_since = self._generation
+
+    # staying
+
+    def _beat(self, coordinator: InterruptibleConnection) -> bool:
+        if self._pause(self._next_beat - _now(), coordinator.fileno()):
+            coordinator.check_idle()
+        sent = self._beat_begins()
+        code = group_wire.heartbeat(coordinator, self._seat, self._patience_s)
+        if code in _HEARD:
+            settled = sent if code == NONE else self._lease.settled
+            self._renew(Lease(sent, settled))
+        return code == NONE or self._refused(code, "Heartbeat", coordinator)
+
+    @contextmanager
+    def _beating(self) -> Iterator[None]:
+        """What is asked in this block is answered when others are ready."""
+        self._others_decide = True
+        try:
+            yield
+        finally:
+            self._others_decide = False
+
+    def _await_answer(self, fileno: int, left_s: float) -> None:
+        if not self._others_decide:
+            self._pause(left_s, fileno)
+        elif not self._pause(min(left_s, self._next_beat - _now()), fileno) and _now() >= self._next_beat:
+            self._beat_aside()
+
+    def _beat_aside(self) -> None:
+        """Raises RetriableError when the coordinator is gone, or knows nothing of this member any more."""
+        sent = self._beat_begins()
+        if self._aside is None:
+            self._aside = self._connected(self._address, self._pause_for)
+        code = group_wire.heartbeat(self._aside, self._seat, self._patience_s)
+        if code in _HEARD:
+            # Not settled: that is only who holds this generation's assignment.
+            self._renew(replace(self._lease, heard=sent))
+        elif code in _NO_MEMBER and self._generation != NOT_IN_A_GENERATION:
+            self._forget()
+            raise RetriableError(f"group {self._options.group_id}: removed while it joined", code)
+        elif code not in _NO_MEMBER | _JOIN_AGAIN:
+            raise group_error(code, self._options.group_id, "Heartbeat")
+
+    def _beat_begins(self) -> float:
+        sent = _now()
+        self._next_beat = sent + self._options.heartbeat_interval_s
+        return sent
+
+    # what answers mean
+
+    def _refused(self, code: int, request: str, coordinator: InterruptibleConnection) -> bool:
+        """False when joining again helps. Raises KafkaError for everything else."""
+        self._is_settled = False
+        if code in _NO_MEMBER and self._member_id:
+            self._forget()
+            return False
+        if code in _JOIN_AGAIN:
+            return False
+        group_id, held_by = self._options.group_id, ""
+        if code == INCONSISTENT_GROUP_PROTOCOL:
+            held_by = group_wire.members_of(coordinator, group_id, self._patience_s)
+        raise group_error(code, group_id, request, held_by=held_by)
+
+    @property
+    def _seat(self) -> Seat:
+        return Seat(self._options.group_id, self._member_id, self._generation)
+
+    def _forget(self) -> None:
+        """Another node may lead from now on."""
+        self._member_id, self._generation = "", NOT_IN_A_GENERATION
+        self._is_settled = False
+        self._outcome = NOT_A_MEMBER
+        self._renew(Lease())
+
+    def _renew(self, lease: Lease) -> None:
+        self._lease = lease
+        self._standing = Standing(self._outcome, lease.end(self._options))
+        self._tell()
+
+    def _tell(self) -> None:
+        known = self.membership
+        if known != self._told and not self._is_leaving:
+            self._told = known
+            self._on_change(known)
+
+    # waiting, connecting, leaving
+
+    def _pause_for(self, fileno: int, left_s: float) -> None:
+        self._pause(left_s, fileno)
+
+    def _pause(self, timeout_s: float, fileno: int | None = None) -> bool:
+        """Whether the descriptor can be read; tells when the membership ends meanwhile."""
+        assert self._interruption is not None
+        deadline = time.monotonic() + timeout_s
+        while True:
+            left_s = deadline - time.monotonic()
+            lease_left_s = self._standing.end - _now()
+            wait_s = left_s if self._told == NOT_A_MEMBER else min(left_s, lease_left_s)
+            is_ready = self._interruption.wait(wait_s, fileno)
+            self._tell()
+            if is_ready or time.monotonic() >= deadline:
+                return is_ready
+
+    def _found(self) -> InterruptibleConnection:
+        """A connection to the group's coordinator. Raises RetriableError naming every address tried."""
+        known, failures = list(addresses(self._settings)), []
+        for address in random.sample(known, len(known)):
+            try:
+                with closing(self._connected(address, self._pause_for)) as broker:
+                    self._address = group_wire.find_coordinator(
+                        broker, self._options.group_id, self._patience_s
+                    )
+            except DisconnectedError as error:
+                failures.append(str(error))
+            else:
+                return self._connected(self._address, self._await_answer)
+        raise DisconnectedError("; ".join(failures))
+
+    def _connected(
+        self, address: Address, pause: Pause, answer_timeout_s: float | None = None
+    ) -> InterruptibleConnection:
+        timeout_s = min(self._settings.connect_timeout_s, _CONNECT_TIMEOUT_S)
+        if self._told != NOT_A_MEMBER:  # its end must be told in time
+            timeout_s = min(timeout_s, max(0.1, self._standing.end - _now()))
+        settings = replace(
+            self._settings,
+            connect_timeout_s=timeout_s,
+            request_timeout_s=answer_timeout_s or self._patience_s,
+        )
+        return InterruptibleConnection.connect(address, settings, pause)
+
+    def _say_farewell(self) -> None:
+        """What gets lost here others notice when the session has run out."""
+        if not self._member_id or self._coordinator is None:
+            return
+        with suppress(SparkmirrorError, InterruptedWaitError):
+            for way in (self._coordinator, self._aside):
+                if way is not None and not way.is_busy:
+                    group_wire.leave(way, self._seat, _FAREWELL_TIMEOUT_S)
+                    return
+            step_s = _FAREWELL_TIMEOUT_S / 3
+            with closing(self._connected(self._address, self._pause_for, step_s)) as way:
+                group_wire.leave(way, self._seat, step_s)
+
+    def _disconnect(self) -> None:
+        self._close_aside()
+        if self._coordinator is not None:
+            self._coordinator.close()
+            self._coordinator = None
+
+    def _close_aside(self) -> None:
+        if self._aside is not None:
+            self._aside.close()
+            self._aside = None
+
+
+def _now() -> float:
+    return time.clock_gettime(_CLOCK)

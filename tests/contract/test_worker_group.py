@@ -1,0 +1,553 @@
+"""Nodes of a group of workers: one leads and all agree, whatever happens to nodes, brokers and the way."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+import confluent_kafka as confluent
+import psutil
+import pytest
+from confluent_kafka import ElectionType
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
+from kafka import KafkaAdminClient
+from kafka import TopicPartition as TheirPartition
+
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.clusters.ports import HOST
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.errors import AuthorizationError, RetriableError, SparkmirrorError
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.worker_group import Assignment, Candidate
+from sparkmirror.kafka import group_wire
+from sparkmirror.kafka.connection import Connection
+from sparkmirror.kafka.error_codes import NONE, REBALANCE_IN_PROGRESS
+from sparkmirror.kafka.group_wire import MEMBER_ID_REQUIRED, Joined, Seat
+from sparkmirror.kafka.metadata import read_metadata
+from sparkmirror.kafka.worker_group import NOT_A_MEMBER, GroupOptions, Membership, WorkerGroup
+from tests.contract.copying import connection
+from tests.proxy import proxied
+from tests.system.broker_data import admin
+from tests.system.mirror import await_value
+from tests.system.mixed_data import create_topic
+
+TOPIC: Final = "contract.workers"
+WAIT_S: Final = 20.0
+SESSION_S: Final = 2.0
+BEAT_S: Final = 0.4
+TAKE_OVER_S: Final = 2.0
+LEAVE_S: Final = 2.2
+
+
+@dataclass
+class Node:
+    """One node, and everything that it was told."""
+
+    name: str
+    settings: ConnectionSettings
+    options: GroupOptions
+    told: list[Membership] = field(default_factory=list)
+    group: WorkerGroup = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.group = WorkerGroup(self.settings, self.options, self.url, self.told.append)
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.name}:8083/"
+
+    @property
+    def now(self) -> Membership:
+        return self.group.membership
+
+    @property
+    def leads(self) -> bool:
+        return self.now.is_leader
+
+    def await_leads(self, timeout_s: float = WAIT_S) -> None:
+        await_value(lambda: self.leads, timeout_s, self.state)
+
+    def await_failure(self) -> SparkmirrorError:
+        return await_value(lambda: self.group.failure, WAIT_S, self.state)
+
+    def state(self) -> str:
+        return f"{self.name}: {self.now}, {self.group.failure}, {self.group.trouble}, was told {self.told}"
+
+    def has_always_led(self) -> bool:
+        """Since it was told so for the first time."""
+        led = [told.is_leader for told in self.told]
+        return self.leads and all(led[led.index(True) :])
+
+
+@pytest.fixture
+def options() -> GroupOptions:
+    """Of a group that nobody else has."""
+    return GroupOptions(f"contract-workers-{uuid.uuid4().hex[:6]}", SESSION_S, BEAT_S)
+
+
+@pytest.fixture(scope="module")
+def topic(frail_cluster: LocalCluster) -> str:
+    """What consumers want that take part in a group."""
+    create_topic(frail_cluster.bootstrap_servers, TOPIC)
+    return TOPIC
+
+
+@contextmanager
+def joining(cluster: LocalCluster | ConnectionSettings, options: GroupOptions, name: str) -> Iterator[Node]:
+    settings = connection(cluster) if isinstance(cluster, LocalCluster) else cluster
+    node = Node(name, settings, options)
+    node.group.start()
+    try:
+        yield node
+    finally:
+        node.group.leave()
+
+
+def await_agreed(nodes: Sequence[Node]) -> Node:
+    """Who leads, in the eyes of all of them; each knows every other."""
+    urls = tuple(sorted(node.url for node in nodes))
+
+    def agreed() -> Node | None:
+        known = [node.now for node in nodes]
+        leaders = [node for node, seen in zip(nodes, known, strict=True) if seen.is_leader]
+        if len(leaders) != 1 or {(seen.generation, seen.leader_url, seen.members) for seen in known} != {
+            (known[0].generation, leaders[0].url, urls)
+        }:
+            return None
+        return leaders[0]
+
+    return await_value(agreed, WAIT_S, lambda: "\n".join(node.state() for node in nodes))
+
+
+class Hand:
+    """A member whose every request a test sends."""
+
+    def __init__(self, cluster: LocalCluster, options: GroupOptions) -> None:
+        self.options = options
+        settings = connection(cluster)
+        self.connection = Connection.open(*settings.bootstrap_servers[0], settings)
+        self.seat = Seat(options.group_id, "", -1)
+
+    def join(self) -> Joined:
+        """Waits for every member, as the coordinator does."""
+        said = Candidate("http://hand:8083/").encode()
+
+        def joined() -> Joined | None:
+            answer = group_wire.join(self.connection, self.options, self.seat.member_id, said, WAIT_S)
+            if answer.code == MEMBER_ID_REQUIRED:
+                self.seat = self.seat._replace(member_id=answer.member_id)
+            return answer if answer.code == NONE else None
+
+        answer = await_value(joined, WAIT_S, lambda: "the hand can't join")
+        self.seat = Seat(self.options.group_id, answer.member_id, answer.generation)
+        return answer
+
+    def assign(self, joined: Joined, url: str) -> None:
+        """Let the node of this URL lead."""
+        candidates = {name: Candidate.decode(said) for name, said in joined.candidates.items()}
+        (leader,) = (name for name, candidate in candidates.items() if candidate.url == url)
+        told = Assignment(leader, url, ()).encode()
+        assert (
+            group_wire.sync(self.connection, self.seat, dict.fromkeys(candidates, told), WAIT_S).code == NONE
+        )
+
+    def await_rebalance(self) -> None:
+        await_value(
+            lambda: group_wire.heartbeat(self.connection, self.seat, WAIT_S) == REBALANCE_IN_PROGRESS,
+            WAIT_S,
+            lambda: "nobody joins",
+        )
+
+    def leave(self) -> None:
+        group_wire.leave(self.connection, self.seat, WAIT_S)
+
+
+@contextmanager
+def hand(cluster: LocalCluster, options: GroupOptions) -> Iterator[Hand]:
+    """It leaves the group at the end."""
+    made = Hand(cluster, options)
+    try:
+        yield made
+    finally:
+        made.leave()
+        made.connection.close()
+
+
+# who leads
+
+
+def test_one_leads_until_it_leaves_and_another_takes_over(
+    frail_cluster: LocalCluster, options: GroupOptions
+) -> None:
+    patient = options._replace(session_timeout_s=10)
+    with ExitStack() as leaving:
+        nodes = [leaving.enter_context(joining(frail_cluster, patient, "first"))]
+        nodes[0].await_leads()
+        nodes += [
+            leaving.enter_context(joining(frail_cluster, patient, name)) for name in ("second", "third")
+        ]
+        assert await_agreed(nodes) is nodes[0]
+        assert nodes[0].has_always_led()
+
+        nodes.pop(1).group.leave()
+        assert await_agreed(nodes) is nodes[0]
+        assert nodes[0].has_always_led()
+
+        left = nodes.pop(0)
+        left.group.leave()
+        nodes[0].await_leads(TAKE_OVER_S)
+        assert await_agreed(nodes) is nodes[0]
+        assert left.now == NOT_A_MEMBER
+        assert left.told[-1].is_leader, "whoever leaves knows it"
+    assert not group_threads()
+
+
+def group_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "worker group"]
+
+
+def test_a_leader_keeps_on_though_kafka_calls_another_the_leader(
+    frail_cluster: LocalCluster, options: GroupOptions
+) -> None:
+    with hand(frail_cluster, options) as first, ExitStack() as leaving:
+        first.assign(first.join(), "http://hand:8083/")
+        nodes = []
+        for name in ("one", "two", "three"):
+            nodes.append(leaving.enter_context(joining(frail_cluster, options, name)))
+            first.await_rebalance()
+            joined = first.join()
+            assert joined.is_leader
+            said = {Candidate.decode(metadata) for metadata in joined.candidates.values()}
+            assert Candidate("http://one:8083/", 2 if len(nodes) > 1 else None) in said
+            first.assign(joined, "http://one:8083/")
+            nodes[0].await_leads()
+        first.leave()
+        assert await_agreed(nodes) is nodes[0]
+        assert nodes[0].has_always_led()
+
+
+def test_a_leader_keeps_on_while_a_rebalance_waits_for_the_dead(
+    frail_cluster: LocalCluster, options: GroupOptions
+) -> None:
+    """For longer than its own session: heartbeats go on beside JoinGroup."""
+    dead = options._replace(session_timeout_s=2 * SESSION_S)
+    with hand(frail_cluster, dead) as corpse, joining(frail_cluster, options, "leader") as leader:
+        leader.await_leads()
+
+        def joined() -> bool:
+            corpse.join()
+            return group_wire.sync(corpse.connection, corpse.seat, {}, WAIT_S).code == NONE
+
+        await_value(joined, WAIT_S, leader.state)
+        began = time.monotonic()
+        with joining(frail_cluster, options, "joiner") as joiner:
+            assert await_agreed([leader, joiner]) is leader
+        assert time.monotonic() - began > 1.5 * SESSION_S, "nobody was waited for"
+        assert leader.has_always_led()
+
+
+# who is cut off
+
+
+def test_who_is_cut_off_knows_before_others_lead(frail_cluster: LocalCluster, options: GroupOptions) -> None:
+    with proxied(*((HOST, broker.port) for broker in frail_cluster.brokers)) as (proxy,):
+        far = ConnectionSettings((proxy.address,))
+        with joining(far, options, "cut") as cut:
+            cut.await_leads()
+            with joining(frail_cluster, options, "well") as well:
+                assert await_agreed([cut, well]) is cut
+                with seen_to_lead([cut, well]) as together:
+                    proxy.silence()
+                    well.await_leads()
+                    assert not cut.leads
+                    assert cut.told[-1] == NOT_A_MEMBER
+                    await_value(lambda: cut.group.trouble, WAIT_S, cut.state)
+                    proxy.restore()
+                    assert await_agreed([cut, well]) is well
+                assert well.has_always_led()
+                assert not together
+                proxy.silence()
+                began = time.monotonic()
+                cut.group.leave()
+                assert time.monotonic() - began < LEAVE_S
+                assert not [thread for thread in group_threads() if thread is cut.group._thread]
+                proxy.restore()
+
+
+@contextmanager
+def seen_to_lead(nodes: Sequence[Node]) -> Iterator[list[float]]:
+    """When several were seen to lead at once."""
+    together: list[float] = []
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(0.001):
+            if sum(node.leads for node in nodes) > 1:
+                together.append(time.monotonic())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield together
+    finally:
+        ended.set()
+        watcher.join()
+
+
+FROZEN: Final = """
+import sys, time
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.kafka.worker_group import GroupOptions, WorkerGroup
+host, port, group, session_s, beat_s = sys.argv[1:]
+options = GroupOptions(group, float(session_s), float(beat_s))
+node = WorkerGroup(ConnectionSettings(((host, int(port)),)), options, "http://frozen:8083/", lambda _: None)
+node.start()
+was, before = None, time.monotonic()
+while True:
+    now = time.monotonic()
+    leads = node.membership.is_leader
+    if leads and now - before > options.session_timeout_s:
+        print("leads after its session", flush=True)
+    if leads is not was:
+        print("leads" if leads else "follows", flush=True)
+    was, before = leads, now
+    time.sleep(0.001)
+"""
+
+
+def test_who_was_frozen_does_not_lead_when_it_wakes(
+    frail_cluster: LocalCluster, options: GroupOptions
+) -> None:
+    told = [HOST, frail_cluster.brokers[0].port, options.group_id, SESSION_S, BEAT_S]
+    with (
+        subprocess.Popen(
+            [sys.executable, "-c", FROZEN, *map(str, told)], stdout=subprocess.PIPE, text=True
+        ) as frozen,
+        joining_after(frozen, frail_cluster, options) as well,
+    ):
+        os.kill(frozen.pid, signal.SIGSTOP)
+        try:
+            well.await_leads()
+        finally:
+            os.kill(frozen.pid, signal.SIGCONT)
+        assert frozen.stdout is not None
+        assert frozen.stdout.readline() == "follows\n"
+        await_value(lambda: len(well.now.members) == 2, WAIT_S, well.state)
+        assert well.has_always_led()
+        frozen.kill()
+        assert frozen.stdout.read() == ""
+
+
+@contextmanager
+def joining_after(
+    child: "subprocess.Popen[str]", cluster: LocalCluster, options: GroupOptions
+) -> Iterator[Node]:
+    """When the child leads; it ends with the block."""
+    assert child.stdout is not None
+    try:
+        assert [child.stdout.readline() for _ in range(2)] == ["follows\n", "leads\n"]
+        with joining(cluster, options, "well") as node:
+            await_value(lambda: len(node.now.members) == 2, WAIT_S, node.state)
+            yield node
+    finally:
+        child.kill()
+
+
+# what brokers do
+
+
+def test_a_broker_that_is_killed_and_comes_back_has_the_same_leader(
+    frail_cluster: LocalCluster, options: GroupOptions
+) -> None:
+    with joining(frail_cluster, options, "first") as first:
+        first.await_leads()
+        with joining(frail_cluster, options, "second") as second:
+            assert await_agreed([first, second]) is first
+            frail_cluster.kill_broker(0)
+            try:
+                await_value(lambda: first.now == NOT_A_MEMBER, WAIT_S, first.state)
+                assert not second.leads
+            finally:
+                frail_cluster.start_broker(0)
+            assert await_agreed([first, second]) is first
+            assert not any(told.is_leader for told in second.told)
+
+
+def test_a_coordinator_that_moves_is_followed(trio: LocalCluster, options: GroupOptions) -> None:
+    lasting = options._replace(session_timeout_s=6)
+    with joining(trio, lasting, "first") as first:
+        first.await_leads()
+        with joining(trio, lasting, "second") as second:
+            assert await_agreed([first, second]) is first
+            generation = first.now.generation
+            before = first.group._address
+            move_coordinator(trio, lasting.group_id)
+            await_value(
+                lambda: before not in {first.group._address, second.group._address}, WAIT_S, first.state
+            )
+            with joining(trio, lasting, "third") as third:
+                assert await_agreed([first, second, third]) is first
+            assert first.has_always_led()
+            assert generation in {told.generation for told in first.told}
+
+
+def move_coordinator(cluster: LocalCluster, group_id: str) -> None:
+    """To another broker; returns when it leads. The copies stay where they are."""
+    settings = connection(cluster)
+    count = read_metadata(settings, ["__consumer_offsets"]).partitions["__consumer_offsets"]
+    partition = TopicPartition("__consumer_offsets", java_hash(group_id) % count)
+    leader = read_metadata(settings, [partition.topic]).leaders[partition].node_id
+    others = [broker.node_id for broker in cluster.brokers if broker.node_id != leader]
+    client = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers.split(","))
+    try:
+        client.alter_partition_reassignments({TheirPartition(*partition): [*others, leader]})
+    finally:
+        client.close()
+    witness = admin(cluster)
+
+    def moved() -> bool:
+        asked = [confluent.TopicPartition(*partition)]
+        witness.elect_leaders(ElectionType.PREFERRED, asked).result(WAIT_S)
+        return read_metadata(settings, [partition.topic]).leaders[partition].node_id != leader
+
+    await_value(moved, WAIT_S, lambda: f"{leader} leads {partition} still")
+
+
+def java_hash(text: str) -> int:
+    """Without its sign, as Kafka has it."""
+    number = 0
+    for letter in text:
+        number = (31 * number + ord(letter)) & 0xFFFFFFFF
+    return min(number, (1 << 32) - number)
+
+
+# who is refused
+
+
+def consumer(cluster: LocalCluster, group_id: str, **told: object) -> confluent.Consumer:
+    settings = {
+        "bootstrap.servers": cluster.bootstrap_servers,
+        "group.id": group_id,
+        "client.id": "stranger",
+        "log_level": 0,
+        **told,
+    }
+    return confluent.Consumer(settings)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_group_of_others_is_left_alone(
+    frail_cluster: LocalCluster, topic: str, options: GroupOptions, protocol: str
+) -> None:
+    stranger = consumer(frail_cluster, options.group_id, **{"group.protocol": protocol})
+    try:
+        stranger.subscribe([topic])
+        await_value(lambda: stranger.poll(0.05) or stranger.memberid(), WAIT_S, lambda: "it can't join")
+        with joining(frail_cluster, options, "late") as late:
+            failure = str(late.await_failure())
+        assert failure.startswith(f"group {options.group_id}: JoinGroup: INCONSISTENT_GROUP_PROTOCOL: ")
+        assert failure.endswith("Stop them first, or choose another group.id")
+        assert ("(stranger at 127.0.0.1)" in failure) is (protocol == "classic")
+        assert late.told == []
+        assert not group_threads()
+    finally:
+        stranger.close()
+
+
+def test_others_are_refused_by_a_group_of_workers(
+    frail_cluster: LocalCluster, topic: str, options: GroupOptions
+) -> None:
+    errors: list[confluent.KafkaError] = []
+    with joining(frail_cluster, options, "first") as first:
+        first.await_leads()
+        stranger = consumer(frail_cluster, options.group_id, error_cb=errors.append)
+        try:
+            stranger.subscribe([topic])
+
+            def refused() -> bool:
+                message = stranger.poll(0.05)
+                seen = [*errors, *([message.error()] if message is not None else [])]
+                return any(
+                    error and error.code() == confluent.KafkaError.INCONSISTENT_GROUP_PROTOCOL
+                    for error in seen
+                )
+
+            await_value(refused, WAIT_S, lambda: str(errors))
+        finally:
+            stranger.close()
+        assert first.has_always_led()
+        assert len(first.told) == 1
+
+
+def test_an_acl_that_is_missing_is_named(frail_cluster: LocalCluster, options: GroupOptions) -> None:
+    denied = AclBinding(
+        ResourceType.GROUP,
+        options.group_id,
+        ResourcePatternType.LITERAL,
+        "User:ANONYMOUS",
+        "*",
+        AclOperation.READ,
+        AclPermissionType.DENY,
+    )
+    with joining(frail_cluster, options, "refused") as refused:
+        refused.await_leads()
+        client = admin(frail_cluster)  # its end would end what it was asked
+        for future in client.create_acls([denied]).values():
+            future.result(WAIT_S)
+        failure = refused.await_failure()
+    assert isinstance(failure, AuthorizationError)
+    assert f"--operation Read --group {options.group_id}" in str(failure)
+    assert refused.told[-1] == NOT_A_MEMBER
+
+
+def test_a_session_that_brokers_do_not_allow_is_refused(
+    frail_cluster: LocalCluster, options: GroupOptions
+) -> None:
+    with joining(frail_cluster, options._replace(session_timeout_s=0.5), "hasty") as hasty:
+        failure = hasty.await_failure()
+    assert "group.min.session.timeout.ms" in str(failure)
+
+
+# how it ends
+
+
+def test_who_leaves_while_it_joins_keeps_nobody_waiting(
+    frail_cluster: LocalCluster, options: GroupOptions
+) -> None:
+    slow = options._replace(session_timeout_s=30)
+    files = psutil.Process().num_fds()
+    with hand(frail_cluster, slow) as first:
+        first.assign(first.join(), "http://hand:8083/")
+        with joining(frail_cluster, slow, "waiting") as waiting:
+            first.await_rebalance()
+            began = time.monotonic()
+            waiting.group.leave()
+            assert time.monotonic() - began < LEAVE_S
+        joined = first.join()
+        assert [Candidate.decode(said).url for said in joined.candidates.values()] == ["http://hand:8083/"]
+        assert time.monotonic() - began < slow.session_timeout_s / 2
+    assert not group_threads()
+    assert psutil.Process().num_fds() <= files
+
+
+def test_a_node_that_nobody_answers_ends_all_the_same(options: GroupOptions) -> None:
+    with joining(ConnectionSettings(((HOST, 1),)), options, "alone") as alone:
+        trouble = await_value(lambda: alone.group.trouble, WAIT_S, alone.state)
+        assert isinstance(trouble, RetriableError)
+        assert alone.group.failure is None
+    assert not group_threads()
+    WorkerGroup(alone.settings, options, alone.url, alone.told.append).leave()  # never started
+    assert alone.told == []
