@@ -6,14 +6,40 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from sparkmirror import __version__
-from sparkmirror.cli import clusters, convert, group_offset_sync, groups, mirror_state, prepare, run
+from sparkmirror.cli import (
+    clusters,
+    completion,
+    convert,
+    deploy,
+    group_offset_sync,
+    groups,
+    mirror_state,
+    prepare,
+    run,
+)
+from sparkmirror.cli.connectors import command as connectors
 from sparkmirror.cli.demo import command as demo
 from sparkmirror.cli.logging import configure_logging
 from sparkmirror.cli.migrate import command as migrate
 from sparkmirror.cli.verify import command as verify
 from sparkmirror.domain.errors import JavaMissingError, SparkmirrorError
 
-_COMMANDS = (demo, run, verify, mirror_state, groups, group_offset_sync, migrate, convert, clusters, prepare)
+_COMMANDS = (
+    demo,
+    run,
+    worker,
+    verify,
+    connectors,
+    deploy,
+    mirror_state,
+    groups,
+    group_offset_sync,
+    migrate,
+    convert,
+    clusters,
+    prepare,
+    completion,
+)
 _FAILED = 1
 _WRONG_USAGE = 2
 _JAVA_MISSING = 2
@@ -31,6 +57,9 @@ examples:
   sparkmirror groups explain -h      why a consumer group is where it is on a target
   sparkmirror migrate consumers -h   move consumer groups to another cluster, step by step
   sparkmirror convert -h             mm2.properties to connector JSON or Strimzi resources, and back
+  sparkmirror connectors list        the connectors of a Connect worker, Java's included
+  sparkmirror deploy source-0        run a mirror's connectors on a Connect worker, by its JSON files
+  sparkmirror completion bash        complete commands when Tab is pressed
   sparkmirror prepare                let later starts take half the time
 """
 

@@ -166,7 +166,10 @@ class Http(Protocol):
 
 
 class ConnectRest:
-    """Every method raises ConnectRefusedError and ConnectUnreachableError. To be closed."""
+    """Every method raises ConnectRefusedError and ConnectUnreachableError. To be closed.
+
+    Who waits for what it says waits by its clock too.
+    """
 
     def __init__(
         self,
@@ -180,8 +183,8 @@ class ConnectRest:
         self.url = access.url.rstrip("/")
         self._headers = {"Accept": _JSON, **_authorization(access)}
         self._patience_s = patience_s
-        self._clock = clock
-        self._sleep = sleep
+        self.clock = clock
+        self.sleep = sleep
         self._http = http or _pool(access)
 
     def close(self) -> None:
@@ -322,7 +325,7 @@ class ConnectRest:
         return ConnectUnreachableError(f"{self.url} answers with {what}: is it a Connect REST API?")
 
     def _ask(self, method: str, path: str, body: object = None) -> _Answer:
-        deadline = self._clock() + self._patience_s
+        deadline = self.clock() + self._patience_s
         failures = 0
         while True:
             try:
@@ -330,9 +333,9 @@ class ConnectRest:
             except ConnectBusyError:
                 failures += 1
                 delay_s = _BACKOFF.delay_s(failures, random.random())
-                if self._clock() + delay_s > deadline:
+                if self.clock() + delay_s > deadline:
                     raise
-                self._sleep(delay_s)
+                self.sleep(delay_s)
 
     def _ask_once(self, method: str, path: str, body: object) -> _Answer:
         content = None if body is None else json.dumps(body, ensure_ascii=False).encode()

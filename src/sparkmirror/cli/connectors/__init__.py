@@ -1,0 +1,1 @@
+"""`sparkmirror connectors`: Connect's REST API as commands, Java's workers included."""

@@ -1,0 +1,82 @@
+"""`plugins`, `validate`: which connectors a worker can run, and what they think of settings."""
+
+import argparse
+from typing import Any
+
+from sparkmirror.cli.connectors.asking import DONE, REFUSED, Verb, add_verb
+from sparkmirror.cli.connectors.documents import GIVEN_HELP, read_given
+from sparkmirror.cli.connectors.showing import add_secrets_argument
+from sparkmirror.cli.connectors.views import View, add_output_argument, masked, show
+from sparkmirror.client.connect_rest import ConfigInfos, ConnectRest
+from sparkmirror.domain.errors import ConfigError
+
+_PLUGINS_HELP = """\
+The connectors that a worker can run; or the settings that one of them knows.
+
+examples:
+  sparkmirror connectors plugins
+  sparkmirror connectors plugins MirrorSourceConnector
+"""
+_VALIDATE_HELP = """\
+Let a worker judge settings without using them. The exit code is 1 when it finds an error.
+
+examples:
+  sparkmirror connectors validate mm2-msc.json
+  sparkmirror connectors validate mm2-msc.json tasks.max=0 -o json
+"""
+
+
+def add_verbs(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = add_verb(verbs, Verb("plugins", "what a worker can run", _PLUGINS_HELP, _plugins))
+    parser.add_argument("plugin", nargs="?", metavar="PLUGIN", help="print the settings that it knows")
+    parser.add_argument("--all", action="store_true", help="converters, transformations and so on too")
+    add_output_argument(parser)
+    parser = add_verb(verbs, Verb("validate", "what a worker thinks of settings", _VALIDATE_HELP, _validate))
+    parser.add_argument("given", nargs="+", metavar="FILE|KEY=VALUE", help=GIVEN_HELP)
+    add_secrets_argument(parser)
+    add_output_argument(parser)
+
+
+def _plugins(connect: ConnectRest, arguments: argparse.Namespace) -> int:
+    if arguments.plugin:
+        options = connect.plugin_config(arguments.plugin)
+        rows = [
+            (each["name"], each["type"], _text(each.get("default_value")), each["importance"])
+            for each in options
+        ]
+        view = View(options, ("setting", "type", "default", "importance"), rows)
+    else:
+        plugins = connect.plugins(connectors_only=not arguments.all)
+        found = [(each["class"], each["type"], each.get("version") or "-") for each in plugins]
+        view = View(plugins, ("class", "type", "version"), found, 2)
+    show(view, arguments.output)
+    return DONE
+
+
+def _validate(connect: ConnectRest, arguments: argparse.Namespace) -> int:
+    given = read_given(arguments.given)
+    config = given.texts()
+    plugin = config.get("connector.class")
+    if not plugin:
+        raise ConfigError("connector.class", None, "is missing, so nobody can judge these settings")
+    # Where the name comes with the request, as in a PUT, no error is meant.
+    config.setdefault("name", given.name or plugin.rpartition(".")[2])
+    infos = connect.validate(plugin, config)
+    if not arguments.show_secrets:
+        _mask(infos)
+    rows = [(each["value"]["name"], error) for each in infos["configs"] for error in each["value"]["errors"]]
+    errors = infos["error_count"]
+    notes = [] if errors else [f"{infos['name']}: no errors"]
+    show(View(infos, ("setting", "error"), rows, 2, notes), arguments.output)
+    return REFUSED if errors else DONE
+
+
+def _mask(infos: ConfigInfos) -> None:
+    for each in infos["configs"]:
+        name, value = each["value"]["name"], each["value"]["value"]
+        if value is not None:
+            each["value"]["value"] = masked({name: value})[name]
+
+
+def _text(value: Any) -> str:
+    return "-" if value is None else str(value)

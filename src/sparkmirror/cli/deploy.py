@@ -1,0 +1,281 @@
+"""`sparkmirror deploy|undeploy|redeploy|status CLUSTER`: the three connectors of a mirror, by three files.
+
+What people's `mm2.sh` does with curl, in the words that it prints: connectors `mm2-cpc-CLUSTER`,
+`mm2-hbc-CLUSTER` and `mm2-msc-CLUSTER`, configured by files of these names and `.json`.
+"""
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from sparkmirror.cli.connectors.asking import DONE, REFUSED, Verb, add_verb, complain, not_empty, say
+from sparkmirror.cli.connectors.changing import tell
+from sparkmirror.cli.connectors.documents import read_file
+from sparkmirror.cli.connectors.showing import status_view
+from sparkmirror.cli.connectors.views import View, add_output_argument, show
+from sparkmirror.cli.connectors.waiting import GONE, Waiting, add_timeout_argument, status_of
+from sparkmirror.client.connect_rest import ConnectorStateInfo, ConnectRefusedError, ConnectRest
+from sparkmirror.domain.errors import ConfigError, SparkmirrorError
+
+_FOLDER: Final = "mm2"
+_RUNNING: Final = "RUNNING"
+
+_FILES_HELP = """\
+The files are mm2-cpc-CLUSTER.json, mm2-hbc-CLUSTER.json and mm2-msc-CLUSTER.json, for the checkpoint, the
+heartbeat and the source connector of a mirror from CLUSTER; the connectors are called as their files.
+"""
+_DEPLOY_HELP = f"""\
+Configure the connectors of a mirror, wait until they run, and print their states. Those that run already are
+left as they are: `redeploy` lets changed files take effect.
+
+{_FILES_HELP}
+examples:
+  sparkmirror deploy source-0
+  sparkmirror deploy source-0 --dir mirrors/mm2 --url http://connect-1:8083 --dry-run
+"""
+_UNDEPLOY_HELP = """\
+Remove the connectors of a mirror, and wait until they are gone. Their offsets stay: a mirror that is deployed
+again goes on where it was.
+
+example:
+  sparkmirror undeploy source-0
+"""
+_REDEPLOY_HELP = f"""\
+Remove the connectors of a mirror, if they are there, and deploy them again. The files are looked at first.
+
+{_FILES_HELP}
+example:
+  sparkmirror redeploy source-0
+"""
+_STATUS_HELP = """\
+Print the states of a mirror's connectors. The exit code is 0 when they and all their tasks are RUNNING, else
+1.
+
+examples:
+  sparkmirror status source-0
+  sparkmirror status source-0 -o json
+"""
+
+
+class _Part(NamedTuple):
+    """One of the three connectors of a mirror, and what the lines that are printed call it."""
+
+    short: str
+    word: str
+    title: str
+    in_states: str
+
+
+_PARTS: Final = (
+    _Part("cpc", "checkpoints", "Checkpoints", "Checkpoint"),
+    _Part("hbc", "heartbeats", "Heartbeat", "Heartbeat"),
+    _Part("msc", "source", "Source", "Source"),
+)
+
+
+class _Connector(NamedTuple):
+    part: _Part
+    cluster: str
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        return f"mm2-{self.part.short}-{self.cluster}"
+
+    @property
+    def file(self) -> Path:
+        return self.folder / f"{self.name}.json"
+
+
+class _Wanted(NamedTuple):
+    """What its file wants of a connector."""
+
+    connector: _Connector
+    config: Mapping[str, str]
+
+    def differences(self, configured: Mapping[str, str]) -> list[str]:
+        """The keys that have another value; values may be secrets."""
+        wanted = {**self.config, "name": self.connector.name}
+        return sorted(
+            key for key in wanted.keys() | configured.keys() if wanted.get(key) != configured.get(key)
+        )
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    for verb in (
+        Verb("deploy", "run the connectors of a mirror, by their files", _DEPLOY_HELP, _deploy),
+        Verb("redeploy", "remove the connectors of a mirror, and run them again", _REDEPLOY_HELP, _redeploy),
+    ):
+        parser = _add(subparsers, verb)
+        parser.add_argument(
+            "--dir", type=Path, default=_FOLDER, metavar="DIR", help="where the files are (%(default)s)"
+        )
+        parser.add_argument("--no-wait", action="store_true", help="do not wait until they run")
+    parser = _add(
+        subparsers, Verb("undeploy", "remove the connectors of a mirror", _UNDEPLOY_HELP, _undeploy)
+    )
+    parser = add_verb(
+        subparsers, Verb("status", "the states of a mirror's connectors", _STATUS_HELP, _status)
+    )
+    parser.add_argument("cluster", type=not_empty, metavar="CLUSTER", help="the cluster that is mirrored")
+    add_output_argument(parser)
+
+
+def _add(
+    subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]", verb: Verb
+) -> argparse.ArgumentParser:
+    parser = add_verb(subparsers, verb)
+    parser.add_argument("cluster", type=not_empty, metavar="CLUSTER", help="the cluster that is mirrored")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
+    add_timeout_argument(parser)
+    return parser
+
+
+def _deploy(connect: ConnectRest, arguments: argparse.Namespace) -> int:
+    wanted = _read_files(arguments)
+    if arguments.dry_run:
+        return max(_foretell(connect, each) for each in wanted)
+    say(f"Deploying cluster {arguments.cluster}")
+    return _put_all(connect, arguments, wanted)
+
+
+def _redeploy(connect: ConnectRest, arguments: argparse.Namespace) -> int:
+    wanted = _read_files(arguments)
+    if arguments.dry_run:
+        return max(_foretell(connect, each, is_removed_first=True) for each in wanted)
+    say(f"Redeploying cluster {arguments.cluster}")
+    code = _remove_all(connect, arguments)
+    return code if code != DONE else _put_all(connect, arguments, wanted)
+
+
+def _undeploy(connect: ConnectRest, arguments: argparse.Namespace) -> int:
+    if arguments.dry_run:
+        for each in _connectors(arguments.cluster):
+            state = _state(connect, each.name)
+            say(
+                f"{each.part.title} connector: " + ("does not exist" if state is None else "would be removed")
+            )
+        return DONE
+    say(f"Undeploying cluster {arguments.cluster}")
+    return _remove_all(connect, arguments)
+
+
+def _status(connect: ConnectRest, arguments: argparse.Namespace) -> int:
+    found = {each: status_of(connect, each.name) for each in _connectors(arguments.cluster)}
+    if arguments.output != "table":
+        show(View({each.name: status for each, status in found.items()}, (), ()), arguments.output)
+    code = DONE
+    for each, status in found.items():
+        if arguments.output == "table":
+            _say_state(each, status)
+        view = status_view([] if status is None else [status], None)
+        for note in view.notes:
+            complain(arguments.prog, note)
+        code = max(code, DONE if status is not None and view.is_well else REFUSED)
+    return code
+
+
+def _connectors(cluster: str, folder: Path | None = None) -> list[_Connector]:
+    return [_Connector(part, cluster, folder or Path(_FOLDER)) for part in _PARTS]
+
+
+def _read_files(arguments: argparse.Namespace) -> list[_Wanted]:
+    """Raises ConfigError naming every file that is missing, or the first that can't be used."""
+    connectors = _connectors(arguments.cluster, arguments.dir)
+    missing = [each for each in connectors if not each.file.is_file()]
+    if missing:
+        lines = [f"{each.part.title} conf is missing. Create file {each.file}" for each in missing]
+        raise SparkmirrorError("\n".join(lines))
+    return [_read(each) for each in connectors]
+
+
+def _read(connector: _Connector) -> _Wanted:
+    given = read_file(connector.file)
+    if given.name not in (None, connector.name):
+        raise ConfigError(str(connector.file), None, f"is of {given.name}, not of {connector.name}")
+    if not given.config.get("connector.class"):
+        raise ConfigError(str(connector.file), None, "has no connector.class, so it's no connector")
+    return _Wanted(connector, given.texts())
+
+
+def _put_all(connect: ConnectRest, arguments: argparse.Namespace, wanted: Sequence[_Wanted]) -> int:
+    codes = [_put(connect, each) for each in wanted]
+    deployed = [each.connector for each, code in zip(wanted, codes, strict=True) if code == DONE]
+    if not arguments.no_wait:
+        endings = Waiting(connect, _RUNNING, arguments.timeout).until_there([each.name for each in deployed])
+        for each, ending in zip(deployed, endings, strict=True):
+            _say_state(each, ending.status)
+            if ending.why is not None:
+                codes.append(tell(ending))
+    return max(codes)
+
+
+def _put(connect: ConnectRest, wanted: _Wanted) -> int:
+    connector, part = wanted.connector, wanted.connector.part
+    if _state(connect, connector.name) == _RUNNING:
+        say(f"{part.title} connector already deployed")
+        if wanted.differences(connect.config(connector.name)):
+            complain(connector.name, f"runs with other settings than {connector.file}; redeploy applies them")
+        return DONE
+    say(f"Deploying {part.word} connector")
+    try:
+        connect.put(connector.name, wanted.config)
+    except ConnectRefusedError as error:
+        complain(f"ERROR: Failed to deploy {part.word} connector", error)
+        return REFUSED
+    return DONE
+
+
+def _remove_all(connect: ConnectRest, arguments: argparse.Namespace) -> int:
+    connectors = _connectors(arguments.cluster)
+    codes = [_remove(connect, each) for each in connectors]
+    endings = Waiting(connect, GONE, arguments.timeout).until_there([each.name for each in connectors])
+    return max(codes + [tell(ending) for ending in endings if ending.why is not None])
+
+
+def _remove(connect: ConnectRest, connector: _Connector) -> int:
+    word = connector.part.word
+    try:
+        connect.delete(connector.name)
+    except ConnectRefusedError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            complain(f"ERROR: Failed to undeploy {word} connector", error)
+            return REFUSED
+        say(f"WARN: {word} connector not found")
+    say(f"{word.capitalize()} connector undeployed")
+    return DONE
+
+
+def _foretell(connect: ConnectRest, wanted: _Wanted, *, is_removed_first: bool = False) -> int:
+    """Say what would become of a connector, and what the worker thinks of its settings."""
+    connector, config = wanted.connector, {**wanted.config, "name": wanted.connector.name}
+    state = _state(connect, connector.name)
+    plan = f"would be created from {connector.file}"
+    if state is not None:
+        changed = ", ".join(wanted.differences(connect.config(connector.name))) or "no settings"
+        if is_removed_first:
+            plan = f"is {state}, would be removed, and created from {connector.file}, which changes {changed}"
+        elif state == _RUNNING:
+            plan = f"is RUNNING and would be left as it is; {connector.file} would change {changed}"
+        else:
+            plan = f"is {state} and would be configured from {connector.file}, which changes {changed}"
+    say(f"{connector.part.title} connector: {plan}")
+    infos = connect.validate(config.get("connector.class", ""), config)
+    for each in infos["configs"]:
+        for error in each["value"]["errors"]:
+            complain(connector.name, error)
+    return REFUSED if infos["error_count"] else DONE
+
+
+def _state(connect: ConnectRest, name: str) -> str | None:
+    status = status_of(connect, name)
+    return None if status is None else status["connector"]["state"]
+
+
+def _say_state(connector: _Connector, status: ConnectorStateInfo | None) -> None:
+    """As `jq .connector.state` prints it, for whoever reads these lines with a program."""
+    state = None if status is None else status["connector"]["state"]
+    say(f"{connector.part.in_states} connector: {json.dumps(state)}")

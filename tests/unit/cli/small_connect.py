@@ -1,0 +1,85 @@
+"""A Connect REST API in memory, as far as commands are looked at here."""
+
+import json
+import re
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import unquote
+
+from urllib3 import HTTPResponse
+
+from sparkmirror.client.connect_rest import Access, ConnectRest
+from tests.unit.client.answering import Answering, Asked, answer, refusal
+
+TRACE = (
+    "org.apache.kafka.ConnectException: it broke\n\tat A.b(A.java:1)\nCaused by: java.io.IOException: no disk"
+)
+
+
+class SmallConnect:
+    """`configs` and `states` may be changed at will; whoever is configured runs, with one task."""
+
+    def __init__(self) -> None:
+        self.configs: dict[str, dict[str, str]] = {}
+        self.states: dict[str, str] = {}
+        self.refused: set[str] = set()
+        """Connectors that nobody can configure."""
+        self.http = Answering(self._answer)
+
+    def rest(self) -> ConnectRest:
+        """A client whose waiting takes no time."""
+        now_s = 0.0
+
+        def sleep(seconds: float) -> None:
+            nonlocal now_s
+            now_s += seconds
+
+        return ConnectRest(Access("http://connect:8083"), http=self.http, clock=lambda: now_s, sleep=sleep)
+
+    def changes(self) -> list[str]:
+        """What was asked for and is no question."""
+        changing = (asked for asked in self.http.asked if asked.method != "GET")
+        return [f"{asked.method} {asked.path}" for asked in changing if not asked.path.endswith("/validate")]
+
+    def _answer(self, asked: Asked) -> HTTPResponse:
+        found = re.fullmatch(r"/connectors/([^/]+)(/\w+)?", asked.path)
+        if found is None:
+            return self._validated(asked.body)
+        name, what = unquote(found[1]), found[2] or ""
+        if asked.method == "PUT" and what == "/config":
+            return self._put(name, asked.body)
+        if name not in self.configs:
+            return refusal(404, f"Connector {name} not found")
+        match asked.method, what:
+            case "GET", "/config":
+                return answer(200, self.configs[name])
+            case "GET", "/status":
+                return answer(200, self.status(name))
+            case "DELETE", _:
+                del self.configs[name], self.states[name]
+                return answer(204)
+            case _:
+                raise AssertionError(asked)
+
+    def status(self, name: str) -> dict[str, Any]:
+        state = self.states[name]
+        failure = {"trace": TRACE} if state == "FAILED" else {}
+        run = {"state": state, "worker_id": "w:8083", **failure}
+        return {"name": name, "connector": run, "tasks": [{"id": 0, **run}], "type": "source"}
+
+    def _put(self, name: str, config: dict[str, str]) -> HTTPResponse:
+        if name in self.refused:
+            return refusal(400, "Connector configuration is invalid")
+        is_new = name not in self.configs
+        self.configs[name] = {**config, "name": name}
+        if self.states.get(name) not in ("PAUSED", "STOPPED"):  # which outlive a PUT
+            self.states[name] = "RUNNING"
+        info = {"name": name, "config": self.configs[name], "tasks": []}
+        return answer(HTTPStatus.CREATED if is_new else HTTPStatus.OK, info)
+
+    def _validated(self, config: dict[str, str]) -> HTTPResponse:
+        json.dumps(config)
+        errors = ["Missing required configuration"] if "source.cluster.alias" not in config else []
+        value = {"name": "source.cluster.alias", "value": None, "errors": errors}
+        infos = [{"definition": {}, "value": value}]
+        return answer(200, {"name": config["connector.class"], "error_count": len(errors), "configs": infos})

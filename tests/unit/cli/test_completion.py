@@ -1,0 +1,59 @@
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from sparkmirror.cli.main import main
+
+ASK = """
+source "$1"; shift
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+_sparkmirror
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+def printed(shell: str, capsys: pytest.CaptureFixture[str]) -> str:
+    assert main(["completion", shell]) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["conn"], ["connectors"]),
+        (["connectors", "st"], ["status", "stop"]),
+        (["connectors", "offsets", ""], ["show", "alter", "reset"]),
+        (["connectors", "list", "-o", ""], ["table", "json", "yaml"]),
+        (["connectors", "list", "--output", "=", "j"], ["json"]),
+        (["connectors", "list", "--output", "="], ["table", "json", "yaml"]),
+        (["connectors", "list", "--url", "status", "--e"], ["--every"]),
+        (["deploy", "source-0", "--d"], ["--dry-run", "--dir"]),
+        (["completion", ""], ["bash", "zsh"]),
+        (["run", ""], [""]),  # nothing, so bash offers files
+        (["-"], ["-h", "--help", "--version"]),
+    ],
+)
+def test_bash_offers_what_may_follow(
+    words: list[str], offered: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "completion"
+    script.write_text(printed("bash", capsys), encoding="utf-8")
+    command = ["bash", "-c", ASK, "bash", str(script), "sparkmirror", *words]
+    found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
+    assert found.stderr == ""
+    assert found.stdout.splitlines() == offered
+
+
+def test_zsh_gets_the_same_with_what_it_means(capsys: pytest.CaptureFixture[str]) -> None:
+    said = printed("zsh", capsys)
+    assert said.startswith("#compdef sparkmirror\n")
+    assert "'sparkmirror connectors list -o') offered=(table json yaml) ;;\n" in said
+    assert "'status:how connectors and their tasks are'" in said
+    assert "--every:how often (2)" in said
+
+
+def test_another_shell_is_wrong_usage() -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["completion", "cmd"])
+    assert caught.value.code == 2

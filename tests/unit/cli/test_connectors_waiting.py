@@ -1,0 +1,64 @@
+from collections.abc import Callable
+
+import pytest
+from urllib3 import HTTPResponse
+
+from sparkmirror.cli.connectors.waiting import GONE, Ending, Waiting
+from sparkmirror.client.connect_rest import Access, ConnectRest
+from tests.unit.client.answering import Answering, Asked, answer, refusal
+
+TIMEOUT_S = 30.0
+Course = Callable[[float], list[str] | None]
+"""The states of the connector and its tasks at a moment; None as long as there is no status."""
+
+
+def waited(wanted: str, course: Course) -> tuple[Ending, float]:
+    """How it ends, and after how many seconds."""
+    now_s = 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now_s
+        now_s += seconds
+
+    def say(_: Asked) -> HTTPResponse:
+        states = course(now_s)
+        if states is None:
+            return refusal(404, "No status found for connector msc")
+        runs = [{"state": state, "worker_id": "w"} for state in states]
+        tasks = [{"id": number, **run} for number, run in enumerate(runs[1:])]
+        return answer(200, {"name": "msc", "connector": runs[0], "tasks": tasks})
+
+    connect = ConnectRest(Access("http://connect"), http=Answering(say), clock=lambda: now_s, sleep=sleep)
+    (ending,) = Waiting(connect, wanted, TIMEOUT_S).until_there(["msc"])
+    return ending, now_s
+
+
+@pytest.mark.parametrize(
+    ("wanted", "course", "why", "after_s"),
+    [
+        # Connect answers before it acts: for a moment the status is that of the time before.
+        ("RUNNING", lambda s: None if s < 2 else ["RUNNING", "RUNNING"], None, 3.0),
+        (
+            "RUNNING",
+            lambda s: ["RUNNING"] if s < 3 else ["RUNNING", "UNASSIGNED" if s < 4 else "RUNNING"],
+            None,
+            5.0,
+        ),
+        ("RUNNING", lambda s: ["FAILED" if s < 2 else "RUNNING", "RUNNING"], None, 3.0),
+        ("RUNNING", lambda _: ["RUNNING"], None, 5.0),
+        ("RUNNING", lambda _: ["RUNNING", "RUNNING", "FAILED"], "task 1 is FAILED", 3.0),
+        ("RUNNING", lambda _: ["STOPPED"], "the connector is STOPPED", 3.0),
+        ("RUNNING", lambda _: ["UNASSIGNED"], "the connector is UNASSIGNED after 30 s", TIMEOUT_S),
+        ("RUNNING", lambda _: None, "does not exist after 30 s", TIMEOUT_S),
+        ("PAUSED", lambda s: ["PAUSED", "RUNNING" if s < 4 else "PAUSED"], None, 5.0),
+        ("STOPPED", lambda s: ["RUNNING", "RUNNING"] if s < 1 else ["STOPPED"], None, 2.0),
+        (GONE, lambda s: ["RUNNING"] if s < 1 else None, None, 1.0),
+        (GONE, lambda _: ["RUNNING"], "is still there after 30 s", TIMEOUT_S),
+    ],
+)
+def test_what_ends_the_waiting_lasts_for_a_moment(
+    wanted: str, course: Course, why: str | None, after_s: float
+) -> None:
+    ending, waited_s = waited(wanted, course)
+    assert (ending.why, waited_s) == (why, after_s)
+    assert (ending.status is None) == (course(after_s) is None)

@@ -1,0 +1,158 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from sparkmirror.cli import deploy
+from sparkmirror.cli.main import build_parser, main
+from tests.unit.cli.small_connect import SmallConnect
+
+CLASSES = {"cpc": "Checkpoint", "hbc": "Heartbeat", "msc": "Source"}
+NAMES = [f"mm2-{short}-source-0" for short in CLASSES]
+STATES = """\
+Checkpoint connector: "RUNNING"
+Heartbeat connector: "RUNNING"
+Source connector: "RUNNING"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for short, kind in CLASSES.items():
+        config = {
+            "name": f"mm2-{short}-source-0",
+            "connector.class": f"org.apache.kafka.connect.mirror.Mirror{kind}Connector",
+            "source.cluster.alias": "source-0",
+            "sync.topic.acls.enabled": False,
+        }
+        (tmp_path / f"mm2-{short}-source-0.json").write_text(json.dumps(config))
+    return tmp_path
+
+
+@pytest.fixture
+def connect() -> SmallConnect:
+    return SmallConnect()
+
+
+def run(connect: SmallConnect, *words: str | Path) -> int:
+    arguments = build_parser().parse_args([str(word) for word in words])
+    verb = {
+        "deploy": deploy._deploy,
+        "redeploy": deploy._redeploy,
+        "undeploy": deploy._undeploy,
+        "status": deploy._status,
+    }[str(words[0])]
+    return verb(connect.rest(), arguments)
+
+
+def test_deploy_configures_three_connectors_and_prints_what_mm2_sh_prints(
+    folder: Path, connect: SmallConnect, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(connect, "deploy", "source-0", "--dir", folder) == 0
+    assert capsys.readouterr().out == (
+        "Deploying cluster source-0\nDeploying checkpoints connector\nDeploying heartbeats connector\n"
+        "Deploying source connector\n" + STATES
+    )
+    assert connect.changes() == [f"PUT /connectors/{name}/config" for name in NAMES]
+    assert connect.configs[NAMES[2]]["sync.topic.acls.enabled"] == "false"
+
+
+def test_what_runs_is_left_as_it_is_and_told_of_when_its_file_has_changed(
+    folder: Path, connect: SmallConnect, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(connect, "deploy", "source-0", "--dir", folder)
+    done = connect.changes()
+    connect.configs[NAMES[1]]["emit.heartbeats.interval.seconds"] = "5"
+    capsys.readouterr()
+    assert run(connect, "deploy", "source-0", "--dir", folder) == 0
+    said = capsys.readouterr()
+    assert "Heartbeat connector already deployed\nSource connector already deployed\n" in said.out
+    assert (
+        said.err
+        == f"{NAMES[1]}: runs with other settings than {folder}/{NAMES[1]}.json; redeploy applies them\n"
+    )
+    assert connect.changes() == done
+
+
+def test_what_fails_or_is_refused_keeps_no_other_back_and_ends_with_1(
+    folder: Path, connect: SmallConnect, capsys: pytest.CaptureFixture[str]
+) -> None:
+    connect.refused = {NAMES[0]}
+    assert run(connect, "deploy", "source-0", "--dir", folder, "--no-wait") == 1
+    said = capsys.readouterr()
+    assert (
+        "ERROR: Failed to deploy checkpoints connector: 400 Bad Request: Connector configuration is invalid"
+        in said.err
+    )
+    assert set(connect.configs) == set(NAMES[1:])
+    connect.states[NAMES[2]] = "FAILED"
+    assert run(connect, "status", "source-0") == 1
+    said = capsys.readouterr()
+    assert said.out == (
+        'Checkpoint connector: null\nHeartbeat connector: "RUNNING"\nSource connector: "FAILED"\n'
+    )
+    assert "it broke; Caused by: java.io.IOException: no disk" in said.err
+
+
+def test_a_connector_that_is_paused_is_not_waited_for_in_vain(
+    folder: Path, connect: SmallConnect, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(connect, "deploy", "source-0", "--dir", folder)
+    connect.states[NAMES[0]] = "PAUSED"
+    assert run(connect, "deploy", "source-0", "--dir", folder) == 1
+    assert f"{NAMES[0]}: the connector is PAUSED, task 0 is PAUSED" in capsys.readouterr().err
+
+
+def test_redeploy_removes_and_configures_and_undeploy_does_not_mind_what_is_gone(
+    folder: Path, connect: SmallConnect, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(connect, "deploy", "source-0", "--dir", folder)
+    del connect.configs[NAMES[1]]
+    capsys.readouterr()
+    assert run(connect, "redeploy", "source-0", "--dir", folder) == 0
+    assert capsys.readouterr().out == (
+        "Redeploying cluster source-0\nCheckpoints connector undeployed\n"
+        "WARN: heartbeats connector not found\nHeartbeats connector undeployed\n"
+        "Source connector undeployed\nDeploying checkpoints connector\nDeploying heartbeats connector\n"
+        "Deploying source connector\n" + STATES
+    )
+    assert run(connect, "undeploy", "source-0") == 0
+    assert connect.configs == {}
+
+
+def test_a_dry_run_changes_nothing_and_lets_the_worker_judge(
+    folder: Path, connect: SmallConnect, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(connect, "deploy", "source-0", "--dir", folder, "--dry-run") == 0
+    connect._put(NAMES[0], {"connector.class": "x", "password": "secret"})
+    file = folder / f"{NAMES[0]}.json"
+    file.write_text('{"connector.class": "x", "password": "other"}')
+    capsys.readouterr()
+    assert run(connect, "redeploy", "source-0", "--dir", folder, "--dry-run") == 1
+    assert run(connect, "undeploy", "source-0", "--dry-run") == 0
+    said = capsys.readouterr()
+    assert f"is RUNNING, would be removed, and created from {file}, which changes password\n" in said.out
+    assert "Source connector: does not exist\n" in said.out
+    assert said.err == f"{NAMES[0]}: Missing required configuration\n"
+    assert connect.changes() == []
+
+
+def test_files_are_looked_at_before_anything_is_asked(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nobody = ["--url", "http://127.0.0.1:1"]
+    (folder / f"{NAMES[2]}.json").write_text('{"name": "another", "connector.class": "x"}')
+    assert main(["redeploy", "source-0", "--dir", str(folder), *nobody]) == 2
+    assert f"{NAMES[2]}.json: is of another, not of {NAMES[2]}" in capsys.readouterr().err
+    for name in NAMES[:2]:
+        (folder / f"{name}.json").unlink()
+    assert main(["deploy", "source-0", "--dir", str(folder), *nobody]) == 2
+    assert capsys.readouterr().err == (
+        f"sparkmirror deploy: Checkpoints conf is missing. Create file {folder}/{NAMES[0]}.json\n"
+        f"Heartbeat conf is missing. Create file {folder}/{NAMES[1]}.json\n"
+    )
+
+
+def test_nobody_answers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", "source-0", "--url", "127.0.0.1:1"]) == 2
+    assert capsys.readouterr().err.startswith("sparkmirror status: http://127.0.0.1:1: nobody answers; ")
