@@ -283,6 +283,26 @@ def test_placeholders_are_judged_resolved_and_shown_as_written(tmp_path: Path) -
     assert "provider 'file' has no value for 'nothing'" in value(infos, "replication.factor")["errors"][0]
 
 
+def test_what_stands_behind_a_placeholder_is_in_no_error(tmp_path: Path) -> None:
+    secrets = tmp_path / "secrets.properties"
+    secrets.write_text("secret=geheim\nclass=MirrorSource\n", encoding="utf-8")
+    worker = Properties(
+        {
+            "config.providers": "file",
+            "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+        }
+    )
+    secret, kind, nothing = (f"${{file:{secrets}:{name}}}" for name in ("secret", "class", "nothing"))
+    for text, message in ((secret, f"which name matches {secret},"), (nothing, "has no value for 'nothing'")):
+        with pytest.raises(ConnectError) as caught:
+            said({**GOOD, "connector.class": text}, worker)
+        assert message in str(caught.value)
+        assert "geheim" not in str(caught.value)
+    infos = said({**GOOD, "connector.class": kind, "connector.plugin.version": secret}, worker)
+    assert infos["error_count"] == 2
+    assert "geheim" not in str(infos)
+
+
 @pytest.mark.parametrize(
     ("path", "included"),
     [

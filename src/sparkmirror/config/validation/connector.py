@@ -20,7 +20,7 @@ from sparkmirror.config.connector_options import (
     reads_committed,
 )
 from sparkmirror.config.definitions import REQUIRED, Definition, Option, Type
-from sparkmirror.config.properties import HIDDEN, Properties, is_sensitive
+from sparkmirror.config.properties import Properties
 from sparkmirror.config.providers import configured_providers
 from sparkmirror.config.transactions import NO_BOUNDARIES, NOT_ENABLED
 from sparkmirror.config.validation import descriptions, limits, overrides
@@ -58,20 +58,11 @@ def validate(
     """
     _check_path(plugin_in_path, config.get(_CLASS))
     given = Given(config, configured_providers(worker, environment))
-    name = given.resolved(_CLASS)
-    if name is None:
-        listed = ", ".join(
-            f"{key}={HIDDEN if is_sensitive(key) else text or 'null'}" for key, text in config.items()
-        )
-        raise ConnectError(
-            HTTPStatus.BAD_REQUEST, f"Connector config {{{listed}}} contains no connector type"
-        )
-    connector = descriptions.connector_class(name)
-    if connector is None:
-        raise ConnectError(HTTPStatus.BAD_REQUEST, _unknown(name))
+    connector = _connector(given)
+    name = given.shown(_CLASS)
     version = given.resolved(_VERSION)
     if version is not None and not descriptions.is_spoken_version(version):
-        return _of_another_version(name, connector, version, given)
+        return _of_another_version(name, connector, given)
     table = _Table(connector)
     values = _values(table, given, worker)
     extra = [value.info(None) for key, value in values.items() if key not in table.definitions]
@@ -110,6 +101,22 @@ def _normalized(plugin: str) -> str:
     return plugin.removesuffix("Connector") or plugin
 
 
+def _connector(given: Given) -> str:
+    """The class of the connector. Raises ConnectError when that is none of ours."""
+    name = given.resolved(_CLASS)
+    if name is None:
+        listed = ", ".join(f"{key}={given.shown(key)}" for key in given)
+        raise ConnectError(
+            HTTPStatus.BAD_REQUEST, f"Connector config {{{listed}}} contains no connector type"
+        )
+    if _CLASS in given.failures:
+        raise ConnectError(HTTPStatus.BAD_REQUEST, given.failures[_CLASS])
+    connector = descriptions.connector_class(name)
+    if connector is None:
+        raise ConnectError(HTTPStatus.BAD_REQUEST, _unknown(given.shown(_CLASS)))
+    return connector
+
+
 def _unknown(name: str) -> str:
     known = ", ".join(sorted(CONNECTORS))
     return (
@@ -119,10 +126,11 @@ def _unknown(name: str) -> str:
     )
 
 
-def _of_another_version(name: str, connector: str, version: str, given: Given) -> Infos:
+def _of_another_version(name: str, connector: str, given: Given) -> Infos:
     """Connect says no more than this of a plugin whose version isn't there (KIP-891)."""
-    only = version.strip().strip("[]")
-    wanted = version.strip() if "," in only else f"[{only},{only}]"
+    version = given.shown(_VERSION).strip()
+    only = version.strip("[]")
+    wanted = version if "," in only else f"[{only},{only}]"
     error = (
         f"Plugin {connector} not found that matches the version range {wanted},"
         f" available versions: [{KAFKA_VERSION}]"

@@ -54,4 +54,5 @@ class Given:
 
     def shown(self, key: str) -> str:
         """A value as it was written, if it may be shown at all."""
-        return HIDDEN if is_sensitive(key) else str(self._written[key])
+        text = self._written[key]
+        return HIDDEN if is_sensitive(key) else "null" if text is None else text
