@@ -27,7 +27,6 @@ from sparkmirror.domain.errors import JavaMissingError, SparkmirrorError
 _COMMANDS = (
     demo,
     run,
-    worker,
     verify,
     connectors,
     deploy,
