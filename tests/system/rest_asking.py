@@ -1,11 +1,11 @@
-"""Requests to a Connect REST API as they go over the wire, and answers that two workers' can be compared by."""
+"""Requests to a Connect REST API as they go over the wire, and answers in a form that can be compared."""
 
 import http.client
 import json
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -17,7 +17,9 @@ _MASKS: Final = (
     (re.compile(r"\b(?:127\.0\.0\.1|localhost):\d+"), "HOST:PORT"),
     (re.compile(r"\d{4}-\d\d-\d\dT[0-9:.]+Z"), "TIME"),
 )
-_MASKED_FIELDS: Final = {"version", "commit", "kafka_cluster_id", "worker_id", "trace"}
+_UNTYPED: Final = {404, 405, 406, 415}
+"""Java doesn't say what these errors' bodies are when no resource answered; ours always does."""
+_MASKED_FIELDS: Final = {"version", "commit", "kafka_cluster_id", "worker_id", "trace", "last_modified"}
 """Fields of answers that tell workers apart; that they are there, and texts, is compared all the same."""
 
 
@@ -38,16 +40,34 @@ class Answer:
             return ""
         return str(content.get("message", "")) if isinstance(content, dict) else ""
 
-    def comparable(self) -> dict[str, Any]:
-        """Everything that two workers must answer alike, with what tells them apart masked."""
-        headers = {
-            name: _masked_text(self.headers[name]) for name in _COMPARED_HEADERS if name in self.headers
-        }
+    def comparable(self, reduce: Callable[[Any], Any] | None = None) -> dict[str, Any]:
+        """Everything that two workers must answer alike, with what tells them apart masked.
+
+        `reduce` drops from a JSON body what they need not have in common.
+        """
+        headers = {name: self.headers[name] for name in _COMPARED_HEADERS if name in self.headers}
+        if self.status in _UNTYPED:
+            headers.pop("Content-Type", None)
+        headers = {name: _masked_text(value) for name, value in headers.items()}
+        if "Allow" in headers:
+            # Java's order is a hash map's; the body has the same.
+            return {"status": self.status, "allow": sorted(headers["Allow"].split(","))}
         try:
-            body = _masked(self.json())
+            content = self.json()
         except ValueError:
-            body = _masked_text(self.body.decode("utf-8", "replace"))
-        return {"status": self.status, "headers": headers, "body": body}
+            return {"status": self.status, "headers": headers, "text": self.body.decode()}
+        return {
+            "status": self.status,
+            "headers": headers,
+            "body": _masked(reduce(content) if reduce else content),
+        }
+
+    def is_well_formed(self) -> bool:
+        """Whether an error has Connect's form."""
+        if self.status < 400:
+            return True
+        content = self.json()
+        return set(content) == {"error_code", "message"} and content["error_code"] == self.status
 
 
 def _masked(content: Any) -> Any:
@@ -57,6 +77,8 @@ def _masked(content: Any) -> Any:
                 key: _hidden(value) if key in _MASKED_FIELDS else _masked(value)
                 for key, value in content.items()
             }
+        case list() if all(isinstance(item, str) for item in content):
+            return sorted(map(_masked_text, content))
         case list():
             return [_masked(item) for item in content]
         case str():
@@ -83,6 +105,12 @@ class Request:
     path: str
     body: bytes | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+
+    def with_bootstrap(self, servers: str) -> "Request":
+        """With the servers where the body says BOOTSTRAP."""
+        if self.body is None:
+            return self
+        return replace(self, body=self.body.replace(b"BOOTSTRAP", servers.encode()))
 
     def __str__(self) -> str:
         said = f" {self.body[:60]!r}" if self.body is not None else ""

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from http import HTTPStatus
 
+from sparkmirror.config.properties import Properties
+from sparkmirror.config.validation import invalid_config_message, validate
 from sparkmirror.domain.connect import (
     ConnectError,
     ConnectorConfig,
@@ -42,7 +44,7 @@ class MemoryHerder:
         )
         self.key: bytes | None = b"a session key"
         self.log_levels: list[tuple[str, str]] = []
-        self.topics: dict[str, list[str]] = {}
+        self._ran: set[str] = set()
         self._changing = threading.Lock()
         self._configs: dict[str, ConnectorConfig] = {}
         self._states: dict[str, TargetState] = {}
@@ -80,7 +82,7 @@ class MemoryHerder:
         return self.status(name).tasks[task]
 
     def active_topics(self, name: str) -> Sequence[str]:
-        return self.topics.get(name, [])
+        return ["heartbeats"] if name in self._configs else []
 
     def offsets(self, name: str) -> Sequence[ConnectorOffset]:
         self._known(name)
@@ -91,14 +93,15 @@ class MemoryHerder:
             if name in self._configs:
                 raise ConnectError(HTTPStatus.CONFLICT, f"Connector {name} already exists")
             self._put(name, config)
-            self._states[name] = initial_state or TargetState.RUNNING
+            self._be(name, initial_state or TargetState.RUNNING)
             return ConnectorInfo(name, self._known(name), 0)
 
     def put(self, name: str, config: ConnectorConfig) -> tuple[bool, ConnectorInfo]:
         with self._leading():
             created = name not in self._configs
             self._put(name, config)
-            self._states.setdefault(name, TargetState.RUNNING)
+            if created:
+                self._be(name, TargetState.RUNNING)
             return created, ConnectorInfo(name, self._known(name), 0 if created else self._tasks(name))
 
     def patch(self, name: str, changes: Mapping[str, str | None]) -> ConnectorInfo:
@@ -111,12 +114,13 @@ class MemoryHerder:
         with self._leading():
             self._known(name)
             del self._configs[name], self._states[name]
+            self._ran.discard(name)
 
     def change_state(self, name: str, state: TargetState) -> None:
         with self._leading():
             if name not in self._configs:
                 raise _not_found(f"Unknown connector {name}")
-            self._states[name] = state
+            self._be(name, state)
 
     def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorStatus:
         with self._leading():
@@ -134,9 +138,9 @@ class MemoryHerder:
             if task not in range(self._tasks(name)):
                 raise _not_found(f"Unknown task: {name}-{task}")
 
-    def reset_active_topics(self, name: str) -> None:
+    def reset_active_topics(self, name: str) -> None:  # noqa: ARG002 - it has none to forget
         with self._leading():
-            self.topics.pop(name, None)
+            pass
 
     def alter_offsets(self, name: str, offsets: Sequence[ConnectorOffset]) -> None:
         with self._leading():
@@ -172,12 +176,17 @@ class MemoryHerder:
             raise ConnectError(HTTPStatus.BAD_REQUEST, _NOT_STOPPED.format(name=name))
 
     def _tasks(self, name: str) -> int:
-        return 0 if self._states[name] is TargetState.STOPPED else 1
+        """A connector that was paused before it ever ran has none yet."""
+        return 1 if self._states[name] is not TargetState.STOPPED and name in self._ran else 0
+
+    def _be(self, name: str, state: TargetState) -> None:
+        self._states[name] = state
+        if state is TargetState.RUNNING:
+            self._ran.add(name)
 
     def _put(self, name: str, config: ConnectorConfig) -> None:
-        if "connector.class" not in config:
-            shown = ", ".join(f"{key}={value}" for key, value in config.items())
-            message = f"Connector config {{{shown}}} contains no connector type"
+        message = invalid_config_message(validate(None, config, Properties()))
+        if message is not None:
             raise ConnectError(HTTPStatus.BAD_REQUEST, message)
         self._configs[name] = dict(config)
 

@@ -21,6 +21,7 @@ from sparkmirror.rest.json_bodies import (
     create_request,
     offsets_to_alter,
     read_body,
+    require_same_name,
 )
 from sparkmirror.rest.paths import encoded, flag, parameter
 from sparkmirror.rest.settings import TopicTracking
@@ -128,6 +129,7 @@ class ConnectorsResource:
         name = parameter(request, "connector")
         body = await read_body(request)
         changes = config_changes(body)
+        require_same_name(name, changes)
 
         def patch() -> Answer:
             return json_answer(objects.connector_info(self._herder.patch(name, changes)))

@@ -78,15 +78,20 @@ def connector_config(name: str, body: bytes) -> dict[str, str]:
 
 def named_config(name: str, config: Mapping[str, str | None]) -> dict[str, str]:
     """Raises ConnectError when the config says another name, or has nulls."""
+    require_same_name(name, config)
+    without = [key for key, value in config.items() if value is None and key != "name"]
+    if without:
+        raise bad_request(_INVALID.format(count=len(without), errors="\n".join(_NULL_VALUE for _ in without)))
+    return {**{key: value for key, value in config.items() if value is not None}, "name": name}
+
+
+def require_same_name(name: str, config: Mapping[str, str | None]) -> None:
+    """Raises ConnectError when the config says another name."""
     included = config.get("name")
     if included is not None and included != name:
         raise bad_request(
             f"Connector name configuration ({included}) doesn't match connector name in the URL ({name})"
         )
-    without = [key for key, value in config.items() if value is None and key != "name"]
-    if without:
-        raise bad_request(_INVALID.format(count=len(without), errors="\n".join(_NULL_VALUE for _ in without)))
-    return {**{key: value for key, value in config.items() if value is not None}, "name": name}
 
 
 def config_changes(body: bytes) -> dict[str, str | None]:
@@ -122,13 +127,20 @@ def _numbered(content: Mapping[str, object]) -> dict[str, object]:
 def _number(value: object) -> object:
     match value:
         case _Number():
-            return json.loads(value)
+            return _as_number(value)
         case dict():
             return _numbered(value)
         case list():
             return [_number(item) for item in value]
         case _:
             return value
+
+
+def _as_number(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise bad_request(f"The number {text[:20]}… has too many digits") from None
 
 
 def _parsed(body: bytes) -> object:

@@ -36,7 +36,10 @@ class CanonicalPaths:
 
 def canonical_path(raw: str) -> str:
     """Raises ConnectError, in the words of Java's server."""
-    raw = _ABSOLUTE.sub("", raw, count=1)
+    absolute = _ABSOLUTE.match(raw)
+    if absolute is not None:
+        # As proxies ask.
+        raw = raw[absolute.end() :]
     if _BROKEN_ESCAPE.search(raw):
         raise bad_request("Bad Request")
     segments = raw.removeprefix("/").removesuffix("/").split("/")
@@ -57,7 +60,7 @@ def _segment(raw: str) -> str:
 
 def encoded(name: str) -> str:
     """As one segment of a path."""
-    return quote(name, safe="", errors="replace")
+    return quote(name, safe="!$&'()*+,=:@", errors="replace")
 
 
 def parameter(request: Request, name: str) -> str:

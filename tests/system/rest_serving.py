@@ -1,0 +1,53 @@
+"""The REST API of this process over a herder of the tests."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from sparkmirror.clusters.ports import HOST
+from sparkmirror.config import validation
+from sparkmirror.config.properties import Properties
+from sparkmirror.rest.app import Metrics, Node, connect_app
+from sparkmirror.rest.server import RestServer
+from sparkmirror.rest.settings import RestSettings, rest_settings
+from sparkmirror.runtime.log_levels import LogLevels
+from tests.system.rest_herder import MemoryHerder
+
+
+class RealPlugins:
+    """Those of a worker that says nothing about them."""
+
+    def plugins(self, *, connectors_only: bool) -> Sequence[Mapping[str, object]]:
+        return validation.plugins(connectors_only=connectors_only)
+
+    def config_keys(self, plugin: str) -> Sequence[Mapping[str, object]]:
+        return validation.plugin_config_keys(plugin)
+
+    def validate(self, plugin: str, config: Mapping[str, str | None]) -> Mapping[str, Any]:
+        return validation.validate(plugin, config, Properties())
+
+
+def settings(**more: str) -> RestSettings:
+    """Of a worker on a free port of this machine; dots in keys are underscores here."""
+    told = {key.replace("_", "."): value for key, value in more.items()}
+    return rest_settings(Properties({"listeners": f"http://{HOST}:0", **told}))
+
+
+@contextmanager
+def serving(
+    herder: MemoryHerder, rest: RestSettings | None = None, metrics: Metrics | None = None
+) -> Iterator[str]:
+    """Its address, without a slash at the end."""
+    with server(herder, rest or settings(), metrics) as started:
+        yield started.advertised_url.rstrip("/")
+
+
+@contextmanager
+def server(herder: MemoryHerder, rest: RestSettings, metrics: Metrics | None = None) -> Iterator[RestServer]:
+    started = RestServer(rest)
+    started.bind()
+    try:
+        started.start(connect_app(Node(herder, RealPlugins(), LogLevels(), metrics), rest))
+        yield started
+    finally:
+        started.stop()

@@ -1,0 +1,88 @@
+"""The same requests, in the same order, to a real Java Connect worker and to ours: the same answers.
+
+Status, headers and bodies are compared; ids, times and host names are masked. Where ours differs on purpose
+(mostly because Java answers a client's mistake with 500), `rest_cases` says so, and Java's must differ still.
+"""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+import pytest
+
+from sparkmirror.clusters import LocalCluster
+from tests.system.java_mm2 import ConnectWorker, connect_worker
+from tests.system.mirror import START_TIMEOUT_S, await_value
+from tests.system.rest_asking import Answer, Request, ask, ask_until
+from tests.system.rest_cases import Case, cases
+from tests.system.rest_herder import MemoryHerder
+from tests.system.rest_serving import serving
+
+_CONVERTER: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
+_CASES: Final = cases()
+
+
+@pytest.fixture(scope="module")
+def bootstrap(target_cluster: LocalCluster) -> str:
+    return target_cluster.bootstrap_servers
+
+
+@pytest.fixture(scope="module")
+def java_url(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    stores = {
+        f"{store}.storage.{key}": value
+        for store in ("config", "offset", "status")
+        for key, value in (("topic", f"rest-cases-{store}"), ("replication.factor", "1"))
+    }
+    properties = {
+        **stores,
+        "bootstrap.servers": bootstrap,
+        "group.id": "rest-cases",
+        "key.converter": _CONVERTER,
+        "value.converter": _CONVERTER,
+        "offset.flush.interval.ms": "1000",
+        "offset.storage.partitions": "1",
+        "status.storage.partitions": "1",
+    }
+    with connect_worker(tmp_path_factory.mktemp("java"), properties) as worker:
+        await_value(lambda: _is_up(worker), START_TIMEOUT_S, worker.log_text)
+        yield worker.url
+
+
+@pytest.fixture(scope="module")
+def our_url() -> Iterator[str]:
+    """The REST API over a herder without a cluster."""
+    with serving(MemoryHerder()) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def answers(java_url: str, our_url: str, bootstrap: str) -> Sequence[tuple[Answer, Answer]]:
+    """Java's and ours, to each case."""
+    with ThreadPoolExecutor(2) as pool:
+        of_java, of_ours = pool.map(lambda url: _asked(url, bootstrap), (java_url, our_url))
+    return list(zip(of_java, of_ours, strict=True))
+
+
+def _asked(url: str, bootstrap: str) -> list[Answer]:
+    return [ask_until(url, case.request.with_bootstrap(bootstrap), case.until) for case in _CASES]
+
+
+def _is_up(worker: ConnectWorker) -> bool:
+    try:
+        return ask(worker.url, Request("GET", "/health")).status == 200
+    except OSError:
+        assert worker.is_alive(), worker.log_text()
+        return False
+
+
+@pytest.mark.parametrize("number", range(len(_CASES)), ids=[f"{at}-{case}" for at, case in enumerate(_CASES)])
+def test_our_answer_is_javas(answers: Sequence[tuple[Answer, Answer]], number: int) -> None:
+    java, ours = answers[number]
+    case: Case = _CASES[number]
+    if case.ours is None:
+        assert ours.comparable(case.reduce) == java.comparable(case.reduce)
+    else:
+        assert java.status != ours.status or java.message() != ours.message()
+        assert ours.status == case.ours
+        assert ours.is_well_formed()

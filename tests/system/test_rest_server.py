@@ -1,0 +1,271 @@
+"""The REST API's server: its listeners, what it adds to answers, and what becomes of what goes wrong."""
+
+import logging
+import threading
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Final
+
+import pytest
+
+from sparkmirror.clusters.ports import HOST, ReservedPort
+from sparkmirror.config.properties import Properties
+from sparkmirror.domain.connect import ConnectError, Health
+from sparkmirror.domain.errors import ConfigError
+from sparkmirror.rest.server import RestServer
+from sparkmirror.rest.settings import rest_settings
+from tests.system.rest_asking import Answer, Request, ask
+from tests.system.rest_herder import MemoryHerder
+from tests.system.rest_serving import server, serving, settings
+
+JSON: Final = {"Content-Type": "application/json"}
+HEARTBEAT: Final = b"""{"name": "hb", "config": {"connector.class": "MirrorHeartbeat", "tasks.max": 1,
+    "source.cluster.alias": "a", "target.cluster.alias": "b",
+    "source.cluster.bootstrap.servers": "a:1", "target.cluster.bootstrap.servers": "b:1"}}"""
+
+
+def get(url: str, path: str, **headers: str) -> Answer:
+    told = {name.replace("_", "-"): value for name, value in headers.items()}
+    return ask(url, Request("GET", path, headers=told))
+
+
+def error(answer: Answer) -> tuple[int, str]:
+    content = answer.json()
+    assert content["error_code"] == answer.status
+    return answer.status, content["message"]
+
+
+@pytest.mark.parametrize(
+    ("health", "status", "said"),
+    [
+        (Health(started=False, healthy=False, message="reading"), 503, "starting"),
+        (Health(started=True, healthy=False, message="stuck"), 500, "unhealthy"),
+        (Health(started=True, healthy=True, message="fine"), 200, "healthy"),
+    ],
+)
+def test_health_is_the_herders(health: Health, status: int, said: str) -> None:
+    herder = MemoryHerder()
+    herder.now = health
+    with serving(herder) as url:
+        answer = get(url, "/health")
+        assert (answer.status, answer.json()) == (status, {"status": said, "message": health.message})
+
+
+def test_metrics_are_served_where_there_are_any() -> None:
+    with serving(MemoryHerder(), metrics=lambda: ("text/plain; version=0.0.4", b"up 1\n")) as url:
+        answer = get(url, "/metrics", Accept="text/plain")
+        assert (answer.status, answer.headers["Content-Type"]) == (200, "text/plain; version=0.0.4")
+        assert answer.body == b"up 1\n"
+    with serving(MemoryHerder()) as url:
+        assert error(get(url, "/metrics")) == (404, "HTTP 404 Not Found")
+
+
+def test_a_description_is_served_to_machines_and_people() -> None:
+    with serving(MemoryHerder()) as url:
+        api = get(url, "/openapi.json").json()
+        assert api["paths"]["/connectors/{connector}/status"]["get"]["operationId"] == "getConnectorStatus"
+        page = get(url, "/docs", Accept="text/html")
+        assert page.headers["Content-Type"].startswith("text/html")
+        # It works where nothing else can be reached.
+        assert b"http://" not in page.body
+        assert b"https://" not in page.body
+
+
+def test_admin_endpoints_have_listeners_of_their_own() -> None:
+    with server(MemoryHerder(), settings(admin_listeners=f"http://{HOST}:0")) as started:
+        main, admin = started.urls
+        assert get(main, "/connectors").status == 200
+        assert get(main, "/admin/loggers").status == 404
+        assert get(admin, "/admin/loggers").status == 200
+        assert get(admin, "/connectors").status == 404
+
+
+def test_admin_endpoints_can_be_off() -> None:
+    with serving(MemoryHerder(), settings(admin_listeners="")) as url:
+        assert get(url, "/admin/loggers/root").status == 404
+
+
+def test_topic_tracking_can_be_off() -> None:
+    with serving(MemoryHerder(), settings(topic_tracking_enable="false")) as url:
+        assert error(get(url, "/connectors/x/topics")) == (403, "Topic tracking is disabled.")
+        reset = ask(url, Request("PUT", "/connectors/x/topics/reset"))
+        assert error(reset) == (403, "Topic tracking is disabled.")
+    with serving(MemoryHerder(), settings(topic_tracking_allow_reset="false")) as url:
+        assert get(url, "/connectors/x/topics").status == 200
+        reset = ask(url, Request("PUT", "/connectors/x/topics/reset"))
+        assert error(reset) == (403, "Topic tracking reset is disabled.")
+
+
+def test_headers_that_an_operator_wants_are_on_every_answer() -> None:
+    wanted = settings(response_http_headers_config="set X-Frame-Options:DENY, setDate X-Now:0")
+    with serving(MemoryHerder(), wanted) as url:
+        for path in ("/", "/nothing", "/connectors/%zz"):
+            answer = get(url, path)
+            assert answer.headers["X-Frame-Options"] == "DENY"
+            assert answer.headers["X-Now"].endswith("GMT")
+
+
+def test_origins_that_are_allowed_are_told_so() -> None:
+    allowed = settings(
+        access_control_allow_origin="https://a.example,https://*.b.example",
+        access_control_allow_methods="GET,PUT",
+    )
+    with serving(MemoryHerder(), allowed) as url:
+        answer = get(url, "/", Origin="https://x.b.example")
+        assert answer.headers["Access-Control-Allow-Origin"] == "https://x.b.example"
+        assert answer.headers["Vary"] == "Origin"
+        assert "Access-Control-Allow-Origin" not in get(url, "/", Origin="https://a.example.evil").headers
+        asked = {"Origin": "https://a.example", "Access-Control-Request-Method": "PUT"}
+        preflight = ask(url, Request("OPTIONS", "/connectors/x/config", headers=asked))
+        assert preflight.headers["Access-Control-Allow-Methods"] == "GET,PUT"
+
+
+def test_only_one_can_have_a_port() -> None:
+    port = ReservedPort()
+    try:
+        taken = rest_settings(Properties({"listeners": f"http://{HOST}:{port.number}"}))
+        with server(MemoryHerder(), taken):
+            second = RestServer(taken)
+            with pytest.raises(ConfigError, match="listeners: Can't listen there") as raised:
+                second.bind()
+            assert str(port.number) in str(raised.value)
+    finally:
+        port.release()
+
+
+def test_a_server_can_be_stopped_at_any_time_and_leaves_nothing() -> None:
+    threads = threading.active_count()
+    never_bound = RestServer(settings())
+    never_bound.stop()
+    never_started = RestServer(settings())
+    never_started.bind()
+    never_started.stop()
+    with serving(MemoryHerder()) as url:
+        get(url, "/connectors/x/offsets")
+    with pytest.raises(ConnectionRefusedError):
+        get(url, "/")
+    assert threading.active_count() == threads
+
+
+def test_what_it_is_called_is_the_operators_affair() -> None:
+    named = settings(rest_advertised_host_name="outside", rest_advertised_port="80")
+    with server(MemoryHerder(), named) as started:
+        assert started.advertised_url == "http://outside:80/"
+    everywhere = rest_settings(Properties({"listeners": "http://:0"}))
+    with server(MemoryHerder(), everywhere) as started:
+        host = started.advertised_url.removeprefix("http://").partition(":")[0]
+        assert host not in ("", "0.0.0.0", "[")
+        port = started.advertised_url.rstrip("/").rpartition(":")[2]
+        assert get(f"http://{HOST}:{port}", "/").status == 200
+
+
+class Surprising(MemoryHerder):
+    def connectors(self) -> Sequence[str]:
+        raise ZeroDivisionError("surprise")
+
+
+def test_what_nobody_foresaw_is_an_error_and_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    with serving(Surprising()) as url, caplog.at_level(logging.ERROR):
+        assert error(get(url, "/connectors")) == (500, "surprise")
+        assert get(url, "/").status == 200
+    assert "GET /connectors failed" in caplog.text
+
+
+def test_changes_are_in_the_log_and_polling_is_not(caplog: pytest.LogCaptureFixture) -> None:
+    with serving(MemoryHerder()) as url, caplog.at_level(logging.INFO):
+        ask(url, Request("POST", "/connectors", HEARTBEAT, JSON))
+        get(url, "/connectors/hb/status")
+        ask(url, Request("DELETE", "/connectors/hb"))
+    told = [record.getMessage() for record in caplog.records if record.name == "sparkmirror.rest.endpoints"]
+    assert told == ["POST /connectors: 201", "DELETE /connectors/hb: 204"]
+
+
+class Deaf(MemoryHerder):
+    """Its leader's thread is stuck until somebody says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.free = threading.Event()
+
+    def delete(self, name: str) -> None:
+        self.free.wait()
+        raise ConnectError(HTTPStatus.NOT_FOUND, name)
+
+
+def test_clients_that_only_ask_do_not_wait_for_those_that_change() -> None:
+    herder = Deaf()
+    with serving(herder) as url:
+        answers: list[Answer] = []
+        waiting = [
+            threading.Thread(target=lambda: answers.append(ask(url, Request("DELETE", "/connectors/x"))))
+            for _ in range(100)
+        ]
+        for thread in waiting:
+            thread.start()
+        for _ in range(20):
+            assert get(url, "/connectors").status == 200
+        herder.free.set()
+        for thread in waiting:
+            thread.join()
+    assert [answer.status for answer in answers] == [404] * 100
+
+
+# what the leader alone can do
+
+
+def test_a_request_for_the_leader_is_answered_by_it() -> None:
+    leader = MemoryHerder()
+    with (
+        serving(leader) as leader_url,
+        serving(MemoryHerder(leads=False, leader_url=f"{leader_url}/")) as url,
+    ):
+        created = ask(url, Request("POST", "/connectors", HEARTBEAT, JSON))
+        assert (created.status, created.json()["name"]) == (201, "hb")
+        assert created.headers["Location"] == f"{leader_url}/connectors/hb"
+        assert list(leader.connectors()) == ["hb"]
+        restarted = ask(url, Request("POST", "/connectors/hb/restart?includeTasks=true"))
+        assert restarted.json()["tasks"][0]["state"] == "RESTARTING"
+        again = ask(url, Request("POST", "/connectors", HEARTBEAT, JSON))
+        assert error(again) == (409, "Connector hb already exists")
+        level = Request("PUT", "/admin/loggers/a.b?scope=cluster", b'{"level": "info"}', JSON)
+        assert ask(url, level).status == 204
+        assert leader.log_levels == [("a.b", "info")]
+        assert ask(url, Request("PUT", "/connectors/hb/stop")).status == 204
+        assert ask(url, Request("DELETE", "/connectors/hb/offsets")).status == 200
+        assert ask(url, Request("DELETE", "/connectors/hb")).status == 204
+        assert list(leader.connectors()) == []
+
+
+def test_odd_names_reach_the_leader_as_they_are() -> None:
+    leader = MemoryHerder()
+    with serving(leader) as leader_url, serving(MemoryHerder(leads=False, leader_url=leader_url)) as url:
+        config = HEARTBEAT.partition(b'"config": ')[2][:-1]
+        put = Request("PUT", "/connectors/a%2Fb%20%C3%A9%25%3F+/config", config, JSON)
+        assert ask(url, put).status == 201
+    assert list(leader.connectors()) == ["a/b é%?+"]
+
+
+def test_without_a_leader_it_is_said() -> None:
+    with serving(MemoryHerder(leads=False)) as url:
+        status, message = error(ask(url, Request("PUT", "/connectors/hb/pause")))
+        assert status == 409
+        assert message.startswith("Cannot complete request momentarily due to no known leader URL")
+
+
+def test_two_nodes_that_take_each_other_for_the_leader_give_up() -> None:
+    one, other = MemoryHerder(leads=False), MemoryHerder(leads=False)
+    with serving(one) as one_url, serving(other) as other_url:
+        one.leader_url, other.leader_url = other_url, one_url
+        assert error(ask(one_url, Request("DELETE", "/connectors/hb"))) == (
+            409,
+            "Cannot complete request because of a conflicting operation (e.g. worker rebalance)",
+        )
+
+
+def test_a_leader_that_is_gone_is_an_error() -> None:
+    with serving(MemoryHerder()) as gone:
+        pass
+    with serving(MemoryHerder(leads=False, leader_url=gone)) as url:
+        status, message = error(ask(url, Request("DELETE", "/connectors/hb")))
+        assert status == 500
+        assert message.startswith("IO Error trying to forward REST request:")
