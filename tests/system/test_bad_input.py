@@ -3,9 +3,11 @@
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from sparkmirror.cli.main import main
 from tests.system.mirror import COMMAND
 
 GOOD = """\
@@ -39,15 +41,34 @@ WRONG_FILES = {
 }
 
 
-def run(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    command = [COMMAND, "run", *arguments, "--log-file", str(folder / "spark.log")]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+class Ended(NamedTuple):
+    code: int | str | None
+    stdout: str
+    stderr: str
 
 
-def assert_refused(
-    result: "subprocess.CompletedProcess[str]", folder: Path, code: int, words: Sequence[str]
-) -> None:
-    assert result.returncode == code, result.stderr
+def arguments_of(folder: Path, arguments: Sequence[str]) -> list[str]:
+    return ["run", *arguments, "--log-file", str(folder / "spark.log")]
+
+
+def run(folder: Path, *arguments: str) -> Ended:
+    """In a process of its own."""
+    command = [COMMAND, *arguments_of(folder, arguments)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return Ended(ended.returncode, ended.stdout, ended.stderr)
+
+
+def run_here(capsys: pytest.CaptureFixture[str], folder: Path, *arguments: str) -> Ended:
+    """The same without the second that a process needs to come up."""
+    try:
+        code: int | str | None = main(arguments_of(folder, arguments))
+    except SystemExit as end:
+        code = end.code
+    return Ended(code, *capsys.readouterr())
+
+
+def assert_refused(result: Ended, folder: Path, code: int, words: Sequence[str]) -> None:
+    assert result.code == code, result.stderr
     assert result.stdout == ""
     for word in words:
         assert word in result.stderr
@@ -56,11 +77,13 @@ def assert_refused(
 
 
 @pytest.mark.parametrize("what", WRONG_FILES)
-def test_a_wrong_file_is_refused_in_one_line(tmp_path: Path, what: str) -> None:
+def test_a_wrong_file_is_refused_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], what: str
+) -> None:
     text, words = WRONG_FILES[what]
     file = tmp_path / "mm2.properties"
     file.write_text(text)
-    result = run(tmp_path, str(file))
+    result = run_here(capsys, tmp_path, str(file))
     assert_refused(result, tmp_path, 2, [str(file), *words])
     assert result.stderr.count("\n") == 1, result.stderr
 
@@ -70,20 +93,28 @@ def test_a_missing_file(tmp_path: Path) -> None:
     assert_refused(run(tmp_path, missing), tmp_path, 2, [missing])
 
 
-def test_an_unknown_alias(tmp_path: Path) -> None:
+def test_no_file(tmp_path: Path) -> None:
+    assert_refused(run(tmp_path), tmp_path, 255, ["usage:", "sparkmirror run: "])
+
+
+def test_an_unknown_alias(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "mm2.properties"
     file.write_text(GOOD)
-    assert_refused(run(tmp_path, str(file), "--clusters", "C"), tmp_path, 2, [str(file), "--clusters", "C"])
+    result = run_here(capsys, tmp_path, str(file), "--clusters", "C")
+    assert_refused(result, tmp_path, 2, [str(file), "--clusters", "C"])
 
 
-@pytest.mark.parametrize("arguments", [(), ("a.properties", "b.properties"), ("a.properties", "--nonsense")])
-def test_bad_arguments(tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    assert_refused(run(tmp_path, *arguments), tmp_path, 255, ["usage:", "sparkmirror run: "])
+@pytest.mark.parametrize("arguments", [("a.properties", "b.properties"), ("a.properties", "--nonsense")])
+def test_bad_arguments(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
+) -> None:
+    result = run_here(capsys, tmp_path, *arguments)
+    assert_refused(result, tmp_path, 255, ["usage:", "sparkmirror run: "])
 
 
 def test_a_secret_is_never_shown(tmp_path: Path) -> None:
     file = tmp_path / "mm2.properties"
     file.write_text(GOOD + "A.ssl.keystore.password = hunter2\nA.security.protocol = SSL\ntasks.max = x\n")
     result = run(tmp_path, str(file))
-    assert result.returncode == 2
+    assert result.code == 2
     assert "hunter2" not in result.stderr
