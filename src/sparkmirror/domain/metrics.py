@@ -199,6 +199,12 @@ def _sources(readings: Sequence[SourceReading]) -> Iterator[Family]:
         [(labels, it.lag_s) for labels, it in partitions if it.lag_s is not None],
     )
     yield Family(
+        "sparkmirror_partition_lost_records",
+        "Gone from the source before they were copied; only partitions that lost some.",
+        _PARTITION,
+        [(labels, it.lost) for labels, it in partitions if it.lost],
+    )
+    yield Family(
         "sparkmirror_partition_incidents",
         "What happened to the partition, by kind; only partitions to which something has happened.",
         (*_PARTITION, "kind"),

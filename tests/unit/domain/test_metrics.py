@@ -134,10 +134,24 @@ def test_counters_exist_before_anything_happens() -> None:
     assert sample(told(SOURCE)["sparkmirror_lost_records_total"], source="us-west", target="b") == 9
 
 
+def test_what_happened_to_a_partition_is_told_with_its_name() -> None:
+    every, of = told(SOURCE), {"topic": "us-west.orders", "partition": "3"}
+    assert sample(every["sparkmirror_partition_incidents"], kind="records-lost", **of) == 1
+    assert sample(every["sparkmirror_partition_lost_records"], **of) == 2
+    assert (
+        sample(every["sparkmirror_lag_records"], **of),
+        sample(every["sparkmirror_lag_seconds"], **of),
+    ) == (
+        5,
+        1.5,
+    )
+
+
 def test_of_partitions_only_those_to_which_something_happened_tell_of_it() -> None:
-    quiet = SOURCE.partitions[0]._replace(incidents={}, lag=None, lag_s=None)
+    quiet = SOURCE.partitions[0]._replace(incidents={}, lost=0, lag=None, lag_s=None)
     every = told(SourceReading(**{**_fields(SOURCE), "partitions": [quiet]}))  # type: ignore[arg-type]
     assert every["sparkmirror_partition_incidents"].samples == []
+    assert every["sparkmirror_partition_lost_records"].samples == []
     assert every["sparkmirror_lag_records"].samples == []
     assert every["sparkmirror_lag_seconds"].samples == []
     assert every["kafka_consumer_fetch_manager_records_lag"].samples == []

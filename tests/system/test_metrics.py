@@ -1,0 +1,197 @@
+"""What `/metrics` says of a running mirror, against what the brokers hold."""
+
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+from urllib.request import urlopen
+
+import confluent_kafka as confluent
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from sparkmirror.domain.ids import TopicPartition
+from tests.contract.copying import delete_records
+from tests.system.broker_data import append, end_offsets, numbered, records
+from tests.system.dual_run import Sides
+from tests.system.mirror import REPLICATION, START_TIMEOUT_S, Mirror, await_value, running_mirror
+from tests.system.mixed_data import create_topic
+
+ALIAS: Final = "metered"
+QUICK, SLOW = "metered.quick", "metered.slow"
+GROUP: Final = "metered-group"
+RECORD_BYTES: Final = 10_000
+WAIT_S: Final = 30.0
+
+SOURCE: Final = "kafka_connect_mirror_source_connector_"
+PARTITION: Final = ("destination", "topic", "partition")
+LIMIT: Final = f"{ALIAS}->B.topic.max.bytes.per.second"
+
+Samples = Mapping[str, list[tuple[Mapping[str, str], float]]]
+"""Labels and values by name."""
+
+
+class Page:
+    """`/metrics` of a mirror, read as Prometheus reads it."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def read(self) -> Samples:
+        with urlopen(self._url, timeout=10) as response:
+            text = response.read().decode()
+        found: dict[str, list[tuple[Mapping[str, str], float]]] = {}
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                found.setdefault(sample.name, []).append((sample.labels, sample.value))
+        return found
+
+    def by_partition(self, name: str, topic: str) -> dict[int, float]:
+        """Of a topic on the target, or of whatever has that label."""
+        samples = self.read().get(name, [])
+        return {int(of["partition"]): value for of, value in samples if of["topic"] == topic}
+
+    def one(self, name: str, **labels: str) -> float | None:
+        """The one sample that has these labels; None if there is none."""
+        values = [value for of, value in self.read().get(name, []) if labels.items() <= of.items()]
+        assert len(values) <= 1, f"{name} {labels}: {values}"
+        return values[0] if values else None
+
+
+def properties(sides: Sides, slow_limit: int) -> dict[str, str]:
+    return {
+        **REPLICATION,
+        "clusters": f"{ALIAS}, B",
+        f"{ALIAS}.bootstrap.servers": sides.source.bootstrap_servers,
+        "B.bootstrap.servers": sides.target.bootstrap_servers,
+        f"{ALIAS}->B.enabled": "true",
+        f"{ALIAS}->B.topics": f"{QUICK}, {SLOW}",
+        f"{ALIAS}->B.groups": GROUP,
+        f"{ALIAS}->B.emit.heartbeats.enabled": "true",
+        LIMIT: f"{SLOW}={slow_limit}",
+        f"{ALIAS}.consumer.max.partition.fetch.bytes": str(2 * RECORD_BYTES),
+        "heartbeats.replication.enabled": "false",
+        "emit.checkpoints.interval.seconds": "1",
+        "emit.heartbeats.interval.seconds": "1",
+        "tasks.max": "2",
+    }
+
+
+@pytest.fixture(scope="module")
+def mirror(sides: Sides, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirror]:
+    """With 300 records of two partitions, and another topic that waits for its limit."""
+    create_topic(sides.source.bootstrap_servers, QUICK, partitions=2)
+    create_topic(sides.source.bootstrap_servers, SLOW)
+    append(sides.source, QUICK, numbered(100), partition=0)
+    append(sides.source, QUICK, numbered(200), partition=1)
+    one_a_batch = {"batch.size": str(RECORD_BYTES)}
+    append(sides.source, SLOW, [(b"key", b"v" * RECORD_BYTES)] * 50, partition=0, settings=one_a_batch)
+    commit(sides, TopicPartition(QUICK, 1), 60)
+    folder = tmp_path_factory.mktemp("metered") / "mirror"
+    # The first fetch comes at once; the next one would wait for minutes.
+    with running_mirror(
+        folder, properties(sides, RECORD_BYTES // 100), "--metrics-port", "127.0.0.1:0"
+    ) as it:
+        yield it
+        it.stop()
+
+
+def commit(sides: Sides, partition: TopicPartition, offset: int) -> None:
+    settings = {"bootstrap.servers": sides.source.bootstrap_servers, "group.id": GROUP}
+    consumer = confluent.Consumer(settings)
+    consumer.commit(offsets=[confluent.TopicPartition(*partition, offset)], asynchronous=False)
+    consumer.close()
+
+
+@pytest.fixture(scope="module")
+def page(mirror: Mirror) -> Page:
+    """It answers before the mirror has started."""
+    line = mirror.await_log("metrics are at http://")
+    return Page(line.rpartition(" ")[2])
+
+
+def test_records_are_counted_as_the_target_holds_them(sides: Sides, page: Page) -> None:
+    remote = f"{ALIAS}.{QUICK}"
+    await_value(
+        lambda: page.by_partition(f"{SOURCE}record_count", remote) == {0: 100, 1: 200},
+        START_TIMEOUT_S,
+        lambda: f"counted {page.by_partition(f'{SOURCE}record_count', remote)}",
+    )
+    assert end_offsets(sides.target, [remote]) == {
+        TopicPartition(remote, 0): 100,
+        TopicPartition(remote, 1): 200,
+    }
+    of = {"source": ALIAS, "destination": "B", "target": "B", "topic": remote, "partition": "1"}
+    assert (page.one(f"{SOURCE}record_rate", **of) or 0) > 0
+    assert (page.one(f"{SOURCE}byte_count", **of) or 0) > 0
+    latency = [
+        page.one(f"{SOURCE}replication_latency_ms{suffix}", **of) for suffix in ("_min", "_avg", "_max")
+    ]
+    assert latency == sorted(filter(None, latency))
+    assert page.by_partition("sparkmirror_lag_records", remote) == {0: 0, 1: 0}
+    assert page.by_partition("sparkmirror_lag_seconds", remote) == {0: 0, 1: 0}
+
+
+def test_lag_is_what_the_source_has_and_the_target_has_not(sides: Sides, page: Page) -> None:
+    remote = f"{ALIAS}.{SLOW}"
+
+    def lags() -> tuple[float | None, int]:
+        (source,), (target,) = (
+            end_offsets(side, [topic]).values() for side, topic in zip(sides, (SLOW, remote), strict=True)
+        )
+        return page.one("sparkmirror_lag_records", topic=remote), source - target
+
+    def agree() -> bool:
+        told, true = lags()
+        return told == true and 0 < true < 50
+
+    await_value(agree, WAIT_S, lambda: f"told, true: {lags()}")
+    missing = list(records(sides.source, SLOW))[-lags()[1]]
+    age_s = time.time() - missing.timestamp()[1] / 1000
+    # Reports, and the page, are up to a second old, and ages are known to 7 %.
+    assert page.one("sparkmirror_lag_seconds", topic=remote) == pytest.approx(age_s, abs=5.0, rel=0.1)
+    consumers = page.read()["kafka_consumer_fetch_manager_records_lag"]
+    (told,) = (value for of, value in consumers if of["topic"] == SLOW)
+    assert told == lags()[1]
+
+
+def test_connectors_tasks_checkpoints_and_heartbeats(page: Page) -> None:
+    of = {"source": ALIAS, "target": "B"}
+    group = {**of, "group": GROUP, "topic": f"{ALIAS}.{QUICK}", "partition": "1"}
+    name = "kafka_connect_mirror_checkpoint_connector_checkpoint_latency_ms"
+    await_value(lambda: page.one(name, **group), WAIT_S, lambda: "no checkpoint")
+    assert page.one("sparkmirror_checkpoint_groups", **of) == 1
+    beats = "sparkmirror_heartbeats_total"
+    await_value(lambda: page.one(beats, **of) or None, WAIT_S, lambda: "no heartbeat")
+    beaten_at = page.one("sparkmirror_last_heartbeat_timestamp_seconds", **of)
+    assert beaten_at == pytest.approx(time.time(), abs=10.0)
+    status = {"connector": "MirrorSourceConnector", "status": "running"}
+    assert [page.one("kafka_connect_connector_status", task=task, **status) for task in "01"] == [1, 1]
+    assert page.one("kafka_connect_worker_connector_count") == 3
+    assert page.one("sparkmirror_partitions", **of, state="running") == 3
+
+
+def test_what_was_lost_is_counted(sides: Sides, mirror: Mirror, page: Page) -> None:
+    (end,) = end_offsets(sides.source, [SLOW]).values()
+    delete_records(sides.source, SLOW, end)
+    mirror.configure(properties(sides, 100 * RECORD_BYTES))
+    of = {"source": ALIAS, "connector": "MirrorSourceConnector"}
+    lost = await_value(
+        lambda: page.one("sparkmirror_lost_records_total", **of) or None, WAIT_S, mirror.log_text
+    )
+    assert lost + sum(end_offsets(sides.target, [f"{ALIAS}.{SLOW}"]).values()) == end
+    assert page.one("sparkmirror_incidents_total", **of, kind="records-lost") == 1
+    assert page.one("sparkmirror_partition_incidents", topic=f"{ALIAS}.{SLOW}", kind="records-lost") == 1
+    assert page.one("sparkmirror_incidents_total", **of, kind="source-recreated") == 0
+
+
+def test_a_taken_port_is_an_error_before_anything_starts(sides: Sides, page: Page, tmp_path: Path) -> None:
+    port = page._url.rpartition(":")[2].partition("/")[0]
+    second = Mirror(tmp_path / "second", properties(sides, 1), "--metrics-port", f"127.0.0.1:{port}")
+    try:
+        second.start()
+        assert second.wait(WAIT_S) == 3
+        assert f"metrics can't be served at 127.0.0.1, port {port}" in second.log_text()
+        assert not second.spark_log.exists()
+    finally:
+        second.close()
