@@ -115,6 +115,23 @@ def test_who_polls_is_woken_by_what_another_thread_has_read(configs: ConfigTopic
     assert configs.poll(0) == []
 
 
+def test_the_end_is_reached_while_another_polls_all_the_time(configs: ConfigTopic) -> None:
+    ended = threading.Event()
+
+    def poll() -> None:
+        while not ended.is_set():
+            configs.poll(0.2)
+
+    poller = threading.Thread(target=poll)
+    poller.start()
+    try:
+        for _ in range(20):
+            configs.read_to_end(LONG_S)
+    finally:
+        ended.set()
+        poller.join()
+
+
 def test_threads_write_while_another_polls(configs: ConfigTopic) -> None:
     """Each sees its own word at once, and the one that polls misses nothing."""
     ended = threading.Event()
@@ -156,7 +173,7 @@ def test_what_is_malformed_is_passed_over(
 ) -> None:
     good = connector_record("c", {"a": "b"})
     append(target_cluster, topic, [(b"connector-c", b"5"), (good.key, good.value), (b"what", b"ever")])
-    configs.read_to_end(WAIT_S)
+    configs.read_to_end(LONG_S)
     assert configs.configs.connectors == {"c": {"a": "b"}}
     assert [record.message for record in caplog.records] == [
         f"{topic}: offset 0 is ignored: connector-c: it is no object",

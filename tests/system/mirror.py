@@ -39,6 +39,8 @@ REPLICATION = {
 class Mirror:
     """One `mm2.properties` and the process that runs it, now and again. Never outlives this process."""
 
+    command = "run"
+
     def __init__(self, folder: Path, properties: Mapping[str, str], *arguments: str) -> None:
         folder.mkdir()
         self.log = folder / "mirror.log"
@@ -51,7 +53,7 @@ class Mirror:
 
     def start(self) -> None:
         """Every process that comes of it inherits the mark, wherever it's adopted later."""
-        run = [COMMAND, "run", str(self.file), "--log-file", str(self.spark_log)]
+        run = [COMMAND, self.command, str(self.file), "--log-file", str(self.spark_log)]
         step = ["env", self._mark, *run, *self._arguments]
         self._process = start_process([step], self.log, outlives_us=False)
 

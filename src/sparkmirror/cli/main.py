@@ -16,6 +16,7 @@ from sparkmirror.cli import (
     mirror_state,
     prepare,
     run,
+    worker,
 )
 from sparkmirror.cli.connectors import command as connectors
 from sparkmirror.cli.demo import command as demo
@@ -27,6 +28,7 @@ from sparkmirror.domain.errors import JavaMissingError, SparkmirrorError
 _COMMANDS = (
     demo,
     run,
+    worker,
     verify,
     connectors,
     deploy,

@@ -37,7 +37,6 @@ class WorkerSettings:
     session_key_ttl_s: float = 3600.0
     """How long nodes sign with the same key; 0 for ever."""
     topic_tracking: bool = True
-    topic_tracking_reset: bool = True
 
 
 def worker_settings(worker: Properties) -> WorkerSettings:
@@ -56,7 +55,6 @@ def worker_settings(worker: Properties) -> WorkerSettings:
         rebalance_timeout_s=values.seconds("rebalance.timeout.ms"),
         session_key_ttl_s=values.seconds("inter.worker.key.ttl.ms"),
         topic_tracking=values.boolean("topic.tracking.enable"),
-        topic_tracking_reset=values.boolean("topic.tracking.allow.reset"),
     )
 
 

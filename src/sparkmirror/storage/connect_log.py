@@ -34,6 +34,8 @@ class ReadBackLog:
         self._changed = threading.Condition()
         self._is_read = False
         """Whether a thread is reading; the rest is guarded by `_changed`."""
+        self._waiting_for_end = 0
+        """Threads that want to read next; `poll`, which is called again and again, lets them."""
         self._next_offset = 0
         """The first that was not taken yet."""
         self._has_news = False
@@ -45,7 +47,9 @@ class ReadBackLog:
         """Take everything up to the end that it has now. Raises KafkaError; RetriableError after the time."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
+            self._waiting_for_end += 1
             self._changed.wait_for(lambda: not self._is_read, timeout_s)
+            self._waiting_for_end -= 1
             if self._is_read:
                 raise RetriableError(f"read {self._topic}: its end was not reached in time")
             self._is_read = True
@@ -60,8 +64,8 @@ class ReadBackLog:
         """
         deadline = time.monotonic() + timeout_s
         with self._changed:
-            self._changed.wait_for(lambda: self._has_news or not self._is_read, timeout_s)
-            reads = not self._has_news and not self._is_read
+            self._changed.wait_for(lambda: self._has_news or self._is_free, timeout_s)
+            reads = not self._has_news and self._is_free
             self._is_read |= reads
         if reads:
             self._read(max(0.0, deadline - time.monotonic()))
@@ -88,6 +92,10 @@ class ReadBackLog:
             self._changed.wait_for(lambda: not self._is_read, _CLOSE_TIMEOUT_S)
         self._tail.close()
         self._writer.close()
+
+    @property
+    def _is_free(self) -> bool:
+        return not self._is_read and not self._waiting_for_end
 
     def _await(self, offset: int, deadline: float) -> None:
         """Return when the record at the offset is taken, by another thread or else by this one."""

@@ -1,0 +1,115 @@
+"""`sparkmirror worker`: a node of a Connect group, the counterpart of `connect-distributed.sh`."""
+
+import argparse
+import logging
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from sparkmirror.cli.logging import add_logging_arguments
+from sparkmirror.cli.mirror_maker_file import require_java, spark_log_file
+from sparkmirror.cli.signals import stop_on_signals
+from sparkmirror.config import validation
+from sparkmirror.config.properties import Properties, read_properties
+from sparkmirror.config.worker_file import WorkerFile, worker_file
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.rest.app import Node, connect_app
+from sparkmirror.rest.plugins import JsonObject
+from sparkmirror.rest.server import RestServer
+from sparkmirror.rest.settings import RestSettings, rest_settings
+from sparkmirror.runtime.log_levels import LogLevels
+from sparkmirror.runtime.metrics import Metrics
+from sparkmirror.runtime.worker_node import WorkerNode
+
+_log = logging.getLogger("sparkmirror.worker")
+
+_FAILED = 1
+_BAD_FILE = 2
+
+_EXAMPLES = """\
+  sparkmirror worker connect-distributed.properties
+  curl -X PUT -H 'Content-Type: application/json' --data @mm2-msc.json \\
+       http://localhost:8083/connectors/mm2-msc/config
+
+The file is a Connect worker's: bootstrap.servers, group.id, the three storage topics, listeners, …;
+spark.* keys go to Spark. Start as many nodes as you like with the same group.id: one leads and runs the
+connectors, any of them answers, and when the leader is lost another one takes over.
+
+http://localhost:8083/docs shows the whole REST API, which is that of Kafka Connect.
+
+exit codes: 0 stopped in order, 1 the node could not go on, 2 bad file or settings
+"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser(
+        "worker",
+        help="run MirrorMaker's connectors behind Kafka Connect's REST API",
+        description="Run a node of a Connect group, whose REST API configures MirrorMaker's connectors, "
+        "until SIGINT or SIGTERM.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", type=Path, help="the worker's connect-distributed.properties")
+    parser.add_argument("--master", help="Spark's master URL (default: spark.master of the file, or local)")
+    parser.add_argument(
+        "--log-file", type=Path, help="where Spark's own log goes (default: a new temporary file)"
+    )
+    add_logging_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    began = time.monotonic()
+    try:
+        file, rest = _read(arguments.file, arguments.master)
+        server = RestServer(rest)
+        server.bind()
+    except SparkmirrorError as error:
+        _log.error("%s: %s", arguments.file, error)
+        return _BAD_FILE
+    require_java()
+    levels = LogLevels()
+    node = WorkerNode(file, server.advertised_url, arguments.log_file or spark_log_file("worker"), levels)
+    try:
+        metrics = Metrics(node.readings).page
+        server.start(connect_app(Node(node.herder, _Plugins(file.properties), levels, metrics), rest))
+        node.start()
+        stop_on_signals(node.stop)
+        _log.info("started in %.1f s; Ctrl-C or SIGTERM stops in order", time.monotonic() - began)
+        node.wait()
+    except SparkmirrorError as error:
+        _log.error("%s", error)
+        return _FAILED
+    finally:
+        node.close()
+        server.stop()
+    _log.info("stopped")
+    return 0
+
+
+def _read(path: Path, master: str | None) -> tuple[WorkerFile, RestSettings]:
+    properties = read_properties(path)
+    if master:
+        properties |= Properties({"spark.master": master})
+    file = worker_file(properties, os.environ)
+    for warning in file.warnings:
+        _log.warning("%s: %s", path, warning)
+    return file, rest_settings(file.properties)
+
+
+class _Plugins:
+    """What the REST API tells of plugins, for the connectors of this worker."""
+
+    def __init__(self, worker: Properties) -> None:
+        self._worker = worker
+
+    def plugins(self, *, connectors_only: bool) -> Sequence[JsonObject]:
+        return validation.plugins(connectors_only=connectors_only)
+
+    def config_keys(self, plugin: str) -> Sequence[JsonObject]:
+        return validation.plugin_config_keys(plugin)
+
+    def validate(self, plugin: str, config: Mapping[str, str | None]) -> JsonObject:
+        return validation.validate(plugin, config, self._worker)

@@ -1,0 +1,219 @@
+"""What the leader of a group of workers does: run what the config topic wants, and say how it goes.
+
+`reconcile` compares and acts; it is called again and again, and at once when something has changed. Whatever
+went wrong in between, the next comparison mends it.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sparkmirror.domain.connect import ConnectorConfig, State, Status, TargetState
+from sparkmirror.domain.connect_configs import ConnectConfigs
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.metrics import ConnectorReading
+from sparkmirror.runtime.connector_runs import ConnectorRun
+from sparkmirror.storage.connect_configs import ConfigTopic
+from sparkmirror.storage.connect_statuses import StatusTopic
+
+_log = logging.getLogger(__name__)
+
+_STOP_TIMEOUT_S: Final = 7.5
+"""All connectors that stop at the same time together."""
+_TASK_CLASS: Final = "task.class"
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A connector that is to run; `run` is None where its config can't be used, and `trace` says why."""
+
+    config: ConnectorConfig
+    run: ConnectorRun | None = None
+    trace: str | None = None
+
+
+class Leader:
+    """One owner, but for `restart`, which any thread may call."""
+
+    def __init__(
+        self,
+        make: Callable[[ConnectorConfig], ConnectorRun],
+        configs: ConfigTopic,
+        statuses: StatusTopic,
+        worker_id: str,
+        leads: Callable[[], bool],
+        *,
+        tracks_topics: bool,
+    ) -> None:
+        """`leads` is asked before anything is done: a node that was frozen may have lost its place."""
+        self._make = make
+        self._configs = configs
+        self._statuses = statuses
+        self._worker_id = worker_id
+        self._leads = leads
+        self._tracks_topics = tracks_topics
+        self._kept: dict[str, _Kept] = {}
+        self._lock = threading.Lock()
+        self._to_restart: set[str] = set()
+
+    def restart(self, name: str) -> None:
+        """At the next `reconcile`."""
+        with self._lock:
+            self._to_restart.add(name)
+
+    def reconcile(self, generation: int) -> None:
+        """Start, stop and replace connectors as wanted; publish their tasks and states. Raises KafkaError."""
+        wanted = self._configs.configs
+        running = {
+            name: config
+            for name, config in wanted.connectors.items()
+            if wanted.target_states[name] is TargetState.RUNNING
+        }
+        with self._lock:
+            again, self._to_restart = self._to_restart, set()
+        self._end(
+            [name for name, kept in self._kept.items() if kept.config != running.get(name) or name in again]
+        )
+        for name, config in running.items():
+            if name not in self._kept:
+                self._begin(name, config)
+        if self._leads():
+            self._publish_tasks(wanted)
+            self._publish_states(self._configs.configs, generation)
+            self._publish_topics()
+
+    def give_up(self) -> None:
+        """Stop everything; others will run it."""
+        self._end(list(self._kept))
+
+    def unassign(self, generation: int) -> None:
+        """Say that nobody runs the connectors, as a worker does that stops in order. Raises KafkaError."""
+        status = Status(State.UNASSIGNED, self._worker_id, generation)
+        for name, known in self._statuses.connectors().items():
+            if known.state is State.RUNNING and known.worker_id == self._worker_id:
+                self._statuses.put_connector_safely(name, status)
+                for task in self._statuses.tasks(name):
+                    self._statuses.put_task_safely(name, task, status)
+
+    def tasks_max_of_all(self) -> int:
+        """How many tasks the connectors that run may have together."""
+        return sum(int(kept.config.get("tasks.max", "1")) for kept in self._kept.values() if kept.run)
+
+    def readings(self) -> list[ConnectorReading]:
+        """What `/metrics` tells of every connector that runs here. Safe in any thread."""
+        runs = [kept.run for kept in list(self._kept.values()) if kept.run is not None]
+        return [reading for run in runs if (reading := run.reading())]
+
+    # runs
+
+    def _begin(self, name: str, config: ConnectorConfig) -> None:
+        kept = self._kept[name] = _Kept(config)
+        try:
+            kept.run = self._make(config)
+        except SparkmirrorError as error:
+            _log.error("%s can't run: %s", name, error)
+            kept.trace = str(error)
+            return
+        _log.info("starting %s", name)
+        for thread in kept.run.threads:
+            thread.run_only_while(self._leads)
+            thread.start()
+
+    def _end(self, names: Collection[str]) -> None:
+        ending = {name: kept.run for name in names if (kept := self._kept.pop(name)).run is not None}
+        threads = [(name, thread) for name, run in ending.items() if run for thread in run.threads]
+        for _, thread in threads:
+            thread.stop()
+        deadline = time.monotonic() + _STOP_TIMEOUT_S
+        for name, thread in threads:
+            if not thread.join(max(0.0, deadline - time.monotonic())):
+                _log.warning("%s of %s did not end in time", thread.name, name)
+        if ending:
+            _log.info("stopped %s", ", ".join(sorted(ending)))
+
+    # what is said
+
+    def _publish_tasks(self, wanted: ConnectConfigs) -> None:
+        for name, state in wanted.target_states.items():
+            published = wanted.task_configs.get(name, ())
+            tasks = self._tasks(name, state, published)
+            if list(tasks) != list(published) or name in wanted.inconsistent:
+                self._configs.put_task_configs(name, tasks)
+
+    def _tasks(
+        self, name: str, state: TargetState, published: Sequence[ConnectorConfig]
+    ) -> Sequence[ConnectorConfig]:
+        if state is TargetState.STOPPED:
+            return ()
+        kept = self._kept.get(name)
+        shares = kept.run.tasks() if kept is not None and kept.run is not None else None
+        if kept is None or shares is None:
+            return published
+        task_class = kept.config["connector.class"].removesuffix("Connector") + "Task"
+        return [{**kept.config, **share, _TASK_CLASS: task_class} for share in shares]
+
+    def _publish_states(self, wanted: ConnectConfigs, generation: int) -> None:
+        known = self._statuses.connectors()
+        for name in known.keys() - wanted.connectors.keys():
+            self._statuses.remove_connector(name)
+        for name in wanted.connectors:
+            state, trace = self._state(name, wanted.target_states[name])
+            self._say(known.get(name), Status(state, self._worker_id, generation, trace), name, None)
+            self._publish_task_states(name, wanted, generation)
+
+    def _publish_task_states(self, name: str, wanted: ConnectConfigs, generation: int) -> None:
+        known = self._statuses.tasks(name)
+        count = len(wanted.task_configs.get(name, ()))
+        failures = self._failures(name)
+        paused = wanted.target_states[name] is TargetState.PAUSED
+        for task in range(count):
+            state = State.PAUSED if paused else State.FAILED if task in failures else State.RUNNING
+            status = Status(state, self._worker_id, generation, failures.get(task))
+            self._say(known.get(task), status, name, task)
+        for task in known.keys() - set(range(count)):
+            self._statuses.remove_task(name, task)
+
+    def _state(self, name: str, target: TargetState) -> tuple[State, str | None]:
+        if target is not TargetState.RUNNING:
+            return State[target.name], None
+        trace = self._kept[name].trace if name in self._kept else None
+        return (State.RUNNING, None) if trace is None else (State.FAILED, trace)
+
+    def _failures(self, name: str) -> Mapping[int, str]:
+        kept = self._kept.get(name)
+        if kept is None:
+            return {}
+        if kept.run is None:
+            return dict.fromkeys(
+                range(len(self._configs.configs.task_configs.get(name, ()))), kept.trace or ""
+            )
+        return kept.run.failures()
+
+    def _say(self, known: Status | None, status: Status, name: str, task: int | None) -> None:
+        """Unless it is known: nobody wants a record for each generation of the group."""
+        if known is not None and (known.state, known.worker_id, known.trace) == (
+            status.state,
+            status.worker_id,
+            status.trace,
+        ):
+            return
+        if task is None:
+            self._statuses.put_connector(name, status)
+        else:
+            self._statuses.put_task(name, task, status)
+
+    def _publish_topics(self) -> None:
+        if not self._tracks_topics:
+            return
+        now_ms = int(time.time() * 1000)
+        for name, topic in self._new_topics():
+            self._statuses.put_topic(name, topic, 0, now_ms)
+
+    def _new_topics(self) -> Iterable[tuple[str, str]]:
+        for name, kept in self._kept.items():
+            if kept.run is not None:
+                for topic in sorted(set(kept.run.topics()) - set(self._statuses.topics(name))):
+                    yield name, topic

@@ -1,0 +1,277 @@
+"""One node of a Connect group: reads the group's topics, takes part, leads when its turn comes."""
+
+import logging
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from sparkmirror.config.clients import worker_client
+from sparkmirror.config.worker import InternalTopic
+from sparkmirror.config.worker_file import WorkerFile
+from sparkmirror.domain.backoff import Backoff
+from sparkmirror.domain.connect_configs import LoggerLevel, SessionKey
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.metrics import ConnectorReading
+from sparkmirror.domain.worker_group import GroupOptions, Membership
+from sparkmirror.engine.session import Session, default_master
+from sparkmirror.kafka.admin import Admin, TopicCreation
+from sparkmirror.kafka.metadata import read_metadata
+from sparkmirror.kafka.worker_group import WorkerGroup
+from sparkmirror.runtime.connector_settings import ConnectorFactory
+from sparkmirror.runtime.herder import Herder, NodeTopics
+from sparkmirror.runtime.internal_topics import ensure_topics
+from sparkmirror.runtime.leader import Leader
+from sparkmirror.runtime.log_levels import LogLevels
+from sparkmirror.runtime.mirror_maker import slots_share
+from sparkmirror.runtime.spark_on_demand import SparkOnDemand
+from sparkmirror.storage.connect_configs import ConfigTopic
+from sparkmirror.storage.connect_statuses import StatusTopic
+from sparkmirror.storage.connect_topics import check_connect_topics
+
+_log = logging.getLogger(__name__)
+
+_SLOTS: Final = 256
+"""Of a local session: threads that wait, so that connectors may come without a restart."""
+_RECONCILE_INTERVAL_S: Final = 1.0
+_READ_TIMEOUT_S: Final = 60.0
+_POLL_S: Final = 1.0
+_JOIN_TIMEOUT_S: Final = 1.0
+_UNREACHABLE: Final = Backoff(1.0, 30.0)
+_SESSION_KEY_BYTES: Final = 32
+_SESSION_KEY_ALGORITHM: Final = "HmacSHA256"
+
+
+class WorkerNode:
+    """`start` returns at once, `wait` when `stop` was called; `close` ends everything."""
+
+    def __init__(self, file: WorkerFile, url: str, spark_log: Path, levels: LogLevels) -> None:
+        """`url` is where the other nodes reach this one."""
+        self._file = file
+        self._levels = levels
+        settings = file.settings
+        self._client = worker_client(file.properties, "offsets")
+        self._configs = ConfigTopic(worker_client(file.properties, "configs"), settings.config_topic.name)
+        self._statuses = StatusTopic(worker_client(file.properties, "statuses"), settings.status_topic.name)
+        self._spark = SparkOnDemand(lambda: _spark_session(file, spark_log))
+        factory = ConnectorFactory(file.properties, settings, os.environ, self._spark.session, self._slots_of)
+        self._leader = Leader(
+            factory.make,
+            self._configs,
+            self._statuses,
+            worker_id(url),
+            lambda: self._membership.is_leader,
+            tracks_topics=settings.topic_tracking,
+        )
+        options = GroupOptions(
+            settings.group_id,
+            settings.session_timeout_s,
+            settings.heartbeat_interval_s,
+            settings.rebalance_timeout_s,
+        )
+        self._group = WorkerGroup(
+            worker_client(file.properties, "group"), options, url, lambda _: self._wake()
+        )
+        self.herder = Herder(
+            file,
+            self._client,
+            NodeTopics(self._configs, self._statuses, settings.offset_topic.name),
+            self._leader,
+            lambda: self._membership,
+        )
+        self._stopping = threading.Event()
+        self._woken = threading.Event()
+        self._failure: SparkmirrorError | None = None
+        self._threads = [
+            threading.Thread(target=target, name=name, daemon=True)
+            for name, target in (
+                ("worker", self._run),
+                ("config topic", self._follow_configs),
+                ("status topic", self._follow_statuses),
+            )
+        ]
+
+    def start(self) -> None:
+        """Go on in the background: clusters that can't be reached yet are tried again."""
+        self._threads[0].start()
+
+    def wait(self) -> None:
+        """Raises SparkmirrorError when the node can't go on: refused by the group, or Spark has ended."""
+        while not self._stopping.wait(_POLL_S):
+            failure = self._failure or self._group.failure
+            if failure is None and self._spark.failure is not None:
+                failure = SparkmirrorError(self._spark.failure)
+            if failure is not None:
+                raise failure
+
+    def stop(self) -> None:
+        """Make `wait` return. Safe in a signal handler."""
+        self._stopping.set()
+
+    def close(self) -> None:
+        """Stop every connector in order, leave the group, end Spark: within about ten seconds."""
+        self._stopping.set()
+        self._wake()
+        self._threads[0].join()
+        for thread in self._threads[1:]:
+            if thread.is_alive():
+                thread.join(_JOIN_TIMEOUT_S)
+        self._configs.close()
+        self._statuses.close()
+        self._spark.close()
+
+    def readings(self) -> list[ConnectorReading]:
+        """What `/metrics` tells of the connectors that run here."""
+        return self._leader.readings()
+
+    @property
+    def _membership(self) -> Membership:
+        return self._group.membership
+
+    def _wake(self) -> None:
+        self._woken.set()
+
+    def _slots_of(self, tasks_max: int, session: Session) -> int:
+        return slots_share(tasks_max, max(tasks_max, self._leader.tasks_max_of_all()), session.slots)
+
+    # the node's own thread
+
+    def _run(self) -> None:
+        try:
+            if self._prepared():
+                self._lead_when_due()
+        except Exception as error:  # noqa: BLE001 - whatever it is, others must be able to take over
+            _log.exception("the worker ended")
+            self._failure = SparkmirrorError(f"the worker ended: {error!r}")
+        finally:
+            self._leader.give_up()
+            self._group.leave()
+
+    def _prepared(self) -> bool:
+        failures = 0
+        while not self._stopping.is_set():
+            try:
+                self._prepare()
+            except SparkmirrorError as error:
+                if not error.retriable:
+                    self._failure = error
+                    return False
+                failures += 1
+                delay_s = _UNREACHABLE.delay_s(failures, 0.5)
+                _log.warning("%s; trying again in %.0f s", error, delay_s)
+                self._stopping.wait(delay_s)
+            else:
+                return True
+        return False
+
+    def _prepare(self) -> None:
+        """Everything that must be known before anything is answered."""
+        settings = self._file.settings
+        cluster_id = read_metadata(self._client, ()).cluster_id
+        admin = Admin(self._client, "the worker's cluster")
+        try:
+            topics = (settings.config_topic, settings.offset_topic, settings.status_topic)
+            ensure_topics(admin, [_creation(topic) for topic in topics])
+            check_connect_topics(admin, settings)
+        finally:
+            admin.close()
+        self._configs.read_to_end(_READ_TIMEOUT_S)
+        self._statuses.read_to_end(_READ_TIMEOUT_S)
+        self._group.start()
+        self.herder.cluster_id = cluster_id
+        for thread in self._threads[1:]:
+            thread.start()
+        _log.info("the worker answers: %d connectors", len(self._configs.configs.connectors))
+
+    def _lead_when_due(self) -> None:
+        led = False
+        while not self._stopping.is_set():
+            now = self._membership
+            if now.is_leader != led:
+                led = self._take_over() if now.is_leader else self._step_down()
+            if led:
+                self._attempt(self._reconcile)
+            self._woken.wait(_RECONCILE_INTERVAL_S)
+            self._woken.clear()
+        if led:
+            self._leader.give_up()
+            self._attempt(lambda: self._leader.unassign(self._membership.generation))
+
+    def _take_over(self) -> bool:
+        """Whether everything that the leader before wrote has been read."""
+        _log.info("leads the group %s now", self._file.settings.group_id)
+        self._spark.session()  # needed soon
+        return self._attempt(lambda: self._configs.read_to_end(_READ_TIMEOUT_S))
+
+    def _step_down(self) -> bool:
+        _log.warning("does not lead the group %s any more", self._file.settings.group_id)
+        self._leader.give_up()
+        return False
+
+    def _reconcile(self) -> None:
+        self._renew_session_key()
+        self._leader.reconcile(self._membership.generation)
+
+    def _renew_session_key(self) -> None:
+        known, now_ms = self._configs.configs.session_key, int(time.time() * 1000)
+        ttl_ms = self._file.settings.session_key_ttl_s * 1000
+        if known is None or (ttl_ms > 0 and known.created_ms + ttl_ms <= now_ms):
+            self._configs.put_session_key(
+                SessionKey(secrets.token_bytes(_SESSION_KEY_BYTES), _SESSION_KEY_ALGORITHM, now_ms)
+            )
+
+    def _attempt(self, action: Callable[[], None]) -> bool:
+        """Whether it worked; what didn't is tried again at the next turn."""
+        try:
+            action()
+        except SparkmirrorError as error:
+            _log.warning("%s; trying again", error)
+            return False
+        return True
+
+    # followers of the topics
+
+    def _follow_configs(self) -> None:
+        self._follow(self._take_config_events)
+
+    def _follow_statuses(self) -> None:
+        self._follow(lambda: self._statuses.poll(_POLL_S))
+
+    def _take_config_events(self) -> None:
+        before = self._configs.configs
+        for event in self._configs.poll(_POLL_S):
+            if isinstance(event, LoggerLevel):
+                self._levels.set(event.logger, event.level)
+        if self._configs.configs is not before:
+            self._wake()
+
+    def _follow(self, look: Callable[[], None]) -> None:
+        cut_off = False
+        while not self._stopping.is_set():
+            try:
+                look()
+            except SparkmirrorError as error:
+                if not cut_off:
+                    _log.warning("%s; trying again", error)
+                cut_off = True
+                self._stopping.wait(_POLL_S)
+            else:
+                cut_off = False
+
+
+def worker_id(url: str) -> str:
+    """As Connect names a node in statuses: `host:port`."""
+    return url.partition("://")[2].rstrip("/")
+
+
+def _spark_session(file: WorkerFile, log: Path) -> Session:
+    settings = dict(file.spark)
+    master = settings.pop("spark.master", None) or default_master(_SLOTS)
+    return Session.start(master, settings, log)
+
+
+def _creation(topic: InternalTopic) -> TopicCreation:
+    return TopicCreation(topic.name, topic.partitions, topic.replication_factor, dict(topic.configs))

@@ -1,0 +1,139 @@
+"""Nodes of a Connect group as a user runs them: `sparkmirror worker`, asked over its REST API."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import urllib3
+
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.clusters.ports import HOST, ReservedPort
+from tests.system.java_mm2 import connector_class
+from tests.system.mirror import START_TIMEOUT_S, Mirror, await_value
+
+_BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
+_ASK_TIMEOUT_S: Final = 30.0
+SOURCE, CHECKPOINT, HEARTBEAT = (
+    "MirrorSourceConnector",
+    "MirrorCheckpointConnector",
+    "MirrorHeartbeatConnector",
+)
+
+
+class Answer(NamedTuple):
+    status: int
+    body: Any
+
+
+class ConnectNode(Mirror):
+    """One node; `properties` are those of its group."""
+
+    command = "worker"
+
+    def __init__(self, folder: Path, properties: Mapping[str, str]) -> None:
+        self._port = ReservedPort()
+        self.url = f"http://{HOST}:{self._port.number}"
+        self.worker_id = f"{HOST}:{self._port.number}"
+        self._http = urllib3.PoolManager(timeout=_ASK_TIMEOUT_S, retries=False)
+        super().__init__(folder, {**properties, "listeners": self.url})
+
+    def ask(self, method: str, path: str, body: object = None) -> Answer:
+        encoded = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"}
+        answer = self._http.request(method, f"{self.url}{path}", body=encoded, headers=headers)
+        return Answer(answer.status, json.loads(answer.data) if answer.data else None)
+
+    def await_answers(self) -> None:
+        """Until it has read its topics and knows who leads."""
+
+        def healthy() -> bool:
+            assert self._running.is_alive(), self.log_text()
+            try:
+                return self.ask("GET", "/health").status == 200
+            except urllib3.exceptions.HTTPError:
+                return False
+
+        await_value(healthy, START_TIMEOUT_S, self.log_text)
+
+    def put(self, name: str, config: Mapping[str, str]) -> None:
+        """Create a connector, or configure it anew."""
+        answer = self.ask("PUT", f"/connectors/{name}/config", dict(config))
+        assert answer.status in {200, 201}, answer
+
+    def states(self, name: str) -> tuple[str | None, list[str]]:
+        """The connector's and its tasks'."""
+        answer = self.ask("GET", f"/connectors/{name}/status")
+        if answer.status != 200:
+            return None, []
+        return answer.body["connector"]["state"], [task["state"] for task in answer.body["tasks"]]
+
+    def await_states(
+        self, name: str, connector: str, *tasks: str, timeout_s: float = START_TIMEOUT_S
+    ) -> None:
+        expected = (connector, list(tasks))
+        await_value(
+            lambda: self.states(name) == expected,
+            timeout_s,
+            lambda: f"{name} is {self.states(name)}, not {expected}:\n{self.log_text()}",
+        )
+
+    def close(self) -> None:
+        super().close()
+        self._http.clear()
+        self._port.release()
+
+
+def group_properties(cluster: LocalCluster, group: str) -> dict[str, str]:
+    """A worker file's content, as people have it."""
+    return {
+        "bootstrap.servers": cluster.bootstrap_servers,
+        "group.id": group,
+        "key.converter": _BYTES,
+        "value.converter": _BYTES,
+        "header.converter": _BYTES,
+        "config.storage.topic": f"{group}-configs",
+        "offset.storage.topic": f"{group}-offsets",
+        "status.storage.topic": f"{group}-status",
+        "config.storage.replication.factor": "1",
+        "offset.storage.replication.factor": "1",
+        "status.storage.replication.factor": "1",
+        "offset.storage.partitions": "5",
+        "offset.flush.interval.ms": "1000",
+    }
+
+
+def connector_config(
+    kind: str, source: tuple[str, LocalCluster], target: tuple[str, LocalCluster], **more: str
+) -> dict[str, str]:
+    """As in the JSON that people PUT; `more` with underscores for dots."""
+    return {
+        "connector.class": connector_class(kind),
+        "source.cluster.alias": source[0],
+        "source.cluster.bootstrap.servers": source[1].bootstrap_servers,
+        "target.cluster.alias": target[0],
+        "target.cluster.bootstrap.servers": target[1].bootstrap_servers,
+        "replication.factor": "1",
+        "heartbeats.topic.replication.factor": "1",
+        "offset-syncs.topic.replication.factor": "1",
+        "checkpoints.topic.replication.factor": "1",
+        "emit.checkpoints.interval.seconds": "1",
+        "emit.heartbeats.interval.seconds": "1",
+        "refresh.groups.interval.seconds": "1",
+        "refresh.topics.interval.seconds": "5",
+        **{key.replace("_", "."): value for key, value in more.items()},
+    }
+
+
+@contextmanager
+def running_nodes(folder: Path, properties: Mapping[str, str], count: int) -> Iterator[list[ConnectNode]]:
+    """Started nodes of one group; on the way out they are ended by force if that is still needed."""
+    with ExitStack() as stack:
+        nodes = []
+        for number in range(count):
+            node = ConnectNode(folder / f"node-{number}", properties)
+            stack.callback(node.close)
+            node.start()
+            nodes.append(node)
+        yield nodes

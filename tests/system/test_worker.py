@@ -1,0 +1,184 @@
+"""A Connect worker as people use it: three JSON bodies are PUT, and the mirror runs."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from sparkmirror.clusters import LocalCluster
+from tests.system.broker_data import append, keyed, latest, numbered, topics
+from tests.system.connect_node import (
+    CHECKPOINT,
+    HEARTBEAT,
+    SOURCE,
+    ConnectNode,
+    connector_config,
+    group_properties,
+    running_nodes,
+)
+from tests.system.mirror import await_value
+from tests.system.mixed_data import create_topic
+
+GROUP = "worker-test"
+TOPIC = "worker.orders"
+ALIASES = "wa", "wb"
+COPY_TIMEOUT_S = 30.0
+
+
+@pytest.fixture(scope="module")
+def clusters(source_cluster: LocalCluster, target_cluster: LocalCluster) -> tuple[LocalCluster, LocalCluster]:
+    create_topic(source_cluster.bootstrap_servers, TOPIC, partitions=2)
+    append(source_cluster, TOPIC, numbered(50), partition=0)
+    append(source_cluster, TOPIC, numbered(30), partition=1)
+    return source_cluster, target_cluster
+
+
+@pytest.fixture(scope="module")
+def node(
+    clusters: tuple[LocalCluster, LocalCluster], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ConnectNode]:
+    folder = tmp_path_factory.mktemp("worker")
+    with running_nodes(folder, group_properties(clusters[1], GROUP), 1) as (only,):
+        only.await_answers()
+        yield only
+        only.stop()
+
+
+def config(kind: str, clusters: tuple[LocalCluster, LocalCluster], **more: str) -> dict[str, str]:
+    source, target = zip(ALIASES, clusters, strict=True)
+    return connector_config(kind, source, target, **more)
+
+
+def msc(clusters: tuple[LocalCluster, LocalCluster], **more: str) -> dict[str, str]:
+    return config(SOURCE, clusters, topics=TOPIC, tasks_max="2", **more)
+
+
+@pytest.fixture(scope="module")
+def copying(node: ConnectNode, clusters: tuple[LocalCluster, LocalCluster]) -> ConnectNode:
+    """The node with the three connectors, when everything has been copied."""
+    node.put("mm2-msc", msc(clusters))
+    node.put("mm2-cpc", config(CHECKPOINT, clusters, topics=TOPIC))
+    node.put("mm2-hbc", config(HEARTBEAT, clusters))
+    node.await_states("mm2-msc", "RUNNING", "RUNNING", "RUNNING")
+    node.await_states("mm2-cpc", "RUNNING", "RUNNING")
+    node.await_states("mm2-hbc", "RUNNING", "RUNNING")
+    await_copied(node, clusters, 80)
+    return node
+
+
+def await_copied(node: ConnectNode, clusters: tuple[LocalCluster, LocalCluster], count: int) -> None:
+    copied = f"{ALIASES[0]}.{TOPIC}"
+    await_value(
+        lambda: copied in topics(clusters[1]) and len(keyed(clusters[1], copied)) >= count,
+        COPY_TIMEOUT_S,
+        node.log_text,
+    )
+    assert len(keyed(clusters[1], copied)) == count
+
+
+def test_connectors_are_listed_with_their_tasks(copying: ConnectNode) -> None:
+    assert copying.ask("GET", "/connectors").body == ["mm2-cpc", "mm2-hbc", "mm2-msc"]
+    tasks = copying.ask("GET", "/connectors/mm2-msc/tasks").body
+    shares = [task["config"]["task.assigned.partitions"] for task in tasks]
+    assert sorted(shares) == [f"{TOPIC}-0", f"{TOPIC}-1"]
+    assert [task["id"] for task in tasks] == [{"connector": "mm2-msc", "task": task} for task in (0, 1)]
+
+
+def test_a_status_names_the_node(copying: ConnectNode) -> None:
+    status = copying.ask("GET", "/connectors/mm2-msc/status").body
+    workers = {status["connector"]["worker_id"], *(task["worker_id"] for task in status["tasks"])}
+    assert workers == {copying.worker_id}
+
+
+def test_topics_in_use_are_tracked(copying: ConnectNode) -> None:
+    def tracked() -> list[str]:
+        return [
+            topic
+            for name in ("mm2-msc", "mm2-hbc")
+            for topic in copying.ask("GET", f"/connectors/{name}/topics").body[name]["topics"]
+        ]
+
+    await_value(
+        lambda: tracked() == [f"{ALIASES[0]}.{TOPIC}", "heartbeats"],
+        COPY_TIMEOUT_S,
+        lambda: f"{tracked()}",
+    )
+
+
+def test_a_stopped_connector_goes_on_from_altered_offsets(
+    copying: ConnectNode, clusters: tuple[LocalCluster, LocalCluster]
+) -> None:
+    refused = copying.ask("PATCH", "/connectors/mm2-msc/offsets", {"offsets": altered(9)})
+    assert refused.status == 400
+    assert "must be in the STOPPED state" in refused.body["message"]
+    assert copying.ask("PUT", "/connectors/mm2-msc/stop").status == 204
+    copying.await_states("mm2-msc", "STOPPED")
+    known = copying.ask("GET", "/connectors/mm2-msc/offsets").body["offsets"]
+    assert {(entry["partition"]["partition"], entry["offset"]["offset"]) for entry in known} == {
+        (0, 49),
+        (1, 29),
+    }
+    assert copying.ask("PATCH", "/connectors/mm2-msc/offsets", {"offsets": altered(9)}).status == 200
+    assert copying.ask("PUT", "/connectors/mm2-msc/resume").status == 202
+    # Asked for twice: what stands behind offset 9 is copied again.
+    await_copied(copying, clusters, 80 + 40)
+
+
+def altered(offset: int) -> list[dict[str, object]]:
+    partition = {"cluster": ALIASES[0], "topic": TOPIC, "partition": 0}
+    return [{"partition": partition, "offset": {"offset": offset}}]
+
+
+def test_a_paused_connector_copies_nothing(
+    copying: ConnectNode, clusters: tuple[LocalCluster, LocalCluster]
+) -> None:
+    assert copying.ask("PUT", "/connectors/mm2-msc/pause").status == 202
+    copying.await_states("mm2-msc", "PAUSED", "PAUSED", "PAUSED")
+    append(clusters[0], TOPIC, numbered(10, 30), partition=1)
+    before = len(keyed(clusters[1], f"{ALIASES[0]}.{TOPIC}"))
+    beats = len(keyed(clusters[1], "heartbeats"))
+    # Other connectors go on meanwhile.
+    await_value(lambda: len(keyed(clusters[1], "heartbeats")) > beats + 1, COPY_TIMEOUT_S, copying.log_text)
+    assert len(keyed(clusters[1], f"{ALIASES[0]}.{TOPIC}")) == before
+    assert copying.ask("PUT", "/connectors/mm2-msc/resume").status == 202
+    await_copied(copying, clusters, before + 10)
+
+
+def test_a_config_that_can_not_be_used_is_refused(
+    copying: ConnectNode, clusters: tuple[LocalCluster, LocalCluster]
+) -> None:
+    answer = copying.ask("PUT", "/connectors/mm2-bad/config", msc(clusters, offset_lag_max="many"))
+    assert answer.status == 400
+    assert "offset.lag.max" in answer.body["message"]
+    assert "mm2-bad" not in copying.ask("GET", "/connectors").body
+
+
+def test_a_restarted_node_knows_its_connectors(
+    copying: ConnectNode, clusters: tuple[LocalCluster, LocalCluster]
+) -> None:
+    before = len(keyed(clusters[1], f"{ALIASES[0]}.{TOPIC}"))
+    copying.stop()
+    append(clusters[0], TOPIC, numbered(5, 50), partition=0)
+    copying.start()
+    copying.await_answers()
+    copying.await_states("mm2-msc", "RUNNING", "RUNNING", "RUNNING")
+    await_copied(copying, clusters, before + 5)
+
+
+def test_a_deleted_connector_leaves_nothing_in_the_topics(
+    copying: ConnectNode, clusters: tuple[LocalCluster, LocalCluster]
+) -> None:
+    copying.put("mm2-gone", config(HEARTBEAT, clusters))
+    copying.await_states("mm2-gone", "RUNNING", "RUNNING")
+    assert copying.ask("DELETE", "/connectors/mm2-gone").status == 204
+    await_value(
+        lambda: copying.ask("GET", "/connectors/mm2-gone/status").status == 404,
+        COPY_TIMEOUT_S,
+        copying.log_text,
+    )
+    left = {
+        json.loads(value)["state"] if value else None
+        for key, value in latest(clusters[1], f"{GROUP}-status").items()
+        if key and b"mm2-gone" in key
+    }
+    assert left == {None}
