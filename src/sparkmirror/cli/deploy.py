@@ -114,12 +114,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
             "--dir", type=Path, default=_FOLDER, metavar="DIR", help="where the files are (%(default)s)"
         )
         parser.add_argument("--no-wait", action="store_true", help="do not wait until they run")
-    parser = _add(
-        subparsers, Verb("undeploy", "remove the connectors of a mirror", _UNDEPLOY_HELP, _undeploy)
-    )
-    parser = add_verb(
-        subparsers, Verb("status", "the states of a mirror's connectors", _STATUS_HELP, _status)
-    )
+    _add(subparsers, Verb("undeploy", "remove the connectors of a mirror", _UNDEPLOY_HELP, _undeploy))
+    status = Verb("status", "the states of a mirror's connectors", _STATUS_HELP, _status)
+    parser = add_verb(subparsers, status)
     parser.add_argument("cluster", type=not_empty, metavar="CLUSTER", help="the cluster that is mirrored")
     add_output_argument(parser)
 

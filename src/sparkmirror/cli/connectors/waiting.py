@@ -14,7 +14,7 @@ from sparkmirror.client.connect_rest import ConnectorStateInfo, ConnectRefusedEr
 
 _LOOK_EVERY_S: Final = 0.5
 _RUNNING_LASTS_S: Final = 1.0
-_NO_TASKS_LAST_S: Final = 5.0
+_NO_TASKS_LAST_S: Final = 3.0
 """A connector gets its tasks after it has started; one without anything to copy never gets any."""
 _AMISS_LASTS_S: Final = 3.0
 _SETTLED: Final = frozenset({"FAILED", "PAUSED", "STOPPED"})
