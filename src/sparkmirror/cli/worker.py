@@ -18,6 +18,7 @@ from sparkmirror.rest.app import Node, connect_app
 from sparkmirror.rest.plugins import JsonObject
 from sparkmirror.rest.server import RestServer
 from sparkmirror.rest.settings import RestSettings, rest_settings
+from sparkmirror.runtime.herder import Herder
 from sparkmirror.runtime.log_levels import LogLevels
 from sparkmirror.runtime.metrics import Metrics
 from sparkmirror.runtime.worker_node import WorkerNode
@@ -74,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     node = WorkerNode(file, server.advertised_url, arguments.log_file or spark_log_file("worker"), levels)
     try:
         metrics = Metrics(node.readings).page
-        server.start(connect_app(Node(node.herder, _Plugins(file.properties), levels, metrics), rest))
+        server.start(connect_app(Node(node.herder, _Plugins(node.herder), levels, metrics), rest))
         node.start()
         stop_on_signals(node.stop)
         _log.info("started in %.1f s; Ctrl-C or SIGTERM stops in order", time.monotonic() - began)
@@ -102,8 +103,8 @@ def _read(path: Path, master: str | None) -> tuple[WorkerFile, RestSettings]:
 class _Plugins:
     """What the REST API tells of plugins, for the connectors of this worker."""
 
-    def __init__(self, worker: Properties) -> None:
-        self._worker = worker
+    def __init__(self, herder: Herder) -> None:
+        self._herder = herder
 
     def plugins(self, *, connectors_only: bool) -> Sequence[JsonObject]:
         return validation.plugins(connectors_only=connectors_only)
@@ -112,4 +113,4 @@ class _Plugins:
         return validation.plugin_config_keys(plugin)
 
     def validate(self, plugin: str, config: Mapping[str, str | None]) -> JsonObject:
-        return validation.validate(plugin, config, self._worker)
+        return self._herder.validate(plugin, config)

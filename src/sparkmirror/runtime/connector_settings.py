@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from functools import partial
 
 from sparkmirror.config.clients import worker_client
 from sparkmirror.config.properties import Properties
@@ -40,8 +41,8 @@ class ConnectorFactory:
         self._session = session
         self._slots_of = slots_of
 
-    def make(self, config: ConnectorConfig) -> ConnectorRun:
-        """Raises ConfigError with key, value and reason for whatever can't be used."""
+    def prepared(self, config: ConnectorConfig) -> Callable[[], ConnectorRun]:
+        """What makes its run. Raises ConfigError with key, value and reason for whatever can't be used."""
         connector = resolved(Properties(config), self._providers)
         match connector.get("connector.class", "").rpartition(".")[2].removesuffix("Connector"):
             case "MirrorSource":
@@ -49,24 +50,21 @@ class ConnectorFactory:
             case "MirrorCheckpoint":
                 checkpoint = checkpoint_connector(connector, self._worker)
                 if checkpoint is None:
-                    return IdleRun()
-                return CheckpointRun(self._on(checkpoint.settings.flow), checkpoint)
+                    return IdleRun
+                return partial(CheckpointRun, self._on(checkpoint.settings.flow), checkpoint)
             case "MirrorHeartbeat":
                 heartbeat = heartbeat_connector(connector)
-                return HeartbeatRun(self._on(heartbeat.settings.flow), heartbeat)
+                return partial(HeartbeatRun, self._on(heartbeat.settings.flow), heartbeat)
             case other:
                 raise ConfigError("connector.class", other, "is none of MirrorMaker's connectors")
 
-    def _source(self, connector: Properties) -> ConnectorRun:
+    def _source(self, connector: Properties) -> Callable[[], ConnectorRun]:
         if not mirror_source_enabled(connector):
-            return IdleRun()
+            return IdleRun
         source = source_connector(connector, self._worker, self._settings)
-        tasks_max = source.settings.tasks_max
-        return SourceRun(
-            self._on(source.settings.flow),
-            source,
-            self._session(),
-            lambda session: self._slots_of(tasks_max, session),
+        on, tasks_max = self._on(source.settings.flow), source.settings.tasks_max
+        return lambda: SourceRun(
+            on, source, self._session(), lambda session: self._slots_of(tasks_max, session)
         )
 
     def _on(self, flow: Flow) -> FlowWorker:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import NamedTuple
 
-from sparkmirror.config.validation import invalid_config_message, validate
+from sparkmirror.config.validation import Infos, invalid_config_message, validate, with_errors
 from sparkmirror.config.worker_file import WorkerFile
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.connect import (
@@ -26,6 +26,7 @@ from sparkmirror.domain.connect import (
     TargetState,
 )
 from sparkmirror.domain.connect_configs import ConnectConfigs
+from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.worker_group import Membership
 from sparkmirror.runtime.leader import Leader
 from sparkmirror.storage.connect_configs import ConfigTopic
@@ -57,12 +58,15 @@ class Herder:
         topics: NodeTopics,
         leader: Leader,
         membership: Callable[[], Membership],
+        check: Callable[[ConnectorConfig], object],
     ) -> None:
+        """`check` raises ConfigError for a connector's config that can't be used."""
         self._file = file
         self._client = client
         self._topics = topics
         self._leader = leader
         self._membership = membership
+        self._check = check
         self._changing = threading.RLock()
         self.cluster_id: str | None = None
         """None until the node has read its topics: it answers nothing before."""
@@ -125,6 +129,17 @@ class Herder:
     def set_log_level(self, logger: str, level: str) -> None:
         self._require_started()
         self._topics.configs.put_log_level(logger, level)
+
+    def validate(self, plugin: str | None, config: Mapping[str, str | None]) -> Infos:
+        """What Connect's `validate` says, and what only shows when the connector is made."""
+        said = validate(plugin, config, self._file.properties)
+        if said["error_count"]:
+            return said
+        try:
+            self._check({key: value for key, value in config.items() if value is not None})
+        except ConfigError as error:
+            return with_errors(said, error)
+        return said
 
     # done by the leader
 
@@ -223,7 +238,7 @@ class Herder:
 
     def _put(self, name: str, config: ConnectorConfig, initial_state: TargetState | None) -> ConnectorInfo:
         whole = {**config, "name": name}
-        message = invalid_config_message(validate(None, whole, self._file.properties))
+        message = invalid_config_message(self.validate(None, whole))
         if message is not None:
             raise ConnectError(HTTPStatus.BAD_REQUEST, message)
         self._topics.configs.put_connector(name, whole, initial_state)

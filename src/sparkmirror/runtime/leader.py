@@ -40,7 +40,7 @@ class Leader:
 
     def __init__(
         self,
-        make: Callable[[ConnectorConfig], ConnectorRun],
+        prepared: Callable[[ConnectorConfig], Callable[[], ConnectorRun]],
         configs: ConfigTopic,
         statuses: StatusTopic,
         worker_id: str,
@@ -48,8 +48,11 @@ class Leader:
         *,
         tracks_topics: bool,
     ) -> None:
-        """`leads` is asked before anything is done: a node that was frozen may have lost its place."""
-        self._make = make
+        """`prepared` raises ConfigError for a config that can't be used.
+
+        `leads` is asked before anything is done: a node that was frozen may have lost its place.
+        """
+        self._prepared = prepared
         self._configs = configs
         self._statuses = statuses
         self._worker_id = worker_id
@@ -112,7 +115,7 @@ class Leader:
     def _begin(self, name: str, config: ConnectorConfig) -> None:
         kept = self._kept[name] = _Kept(config)
         try:
-            kept.run = self._make(config)
+            kept.run = self._prepared(config)()
         except SparkmirrorError as error:
             _log.error("%s can't run: %s", name, error)
             kept.trace = str(error)

@@ -59,7 +59,7 @@ class WorkerNode:
         self._spark = SparkOnDemand(lambda: _spark_session(file, spark_log))
         factory = ConnectorFactory(file.properties, settings, os.environ, self._spark.session, self._slots_of)
         self._leader = Leader(
-            factory.make,
+            factory.prepared,
             self._configs,
             self._statuses,
             worker_id(url),
@@ -81,6 +81,7 @@ class WorkerNode:
             NodeTopics(self._configs, self._statuses, settings.offset_topic.name),
             self._leader,
             lambda: self._membership,
+            factory.prepared,
         )
         self._stopping = threading.Event()
         self._woken = threading.Event()
