@@ -67,7 +67,7 @@ def test_one_says_and_another_reads(
     assert two.topics("c1") == []
     assert len({record.partition() for record in records(target_cluster, topic)}) > 1
     assert latest(target_cluster, topic)[b"status-task-c0-1"] == (
-        b'{"state":"FAILED","trace":"why","worker_id":"one:8083","generation":5}'
+        b'{"state":"FAILED","trace":"why","worker_id":"one:8083","generation":5,"version":null}'
     )
 
 

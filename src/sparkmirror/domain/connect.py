@@ -41,6 +41,8 @@ class Status:
     generation: int
     trace: str | None = None
     """Why it failed."""
+    version: str | None = None
+    """Of the connector's class, where it runs (KIP-891)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,8 +106,8 @@ def _status(value: object) -> Status:
         case {"state": str(state), "worker_id": str(worker), "generation": int(generation), **rest} if (
             state in State.__members__
         ):
-            trace = rest.get("trace")
-            return Status(State(state), worker, generation, trace if isinstance(trace, str) else None)
+            trace, version = _text(rest.get("trace")), _text(rest.get("version"))
+            return Status(State(state), worker, generation, trace, version)
         case _:
             raise MalformedRecordError("it is no status")
 
@@ -120,12 +120,17 @@ def _status_fields(status: Status | None) -> Mapping[str, object] | None:
         "trace": status.trace,
         "worker_id": status.worker_id,
         "generation": status.generation,
+        "version": status.version,
     }
 
 
 def _record(key: str, value: Mapping[str, object] | None) -> LogRecord:
     """The key chooses the partition."""
     return LogRecord(key.encode(), None if value is None else write_json(value), partition=None)
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _required(part: str) -> str:

@@ -312,15 +312,17 @@ def test_snapshots_hold_together_and_stay(steps: list[list[LogRecord]]) -> None:
 
 
 def compacted(history: Sequence[LogRecord], data: st.DataObject) -> list[LogRecord]:
-    """Without some of the records that have a successor of the same key; and of tombstones, some or all."""
-    last = {record.key: at for at, record in enumerate(history)}
-    droppable = [at for at, record in enumerate(history) if last[record.key] != at]
-    dropped = set(data.draw(st.lists(st.sampled_from(droppable), unique=True))) if droppable else set()
-    left = [at for at in range(len(history)) if at not in dropped]
-    keys = [history[at].key for at in left]
-    ends = [at for at in left if history[at].value is None and keys.count(history[at].key) == 1]
-    gone = set(data.draw(st.lists(st.sampled_from(ends), unique=True))) if ends else set()
-    return [history[at] for at in left if at not in gone]
+    """As a cleaner leaves it, or has so far: what has a successor before `end` is gone before `at`.
+
+    So are some tombstones there, which have been seen for long enough.
+    """
+    end = data.draw(st.integers(0, len(history)))
+    at = data.draw(st.integers(0, end))
+    last = {record.key: number for number, record in enumerate(history[:end])}
+    left = [number for number, record in enumerate(history[:at]) if last[record.key] == number]
+    tombstones = [number for number in left if history[number].value is None]
+    gone = set(data.draw(st.lists(st.sampled_from(tombstones), unique=True))) if tombstones else set()
+    return [history[number] for number in left if number not in gone] + list(history[at:])
 
 
 def folded(history: Iterable[LogRecord]) -> ConnectConfigs:

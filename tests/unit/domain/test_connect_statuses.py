@@ -17,18 +17,20 @@ from sparkmirror.domain.errors import MalformedRecordError
 from sparkmirror.domain.log_records import LogRecord
 
 RUNNING = Status(State.RUNNING, "host:8083", 3)
-FAILED = Status(State.FAILED, "h:1", 4, 'boom "x"\n\tat y\x1f')
+FAILED = Status(State.FAILED, "h:1", 4, '"x"\n\t\x1f', "4.3.1")
 
 
 def test_records_have_the_bytes_of_connect() -> None:
     connector = connector_status_record("mm2-msc", RUNNING)
     assert connector.key == b"status-connector-mm2-msc"
-    assert connector.value == b'{"state":"RUNNING","trace":null,"worker_id":"host:8083","generation":3}'
+    assert connector.value == (
+        b'{"state":"RUNNING","trace":null,"worker_id":"host:8083","generation":3,"version":null}'
+    )
     assert connector.partition is None
     task = task_status_record("mm2-msc", 10, FAILED)
     assert task.key == b"status-task-mm2-msc-10"
     assert task.value == (
-        b'{"state":"FAILED","trace":"boom \\"x\\"\\n\\tat y\\u001F","worker_id":"h:1","generation":4}'
+        b'{"state":"FAILED","trace":"\\"x\\"\\n\\t\\u001F","worker_id":"h:1","generation":4,"version":"4.3.1"}'
     )
     topic = topic_record("mm2-msc", "A.orders", 0, 1_700_000_000_123)
     assert topic.key == b"status-topic-A.orders:connector-mm2-msc"
@@ -41,6 +43,13 @@ def test_records_have_the_bytes_of_connect() -> None:
         forgotten_topic_record("c", "t"),
     ):
         assert forgotten.value is None
+
+
+def test_workers_before_4_1_say_no_version() -> None:
+    older = LogRecord(
+        b"status-connector-c", b'{"state":"RUNNING","trace":null,"worker_id":"w","generation":1}'
+    )
+    assert folded(older).connectors == {"c": Status(State.RUNNING, "w", 1)}
 
 
 def test_the_fold_keeps_the_last_word() -> None:
@@ -120,9 +129,8 @@ def test_what_is_malformed_changes_nothing(record: LogRecord) -> None:
     assert (fold.connectors, fold.tasks, fold.topics) == ({}, {}, {})
 
 
-STATUSES = st.builds(
-    Status, st.sampled_from(State), st.text(), st.integers(0, 2**31 - 1), st.none() | st.text()
-)
+TEXTS = st.none() | st.text()
+STATUSES = st.builds(Status, st.sampled_from(State), st.text(), st.integers(0, 2**31 - 1), TEXTS, TEXTS)
 
 
 @given(st.text(min_size=1), STATUSES, st.integers(0, 2**31 - 1))
