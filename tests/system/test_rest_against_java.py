@@ -11,12 +11,11 @@ from typing import Final
 import pytest
 
 from sparkmirror.clusters import LocalCluster
+from tests.system.connect_node import group_properties, running_nodes
 from tests.system.java_mm2 import ConnectWorker, connect_worker
 from tests.system.mirror import START_TIMEOUT_S, await_value
 from tests.system.rest_asking import Answer, Request, ask, ask_until
 from tests.system.rest_cases import Case, cases
-from tests.system.rest_herder import MemoryHerder
-from tests.system.rest_serving import serving
 
 _CONVERTER: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
 _CASES: Final = cases()
@@ -50,10 +49,11 @@ def java_url(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 @pytest.fixture(scope="module")
-def our_url() -> Iterator[str]:
-    """The REST API over a herder without a cluster."""
-    with serving(MemoryHerder()) as url:
-        yield url
+def our_url(target_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    properties = group_properties(target_cluster, "rest-ours")
+    with running_nodes(tmp_path_factory.mktemp("ours"), properties, 1) as (node,):
+        node.await_answers()
+        yield node.url
 
 
 @pytest.fixture(scope="module")
