@@ -4,9 +4,12 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 
+from py4j.protocol import Py4JError
+
 from sparkmirror.domain.copy_plan import TaskPlan
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.engine.copy_task import copy_task
+from sparkmirror.engine.executors import JobStatus, job_status
 from sparkmirror.engine.outcomes import SCHEMA, EndReason, Outcome
 from sparkmirror.engine.session import Session
 
@@ -26,7 +29,8 @@ class GenerationJob:
         self._plans = plans
         self._on_end = on_end
         first = plans[0]
-        self._group = f"{first.flow} {first.connector} generation {first.generation}"
+        self._pool = f"{first.flow} {first.connector}"
+        self._group = f"{self._pool} generation {first.generation}"
         self._cancelled = False
         self._thread = threading.Thread(target=self._run, name=self._group, daemon=True)
 
@@ -37,6 +41,13 @@ class GenerationJob:
         """For tasks that did not heed their stop record. Their workers end within seconds."""
         self._cancelled = True
         self._session.spark.sparkContext.cancelJobGroup(self._group)
+
+    def status(self, known_failures: int = 0) -> JobStatus | None:
+        """As Spark sees it; None when it has nothing to say (yet, or any more)."""
+        try:
+            return job_status(self._session.spark.sparkContext, self._group, known_failures)
+        except (Py4JError, OSError):
+            return None  # whoever watches the session says that its JVM has ended
 
     def join(self, timeout_s: float) -> bool:
         """Whether the job has ended."""
@@ -55,6 +66,7 @@ class GenerationJob:
         spark = self._session.spark
         # Interrupting the JVM's task threads makes them spin instead of ending sooner.
         spark.sparkContext.setJobGroup(self._group, self._group, interruptOnCancel=False)
+        spark.sparkContext.setLocalProperty("spark.scheduler.pool", self._pool)
         count = len(self._plans)
         rows = spark.range(0, count, 1, count).mapInArrow(copy_task(self._plans), SCHEMA).collect()
         return [Outcome(row.task, EndReason(row.reason)) for row in rows]

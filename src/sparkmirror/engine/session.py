@@ -8,7 +8,6 @@ import logging
 import os
 import shlex
 import subprocess
-import sys
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import pyspark
+from py4j.protocol import Py4JError
 from pyarrow import RecordBatch
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
@@ -23,6 +23,8 @@ from pyspark.sql import SparkSession
 
 from sparkmirror.clusters.class_archive import ClassArchive
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.engine.executors import await_executors, executor_slots
+from sparkmirror.engine.shipping import shipped
 
 _log = logging.getLogger(__name__)
 
@@ -40,6 +42,11 @@ _DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "512m",
+    # An executor's JVM only starts tasks and passes pulses on; what is copied stays in Python.
+    "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    # Each connector has a pool: where slots are short, the one with the fewest running tasks is next.
+    "spark.scheduler.mode": "FAIR",
     "spark.python.daemon.module": "sparkmirror.engine.worker_daemon",
     # A fork costs milliseconds; a used worker would bring threads and connections of its last task along.
     "spark.python.worker.reuse": "false",
@@ -67,6 +74,7 @@ class Session:
     def __init__(self, spark: SparkSession, jvm: "subprocess.Popen[bytes]", log: IO[bytes]) -> None:
         self.spark = spark
         self.log_file = Path(log.name)
+        self.is_local = str(spark.sparkContext.master).startswith("local")
         self._jvm = jvm
         self._log = log
 
@@ -76,24 +84,28 @@ class Session:
 
         Raises SparkmirrorError naming the log file when the JVM does not come up.
         """
-        os.environ["PYSPARK_PYTHON"] = sys.executable
-        os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-        if master.startswith("local"):
+        given = {"spark.master": master, **settings}
+        if given["spark.master"].startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         conf = SparkConf(loadDefaults=False)
         own = {**_DEFAULTS, _DRIVER_OPTIONS: " ".join([_JVM_OPTIONS, *map(shlex.quote, _classes().options)])}
-        for key, value in {**own, "spark.master": master, **settings}.items():
+        python, shipping = shipped(given)
+        for key, value in {**own, **given, **shipping}.items():
             conf.set(key, value)
         log_file.parent.mkdir(parents=True, exist_ok=True)
         log = log_file.open("ab")
         try:
-            return cls._launch(conf, log)
+            session = cls._launch(conf, python, log)
         except Exception as error:
             log.close()
-            raise SparkmirrorError(f"Spark did not start: {error}; its log is {log_file}") from error
+            reason = _told(error, given["spark.master"])
+            raise SparkmirrorError(f"Spark did not start: {reason}; its log is {log_file}") from error
+        if not session.is_local:
+            await_executors(session.spark.sparkContext)
+        return session
 
     @classmethod
-    def _launch(cls, conf: SparkConf, log: IO[bytes]) -> "Session":
+    def _launch(cls, conf: SparkConf, python: str, log: IO[bytes]) -> "Session":
         launch: Any = launch_gateway
         gateway = launch(conf, popen_kwargs={"stdout": log, "stderr": log, "start_new_session": True})
         jvm: subprocess.Popen[bytes] = gateway.proc
@@ -101,6 +113,7 @@ class Session:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 context = SparkContext(gateway=gateway, conf=conf)
+            context.pythonExec = python
             return cls(SparkSession(context), jvm, log)
         except BaseException:
             _end_jvm(jvm)
@@ -113,7 +126,15 @@ class Session:
 
     @property
     def slots(self) -> int:
-        return int(self.spark.sparkContext.defaultParallelism)
+        """How many tasks can run at the same time. On a cluster that changes: executors come and go.
+
+        Raises SparkmirrorError when Spark doesn't answer any more.
+        """
+        context = self.spark.sparkContext
+        try:
+            return int(context.defaultParallelism) if self.is_local else executor_slots(context)
+        except (Py4JError, OSError) as error:
+            raise SparkmirrorError(f"Spark does not answer; its log is {self.log_file}") from error
 
     def close(self, jvm_exit_timeout_s: float = _JVM_EXIT_TIMEOUT_S) -> None:
         with contextlib.suppress(Exception):  # a gateway that is already gone refuses everything
@@ -143,6 +164,14 @@ def archive_spark_classes(log_file: Path) -> None:
             session.close(_ARCHIVE_TIMEOUT_S)
 
     _classes().make(run)
+
+
+def _told(error: Exception, master: str) -> str:
+    """An error of the JVM's can't say what it is once that has ended."""
+    try:
+        return str(error)
+    except (Py4JError, OSError):
+        return f"its JVM ended. Does {master} answer, and does it accept applications?"
 
 
 def _classes() -> ClassArchive:

@@ -187,6 +187,22 @@ class Generations:
         """Whether the job ended although nobody asked it to."""
         return self._job is not None and self._ended.is_set()
 
+    @property
+    def job(self) -> GenerationJob | None:
+        """What runs as the generation."""
+        return None if self.has_ended else self._job
+
+    def has_other_slots(self) -> bool:
+        """Whether Spark's slots of now would make another number of tasks than run.
+
+        Raises SparkmirrorError when Spark can't say.
+        """
+        if self.job is None:
+            return False
+        slots = max(self._slots_of(self._session.result()), 1)
+        partitions = sum(map(len, self._dealt))
+        return min(self._connector.settings.tasks_max, partitions, slots) != len(self._dealt)
+
     def resubmit_delay_s(self) -> float:
         """How long to wait before the next `replace`, longer with each end that nobody asked for."""
         self._failures += 1
@@ -244,7 +260,9 @@ class Generations:
         self._dealt = tuple(tuple(copied.source for copied in plan.partitions) for plan in plans)
         wanted = self._most_tasks(partitions)
         if len(plans) < wanted:
-            self._log.warning("%d tasks instead of %d: Spark has %d free slots", len(plans), wanted, slots)
+            self._log.warning(
+                "%d tasks instead of %d: Spark has %d slots for them", len(plans), wanted, slots
+            )
         # An event of its own: a job that was given up may end while its successor runs.
         self._ended = threading.Event()
         self._job = GenerationJob(session, plans, partial(self._job_ended, self._ended))

@@ -41,6 +41,9 @@ class MirrorMaker:
         for thread in self._threads:
             thread.start()
         master = self._spark.pop("spark.master", None) or default_master(self._wanted_slots())
+        if master.startswith("spark://"):
+            # Or the first application takes every core of the cluster, and nobody else gets any.
+            self._spark.setdefault("spark.cores.max", str(max(1, self._tasks_max())))
         began = time.monotonic()
         self._session.set_result(Session.start(master, self._spark, self._log_file))
         _log.info(

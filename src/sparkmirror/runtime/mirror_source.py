@@ -33,6 +33,7 @@ from sparkmirror.runtime.internal_topics import COMPACTED, ensure_topics
 from sparkmirror.runtime.periodic import PeriodicThread
 from sparkmirror.runtime.rebalancing import DEFAULT_REBALANCES, Imbalance, Rebalances, Rebalancing, Running
 from sparkmirror.runtime.schedule import Job
+from sparkmirror.runtime.spark_watch import SparkWatch
 from sparkmirror.storage.dead_letters import dead_letters_topic
 from sparkmirror.storage.progress import progress_topic
 
@@ -44,6 +45,9 @@ _VISIBLE_TIMEOUT_S = 3.0
 _TROUBLE_RETRY_S = 5.0
 """What passes by itself, a broker that is away say, must not hold up data that could flow again."""
 _PROBLEM_RETRY_S = 30.0
+_LOOK_AT_SPARK_INTERVAL_S = 2.0
+_SLOTS_LAST_S = 4.0
+"""So long the slots must be others: where an executor died, most clusters start the next within that time."""
 _NEVER_S = float("inf")
 
 _REFRESH = "refresh topics"
@@ -74,6 +78,8 @@ class MirrorSource:
         self._rebalancing = Rebalancing(
             settings.worker_client, progress_topic(settings.flow.source), connector.name, rebalances
         )
+        self._spark_watch = SparkWatch(self._log)
+        self._other_slots_since: float | None = None
         self._source: Admin | None = None
         self._target: Admin | None = None
         self._running: tuple[CopyPartition, ...] = ()
@@ -103,6 +109,7 @@ class MirrorSource:
             # Without an interval the topics are still found once, at the start.
             Job(_REFRESH, told.refresh_topics_interval_s or _NEVER_S, self._refresh),
             Job("watch tasks", _WATCH_INTERVAL_S, self._watch, first_after_s=_WATCH_INTERVAL_S),
+            Job("look at Spark", _LOOK_AT_SPARK_INTERVAL_S, self._look_at_spark, _LOOK_AT_SPARK_INTERVAL_S),
         ]
         if told.partition_assignment is PartitionAssignment.LOAD and told.tasks_max > 1:
             interval_s = self._rebalances.look_interval_s
@@ -244,6 +251,21 @@ class MirrorSource:
             self._running = ()
             self._generations.forget()
             self.thread.hasten(_REFRESH, self._generations.resubmit_delay_s())
+
+    def _look_at_spark(self) -> None:
+        """Say what is wrong with the tasks; deal anew once executors came, or died and were not replaced."""
+        job, now = self._generations.job, time.monotonic()
+        if job is None:
+            return
+        self._spark_watch.look(job, now)
+        if not self._generations.has_other_slots():
+            self._other_slots_since = None
+        elif self._other_slots_since is None:
+            self._other_slots_since = now
+        elif now - self._other_slots_since >= _SLOTS_LAST_S:
+            self._other_slots_since = None
+            self._log.info("Spark has other slots than before: dealing the partitions anew")
+            self._deal_anew()
 
     def _rebalance(self) -> None:
         """Look at the tasks' load; deal the partitions anew when that is worth a pause."""

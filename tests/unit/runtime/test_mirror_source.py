@@ -22,14 +22,24 @@ PROPERTIES = {
 @pytest.mark.parametrize(
     ("more", "jobs"),
     [
-        ({}, {"refresh topics", "watch tasks", "rebalance", "sync topic configs", "sync topic ACLs"}),
+        (
+            {},
+            {
+                "refresh topics",
+                "watch tasks",
+                "look at Spark",
+                "rebalance",
+                "sync topic configs",
+                "sync topic ACLs",
+            },
+        ),
         (
             {"partition.assignment": "roundrobin", "sync.topic.acls.enabled": "false"},
-            {"refresh topics", "watch tasks", "sync topic configs"},
+            {"refresh topics", "watch tasks", "look at Spark", "sync topic configs"},
         ),
         (
             {"tasks.max": "1", "sync.topic.configs.enabled": "false"},
-            {"refresh topics", "watch tasks", "sync topic ACLs"},
+            {"refresh topics", "watch tasks", "look at Spark", "sync topic ACLs"},
         ),
     ],
 )

@@ -1,0 +1,245 @@
+"""What executors need of us, in one archive: this package, those that it imports there, and a launcher.
+
+Spark brings the archive to every executor and unpacks it in its working directory. The launcher `bin/python`
+in it is what the executor runs as Python: it looks for an interpreter that fits and gives it the packages.
+Nothing of ours has to be installed on the executors' machines, and what is installed there is left alone.
+"""
+
+import gzip
+import hashlib
+import io
+import re
+import shlex
+import sys
+import tarfile
+from collections.abc import Callable, Collection, Iterator, Sequence
+from fnmatch import fnmatchcase
+from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path, PurePosixPath
+from typing import Final, NamedTuple
+
+import sparkmirror
+from sparkmirror.clusters.folders import cache_folder, locked
+from sparkmirror.domain.errors import SparkmirrorError
+
+FOLDER: Final = "sparkmirror"
+"""Where it is unpacked, in an executor's working directory."""
+LAUNCHER: Final = f"./{FOLDER}/bin/python"
+PYTHON_VARIABLE: Final = "SPARKMIRROR_PYTHON"
+"""Names the interpreter that the launcher shall take; without it, it takes what fits of those on the PATH."""
+
+NO_PYTHON: Final = 78
+"""The launcher's exit code when no interpreter fits (EX_CONFIG of sysexits.h)."""
+
+PACKED: Final = ("cramjam", "crc32c", "javaproperties", "kafka-python", "numpy", "pyarrow")
+"""What tasks import. PySpark itself comes with the cluster's Spark, and pandas is for the driver only."""
+
+_LEFT_OUT: Final = (
+    # Headers, tests and programs; what a virtual environment makes by itself.
+    "*/__pycache__/*",
+    "*/tests/*",
+    "*/include/*",
+    "*.pyi",
+    "pyarrow/src/*",
+    # A third of Arrow: its RPC and its file systems are loaded by nobody who doesn't ask for them.
+    "pyarrow/*flight*",
+    "pyarrow/libarrow_s3*",
+    # The cluster has its own Spark.
+    "pyspark/jars/*",
+    "pyspark/python/*",
+    "pyspark/examples/*",
+    "pyspark/data/*",
+)
+_COMPRESSION: Final = 3
+"""Half the time of gzip's default for 3 % more bytes: it's made while somebody waits."""
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+_LAUNCHER_TEXT: Final = """\
+#!/bin/sh
+# Runs a Python for which the packages beside this file were made, and gives them to it.
+own={own}
+fits() {{ "$1" -c 'import sys, importlib.machinery
+sys.exit(importlib.machinery.EXTENSION_SUFFIXES[0] != "{suffix}")' 2>/dev/null; }}
+here=$(cd "$(dirname "$0")/.." && pwd) || exit 1
+for python in "${{{variable}:-$own}}" ${{{variable}:+""}} python{version} python3 python; do
+  [ -n "$python" ] || break
+  if fits "$python"; then
+    PYTHONPATH="$here/packages${{PYTHONPATH:+:$PYTHONPATH}}" exec "$python" "$@"
+  fi
+done
+echo "sparkmirror: no Python {version} with modules {suffix}: ${{{variable}:-$own and those in PATH}}" >&2
+exit {no_python}
+"""
+
+
+class Packed(NamedTuple):
+    """A file and its name in the archive."""
+
+    file: Path
+    name: str
+
+
+class ArchiveContents(NamedTuple):
+    """`distributions` are names with versions, as `numpy 2.4.6`."""
+
+    files: Sequence[Packed]
+    distributions: Sequence[str]
+
+    @property
+    def key(self) -> str:
+        """Tells apart what may not take each other's place in the cache."""
+        told = "\n".join([binary_suffix(), sys.executable, str(_own_folder()), *self.distributions])
+        return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+    @property
+    def own_files_changed_at(self) -> float:
+        """When this package's own files were last written, in seconds since 1970."""
+        own = [packed.file for packed in self.files if _own_folder() in packed.file.parents]
+        return max(file.stat().st_mtime for file in own)
+
+
+def python_version() -> str:
+    """That of the interpreters that can run it: `3.11`."""
+    return f"{sys.version_info[0]}.{sys.version_info[1]}"
+
+
+def binary_suffix() -> str:
+    """What compiled modules end in there, which says version, processor and C library."""
+    return EXTENSION_SUFFIXES[0]
+
+
+def archive_contents(more: Collection[str] = ()) -> ArchiveContents:
+    """What this installation has of it, with `more` distributions if somebody wants them there.
+
+    Raises SparkmirrorError naming a distribution that is not installed, or whose files nobody knows.
+    """
+    found = _with_requirements([*PACKED, *more])
+    files = list(_own_files())
+    for each in found:
+        files += _files_of(each)
+    return ArchiveContents(files, sorted(f"{each.name} {each.version}" for each in found))
+
+
+def write_archive(contents: ArchiveContents, file: Path) -> None:
+    """Gzipped tar, the same bytes for the same files. Raises OSError."""
+    partial = file.with_name(f".{file.name}.partial")
+    try:
+        with (
+            partial.open("wb") as raw,
+            gzip.GzipFile("", "wb", _COMPRESSION, raw, mtime=0) as packed,
+            tarfile.open(fileobj=packed, mode="w") as archive,
+        ):
+            _add_launcher(archive)
+            for each in sorted(contents.files, key=lambda packed: packed.name):
+                archive.add(each.file, f"packages/{each.name}", recursive=False, filter=_anonymous)
+        partial.rename(file)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def cached_archive(on_write: Callable[[], None]) -> Path:
+    """The archive of this installation, written to the cache folder unless it's there and current.
+
+    Raises SparkmirrorError.
+    """
+    contents = archive_contents()
+    file = cache_folder() / "executors" / f"sparkmirror-{sparkmirror.__version__}-{contents.key}.tar.gz"
+    with locked(file.with_suffix(".lock"), lambda: None):
+        if not file.exists() or file.stat().st_mtime < contents.own_files_changed_at:
+            on_write()
+            write_archive(contents, file)
+    return file
+
+
+def _with_requirements(names: Sequence[str]) -> list[Distribution]:
+    """Each once, with what it can't do without."""
+    found: dict[str, Distribution] = {}
+    left = [*names]
+    while left:
+        name = left.pop()
+        if _normal(name) in found:
+            continue
+        try:
+            each = distribution(name)
+        except PackageNotFoundError as error:
+            raise SparkmirrorError(
+                f"{name} is not installed for {sys.executable}, and executors need it"
+            ) from error
+        found[_normal(name)] = each
+        left += _required(each)
+    return list(found.values())
+
+
+def _required(each: Distribution) -> Iterator[str]:
+    """Without extras, and without what was meant for other platforms."""
+    for requirement in each.requires or ():
+        name, marker = _NAME.match(requirement), requirement.partition(";")[2]
+        if name is None or "extra" in marker:
+            continue
+        try:
+            distribution(name[0])
+        except PackageNotFoundError:
+            if not marker:
+                raise SparkmirrorError(
+                    f"{each.name} requires {requirement}, which is not installed"
+                ) from None
+        else:
+            yield name[0]
+
+
+def _files_of(each: Distribution) -> Iterator[Packed]:
+    if each.files is None:
+        raise SparkmirrorError(
+            f"{each.name} {each.version} was installed without a list of its files; install it with pip"
+        )
+    for listed in each.files:
+        name = PurePosixPath(listed).as_posix()
+        # Programs lie beside the packages: ../../../bin.
+        if not name.startswith(("../", "/")) and not _is_left_out(name):
+            yield Packed(Path(str(each.locate_file(listed))), name)
+
+
+def _own_files() -> Iterator[Packed]:
+    """Taken from where it's imported from: an editable installation lists no files."""
+    metadata = distribution("sparkmirror")
+    yield from (file for file in _files_of(metadata) if fnmatchcase(file.name, "*.dist-info/METADATA"))
+    folder = _own_folder()
+    for file in folder.rglob("*"):
+        name = f"sparkmirror/{file.relative_to(folder).as_posix()}"
+        if file.is_file() and not _is_left_out(name):
+            yield Packed(file, name)
+
+
+def _own_folder() -> Path:
+    return Path(sparkmirror.__file__).parent
+
+
+def _is_left_out(name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in _LEFT_OUT)
+
+
+def _normal(name: str) -> str:
+    """As PEP 503 compares names."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _add_launcher(archive: tarfile.TarFile) -> None:
+    text = _LAUNCHER_TEXT.format(
+        variable=PYTHON_VARIABLE,
+        own=shlex.quote(sys.executable),
+        version=python_version(),
+        suffix=binary_suffix(),
+        no_python=NO_PYTHON,
+    ).encode()
+    entry = tarfile.TarInfo("bin/python")
+    entry.size, entry.mode = len(text), 0o755
+    archive.addfile(entry, io.BytesIO(text))
+
+
+def _anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Readable by whoever runs executors, and the same whoever packed it."""
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = ""
+    entry.mode = 0o644
+    return entry

@@ -1,0 +1,101 @@
+"""A real Spark standalone cluster on this machine: a master and workers, each a JVM of its own."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import psutil
+import pyspark
+
+from sparkmirror.clusters.java import find_java
+from sparkmirror.clusters.processes import start_process
+from tests.system.mirror import await_value
+
+_HOME: Final = Path(pyspark.__file__).parent
+_DEPLOY: Final = "org.apache.spark.deploy"
+_JVM: Final = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_LOCAL: Final = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+_TIMEOUT_S: Final = 60.0
+
+
+class SparkNode:
+    """A master or a worker, which never outlives this process."""
+
+    def __init__(self, program: str, log: Path, *arguments: str) -> None:
+        self._log = log
+        java = [find_java().executable, *_JVM, "-cp", f"{_HOME / 'jars'}/*", f"{_DEPLOY}.{program}"]
+        step = ["env", *_environment(), *java, *_LOCAL, *arguments]
+        self._process = start_process([step], log, outlives_us=False)
+
+    def await_log(self, pattern: str) -> str:
+        """What the pattern's group matched."""
+
+        def found() -> str | None:
+            assert self._process.is_alive(), self._log.read_text()
+            match = re.search(pattern, self._log.read_text())
+            return match and match[1]
+
+        return await_value(found, _TIMEOUT_S, self._log.read_text)
+
+    def family(self) -> list[psutil.Process]:
+        """Itself, and below it executors, Python daemons and their forks; nothing once it has ended."""
+        try:
+            node = psutil.Process(self._process.pid)
+            return [node, *node.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            return []
+
+    def die(self) -> None:
+        """With all that it runs, as a machine does."""
+        for process in self.family():
+            process.kill()
+        self.close()
+
+    def close(self) -> None:
+        self._process.kill()
+
+
+class SparkCluster:
+    """`url` is what `--master` takes."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._master = SparkNode("master.Master", folder / "master.log")
+        self.workers: list[SparkNode] = []
+        self.url = self._master.await_log(r"Starting Spark master at (\S+)")
+
+    def add_worker(self, cores: int) -> SparkNode:
+        """Started; `await_workers` waits until it's there."""
+        name = f"worker{len(self.workers)}"
+        arguments = ("--cores", str(cores), "--memory", "1g", "--work-dir", str(self._folder / name))
+        worker = SparkNode("worker.Worker", self._folder / f"{name}.log", *arguments, self.url)
+        self.workers.append(worker)
+        return worker
+
+    def close(self) -> None:
+        for node in [*self.workers, self._master]:
+            node.close()
+
+
+@contextmanager
+def standalone_cluster(folder: Path, workers: int, cores: int) -> Iterator[SparkCluster]:
+    """Master and workers of so many cores each; whatever they run ends with them."""
+    cluster = SparkCluster(folder)
+    try:
+        for worker in [cluster.add_worker(cores) for _ in range(workers)]:
+            worker.await_log("(Successfully registered)")
+        yield cluster
+    finally:
+        family = [process for worker in cluster.workers for process in worker.family()]
+        cluster.close()
+        _, left = psutil.wait_procs(family, timeout=10)
+    assert not left, f"outlived their Spark worker: {left}"
+
+
+def _environment() -> list[str]:
+    """What Spark's own start scripts set."""
+    (core,) = (_HOME / "jars").glob("spark-core_*.jar")
+    scala = core.name.split("_")[1].split("-")[0]
+    return [f"SPARK_HOME={_HOME}", f"SPARK_SCALA_VERSION={scala}", "SPARK_LOCAL_IP=127.0.0.1"]
