@@ -33,9 +33,8 @@ A context is a name for a Connect REST API, in $XDG_CONFIG_HOME/sparkmirror/cont
   contexts:
     prod:
       url: https://connect-1.example.com:8083
-      user: ops                     # basic authentication; the password stands elsewhere:
-      password_env: CONNECT_PASSWORD
-      password_file: /run/secrets/connect-password
+      user: ops                     # basic authentication; the password stands elsewhere,
+      password_env: CONNECT_PASSWORD          # here, or by password_file in a file of its own
       ca: /etc/ssl/connect-ca.pem   # whom to trust (default: whom the system trusts)
       cert: /etc/ssl/me.pem         # who we are, where the worker wants to know
       key: /etc/ssl/me.key

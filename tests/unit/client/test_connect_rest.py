@@ -1,5 +1,7 @@
+from pathlib import Path
+
 import pytest
-from urllib3 import HTTPConnectionPool, HTTPResponse
+from urllib3 import HTTPConnectionPool, HTTPResponse, PoolManager
 from urllib3.connection import HTTPConnection
 from urllib3.exceptions import (
     ConnectTimeoutError,
@@ -180,3 +182,16 @@ def test_what_is_given_is_sent_as_connect_wants_it() -> None:
         ("PUT", "/admin/loggers/root?scope=cluster", {"level": "WARN"}),
     ]
     assert http.asked[0].headers["Content-Type"] == "application/json"
+
+
+def test_certificates_are_those_that_were_named() -> None:
+    access = Access("https://connect", ca=Path("ca.pem"), cert=Path("me.pem"), key=Path("me.key"))
+    pool = ConnectRest(access)._http
+    assert isinstance(pool, PoolManager)
+    kept = {key: pool.connection_pool_kw[key] for key in ("ca_certs", "cert_file", "key_file", "cert_reqs")}
+    assert kept == {
+        "ca_certs": "ca.pem",
+        "cert_file": "me.pem",
+        "key_file": "me.key",
+        "cert_reqs": "CERT_REQUIRED",
+    }

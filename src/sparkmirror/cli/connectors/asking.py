@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
+from sparkmirror.cli.connectors.views import printable
 from sparkmirror.cli.contexts import add_access_arguments, connected
 from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest
 from sparkmirror.domain.errors import SparkmirrorError
@@ -64,7 +65,9 @@ def for_each(names: Sequence[str], act: Callable[[str], int]) -> int:
 
 
 def complain(about: str, error: object) -> None:
-    sys.stderr.write(f"{about}: {error}\n")
+    """Errors of a worker have several lines now and then."""
+    lines = f"{about}: {error}".splitlines()
+    sys.stderr.writelines(f"{printable(line)}\n" for line in lines)
 
 
 def say(line: str) -> None:
