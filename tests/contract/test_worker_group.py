@@ -94,8 +94,14 @@ class Node:
 
 @pytest.fixture
 def options() -> GroupOptions:
-    """Of a group that nobody else has."""
-    return GroupOptions(f"contract-workers-{uuid.uuid4().hex[:6]}", SESSION_S, BEAT_S)
+    """Of a group that nobody else has, and in which nobody is missed."""
+    return GroupOptions(f"contract-workers-{uuid.uuid4().hex[:6]}", heartbeat_interval_s=BEAT_S)
+
+
+@pytest.fixture
+def brief(options: GroupOptions) -> GroupOptions:
+    """Likewise, but members are missed soon."""
+    return options._replace(session_timeout_s=SESSION_S)
 
 
 @pytest.fixture(scope="module")
@@ -192,12 +198,11 @@ def hand(cluster: LocalCluster, options: GroupOptions) -> Iterator[Hand]:
 def test_one_leads_until_it_leaves_and_another_takes_over(
     frail_cluster: LocalCluster, options: GroupOptions
 ) -> None:
-    patient = options._replace(session_timeout_s=10)
     with ExitStack() as leaving:
-        nodes = [leaving.enter_context(joining(frail_cluster, patient, "first"))]
+        nodes = [leaving.enter_context(joining(frail_cluster, options, "first"))]
         nodes[0].await_leads()
         nodes += [
-            leaving.enter_context(joining(frail_cluster, patient, name)) for name in ("second", "third")
+            leaving.enter_context(joining(frail_cluster, options, name)) for name in ("second", "third")
         ]
         assert await_agreed(nodes) is nodes[0]
         assert nodes[0].has_always_led()
@@ -240,11 +245,11 @@ def test_a_leader_keeps_on_though_kafka_calls_another_the_leader(
 
 
 def test_a_leader_keeps_on_while_a_rebalance_waits_for_the_dead(
-    frail_cluster: LocalCluster, options: GroupOptions
+    frail_cluster: LocalCluster, brief: GroupOptions
 ) -> None:
     """For longer than its own session: heartbeats go on beside JoinGroup."""
-    dead = options._replace(session_timeout_s=2 * SESSION_S)
-    with hand(frail_cluster, dead) as corpse, joining(frail_cluster, options, "leader") as leader:
+    dead = brief._replace(session_timeout_s=2 * SESSION_S)
+    with hand(frail_cluster, dead) as corpse, joining(frail_cluster, brief, "leader") as leader:
         leader.await_leads()
 
         def joined() -> bool:
@@ -253,7 +258,7 @@ def test_a_leader_keeps_on_while_a_rebalance_waits_for_the_dead(
 
         await_value(joined, WAIT_S, leader.state)
         began = time.monotonic()
-        with joining(frail_cluster, options, "joiner") as joiner:
+        with joining(frail_cluster, brief, "joiner") as joiner:
             assert await_agreed([leader, joiner]) is leader
         assert time.monotonic() - began > 1.5 * SESSION_S, "nobody was waited for"
         assert leader.has_always_led()
@@ -262,12 +267,12 @@ def test_a_leader_keeps_on_while_a_rebalance_waits_for_the_dead(
 # who is cut off
 
 
-def test_who_is_cut_off_knows_before_others_lead(frail_cluster: LocalCluster, options: GroupOptions) -> None:
+def test_who_is_cut_off_knows_before_others_lead(frail_cluster: LocalCluster, brief: GroupOptions) -> None:
     with proxied(*((HOST, broker.port) for broker in frail_cluster.brokers)) as (proxy,):
         far = ConnectionSettings((proxy.address,))
-        with joining(far, options, "cut") as cut:
+        with joining(far, brief, "cut") as cut:
             cut.await_leads()
-            with joining(frail_cluster, options, "well") as well:
+            with joining(frail_cluster, brief, "well") as well:
                 assert await_agreed([cut, well]) is cut
                 with seen_to_lead([cut, well]) as together:
                     proxy.silence()
@@ -328,15 +333,13 @@ while True:
 """
 
 
-def test_who_was_frozen_does_not_lead_when_it_wakes(
-    frail_cluster: LocalCluster, options: GroupOptions
-) -> None:
-    told = [HOST, frail_cluster.brokers[0].port, options.group_id, SESSION_S, BEAT_S]
+def test_who_was_frozen_does_not_lead_when_it_wakes(frail_cluster: LocalCluster, brief: GroupOptions) -> None:
+    told = [HOST, frail_cluster.brokers[0].port, brief.group_id, SESSION_S, BEAT_S]
     with (
         subprocess.Popen(
             [sys.executable, "-c", FROZEN, *map(str, told)], stdout=subprocess.PIPE, text=True
         ) as frozen,
-        joining_after(frozen, frail_cluster, options) as well,
+        joining_after(frozen, frail_cluster, brief) as well,
     ):
         os.kill(frozen.pid, signal.SIGSTOP)
         try:
@@ -370,11 +373,11 @@ def joining_after(
 
 
 def test_a_broker_that_is_killed_and_comes_back_has_the_same_leader(
-    frail_cluster: LocalCluster, options: GroupOptions
+    frail_cluster: LocalCluster, brief: GroupOptions
 ) -> None:
-    with joining(frail_cluster, options, "first") as first:
+    with joining(frail_cluster, brief, "first") as first:
         first.await_leads()
-        with joining(frail_cluster, options, "second") as second:
+        with joining(frail_cluster, brief, "second") as second:
             assert await_agreed([first, second]) is first
             frail_cluster.kill_broker(0)
             try:
@@ -387,18 +390,17 @@ def test_a_broker_that_is_killed_and_comes_back_has_the_same_leader(
 
 
 def test_a_coordinator_that_moves_is_followed(trio: LocalCluster, options: GroupOptions) -> None:
-    lasting = options._replace(session_timeout_s=6)
-    with joining(trio, lasting, "first") as first:
+    with joining(trio, options, "first") as first:
         first.await_leads()
-        with joining(trio, lasting, "second") as second:
+        with joining(trio, options, "second") as second:
             assert await_agreed([first, second]) is first
             generation = first.now.generation
             before = first.group._address
-            move_coordinator(trio, lasting.group_id)
+            move_coordinator(trio, options.group_id)
             await_value(
                 lambda: before not in {first.group._address, second.group._address}, WAIT_S, first.state
             )
-            with joining(trio, lasting, "third") as third:
+            with joining(trio, options, "third") as third:
                 assert await_agreed([first, second, third]) is first
             assert first.has_always_led()
             assert generation in {told.generation for told in first.told}
