@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test lint check format bench soak clean
+.PHONY: help setup demo test prepared lint check format bench soak clean
 
 help:
 	@echo "make demo    two Kafka clusters, live mirroring, proof, clean stop (about a minute)"
@@ -36,9 +36,12 @@ lint: setup
 check: lint
 	$(BIN)/pytest -q tests/unit
 
-test: lint
-	-$(BIN)/sparkmirror prepare # once; dozens of brokers and Spark sessions start in half the time
+test: setup
+	@$(MAKE) --no-print-directory -j2 lint prepared
 	$(BIN)/python -m tests.lanes $(ARGS)
+
+prepared: setup
+	-$(BIN)/sparkmirror prepare # once; dozens of brokers and Spark sessions start in half the time
 
 format: setup
 	$(BIN)/ruff format .

@@ -1,36 +1,98 @@
-"""Runs the tests in two processes, `python -m tests.lanes`: each waits for its own brokers half of the time.
+"""Runs the tests in parts, two side by side, `python -m tests.lanes`: each waits half of the time.
 
-One is shown as it goes, the other when both have ended. Arguments are pytest's, for both.
+The next part begins when one has ended, the longest first. What each says is shown when it has ended, and at
+the end the sum. Arguments are pytest's, for all of them.
 """
 
+import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
-SHOWN: Final = ("tests/faults", "tests/system")
-KEPT_BACK: Final = ("tests/contract", "tests/spark", "tests/unit")
+SIDE_BY_SIDE: Final = 2
 _NO_TESTS: Final = 5
-"""pytest's exit code where the arguments leave a lane nothing to do."""
+"""pytest's exit code where the arguments leave a part nothing to do."""
 _ROOT: Final = Path(__file__).parents[1]
+_COUNT: Final = re.compile(r"(\d+) (passed|failed|errors?|skipped|deselected|xfailed|xpassed|warnings?)\b")
+
+
+class Part(NamedTuple):
+    """Paths for one pytest. Each starts clusters, and what else its tests share, of its own."""
+
+    name: str
+    paths: Sequence[str]
+
+
+class Ended(NamedTuple):
+    part: Part
+    code: int
+    output: str
+    seconds: float
+
+    @property
+    def counts(self) -> Counter[str]:
+        """Of the summary, which is the last line."""
+        last = self.output.rstrip().rpartition("\n")[2]
+        return Counter({what: int(number) for number, what in _COUNT.findall(last)})
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The exit code of the lane that failed, 0 if none did. Ctrl-C reaches both: they end their brokers."""
-    pytest = [sys.executable, "-m", "pytest", *arguments]
-    with (
-        tempfile.TemporaryFile() as output,
-        subprocess.Popen([*pytest, *KEPT_BACK], cwd=_ROOT, stdout=output, stderr=output) as kept_back,
-        subprocess.Popen([*pytest, *SHOWN], cwd=_ROOT) as shown,
-    ):
-        codes = [0 if lane.wait() == _NO_TESTS else lane.returncode for lane in (shown, kept_back)]
-        output.seek(0)
-        sys.stdout.write(output.read().decode(errors="replace"))
-    if codes[0]:
-        sys.stdout.write(f"{' '.join(SHOWN)}: failed, see above\n")
+    """The exit code of a part that failed, 0 if none did. Ctrl-C reaches all: they end their brokers."""
+    began = time.monotonic()
+    counts: Counter[str] = Counter()
+    codes = []
+    for ended in _ended(arguments):
+        _say(f"{ended.part.name}: {ended.seconds:.0f} s\n{ended.output}")
+        counts += ended.counts
+        codes.append(0 if ended.code == _NO_TESTS else ended.code)
+    told = ", ".join(f"{count} {what}" for what, count in counts.items())
+    _say(f"{told or 'no tests ran'} in {time.monotonic() - began:.2f}s")
     return next(filter(None, codes), 0)
+
+
+def parts() -> Iterator[Part]:
+    """Everything, what takes longest first. System tests that look at the same mirror stay together."""
+    system = sorted((_ROOT / "tests/system").glob("test_*.py"))
+    sharing = [path for path in system if "Mirrored" in path.read_text()]
+    others = [path for path in system if path not in sharing]
+    yield Part("contract tests", ["tests/contract"])
+    for number, some in enumerate((others[::2], sharing, others[1::2]), 1):
+        yield Part(f"system tests, part {number}", [str(path.relative_to(_ROOT)) for path in some])
+    yield Part("faults", ["tests/faults"])
+    yield Part("Spark and unit tests", ["tests/spark", "tests/unit"])
+
+
+def _ended(arguments: Sequence[str]) -> Iterator[Ended]:
+    """The parts as they end, SIDE_BY_SIDE at a time."""
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        running = [pool.submit(_run, arguments, part) for part in parts()]
+        try:
+            for future in as_completed(running):
+                yield future.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _run(arguments: Sequence[str], part: Part) -> Ended:
+    _say(f"{part.name}: begun")
+    began = time.monotonic()
+    with tempfile.TemporaryFile() as output:
+        command = [sys.executable, "-m", "pytest", *arguments, *part.paths]
+        code = subprocess.call(command, cwd=_ROOT, stdout=output, stderr=output)
+        output.seek(0)
+        said = output.read().decode(errors="replace")
+    return Ended(part, code, said, time.monotonic() - began)
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":
