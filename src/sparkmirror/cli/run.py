@@ -2,16 +2,14 @@
 
 import argparse
 import logging
-import os
-import signal
 import socket
 import time
 from pathlib import Path
-from types import FrameType
 
 from sparkmirror.cli.changed_file import ChangedFile
 from sparkmirror.cli.logging import add_logging_arguments
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, require_java, spark_log_file
+from sparkmirror.cli.signals import stop_on_signals
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.runtime.metrics import Metrics
 from sparkmirror.runtime.metrics_server import PATH, MetricsServer
@@ -21,7 +19,6 @@ _log = logging.getLogger("sparkmirror.run")
 
 _START_FAILED = 3
 _FAILED = 2
-_EXIT_AT_ONCE = 130
 _PORT_MAX = 65535
 
 _EXAMPLES = """\
@@ -94,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.metrics_port:
             _serve_metrics(mirror, *arguments.metrics_port)
         mirror.start()
-        _stop_on_signals(mirror)
+        stop_on_signals(mirror.stop)
         _log.info("started in %.1f s; Ctrl-C or SIGTERM stops in order", time.monotonic() - began)
     except SparkmirrorError as error:
         _log.error("%s", error)
@@ -123,19 +120,3 @@ def _address(text: str) -> tuple[str, int]:
     if not port.isdecimal() or int(port) > _PORT_MAX:
         raise argparse.ArgumentTypeError(f"{text!r} is no [HOST:]PORT, for example 9404 or 127.0.0.1:9404")
     return host.removeprefix("[").removesuffix("]"), int(port)
-
-
-def _stop_on_signals(mirror: MirrorMaker) -> None:
-    """The first signal stops in order, the second at once. Installed after Spark, which takes SIGINT."""
-    heard = False
-
-    def on_signal(number: int, _: FrameType | None) -> None:
-        nonlocal heard
-        if heard:
-            os._exit(_EXIT_AT_ONCE if number == signal.SIGINT else 128 + number)
-        heard = True
-        _log.info("stopping in order; a second signal ends it at once")
-        mirror.stop()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, on_signal)
