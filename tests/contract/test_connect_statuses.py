@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Final
 
@@ -10,6 +11,7 @@ import pytest
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.connect import State, Status
+from sparkmirror.domain.errors import RetriableError
 from sparkmirror.storage.connect_statuses import StatusTopic
 from tests.contract.copying import connection
 from tests.system.broker_data import append, latest, records
@@ -143,6 +145,21 @@ def test_one_thread_polls_while_others_write(one: StatusTopic, two: StatusTopic)
         ended.set()
         poller.join(WAIT_S)
     assert one.connectors()["mine"] == mine
+
+
+def test_a_topic_may_come_after_whoever_reads_it(
+    target_cluster: LocalCluster, settings: ConnectionSettings
+) -> None:
+    """A node creates its topics right before, and not every broker knows them at once."""
+    late = "contract.connect-statuses.late"
+    with closing(StatusTopic(settings, late)) as status, ThreadPoolExecutor(1) as pool:
+        with pytest.raises(RetriableError, match=f"^read {late}: .*UNKNOWN_TOPIC_OR_PARTITION"):
+            status.read_to_end(0.2)
+        reading = pool.submit(status.read_to_end, WAIT_S)
+        create_topic(target_cluster.bootstrap_servers, late, partitions=5)
+        reading.result(WAIT_S)
+        status.put_connector("c", RUNNING)
+        assert status.connectors() == {"c": RUNNING}
 
 
 def test_what_is_malformed_is_passed_over(

@@ -257,16 +257,23 @@ class TopicTail:
 
     def read_to_end(self, deadline_s: float) -> Iterator[LogRecord]:
         """Everything up to the end it has now. Raises KafkaError; RetriableError if it takes too long."""
+        deadline = time.monotonic() + deadline_s
         try:
-            partitions = self._partitions() if self._whole else [TopicPartition(self._topic, 0)]
-            if not partitions:
-                raise error_for(UNKNOWN_TOPIC_OR_PARTITION, self._topic)
-            yield from _read_to_end(self._reader, partitions, deadline_s)
+            partitions = self._existing(deadline) if self._whole else [TopicPartition(self._topic, 0)]
+            yield from _read_to_end(self._reader, partitions, deadline - time.monotonic())
         except (KafkaError, CorruptBatchError) as error:
             raise _about(error, f"read {self._topic}") from error
 
     def close(self) -> None:
         self._reader.close()
+
+    def _existing(self, deadline: float) -> Sequence[TopicPartition]:
+        """Brokers learn of a topic one after the other: one that has just been created may be unknown yet."""
+        retries = Retries(self._settings, deadline)
+        while not (partitions := self._partitions()):
+            self._reader.forget_leaders()
+            retries.wait(error_for(UNKNOWN_TOPIC_OR_PARTITION, self._topic))
+        return partitions
 
     def _partitions(self) -> Sequence[TopicPartition]:
         partitions = self._reader.partitions(self._topic)
