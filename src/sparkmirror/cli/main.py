@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 from sparkmirror import __version__
 from sparkmirror.cli import (
+    archive,
     clusters,
     completion,
     convert,
@@ -39,6 +40,7 @@ _COMMANDS = (
     convert,
     clusters,
     prepare,
+    archive,
     completion,
 )
 _FAILED = 1
@@ -62,6 +64,7 @@ examples:
   sparkmirror deploy source-0        run a mirror's connectors on a Connect worker, by its JSON files
   sparkmirror completion bash        complete commands when Tab is pressed
   sparkmirror prepare                let later starts take half the time
+  sparkmirror archive -h             what executors of a Spark cluster need of Python
 """
 
 
