@@ -147,6 +147,26 @@ def test_one_thread_polls_while_others_write(one: StatusTopic, two: StatusTopic)
     assert one.connectors()["mine"] == mine
 
 
+def test_partitions_have_several_leaders(trio: LocalCluster) -> None:
+    topic = "contract.connect-statuses.spread"
+    create_topic(trio.bootstrap_servers, topic, partitions=6)
+    names = [f"c{number}" for number in range(12)]
+    with (
+        closing(StatusTopic(connection(trio), topic)) as writer,
+        closing(StatusTopic(connection(trio), topic)) as reader,
+    ):
+        reader.read_to_end(WAIT_S)
+        for name in names:
+            writer.put_connector(name, RUNNING)
+
+        def seen() -> bool:
+            reader.poll(0.1)
+            return reader.connectors() == dict.fromkeys(names, RUNNING)
+
+        await_value(seen, WAIT_S, lambda: str(reader.connectors()))
+    assert len({record.partition() for record in records(trio, topic)}) > 3
+
+
 def test_a_topic_may_come_after_whoever_reads_it(
     target_cluster: LocalCluster, settings: ConnectionSettings
 ) -> None:
