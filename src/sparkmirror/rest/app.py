@@ -50,34 +50,39 @@ class ConnectApp(NamedTuple):
 
 
 def connect_app(node: Node, settings: RestSettings) -> ConnectApp:
+    main, admin = routes(node, settings)
+    if settings.admin_listeners is None:
+        return ConnectApp(_around([*main, *admin], settings))
+    return ConnectApp(_around(main, settings), CanonicalPaths(_router(admin)))
+
+
+def routes(node: Node, settings: RestSettings) -> tuple[list[Route], list[Route]]:
+    """What is served to everybody, and what to administrators."""
     calls = HerderCalls(Forwarder(settings.tls))
     internal = InternalRequests(node.herder, settings.verification_algorithms)
-    loggers = LoggersResource(node.herder, node.log_levels, calls).routes()
-    routes = [
+    main = [
         *RootResource(node.herder).routes(),
         *ConnectorsResource(node.herder, calls, settings.topic_tracking, internal).routes(),
         *PluginsResource(node.plugins, calls).routes(),
         *openapi_routes(),
     ]
     if node.metrics is not None:
-        routes.append(_metrics_route(node.metrics, calls))
-    if settings.admin_listeners is None:
-        return ConnectApp(_around([*routes, *loggers], settings))
-    return ConnectApp(_around(routes, settings), CanonicalPaths(_router(loggers)))
+        main.append(_metrics_route(node.metrics, calls))
+    return main, LoggersResource(node.herder, node.log_levels, calls).routes()
 
 
-def _around(routes: Sequence[Route], settings: RestSettings) -> ASGIApp:
+def _around(served: Sequence[Route], settings: RestSettings) -> ASGIApp:
     """With the headers that an operator wants, which Connect adds to the main listeners' answers only."""
-    app: ASGIApp = CanonicalPaths(_router(routes))
+    app: ASGIApp = CanonicalPaths(_router(served))
     if settings.header_rules:
         app = ResponseHeaders(app, settings.header_rules)
-    if settings.allowed_origins:
+    if settings.allowed_origins is not None:
         app = CrossOrigin(app, settings.allowed_origins, settings.allowed_methods)
     return app
 
 
-def _router(routes: Sequence[Route]) -> ASGIApp:
-    return Router(list(routes), redirect_slashes=False, default=_not_found)
+def _router(served: Sequence[Route]) -> ASGIApp:
+    return Router(list(served), redirect_slashes=False, default=_not_found)
 
 
 async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:

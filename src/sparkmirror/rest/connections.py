@@ -52,6 +52,14 @@ class PatientProtocol(H11Protocol):
         self._drop_after(self.timeout_keep_alive + self.request_complete_s)
         super().on_response_complete()
 
+    def shutdown(self) -> None:
+        """The server stops: whoever waits for nothing is dropped. TLS would wait 30 s for a farewell."""
+        is_idle = self.cycle is None or self.cycle.response_complete
+        if is_idle and self.transport.get_write_buffer_size() == 0:
+            self.transport.abort()
+        else:
+            super().shutdown()
+
     def send_400_response(self, msg: str) -> None:
         """To what is no HTTP; an error as Connect has them."""
         body = json_bytes({"error_code": HTTPStatus.BAD_REQUEST.value, "message": msg})

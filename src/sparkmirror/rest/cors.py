@@ -1,7 +1,7 @@
-"""Cross-origin requests, as Jetty's CrossOriginFilter allows them to browsers.
+"""Cross-origin requests, as Jetty's CrossOriginHandler allows them to browsers.
 
-`access.control.allow.origin` names origins, with `*` for any text in them; `access.control.allow.methods` the
-methods of requests that need a preflight.
+`access.control.allow.origin` has `*`, or Java's regular expressions for whole origins;
+`access.control.allow.methods` has the methods that a preflight is told.
 """
 
 import re
@@ -12,17 +12,17 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _DEFAULT_METHODS: Final = ("GET", "POST", "HEAD")
-_HEADERS: Final = "X-Requested-With,Content-Type,Accept,Origin"
-_PREFLIGHT_AGE_S: Final = "1800"
+_ALLOWED_HEADERS: Final = "Content-Type"
+_PREFLIGHT_AGE_S: Final = "60"
 
 
 class CrossOrigin:
-    """Adds the headers; the request is answered as any other."""
+    """Adds the headers; the request, even a preflight, is answered as any other."""
 
-    def __init__(self, app: ASGIApp, origins: Sequence[str], methods: Sequence[str]) -> None:
+    def __init__(self, app: ASGIApp, origins: re.Pattern[str], methods: Sequence[str]) -> None:
         self._app = app
-        self._origins = [re.compile(".*".join(map(re.escape, origin.split("*")))) for origin in origins]
-        self._methods = list(methods) or list(_DEFAULT_METHODS)
+        self._origins = origins
+        self._methods = ",".join(methods or _DEFAULT_METHODS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         added = self._added(scope["method"], Headers(scope=scope))
@@ -39,14 +39,13 @@ class CrossOrigin:
 
     def _added(self, method: str, headers: Headers) -> dict[str, str]:
         origin = headers.get("origin")
-        if origin is None or not any(allowed.fullmatch(origin) for allowed in self._origins):
+        if origin is None or self._origins.fullmatch(origin) is None:
             return {}
-        added = {"Access-Control-Allow-Origin": origin, "Access-Control-Allow-Credentials": "true"}
-        asked = headers.get("access-control-request-method")
-        if method == "OPTIONS" and asked is not None and asked in self._methods:
+        added = {"Access-Control-Allow-Origin": origin}
+        if method == "OPTIONS" and "access-control-request-method" in headers:
             added |= {
+                "Access-Control-Allow-Methods": self._methods,
+                "Access-Control-Allow-Headers": _ALLOWED_HEADERS,
                 "Access-Control-Max-Age": _PREFLIGHT_AGE_S,
-                "Access-Control-Allow-Methods": ",".join(self._methods),
-                "Access-Control-Allow-Headers": _HEADERS,
             }
         return added

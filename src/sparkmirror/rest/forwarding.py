@@ -75,9 +75,6 @@ class Forwarder:
         except NotLeaderError as error:
             return self._send(_next_hop(hop, error.leader_url), hop)
 
-    def close(self) -> None:
-        self._pools.clear()
-
     def _send(self, url: str, hop: Hop) -> Answer:
         logger.debug("sending %s %s on to %s", hop.method, hop.path, url)
         headers = {"Accept": "application/json", "User-Agent": "kafka-connect", "Connection": "close"}

@@ -100,6 +100,11 @@ class _ListenerServer(uvicorn.Server):
         await super().startup(sockets)
         self.serving.set()
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+
 
 def _server(app: ASGIApp, at: Bound, tls: TlsSettings | None) -> _ListenerServer:
     config = uvicorn.Config(

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from sparkmirror.config.definitions import Definition, Values
 from sparkmirror.config.properties import Properties
 from sparkmirror.config.worker_options import WORKER
+from sparkmirror.domain.java_regex import compile_list
 from sparkmirror.rest.response_headers import HeaderRule, header_rules
 from sparkmirror.rest.signatures import is_known_algorithm
 from sparkmirror.rest.tls import TlsSettings, tls_settings
@@ -71,7 +72,7 @@ class RestSettings:
     tls: TlsSettings | None = None
     """Of listeners and of requests to other workers; None without https."""
     admin_tls: TlsSettings | None = None
-    allowed_origins: tuple[str, ...] = ()
+    allowed_origins: re.Pattern[str] | None = None
     allowed_methods: tuple[str, ...] = ()
     header_rules: tuple[HeaderRule, ...] = ()
     topic_tracking: TopicTracking = field(default_factory=TopicTracking)
@@ -92,7 +93,7 @@ def rest_settings(worker: Properties) -> RestSettings:
         advertised=advertised,
         tls=_tls(worker, "listeners.https.", listeners, advertised.protocol),
         admin_tls=_tls(worker, "admin.listeners.https.", admin or ()),
-        allowed_origins=_items(values, "access.control.allow.origin"),
+        allowed_origins=_origins(values),
         allowed_methods=_items(values, "access.control.allow.methods"),
         header_rules=_rules(worker, values),
         topic_tracking=TopicTracking(
@@ -139,6 +140,12 @@ def _tls(
 
 def _items(values: Values, key: str) -> tuple[str, ...]:
     return tuple(item.strip() for item in values.string(key).split(",") if item.strip())
+
+
+def _origins(values: Values) -> re.Pattern[str] | None:
+    key = "access.control.allow.origin"
+    origins = _items(values, key)
+    return compile_list([".*" if origin == "*" else origin for origin in origins], key) if origins else None
 
 
 def _rules(worker: Properties, values: Values) -> tuple[HeaderRule, ...]:

@@ -87,9 +87,8 @@ def _configure(context: ssl.SSLContext, settings: TlsSettings) -> None:
         reason = f"None of them can be spoken, which are {', '.join(_VERSIONS)}"
         raise ConfigError("ssl.enabled.protocols", ",".join(settings.versions), reason)
     context.minimum_version, context.maximum_version = versions[0], versions[-1]
+    _choose_ciphers(context, settings.ciphers)
     try:
-        if settings.ciphers:
-            context.set_ciphers(":".join(settings.ciphers))
         if settings.trusted is not None:
             context.load_verify_locations(cadata=settings.trusted)
     except ssl.SSLError as error:
@@ -98,13 +97,25 @@ def _configure(context: ssl.SSLContext, settings: TlsSettings) -> None:
         _load_key(context, settings.key, settings.certificates, settings.key_password)
 
 
+def _choose_ciphers(context: ssl.SSLContext, ciphers: tuple[str, ...]) -> None:
+    """By OpenSSL's names; those of TLS 1.3 can't be chosen."""
+    if not ciphers:
+        return
+    try:
+        context.set_ciphers(":".join(ciphers))
+    except ssl.SSLError as error:
+        raise ConfigError("ssl.cipher.suites", ",".join(ciphers), "OpenSSL knows none of them") from error
+
+
 def _load_key(context: ssl.SSLContext, key: str, certificates: str, password: str | None) -> None:
     try:
         with _as_file(f"{key}\n{certificates}\n") as file:
             # Without a password Python would ask the terminal.
             context.load_cert_chain(file, password=password or "")
     except (ssl.SSLError, ValueError) as error:
-        raise ConfigError("ssl.keystore.location", None, f"The key can't be used: {error}") from error
+        raise ConfigError(
+            "ssl.keystore.location", None, f"The key can't be used, or not with ssl.key.password: {error}"
+        ) from error
 
 
 @contextmanager

@@ -1,0 +1,171 @@
+"""What broken, slow and hostile clients do to the REST API: they get Connect's errors, or are dropped.
+
+Afterwards everybody else is served, and nothing of them is left.
+"""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Final
+from urllib.parse import urlsplit
+
+import psutil
+import pytest
+
+from sparkmirror.rest.connections import PatientProtocol
+from sparkmirror.rest.json_bodies import BODY_BYTES_MAX
+from tests.system.mirror import await_value
+from tests.system.rest_asking import Answer, Request, ask
+from tests.system.rest_herder import MemoryHerder
+from tests.system.rest_serving import serving
+
+JSON: Final = {"Content-Type": "application/json"}
+PUT: Final = b"PUT /connectors/x/config HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+ANSWERED_S: Final = 10.0
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with serving(MemoryHerder()) as started:
+        yield started
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(url: str) -> Iterator[None]:
+    """No socket, no thread, and the next client is served."""
+    ask(url, Request("GET", "/"))
+    before = _held()
+    yield
+    assert ask(url, Request("GET", "/")).status == 200
+    await_value(lambda: _held() <= before, ANSWERED_S, lambda: f"{before} became {_held()}")
+
+
+def _held() -> int:
+    return len(psutil.Process().net_connections())
+
+
+def connected(url: str) -> socket.socket:
+    at = urlsplit(url)
+    connection = socket.create_connection((at.hostname, at.port), ANSWERED_S)
+    connection.settimeout(ANSWERED_S)
+    return connection
+
+
+def said_to(url: str, *parts: bytes) -> bytes:
+    """Everything that is answered until the connection is closed."""
+    with closing(connected(url)) as connection:
+        for part in parts:
+            connection.sendall(part)
+        return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"GET\r\n\r\n",
+        b"GET /\xff HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n",
+        b"POST /connectors HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00",
+        b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"x" * 20_000,
+        b"GET /" + b"x" * 20_000,
+    ],
+)
+def test_what_is_no_http_is_told_so(url: str, line: bytes) -> None:
+    answer = said_to(url, line)
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b'{"error_code":400,"message":"Invalid HTTP request received."}' in answer
+
+
+def test_a_body_larger_than_anybody_needs_is_refused(url: str) -> None:
+    told = PUT + b"Content-Length: " + str(1 << 40).encode() + b"\r\n\r\n"
+    with closing(connected(url)) as connection:
+        connection.sendall(told)
+        answer = _until_refused(connection)
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert b'"error_code":413' in answer
+
+
+def _until_refused(connection: socket.socket) -> bytes:
+    """Send on and on until there is an answer."""
+    connection.setblocking(False)
+    sent = 0
+    while sent < 4 * BODY_BYTES_MAX:
+        try:
+            sent += connection.send(b"[" * 65536)
+        except BlockingIOError:
+            time.sleep(0.001)
+        try:
+            return connection.recv(65536)
+        except BlockingIOError:
+            pass
+    raise AssertionError("not refused")
+
+
+def test_a_body_as_large_as_allowed_is_read(url: str) -> None:
+    body = b'{"a": "' + b"x" * (BODY_BYTES_MAX - 9) + b'"}'
+    answer = ask(url, Request("PUT", "/connectors/x/config", body, JSON))
+    assert answer.status == 400
+    assert "contains no connector type" in answer.message()
+
+
+def test_a_client_that_leaves_in_the_middle_is_forgotten(url: str) -> None:
+    for part in (b"", b"GET", PUT, PUT + b"Content-Length: 99\r\n\r\n{"):
+        with closing(connected(url)) as connection:
+            connection.sendall(part)
+
+
+def test_requests_one_behind_the_other_are_all_answered(url: str) -> None:
+    one = b"GET /connectors HTTP/1.1\r\nHost: x\r\n"
+    answer = said_to(url, *[one + b"\r\n"] * 50, one + b"Connection: close\r\n\r\n")
+    assert answer.count(b"HTTP/1.1 200 ") == 51
+
+
+def test_bytes_one_by_one_are_a_request(url: str) -> None:
+    text = b"GET /connectors HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    assert said_to(url, *(bytes([byte]) for byte in text)).startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize("said", [b"", b"GET / HT", PUT, PUT + b"Content-Length: 5\r\n\r\n{"])
+def test_a_client_that_never_comes_to_the_point_is_dropped(
+    monkeypatch: pytest.MonkeyPatch, url: str, said: bytes
+) -> None:
+    monkeypatch.setattr(PatientProtocol, "request_complete_s", 0.2)
+    with closing(connected(url)) as connection:
+        connection.sendall(said)
+        assert _ended(connection)
+
+
+def test_a_client_that_does_not_take_its_answers_is_dropped(
+    monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.setattr(PatientProtocol, "answer_taken_s", 0.5)
+    one = b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n"
+    before = _held()
+    with closing(connected(url)) as connection:
+        connection.sendall(one * 1000)
+        # Only its own end is left, while it still could read what was answered so far.
+        await_value(lambda: _held() == before + 1, ANSWERED_S, lambda: f"{before} became {_held()}")
+
+
+def _ended(connection: socket.socket) -> bool:
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_three_hundred_clients_at_once_are_served(url: str) -> None:
+    answers: list[Answer] = []
+    clients = [
+        threading.Thread(target=lambda: answers.append(ask(url, Request("GET", "/connectors"))))
+        for _ in range(300)
+    ]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    assert [answer.status for answer in answers] == [200] * 300

@@ -1,0 +1,165 @@
+"""Somebody else's client of Connect's REST API, and TLS: what ours is asked by in the wild."""
+
+import json
+import shutil
+import ssl
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import urllib3
+from kafka_connect import KafkaConnect  # type: ignore[import-untyped] # it says nothing about types
+
+from sparkmirror.clusters.ports import HOST
+from sparkmirror.config.properties import Properties
+from sparkmirror.domain.errors import ConfigError
+from sparkmirror.rest.server import RestServer
+from sparkmirror.rest.settings import RestSettings, rest_settings
+from tests.system.mirror import await_value
+from tests.system.rest_herder import MemoryHerder
+from tests.system.rest_serving import server, serving
+
+CONFIG = {
+    "connector.class": "org.apache.kafka.connect.mirror.MirrorHeartbeatConnector",
+    "tasks.max": "1",
+    "source.cluster.alias": "a",
+    "target.cluster.alias": "b",
+    "source.cluster.bootstrap.servers": "a:1",
+    "target.cluster.bootstrap.servers": "b:1",
+}
+SECRET = "not-told"
+ANSWERED_S = 10.0
+
+
+def test_a_foreign_client_finds_what_it_knows() -> None:
+    """kafka-connect-py, all of it."""
+    with serving(MemoryHerder()) as url:
+        client = KafkaConnect(url)
+        assert set(client.get_cluster_info()) == {"version", "commit", "kafka_cluster_id"}
+        assert client.create_connector({"name": "one", "config": CONFIG})["name"] == "one"
+        assert client.update_connector("two", CONFIG)["config"] == {**CONFIG, "name": "two"}
+        assert client.list_connectors(pattern="o.*") == ["one"]
+        client.pause_connector("two")
+        assert list(client.list_connectors(expand="status", state="PAUSED")) == ["two"]
+        client.resume_all_connectors()
+        assert client.get_connector("two")["tasks"] == [{"connector": "two", "task": 0}]
+        assert client.get_connector_config("one")["tasks.max"] == "1"
+        assert client.get_connector_status("two")["connector"]["state"] == "RUNNING"
+        assert client.list_connector_tasks("one")[0]["id"] == {"connector": "one", "task": 0}
+        assert client.get_connector_task_status("one", 0)["state"] == "RUNNING"
+        client.restart_connector_task("one", 0)
+        client.restart_connector("one")
+        client.restart_all_connectors(include_tasks=True)
+        assert client.list_connector_topics("one") == {"one": {"topics": ["heartbeats"]}}
+        client.reset_connector_topics("one")
+        assert {plugin["type"] for plugin in client.list_connector_plugins()} == {"source"}
+        assert client.validate_connector_config("MirrorHeartbeat", CONFIG)["error_count"] == 1
+        client.stop_connector("one")
+        client.delete_all_connectors()
+        assert client.list_connectors() == []
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A key with a password and its certificate for this machine, in one PEM file."""
+    folder = tmp_path_factory.mktemp("tls")
+    openssl = shutil.which("openssl")
+    assert openssl is not None
+    key, certificate = folder / "key.pem", folder / "certificate.pem"
+    told = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-days", "2", "-subj", "/CN=localhost"]
+    told += ["-addext", f"subjectAltName=IP:{HOST},DNS:localhost", "-passout", f"pass:{SECRET}"]
+    subprocess.run([*told, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
+    (folder / "both.pem").write_text(key.read_text() + certificate.read_text())
+    return folder
+
+
+def https(authority: Path, **more: str) -> RestSettings:
+    told = {
+        "listeners": f"https://{HOST}:0",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(authority / "both.pem"),
+        "ssl.key.password": SECRET,
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(authority / "certificate.pem"),
+    }
+    return rest_settings(
+        Properties({**told, **{key.replace("_", "."): value for key, value in more.items()}})
+    )
+
+
+def asked(url: str, authority: Path, *, with_certificate: bool = False) -> Any:
+    context = ssl.create_default_context(cafile=authority / "certificate.pem")
+    if with_certificate:
+        context.load_cert_chain(authority / "both.pem", password=SECRET)
+    with urllib3.PoolManager(ssl_context=context, retries=False) as pools:
+        return json.loads(pools.request("GET", f"{url}connectors").data)
+
+
+def await_no_client(started: RestServer) -> None:
+    """The server learns a moment later that a client has not come through its handshake."""
+    port = int(started.advertised_url.rstrip("/").rpartition(":")[2])
+
+    def clients() -> list[Any]:
+        open_here = psutil.Process().net_connections()
+        return [one for one in open_here if one.laddr.port == port and one.raddr]
+
+    await_value(lambda: not clients(), ANSWERED_S, lambda: str(clients()))
+
+
+def test_workers_speak_tls_to_clients_and_each_other(authority: Path) -> None:
+    with server(MemoryHerder(), https(authority)) as leader:
+        assert leader.advertised_url.startswith("https://")
+        assert asked(leader.advertised_url, authority) == []
+        follower = MemoryHerder(leads=False, leader_url=leader.advertised_url)
+        with server(follower, https(authority)) as started:
+            trust = str(authority / "certificate.pem")
+            with urllib3.PoolManager(ca_certs=trust, retries=False) as pools:
+                found = pools.request("PUT", f"{started.advertised_url}connectors/x/config", json=CONFIG)
+            assert found.status == 201
+        assert asked(leader.advertised_url, authority) == ["x"]
+
+
+def test_clients_may_have_to_say_who_they_are(authority: Path) -> None:
+    with server(MemoryHerder(), https(authority, ssl_client_auth="required")) as started:
+        assert asked(started.advertised_url, authority, with_certificate=True) == []
+        with pytest.raises(urllib3.exceptions.HTTPError):
+            asked(started.advertised_url, authority)
+        await_no_client(started)
+
+
+def test_old_protocols_are_refused(authority: Path) -> None:
+    with server(MemoryHerder(), https(authority, ssl_enabled_protocols="TLSv1.3")) as started:
+        context = ssl.create_default_context(cafile=authority / "certificate.pem")
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        with (
+            urllib3.PoolManager(ssl_context=context, retries=False) as pools,
+            pytest.raises(urllib3.exceptions.SSLError),
+        ):
+            pools.request("GET", started.advertised_url)
+        await_no_client(started)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        ("ssl.keystore.type", "JKS", "Only PEM can be read"),
+        ("ssl.truststore.type", "PKCS12", "Only PEM can be read"),
+        ("ssl.keystore.location", "/nowhere.pem", "No such file"),
+        ("ssl.enabled.protocols", "SSLv3", "None of them can be spoken"),
+        ("ssl.key.password", "wrong", "The key can't be used"),
+        ("ssl.cipher.suites", "NONE_SUCH", "OpenSSL knows none"),
+    ],
+)
+def test_what_cannot_be_used_is_said_without_secrets(
+    authority: Path, key: str, value: str, reason: str
+) -> None:
+    with (
+        pytest.raises(ConfigError) as raised,
+        server(MemoryHerder(), https(authority, **{key.replace(".", "_"): value})),
+    ):
+        pass
+    assert key in str(raised.value)
+    assert reason in str(raised.value)
+    assert SECRET not in str(raised.value)
