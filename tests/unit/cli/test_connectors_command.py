@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkmirror.cli.connectors import changing, offsets
+from sparkmirror.cli.connectors import changing, offsets, showing
 from sparkmirror.cli.main import build_parser, main
 from tests.unit.cli.small_connect import SmallConnect
 
@@ -134,3 +134,16 @@ def test_nothing_is_reset_where_nobody_can_be_asked(
     assert offsets._reset(connect.rest(), arguments) == 2
     assert "--yes resets without" in capsys.readouterr().err
     assert connect.changes() == []
+
+
+def test_a_connector_that_is_absent_keeps_no_other_back(capsys: pytest.CaptureFixture[str]) -> None:
+    connect = SmallConnect()
+    connect._put("b", {})
+    arguments = build_parser().parse_args(["connectors", "status", "a", "b"])
+    assert showing._status(connect.rest(), arguments) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "CONNECTOR  TASK  STATE    WORKER",
+        "b                RUNNING  w:8083",
+        "b          0     RUNNING  w:8083",
+        "a does not exist, or has no status yet",
+    ]

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sparkmirror.cli.connectors.asking import DONE, REFUSED, Verb, add_verb, for_each, not_empty, say
@@ -130,12 +131,13 @@ def _list(connect: ConnectRest, arguments: argparse.Namespace) -> int:
 
 def _status(connect: ConnectRest, arguments: argparse.Namespace) -> int:
     def look() -> View:
-        if arguments.names:
-            statuses = [connect.status(name) for name in arguments.names]
-        else:
-            found = (status_of(connect, name) for name in sorted(connect.connectors()))
-            statuses = [status for status in found if status is not None]
-        return status_view(statuses, statuses)
+        names = arguments.names or sorted(connect.connectors())
+        found = {name: status_of(connect, name) for name in names}
+        statuses = [status for status in found.values() if status is not None]
+        view = status_view(statuses, statuses)
+        absent = [name for name, status in found.items() if status is None] if arguments.names else []
+        notes = [*view.notes, *(f"{name} does not exist, or has no status yet" for name in absent)]
+        return replace(view, notes=notes, is_well=view.is_well and not absent)
 
     if arguments.watch:
         return watch(look, arguments)
