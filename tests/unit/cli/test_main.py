@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from sparkmirror import __version__
-from sparkmirror.cli.main import main
+from sparkmirror.cli.main import _ALONE, build_parser, main
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -18,6 +18,19 @@ def test_help_names_every_command(command: str, capsys: pytest.CaptureFixture[st
     with pytest.raises(SystemExit):
         main(["--help"])
     assert f"  sparkmirror {command}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", _ALONE)
+def test_a_command_whose_module_is_imported_alone_is_the_same(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = []
+    for parser in (build_parser(), build_parser([_ALONE[command]])):
+        with pytest.raises(SystemExit) as caught:
+            parser.parse_args([command, "--help"])
+        assert caught.value.code == 0
+        told.append(capsys.readouterr().out)
+    assert told[0] == told[1]
 
 
 def test_wrong_usage_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:
