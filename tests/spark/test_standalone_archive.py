@@ -66,8 +66,7 @@ def test_without_a_fitting_python_it_says_so_and_ends(unpacked: Path, tmp_path: 
     other = tmp_path / "python"
     other.write_text("#!/bin/sh\nexit 1\n")
     other.chmod(0o755)
-    for python in (other, tmp_path / "missing"):
-        done = launched(unpacked, python, "")
-        assert done.returncode == NO_PYTHON
-        assert f"no Python 3.{sys.version_info[1]} with modules .cpython-" in done.stderr
-        assert str(python) in done.stderr
+    done = launched(unpacked, other, "")
+    assert done.returncode == NO_PYTHON
+    assert f"no Python 3.{sys.version_info[1]} with modules .cpython-" in done.stderr
+    assert str(other) in done.stderr

@@ -31,6 +31,8 @@ PYTHON_VARIABLE: Final = "SPARKMIRROR_PYTHON"
 
 NO_PYTHON: Final = 78
 """The launcher's exit code when no interpreter fits (EX_CONFIG of sysexits.h)."""
+NO_PYTHON_WORDS: Final = "sparkmirror: no Python"
+"""What it says then; Spark passes it on to the driver."""
 
 PACKED: Final = ("cramjam", "crc32c", "javaproperties", "kafka-python", "numpy", "pyarrow")
 """What tasks import. PySpark itself comes with the cluster's Spark, and pandas is for the driver only."""
@@ -68,7 +70,9 @@ for python in "${{{variable}:-$own}}" ${{{variable}:+""}} python{version} python
     PYTHONPATH="$here/packages${{PYTHONPATH:+:$PYTHONPATH}}" exec "$python" "$@"
   fi
 done
-echo "sparkmirror: no Python {version} with modules {suffix}: ${{{variable}:-$own and those in PATH}}" >&2
+echo "{no_python_words} {version} with modules {suffix}: ${{{variable}:-$own and those in PATH}}" >&2
+# Spark starts it again at once, and for ever.
+sleep 2
 exit {no_python}
 """
 
@@ -230,6 +234,7 @@ def _add_launcher(archive: tarfile.TarFile) -> None:
         own=shlex.quote(sys.executable),
         version=python_version(),
         suffix=binary_suffix(),
+        no_python_words=NO_PYTHON_WORDS,
         no_python=NO_PYTHON,
     ).encode()
     entry = tarfile.TarInfo("bin/python")

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from pyspark import SparkContext
 
-from sparkmirror.engine.executor_archive import NO_PYTHON, binary_suffix, python_version
+from sparkmirror.engine.executor_archive import NO_PYTHON_WORDS, binary_suffix, python_version
 
 _log = logging.getLogger(__name__)
 
@@ -21,8 +21,7 @@ _SETTLED_S: Final = 3.0
 """When no other has come for so long, those that are there are what the cluster grants for now."""
 _POLL_S: Final = 0.1
 _DRIVER: Final = "driver"
-_NO_PYTHON: Final = re.compile(rf"terminated with code: {NO_PYTHON}\b")
-_NO_PACKAGES: Final = re.compile(r"reading the port number from \S+'s stdout|No module named '?sparkmirror")
+_PYTHON_SAID: Final = re.compile(r"Error from python worker:\n(.*?)\n *PYTHONPATH was:", re.DOTALL)
 
 
 class JobStatus(NamedTuple):
@@ -81,16 +80,16 @@ def job_status(context: SparkContext, group: str, known_failures: int = 0) -> Jo
 
 
 def explained(failure: str) -> str:
-    """The first line of what an executor said, or what is to be done about it."""
-    if _NO_PYTHON.search(failure):
+    """In a line, what an executor said; what is to be done where that is known."""
+    if NO_PYTHON_WORDS in failure:
         return (
             f"executors find no Python {python_version()} like the driver's (modules *{binary_suffix()}). "
             f"Install one there; if it isn't on their PATH, spark.pyspark.python names it"
         )
-    first = next(iter(failure.strip().splitlines()), "no reason given")
-    if _NO_PACKAGES.search(failure):
-        return f"Python on the executors doesn't start; their stderr says why. {first}"
-    return first
+    said = _PYTHON_SAID.search(failure)
+    if said is not None:
+        return f"Python on an executor: {said[1].strip().splitlines()[-1].strip()}"
+    return next(iter(failure.strip().splitlines()), "no reason given")
 
 
 def _last_failure(context: SparkContext, stage: int, failures: int) -> str | None:
