@@ -274,7 +274,7 @@ def test_who_is_cut_off_knows_before_others_lead(frail_cluster: LocalCluster, br
             cut.await_leads()
             with joining(frail_cluster, brief, "well") as well:
                 assert await_agreed([cut, well]) is cut
-                with seen_to_lead([cut, well]) as together:
+                with seen_to_lead(cut, well) as together:
                     proxy.silence()
                     well.await_leads()
                     assert not cut.leads
@@ -293,14 +293,14 @@ def test_who_is_cut_off_knows_before_others_lead(frail_cluster: LocalCluster, br
 
 
 @contextmanager
-def seen_to_lead(nodes: Sequence[Node]) -> Iterator[list[float]]:
-    """When several were seen to lead at once."""
+def seen_to_lead(before: Node, after: Node) -> Iterator[list[float]]:
+    """When both were seen to lead at once: the first did after the second did."""
     together: list[float] = []
     ended = threading.Event()
 
     def watch() -> None:
         while not ended.wait(0.001):
-            if sum(node.leads for node in nodes) > 1:
+            if after.leads and before.leads:
                 together.append(time.monotonic())
 
     watcher = threading.Thread(target=watch)
