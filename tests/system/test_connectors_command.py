@@ -176,13 +176,13 @@ def change_offsets(command: Commands, folder: Path) -> None:
     _, err = command.run("connectors", "offsets", "reset", "life", "--yes", code=1)
     assert "life is RUNNING, and its offsets can be changed only while it is STOPPED" in err
     assert command.run("connectors", "stop", "life", "--wait")[0].endswith("life: STOPPED\n")
-    shown = command.json("connectors", "offsets", "show", "life")
-    partition = {"sourceClusterAlias": "source-0", "targetClusterAlias": "target-0"}
-    assert shown == {"offsets": [{"partition": partition, "offset": {"offset": 0}}]}
-    out, _ = command.run("connectors", "offsets", "alter", "life", write(folder / "offsets", shown))
-    assert out == "life: The offsets for this connector have been altered successfully\n"
     command.run("connectors", "offsets", "reset", "life", "--yes")
     assert command.json("connectors", "offsets", "show", "life") == {"offsets": []}
+    partition = {"sourceClusterAlias": "source-0", "targetClusterAlias": "target-0"}
+    offsets = {"offsets": [{"partition": partition, "offset": {"offset": 0}}]}
+    out, _ = command.run("connectors", "offsets", "alter", "life", write(folder / "offsets", offsets))
+    assert out == "life: The offsets for this connector have been altered successfully\n"
+    assert command.json("connectors", "offsets", "show", "life") == offsets
 
 
 def test_settings_go_back_and_forth_and_secrets_stay_hidden(
