@@ -6,7 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 from uuid import uuid4
@@ -128,7 +128,8 @@ class Mirror:
         if self._process is not None:
             self._process.kill()
         for process in self.processes():
-            process.kill()
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
 
     @property
     def _running(self) -> Process:

@@ -25,11 +25,15 @@ _log = logging.getLogger(__name__)
 
 
 class MirrorMakerFile(NamedTuple):
-    """`spark` holds the file's `spark.*`; `unknown_keys` those that nothing reads."""
+    """`spark` holds the file's `spark.*`; `unknown_keys` those that nothing reads.
+
+    `shared`: other processes run the same file, and share its flows (KIP-710).
+    """
 
     flows: list[FlowSettings]
     spark: dict[str, str]
     unknown_keys: tuple[UnknownKey, ...]
+    shared: bool = False
 
 
 def read_mirror_maker_file(file: Path, into_clusters: Collection[str] | None = None) -> MirrorMakerFile:
@@ -41,7 +45,8 @@ def read_mirror_maker_file(file: Path, into_clusters: Collection[str] | None = N
     try:
         config = MirrorMakerConfig(properties)
         flows = [flow_settings(flow) for flow in config.flows(into_clusters)]
-        return MirrorMakerFile(flows, dict(config.spark_properties()), config.unknown_keys())
+        spark = dict(config.spark_properties())
+        return MirrorMakerFile(flows, spark, config.unknown_keys(), config.internal_rest)
     except SparkmirrorError as error:
         raise SparkmirrorError(f"{file}: {error}") from error
 

@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     began = time.monotonic()
     try:
         file = ChangedFile(arguments.file, arguments.clusters)
-        flows, spark, unknown_keys = read_mirror_maker_file(arguments.file, arguments.clusters)
+        flows, spark, unknown_keys, shared = read_mirror_maker_file(arguments.file, arguments.clusters)
     except SparkmirrorError as error:
         _log.error("%s", error)
         return _FAILED
@@ -85,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.master:
         spark["spark.master"] = arguments.master
     require_java()
-    mirror = MirrorMaker(flows, spark, arguments.log_file or spark_log_file("run"))
+    mirror = MirrorMaker(flows, spark, arguments.log_file or spark_log_file("run"), shared=shared)
     _log.info("flows: %s", ", ".join(str(flow.flow) for flow in flows))
     try:
         if arguments.metrics_port:

@@ -5,6 +5,7 @@ work, by what members say of themselves in JoinGroup, and SyncGroup tells everyb
 assignment are JSON with a `version`; unknown fields are for later versions, and passed over.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ class GroupOptions(NamedTuple):
     heartbeat_interval_s: float = 3
     rebalance_timeout_s: float = 60
     """How long a rebalance waits for members that are heard and do not join."""
+    spreads: bool = False
+    """Whether the same nodes should not lead all groups: a node that comes may take over then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,18 +102,31 @@ class Assignment:
         )
 
 
-def assign(candidates: Mapping[str, Candidate], own_id: str) -> Assignment:
+def assign(candidates: Mapping[str, Candidate], own_id: str, spread_by: str | None = None) -> Assignment:
     """The choice of the member that Kafka calls the leader: who leads already, else itself.
 
     Work that runs is not moved, though Kafka may call another member the leader from one generation to the
     next. Two that say they lead can't come from one group; the later one would be right.
+
+    With `spread_by`, a group's name, it's the member that ranks first for that name: groups spread over the
+    same nodes, and only those move that a node which came or went would lead (rendezvous hashing).
     """
+    if spread_by is not None:
+        leader = max(candidates, key=lambda member_id: _rank(spread_by, candidates[member_id].url, member_id))
+        return _assignment(candidates, leader)
     leading = [
         (-candidate.leads_since, member_id)
         for member_id, candidate in candidates.items()
         if candidate.leads_since is not None
     ]
-    leader = min(leading)[1] if leading else own_id
+    return _assignment(candidates, min(leading)[1] if leading else own_id)
+
+
+def _rank(name: str, url: str, member_id: str) -> tuple[bytes, str]:
+    return hashlib.sha256(f"{name} {url}".encode()).digest(), member_id
+
+
+def _assignment(candidates: Mapping[str, Candidate], leader: str) -> Assignment:
     urls = sorted(candidate.url for candidate in candidates.values() if candidate.url)
     return Assignment(leader, candidates[leader].url, tuple(urls))
 

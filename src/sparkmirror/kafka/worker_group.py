@@ -235,7 +235,8 @@ class WorkerGroup:
         if not joined.is_leader:
             return {}
         candidates = {name: Candidate.decode(said) for name, said in joined.candidates.items()}
-        told = assign(candidates, joined.member_id).encode()
+        spread_by = self._options.group_id if self._options.spreads else None
+        told = assign(candidates, joined.member_id, spread_by).encode()
         return dict.fromkeys(candidates, told)
 
     def _take(self, assignment: Assignment | None) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from sparkmirror.config.validation import KAFKA_VERSION
 from sparkmirror.domain.connect import ConnectorConfig, State, Status, TargetState
 from sparkmirror.domain.connect_configs import ConnectConfigs
 from sparkmirror.domain.errors import SparkmirrorError
@@ -94,9 +95,9 @@ class Leader:
 
     def unassign(self, generation: int) -> None:
         """Say that nobody runs the connectors, as a worker does that stops in order. Raises KafkaError."""
-        status = Status(State.UNASSIGNED, self._worker_id, generation)
+        status = self._status(State.UNASSIGNED, generation)
         for name, known in self._statuses.connectors().items():
-            if known.state is State.RUNNING and known.worker_id == self._worker_id:
+            if known.worker_id == self._worker_id:
                 self._statuses.put_connector_safely(name, status)
                 for task in self._statuses.tasks(name):
                     self._statuses.put_task_safely(name, task, status)
@@ -164,7 +165,7 @@ class Leader:
             self._statuses.remove_connector(name)
         for name in wanted.connectors:
             state, trace = self._state(name, wanted.target_states[name])
-            self._say(known.get(name), Status(state, self._worker_id, generation, trace), name, None)
+            self._say(known.get(name), self._status(state, generation, trace), name, None)
             self._publish_task_states(name, wanted, generation)
 
     def _publish_task_states(self, name: str, wanted: ConnectConfigs, generation: int) -> None:
@@ -174,10 +175,13 @@ class Leader:
         paused = wanted.target_states[name] is TargetState.PAUSED
         for task in range(count):
             state = State.PAUSED if paused else State.FAILED if task in failures else State.RUNNING
-            status = Status(state, self._worker_id, generation, failures.get(task))
+            status = self._status(state, generation, failures.get(task))
             self._say(known.get(task), status, name, task)
         for task in known.keys() - set(range(count)):
             self._statuses.remove_task(name, task)
+
+    def _status(self, state: State, generation: int, trace: str | None = None) -> Status:
+        return Status(state, self._worker_id, generation, trace, KAFKA_VERSION)
 
     def _state(self, name: str, target: TargetState) -> tuple[State, str | None]:
         if target is not TargetState.RUNNING:

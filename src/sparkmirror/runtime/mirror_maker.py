@@ -12,9 +12,9 @@ from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.metrics import ConnectorReading
 from sparkmirror.domain.rate_limits import RateLimits
 from sparkmirror.engine.session import Session, default_master
-from sparkmirror.runtime.connector_runs import CheckpointRun, ConnectorRun, HeartbeatRun, SourceRun
-from sparkmirror.runtime.flow_settings import FlowSettings, SourceConnector
-from sparkmirror.runtime.rate_limits import CurrentLimits
+from sparkmirror.runtime.flow_run import FlowRun
+from sparkmirror.runtime.flow_settings import FlowSettings
+from sparkmirror.runtime.shared_flows import SharedFlows
 
 _log = logging.getLogger(__name__)
 
@@ -26,20 +26,28 @@ _SLOTS_MIN = 16
 class MirrorMaker:
     """`start` returns when Spark runs, `wait` when `stop` was called; `close` ends everything."""
 
-    def __init__(self, flows: Sequence[FlowSettings], spark: Mapping[str, str], log_file: Path) -> None:
+    def __init__(
+        self, flows: Sequence[FlowSettings], spark: Mapping[str, str], log_file: Path, *, shared: bool = False
+    ) -> None:
+        """`shared`: with other processes, which are given the same flows."""
         self._flows = flows
         self._spark = dict(spark)
         self._log_file = log_file
         self._session: Future[Session] = Future()
         self._stopping = threading.Event()
-        self._limits: dict[Flow, CurrentLimits] = {}
-        self._runs = self._make_runs()
-        self._threads = [thread for run in self._runs for thread in run.threads]
+        self._limits: dict[Flow, RateLimits] = {}
+        self._shared = SharedFlows(flows, self._run_of) if shared else None
+        self._own = {} if shared else {flow.flow: self._run_of(flow) for flow in flows}
+        for flow in flows:
+            if flow.source is not None and flow.checkpoint is None:
+                _log.info("%s emits no checkpoints: %s", flow.flow, flow.checkpoint_off)
 
     def start(self) -> None:
         """Flows reach out to their clusters while Spark starts. Raises SparkmirrorError when Spark can't."""
-        for thread in self._threads:
-            thread.start()
+        if self._shared is not None:
+            self._shared.start()
+        for run in self._own.values():
+            run.start()
         master = self._spark.pop("spark.master", None) or default_master(self._wanted_slots())
         if master.startswith("spark://"):
             # Or the first application takes every core of the cluster, and nobody else gets any.
@@ -51,18 +59,21 @@ class MirrorMaker:
         )
 
     def wait(self, each_second: Callable[[], None] = lambda: None) -> None:
-        """Raises SparkmirrorError when Spark ended by itself."""
+        """Raises SparkmirrorError when Spark ended by itself, or a group of nodes refuses this one."""
         session = self._session.result()
         while not self._stopping.wait(1.0):
             if not session.is_alive:
                 raise SparkmirrorError(f"Spark's JVM ended unexpectedly; its log is {self._log_file}")
+            if self._shared is not None:
+                self._shared.look()
             each_second()
 
     def change_limits(self, limits: Mapping[Flow, RateLimits]) -> None:
-        """From now on; flows that don't run, or are not named, are left alone. Safe in any thread."""
-        for flow, current in self._limits.items():
+        """From now on; flows that are not named are left alone. By the thread that waits."""
+        self._limits.update(limits)
+        for flow, run in self._runs.items():
             if flow in limits:
-                current.change(limits[flow])
+                run.change_limits(limits[flow])
 
     def stop(self) -> None:
         """Make `wait` return. Safe in a signal handler."""
@@ -72,46 +83,45 @@ class MirrorMaker:
         """Stop every flow in order, then Spark, within about ten seconds."""
         if not self._session.done():
             self._session.set_exception(SparkmirrorError("Spark is not running"))
-        for thread in self._threads:
-            thread.stop()
+        if self._shared is not None:
+            self._shared.stop()
+        for run in self._own.values():
+            run.stop()
         deadline = time.monotonic() + _STOP_TIMEOUT_S
-        for thread in self._threads:
-            if not thread.join(max(0.0, deadline - time.monotonic())):
-                _log.warning("%s did not end in time", thread.name)
+        for run in self._own.values():
+            run.join(deadline)
         if self._session.exception() is None:
             self._session.result().close()
 
     def readings(self) -> list[ConnectorReading]:
         """What `/metrics` tells of every connector. Safe in any thread."""
-        return [reading for run in self._runs if (reading := run.reading())]
+        connectors = [connector for run in self._runs.values() for connector in run.connectors]
+        return [reading for connector in connectors if (reading := connector.reading())]
 
-    def _make_runs(self) -> list[ConnectorRun]:
-        runs: list[ConnectorRun] = []
-        for flow in self._flows:
-            runs.append(HeartbeatRun(flow, flow.heartbeat))
-            if flow.checkpoint is not None:
-                runs.append(CheckpointRun(flow, flow.checkpoint))
-            elif flow.source is not None:
-                _log.info("%s emits no checkpoints: %s", flow.flow, flow.checkpoint_off)
-            if flow.source is not None:
-                runs.append(self._source_run(flow, flow.source))
-        return runs
+    @property
+    def _runs(self) -> Mapping[Flow, FlowRun]:
+        return self._own if self._shared is None else self._shared.runs
 
-    def _source_run(self, flow: FlowSettings, connector: SourceConnector) -> SourceRun:
-        run = SourceRun(flow, connector, self._session, self._slots_for(connector))
-        self._limits[flow.flow] = run.limits
+    def _run_of(self, flow: FlowSettings) -> FlowRun:
+        run = FlowRun(flow, self._session, self._slots_for(flow))
+        if flow.flow in self._limits:
+            run.change_limits(self._limits[flow.flow])
         return run
 
-    def _slots_for(self, connector: SourceConnector) -> Callable[[Session], int]:
+    def _slots_for(self, flow: FlowSettings) -> Callable[[Session], int]:
         """Its share of Spark's slots: tasks never end by themselves, so no flow may take all of them."""
-        return lambda session: slots_share(connector.settings.tasks_max, self._tasks_max(), session.slots)
+        return lambda session: slots_share(_tasks_max(flow), self._tasks_max(), session.slots)
 
     def _tasks_max(self) -> int:
-        return sum(flow.source.settings.tasks_max for flow in self._flows if flow.source is not None)
+        return sum(map(_tasks_max, self._flows))
 
     def _wanted_slots(self) -> int:
         # Twice, because a cancelled task holds its slot for seconds while the next one already runs.
         return max(_SLOTS_MIN, 2 * self._tasks_max())
+
+
+def _tasks_max(flow: FlowSettings) -> int:
+    return 0 if flow.source is None else flow.source.settings.tasks_max
 
 
 def slots_share(tasks_max: int, all_tasks_max: int, slots: int) -> int:

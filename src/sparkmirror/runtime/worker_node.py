@@ -13,7 +13,7 @@ from sparkmirror.config.clients import worker_client
 from sparkmirror.config.worker import InternalTopic
 from sparkmirror.config.worker_file import WorkerFile
 from sparkmirror.domain.backoff import Backoff
-from sparkmirror.domain.connect_configs import LoggerLevel, SessionKey
+from sparkmirror.domain.connect_configs import ConnectConfigs, LoggerLevel, SessionKey
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.metrics import ConnectorReading
 from sparkmirror.domain.worker_group import GroupOptions, Membership
@@ -86,6 +86,7 @@ class WorkerNode:
         self._stopping = threading.Event()
         self._woken = threading.Event()
         self._failure: SparkmirrorError | None = None
+        self._seen_configs: ConnectConfigs | None = None
         self._threads = [
             threading.Thread(target=target, name=name, daemon=True)
             for name, target in (
@@ -117,12 +118,12 @@ class WorkerNode:
         self._stopping.set()
         self._wake()
         self._threads[0].join()
+        self._spark.close()  # which takes as long as the others need to notice
         for thread in self._threads[1:]:
             if thread.is_alive():
                 thread.join(_JOIN_TIMEOUT_S)
         self._configs.close()
         self._statuses.close()
-        self._spark.close()
 
     def readings(self) -> list[ConnectorReading]:
         """What `/metrics` tells of the connectors that run here."""
@@ -242,11 +243,11 @@ class WorkerNode:
         self._follow(lambda: self._statuses.poll(_POLL_S))
 
     def _take_config_events(self) -> None:
-        before = self._configs.configs
         for event in self._configs.poll(_POLL_S):
             if isinstance(event, LoggerLevel):
                 self._levels.set(event.logger, event.level)
-        if self._configs.configs is not before:
+        if self._configs.configs is not self._seen_configs:
+            self._seen_configs = self._configs.configs
             self._wake()
 
     def _follow(self, look: Callable[[], None]) -> None:

@@ -1,6 +1,7 @@
 """The choice of a leader, what is said about it, and how long it holds."""
 
 import json
+from collections import Counter
 from dataclasses import dataclass, field
 from math import inf
 
@@ -40,6 +41,24 @@ def test_who_leads_keeps_on_whoever_chooses(candidates: dict[str, Candidate], da
 def test_without_a_leader_the_chooser_takes_it(candidates: dict[str, Candidate], data: st.DataObject) -> None:
     chooser = data.draw(st.sampled_from(sorted(candidates)))
     assert assign(candidates, chooser).leader == chooser
+
+
+@given(FOLLOWERS, st.data(), st.text())
+def test_groups_that_spread_move_only_to_a_node_that_came(
+    candidates: dict[str, Candidate], data: st.DataObject, group: str
+) -> None:
+    chooser = data.draw(st.sampled_from(sorted(candidates)))
+    before = assign(candidates, chooser, group)
+    candidates["new one"] = Candidate("http://new:8083/")
+    after = assign(candidates, chooser, group)
+    assert after.leader in {before.leader, "new one"}
+    assert assign(candidates, "new one", group) == after
+
+
+def test_groups_that_spread_are_led_by_different_nodes() -> None:
+    candidates = {f"member-{number}": Candidate(f"http://node-{number}:8083/") for number in range(3)}
+    led = Counter(assign(candidates, "member-0", f"group-{number}").leader for number in range(300))
+    assert min(led[member] for member in candidates) > 70
 
 
 def test_of_two_that_say_they_lead_the_later_one_does() -> None:

@@ -10,7 +10,7 @@ from sparkmirror.runtime.flow_settings import FlowSettings, SourceConnector
 
 def choose_flow(file: Path, wanted: str | None) -> FlowAccess:
     """The only flow of a file that mirrors topics, or the one that is named. Raises SparkmirrorError."""
-    flows, _, _ = read_mirror_maker_file(file)
+    flows = read_mirror_maker_file(file).flows
     by_name = {str(flow.flow): (flow, flow.source) for flow in flows if flow.source is not None}
     names = ", ".join(by_name) or "none"
     if wanted is None and len(by_name) > 1:

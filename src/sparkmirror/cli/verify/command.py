@@ -156,7 +156,7 @@ def _verify(arguments: argparse.Namespace) -> list[FlowVerdict]:
 
 
 def _read_flows(file: Path, wanted: Sequence[str] | None) -> tuple[list[_Flow], dict[str, str]]:
-    settings, spark, _ = read_mirror_maker_file(file)
+    settings, spark, *_ = read_mirror_maker_file(file)
     flows = [_Flow(each, each.source) for each in settings if each.source is not None]
     names = [flow.name for flow in flows]
     unknown = sorted(set(wanted or ()) - set(names))
