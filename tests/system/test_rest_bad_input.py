@@ -23,6 +23,9 @@ from tests.system.rest_serving import serving
 
 JSON: Final = {"Content-Type": "application/json"}
 PUT: Final = b"PUT /connectors/x/config HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+CONFIG: Final = b"""{"connector.class": "MirrorHeartbeat",
+    "source.cluster.alias": "a", "target.cluster.alias": "b",
+    "source.cluster.bootstrap.servers": "a:1", "target.cluster.bootstrap.servers": "b:1"}"""
 ANSWERED_S: Final = 10.0
 
 
@@ -122,6 +125,15 @@ def test_requests_one_behind_the_other_are_all_answered(url: str) -> None:
     one = b"GET /connectors HTTP/1.1\r\nHost: x\r\n"
     answer = said_to(url, *[one + b"\r\n"] * 50, one + b"Connection: close\r\n\r\n")
     assert answer.count(b"HTTP/1.1 200 ") == 51
+
+
+@pytest.mark.parametrize("host", [b"", b"[", b"a b", b"a/b?c#d", b"x" * 9000, b"\xff", b"a:b:c"])
+def test_a_host_of_whatever_form_breaks_nothing(url: str, host: bytes) -> None:
+    """It comes back in the Location of what is created."""
+    told = PUT.replace(b"/x/", b"/of-a-host/").replace(b"Host: x", b"Host: " + host)
+    answer = said_to(url, told + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(CONFIG) + CONFIG)
+    assert answer.startswith((b"HTTP/1.1 201 ", b"HTTP/1.1 400 "))
+    assert ask(url, Request("DELETE", "/connectors/of-a-host")).status in (204, 404)
 
 
 def test_bytes_one_by_one_are_a_request(url: str) -> None:

@@ -222,7 +222,7 @@ def test_a_request_for_the_leader_is_answered_by_it() -> None:
     ):
         created = ask(url, Request("POST", "/connectors", HEARTBEAT, JSON))
         assert (created.status, created.json()["name"]) == (201, "hb")
-        assert created.headers["Location"] == f"{leader_url}/connectors/hb"
+        assert created.headers["Location"] == f"{url}/connectors/hb"
         assert list(leader.connectors()) == ["hb"]
         restarted = ask(url, Request("POST", "/connectors/hb/restart?includeTasks=true"))
         assert restarted.json()["tasks"][0]["state"] == "RESTARTING"

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final, NamedTuple
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import urllib3
 from starlette.requests import Request
@@ -28,7 +28,6 @@ _NO_LEADER: Final = (
     "Cannot complete request momentarily due to no known leader URL, likely because a rebalance was underway."
 )
 _TOO_MANY_HOPS: Final = "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"
-_KEPT_HEADERS: Final = ("Content-Type", "Location")
 
 
 class Hop(NamedTuple):
@@ -41,6 +40,8 @@ class Hop(NamedTuple):
     authorization: str | None
     """What the user says who they are; the leader asks again."""
     forward: bool | None
+    base_url: str = ""
+    """What the user calls this node, with a slash at the end."""
 
     @classmethod
     def of(cls, request: Request, body: bytes) -> "Hop":
@@ -52,6 +53,7 @@ class Hop(NamedTuple):
             body,
             request.headers.get("authorization"),
             said.lower() == "true" if said else None,
+            str(request.base_url),
         )
 
 
@@ -88,7 +90,7 @@ class Forwarder:
             logger.warning("could not send %s %s on to the leader: %s", hop.method, url, error)
             message = f"IO Error trying to forward REST request: {error}"
             raise ConnectError(HTTPStatus.INTERNAL_SERVER_ERROR, message) from error
-        return _passed_on(found)
+        return _passed_on(found, hop.base_url)
 
 
 def _next_hop(hop: Hop, leader_url: str | None) -> str:
@@ -100,9 +102,13 @@ def _next_hop(hop: Hop, leader_url: str | None) -> str:
     return f"{leader_url.rstrip('/')}{hop.path}?{urlencode([*hop.query, (_FORWARD, forward)])}"
 
 
-def _passed_on(found: urllib3.BaseHTTPResponse) -> Answer:
+def _passed_on(found: urllib3.BaseHTTPResponse, base_url: str) -> Answer:
+    """The leader's answer; what it created is found on this node, too."""
     if HTTPStatus.MULTIPLE_CHOICES <= found.status < HTTPStatus.BAD_REQUEST:
         message = f"Unexpected status code when handling forwarded request: {found.status}"
         raise ConnectError(HTTPStatus.INTERNAL_SERVER_ERROR, message)
-    headers = {name: found.headers[name] for name in _KEPT_HEADERS if name in found.headers}
-    return Response(found.data, found.status, headers)
+    answer = Response(found.data, found.status, media_type=found.headers.get("Content-Type"))
+    location = found.headers.get("Location")
+    if location is not None:
+        answer.headers["Location"] = base_url.rstrip("/") + urlsplit(location).path
+    return answer
