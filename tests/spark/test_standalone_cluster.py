@@ -30,7 +30,7 @@ PARTITIONS: Final = 4
 TASKS_MAX: Final = 4
 WORKERS: Final = 2
 CORES: Final = 2
-RATE: Final = 500
+RATE: Final = 100
 WAIT_S: Final = 120.0
 
 
