@@ -1,8 +1,8 @@
 """The scenario of the hand-over tests: Java mirrors, then ours, then Java again; records and a group go on.
 
 Two flows mirror the same topics: one begins with Java in dedicated mode, the other with Java's connectors on
-a Connect cluster. Ours goes on with both in one process. It is given the file that the dedicated mode was
-given, which also says where the Connect cluster keeps its positions, and under which connector's name.
+a Connect cluster. Ours goes on with both, in the same ways: with the file that the dedicated mode was given,
+and as a worker of the Connect cluster, which finds its connectors where Java's worker left them.
 """
 
 import threading
@@ -21,6 +21,7 @@ from sparkmirror.domain.wire_records import Checkpoint
 from tests.contract.copying import delete_records
 from tests.flowing import FLUSH_TIMEOUT_S, flowing
 from tests.system.broker_data import append, end_offsets, numbered, records
+from tests.system.connect_node import ConnectNode
 from tests.system.dual_run import Sides
 from tests.system.java_mm2 import CONNECTORS, connect_worker, connector_class, dedicated
 from tests.system.mirror import REPLICATION, Mirror, await_value
@@ -83,7 +84,8 @@ def hand_over(sides: Sides, folder: Path) -> HandedOver:
     append(sides.source, ORDERS, numbered(GONE))
     delete_records(sides.source, ORDERS, GONE)
     ours = Mirror(folder / "ours", mm2_properties(sides))
-    with closing(ours), reading(sides.source, READER) as reader, ExitStack() as traffic:
+    node = ConnectNode(folder / "node", worker_properties(sides.target))
+    with closing(ours), closing(node), reading(sides.source, READER) as reader, ExitStack() as traffic:
         traffic.enter_context(flowing(sides.source, ORDERS, rate=RATE, partitions=PARTITIONS[ORDERS]))
         traffic.enter_context(paying(sides.source))
         with java(sides, folder, ours.file, configure=True):
@@ -91,10 +93,12 @@ def hand_over(sides: Sides, folder: Path) -> HandedOver:
         by_java = checkpoint_counts(sides)
         before_ours = source_ends(sides)
         ours.start()
+        node.start()
         await_overtaken(sides)
         parked = park(sides.source, before_ours, reader.committed())
         await_parked(sides, parked)
         ours.stop()
+        node.stop()
         by_ours = checkpoint_counts(sides)
         with java(sides, folder, ours.file, configure=False):
             await_overtaken(sides)
@@ -125,23 +129,17 @@ def java(sides: Sides, folder: Path, file: Path, *, configure: bool) -> Iterator
 
 def mm2_properties(sides: Sides) -> dict[str, str]:
     source, target = (cluster.bootstrap_servers for cluster in sides)
-    settings = {"clusters": ", ".join(alias for flow in FLOWS for alias in flow)}
-    for here, there in FLOWS:
-        settings |= {
-            f"{here}.bootstrap.servers": source,
-            f"{there}.bootstrap.servers": target,
-            f"{there}.offset.flush.interval.ms": "1000",
-            f"{here}->{there}.enabled": "true",
-        }
-    here, there = CONNECT
+    here, there = DEDICATED
     return {
         **REPLICATION,
         **{f"{store}.storage.replication.factor": "1" for store in ("config", "status")},
         **_SETTINGS,
-        **settings,
-        f"{'->'.join(DEDICATED)}.emit.heartbeats.enabled": "true",
-        f"{there}.offset.storage.topic": f"{CONNECT_GROUP}-offsets",
-        f"{here}->{there}.name": connector_name("MirrorSourceConnector"),
+        "clusters": f"{here}, {there}",
+        f"{here}.bootstrap.servers": source,
+        f"{there}.bootstrap.servers": target,
+        f"{there}.offset.flush.interval.ms": "1000",
+        f"{here}->{there}.enabled": "true",
+        f"{here}->{there}.emit.heartbeats.enabled": "true",
     }
 
 

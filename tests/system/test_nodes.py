@@ -1,9 +1,9 @@
-"""Several nodes of one Connect group: any of them may die, under load, and the rest goes on."""
+"""Several nodes of one Connect group: any of them may be lost, under load, and the others go on."""
 
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from contextlib import contextmanager
 
 import pytest
 
@@ -11,50 +11,108 @@ from sparkmirror.clusters import LocalCluster
 from tests.flowing import flowing
 from tests.system.broker_data import end_offsets, keyed, topics
 from tests.system.connect_node import SOURCE, ConnectNode, connector_config, group_properties, running_nodes
-from tests.system.mirror import await_value
+from tests.system.mirror import Mirror, await_value
 from tests.system.mixed_data import create_topic
 
+TOPIC = "nodes.orders"
+COPIED = f"na.{TOPIC}"
+NAME = "mm2-msc"
 RATE = 500
-WAIT_S = 60.0
+WAIT_S = 90.0
 
 
-@pytest.fixture
-def topic(source_cluster: LocalCluster, request: pytest.FixtureRequest) -> str:
-    name = f"nodes.{request.node.name.partition('[')[0]}"
-    create_topic(source_cluster.bootstrap_servers, name, partitions=2)
-    return name
-
-
-@pytest.fixture
+@pytest.fixture(scope="module")
 def nodes(
-    source_cluster: LocalCluster, target_cluster: LocalCluster, topic: str, tmp_path: Path
+    source_cluster: LocalCluster, target_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Sequence[ConnectNode]]:
-    """Three nodes, of which the first leads and mirrors the topic; all know it."""
-    group = topic.replace(".", "-")
+    """Three nodes, one of which mirrors the topic."""
+    create_topic(source_cluster.bootstrap_servers, TOPIC, partitions=2)
     properties = {
-        **group_properties(target_cluster, group),
+        **group_properties(target_cluster, "nodes"),
         "session.timeout.ms": "6000",
         "heartbeat.interval.ms": "1000",
     }
-    with running_nodes(tmp_path, properties, 3) as started:
+    with running_nodes(tmp_path_factory.mktemp("nodes"), properties, 3) as started:
         for node in started:
             node.await_answers()
-        config = connector_config(SOURCE, ("na", source_cluster), ("nb", target_cluster), topics=topic)
-        started[-1].put("mm2-msc", config)
-        for node in started:
-            node.await_states("mm2-msc", "RUNNING", "RUNNING")
+        config = connector_config(SOURCE, ("na", source_cluster), ("nb", target_cluster), topics=TOPIC)
+        started[-1].put(NAME, config)
         yield started
+        for node in started:
+            node.stop()
 
 
-def leader_of(nodes: Sequence[ConnectNode]) -> ConnectNode:
-    worker_id = nodes[0].ask("GET", "/connectors/mm2-msc/status").body["connector"]["worker_id"]
-    (leader,) = [node for node in nodes if node.worker_id == worker_id]
-    return leader
+class Group:
+    """The nodes, and what they copy."""
+
+    def __init__(self, nodes: Sequence[ConnectNode], source: LocalCluster, target: LocalCluster) -> None:
+        self.nodes = nodes
+        self._source = source
+        self._target = target
+
+    def leader(self) -> ConnectNode:
+        """The one that is said to run the connector, when it does."""
+
+        def running() -> ConnectNode | None:
+            return next((node for node in self.nodes if is_run_by(self.nodes[0], [node])), None)
+
+        return await_value(running, WAIT_S, self._said)
+
+    def await_flow(self) -> None:
+        """Until more is copied than now."""
+        await_value(lambda: COPIED in topics(self._target), WAIT_S, self._said)
+        before = self._copied()
+        await_value(lambda: self._copied() > before, WAIT_S, self._said)
+
+    def await_taken_over(self, lost: ConnectNode) -> None:
+        """Until another one says that it runs the connector, and records arrive."""
+        others = [node for node in self.nodes if node is not lost]
+        await_value(lambda: is_run_by(others[0], others), WAIT_S, self._said)
+        self.await_flow()
+
+    @contextmanager
+    def exact(self) -> Iterator[None]:
+        """Records flow during the block; after it each has been copied, and none twice."""
+        with flowing(self._source, TOPIC, rate=RATE, partitions=2):
+            self.await_flow()
+            yield
+        expected = Counter(keyed(self._source, TOPIC))
+        await_value(lambda: self._copied() >= expected.total(), WAIT_S, self._said)
+        assert Counter(keyed(self._target, COPIED)) == expected
+
+    def _copied(self) -> int:
+        return sum(end_offsets(self._target, [COPIED]).values())
+
+    def _said(self) -> str:
+        return "\n".join(f"{node.worker_id}:\n{node.log_text()}" for node in self.nodes)
+
+
+@pytest.fixture
+def group(nodes: Sequence[ConnectNode], source_cluster: LocalCluster, target_cluster: LocalCluster) -> Group:
+    return Group(nodes, source_cluster, target_cluster)
+
+
+def is_run_by(asked: ConnectNode, nodes: Sequence[ConnectNode]) -> bool:
+    """Whether the connector and its task run on one of these."""
+    answer = asked.ask("GET", f"/connectors/{NAME}/status")
+    if answer.status != 200 or not answer.body["tasks"]:
+        return False
+    parts = [answer.body["connector"], *answer.body["tasks"]]
+    workers = {node.worker_id for node in nodes}
+    return all(part["state"] == "RUNNING" and part["worker_id"] in workers for part in parts)
+
+
+def test_a_node_that_stops_in_order_hands_over(group: Group) -> None:
+    with group.exact():
+        leader = group.leader()
+        leader.stop()
+        group.await_taken_over(leader)
+        leader.start()
+        leader.await_answers()
 
 
 def kill(node: ConnectNode) -> None:
-    for process in node.processes():
-        process.kill()
+    Mirror.close(node)
 
 
 def freeze(node: ConnectNode) -> None:
@@ -63,82 +121,27 @@ def freeze(node: ConnectNode) -> None:
         process.send_signal(signal.SIGSTOP)
 
 
+def start_again(node: ConnectNode) -> None:
+    node.start()
+
+
 def thaw(node: ConnectNode) -> None:
     for process in node.processes():
         process.send_signal(signal.SIGCONT)
 
 
-@pytest.mark.parametrize("strike", [kill, freeze])
+@pytest.mark.parametrize(("strike", "heal"), [(kill, start_again), (freeze, thaw)])
 def test_others_take_over_what_a_lost_leader_did(
-    strike: Callable[[ConnectNode], None],
-    nodes: Sequence[ConnectNode],
-    topic: str,
-    source_cluster: LocalCluster,
-    target_cluster: LocalCluster,
+    strike: Callable[[ConnectNode], None], heal: Callable[[ConnectNode], None], group: Group
 ) -> None:
-    copied = f"na.{topic}"
-    with flowing(source_cluster, topic, rate=RATE, partitions=2):
-        await_value(
-            lambda: copied in topics(target_cluster) and keyed(target_cluster, copied),
-            WAIT_S,
-            nodes[0].log_text,
-        )
-        lost = leader_of(nodes)
-        others = [node for node in nodes if node is not lost]
+    with group.exact():
+        lost = group.leader()
         strike(lost)
-        for node in others:
-            assert node.ask("GET", "/connectors").body == ["mm2-msc"]
-        await_taken_over(others, lost, target_cluster, copied)
-        if strike is freeze:
-            thaw(lost)
-            await_value(lambda: follows(lost), WAIT_S, lost.log_text)
-    expected = Counter(keyed(source_cluster, topic))
-    await_value(
-        lambda: Counter(keyed(target_cluster, copied)).total() >= expected.total(), WAIT_S, others[0].log_text
-    )
-    assert Counter(keyed(target_cluster, copied)) == expected
-
-
-def await_taken_over(
-    others: Sequence[ConnectNode], lost: ConnectNode, target_cluster: LocalCluster, copied: str
-) -> None:
-    """Until somebody else says that it runs the connector, and records arrive."""
-    await_value(lambda: is_run_by(others[0], others), WAIT_S, others[0].log_text)
-    before = sum(end_offsets(target_cluster, [copied]).values())
-    await_value(
-        lambda: sum(end_offsets(target_cluster, [copied]).values()) > before, WAIT_S, others[0].log_text
-    )
-
-
-def is_run_by(asked: ConnectNode, nodes: Sequence[ConnectNode]) -> bool:
-    """Whether the connector and its task run on one of these."""
-    status = asked.ask("GET", "/connectors/mm2-msc/status").body
-    parts = [status["connector"], *status["tasks"]]
-    return {part["state"] for part in parts} == {"RUNNING"} and {part["worker_id"] for part in parts} <= {
-        node.worker_id for node in nodes
-    }
-
-
-def follows(node: ConnectNode) -> bool:
-    """Whether it is a member again and knows that another one leads."""
-    return node.ask("GET", "/health").status == 200 and not is_run_by(node, [node])
-
-
-def test_a_node_that_stops_in_order_hands_over_at_once(
-    nodes: Sequence[ConnectNode], topic: str, source_cluster: LocalCluster, target_cluster: LocalCluster
-) -> None:
-    copied = f"na.{topic}"
-    with flowing(source_cluster, topic, rate=RATE, partitions=2):
-        await_value(lambda: copied in topics(target_cluster), WAIT_S, nodes[0].log_text)
-        for _ in range(2):
-            leader = leader_of(nodes)
-            leader.stop()
-            others = [node for node in nodes if node is not leader]
-            await_taken_over(others, leader, target_cluster, copied)
-            leader.start()
-            leader.await_answers()
-    expected = Counter(keyed(source_cluster, topic))
-    await_value(
-        lambda: Counter(keyed(target_cluster, copied)).total() >= expected.total(), WAIT_S, nodes[0].log_text
-    )
-    assert Counter(keyed(target_cluster, copied)) == expected
+        for node in group.nodes:
+            if node is not lost:
+                assert node.ask("GET", "/connectors").body == [NAME]
+        group.await_taken_over(lost)
+        heal(lost)
+        lost.await_answers()
+        # It knows that another one leads.
+        await_value(lambda: not is_run_by(lost, [lost]), WAIT_S, lost.log_text)
