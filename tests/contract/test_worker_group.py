@@ -31,7 +31,7 @@ from sparkmirror.clusters.ports import HOST
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthorizationError, RetriableError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.worker_group import Assignment, Candidate
+from sparkmirror.domain.worker_group import Assignment, Candidate, assign
 from sparkmirror.kafka import group_wire
 from sparkmirror.kafka.connection import Connection
 from sparkmirror.kafka.error_codes import NONE, REBALANCE_IN_PROGRESS
@@ -50,6 +50,7 @@ SESSION_S: Final = 2.0
 BEAT_S: Final = 0.4
 TAKE_OVER_S: Final = 2.0
 LEAVE_S: Final = 2.2
+SLOW_S: Final = 0.3
 
 
 @dataclass
@@ -165,7 +166,7 @@ class Hand:
         """Let the node of this URL lead."""
         candidates = {name: Candidate.decode(said) for name, said in joined.candidates.items()}
         (leader,) = (name for name, candidate in candidates.items() if candidate.url == url)
-        told = Assignment(leader, url, ()).encode()
+        told = Assignment(leader, url, (), leader).encode()
         assert (
             group_wire.sync(self.connection, self.seat, dict.fromkeys(candidates, told), WAIT_S).code == NONE
         )
@@ -262,6 +263,34 @@ def test_a_leader_keeps_on_while_a_rebalance_waits_for_the_dead(
             assert await_agreed([leader, joiner]) is leader
         assert time.monotonic() - began > 1.5 * SESSION_S, "nobody was waited for"
         assert leader.has_always_led()
+
+
+def test_a_leader_that_is_to_give_way_has_done_so_before_another_leads(
+    frail_cluster: LocalCluster, options: GroupOptions
+) -> None:
+    """Though it hears of everything late."""
+    spreading = options._replace(spreads=True)
+    ranked = sorted(("one", "two"), key=lambda name: ranks_first(name, ("one", "two"), options.group_id))
+    with proxied(*((HOST, broker.port) for broker in frail_cluster.brokers)) as (proxy,):
+        proxy.delay(to_client_s=SLOW_S)
+        far = ConnectionSettings((proxy.address,))
+        with joining(far, spreading, ranked[0]) as slow:
+            slow.await_leads()
+            with (
+                joining(frail_cluster, spreading, ranked[1]) as successor,
+                seen_to_lead(slow, successor) as together,
+            ):
+                assert await_agreed([slow, successor]) is successor
+                assert not together
+                assert len(successor.told) > 1, "it was asked to give way after the other had joined"
+                successor.group.leave()
+                slow.await_leads()
+                assert not together
+
+
+def ranks_first(name: str, names: Sequence[str], group_id: str) -> bool:
+    candidates = {one: Candidate(f"http://{one}:8083/") for one in names}
+    return assign(candidates, name, group_id).leader == name
 
 
 # who is cut off

@@ -68,11 +68,13 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What everybody is told. `leader` is a member id."""
+    """What everybody is told. `leader` and `successor` are member ids."""
 
     leader: str
     leader_url: str
     members: tuple[str, ...]
+    successor: str
+    """Who is to lead when the leader has given way; the leader itself, as a rule."""
 
     def encode(self) -> bytes:
         told = {
@@ -80,6 +82,7 @@ class Assignment:
             "leader": self.leader,
             "leader_url": self.leader_url,
             "members": self.members,
+            "successor": self.successor,
         }
         return json.dumps(told).encode()
 
@@ -88,9 +91,10 @@ class Assignment:
         """None when it says nothing: it can't be read, or Kafka's leader knew nothing of this member."""
         told = _decoded(assignment)
         leader, url, members = (told.get(key) for key in ("leader", "leader_url", "members"))
+        successor = told.get("successor")
         if not isinstance(leader, str) or not isinstance(url, str) or not isinstance(members, list):
             return None
-        return cls(leader, url, tuple(map(str, members)))
+        return cls(leader, url, tuple(map(str, members)), successor if isinstance(successor, str) else leader)
 
     def membership(self, generation: int, member_id: str) -> Membership:
         return Membership(
@@ -109,37 +113,37 @@ def assign(candidates: Mapping[str, Candidate], own_id: str, spread_by: str | No
     next. Two that say they lead can't come from one group; the later one would be right.
 
     With `spread_by`, a group's name, it's the member that ranks first for that name: groups spread over the
-    same nodes, and only those move that a node which came or went would lead (rendezvous hashing).
+    same nodes, and only those move that a node which came or went would lead (rendezvous hashing). Who leads
+    already is asked to give way first: a member may be long in hearing of a choice, and sure to lead until
+    then.
     """
+    first = own_id
     if spread_by is not None:
-        leader = max(candidates, key=lambda member_id: _rank(spread_by, candidates[member_id].url, member_id))
-        return _assignment(candidates, leader)
+        first = max(candidates, key=lambda member_id: _rank(spread_by, candidates[member_id].url, member_id))
     leading = [
         (-candidate.leads_since, member_id)
         for member_id, candidate in candidates.items()
         if candidate.leads_since is not None
     ]
-    return _assignment(candidates, min(leading)[1] if leading else own_id)
+    leader = min(leading)[1] if leading else first
+    urls = sorted(candidate.url for candidate in candidates.values() if candidate.url)
+    successor = leader if spread_by is None else first
+    return Assignment(leader, candidates[leader].url, tuple(urls), successor)
 
 
 def _rank(name: str, url: str, member_id: str) -> tuple[bytes, str]:
     return hashlib.sha256(f"{name} {url}".encode()).digest(), member_id
 
 
-def _assignment(candidates: Mapping[str, Candidate], leader: str) -> Assignment:
-    urls = sorted(candidate.url for candidate in candidates.values() if candidate.url)
-    return Assignment(leader, candidates[leader].url, tuple(urls))
-
-
 @dataclass(frozen=True, slots=True)
 class Lease:
     """How long a member can be sure that nobody leads in its place. Times are of one clock, in seconds.
 
-    Another is chosen only in a generation without this member, and the coordinator removes members only when
-    it has not heard them for the session time-out, or when a rebalance has lasted for the rebalance time-out
-    without them. It hears a request later than that was sent, so that both are known to be yet to come: the
-    first for requests that it has answered, the second for those to which it answered that no rebalance goes
-    on.
+    Another is chosen only in a generation that this member did not join, or joined without saying that it
+    leads; and the coordinator removes members only when it has not heard them for the session time-out, or
+    when a rebalance has lasted for the rebalance time-out without them. It hears a request later than that
+    was sent, so that both are known to be yet to come: the first for requests that it has answered, the
+    second for those to which it answered that no rebalance goes on.
     """
 
     heard: float = -inf

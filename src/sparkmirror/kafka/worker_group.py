@@ -224,9 +224,10 @@ class WorkerGroup:
             )
         if synced.code != NONE:
             return self._refused(synced.code, "SyncGroup", coordinator)
-        self._take(Assignment.decode(synced.assignment))
+        assignment = Assignment.decode(synced.assignment)
+        self._take(assignment)
+        self._is_settled = not self._gives_way(assignment)
         self._renew(replace(self._lease, settled=sent))
-        self._is_settled = True
         self._close_aside()
         self._next_beat = 0.0  # only an answer to a heartbeat says that the session has begun
         return True
@@ -247,6 +248,13 @@ class WorkerGroup:
             self._outcome = assignment.membership(self._generation, self._member_id)
         if self._outcome.is_leader and not led:
             self._leads_since = self._generation
+
+    def _gives_way(self, assignment: Assignment | None) -> bool:
+        """Whether another is to lead: it will when this member has joined again, without saying it leads."""
+        if assignment is None or not self._outcome.is_leader or assignment.successor == self._member_id:
+            return False
+        self._outcome = replace(self._outcome, is_leader=False, leader_url=None)
+        return True
 
     # staying
 

@@ -49,10 +49,14 @@ def test_groups_that_spread_move_only_to_a_node_that_came(
 ) -> None:
     chooser = data.draw(st.sampled_from(sorted(candidates)))
     before = assign(candidates, chooser, group)
+    assert before.successor == before.leader
     candidates["new one"] = Candidate("http://new:8083/")
     after = assign(candidates, chooser, group)
     assert after.leader in {before.leader, "new one"}
     assert assign(candidates, "new one", group) == after
+    candidates[before.leader] = Candidate(candidates[before.leader].url, 1)
+    told = assign(candidates, chooser, group)
+    assert (told.leader, told.successor) == (before.leader, after.leader), "it must give way first"
 
 
 def test_groups_that_spread_are_led_by_different_nodes() -> None:
@@ -101,7 +105,7 @@ def test_json_that_is_something_else_does_no_harm(said: object) -> None:
 
 
 def test_everybody_learns_the_same_but_who_leads() -> None:
-    told = Assignment("a", "http://a:1/", ("http://a:1/", "http://b:1/"))
+    told = Assignment("a", "http://a:1/", ("http://a:1/", "http://b:1/"), "a")
     of_a, of_b = (told.membership(3, member_id) for member_id in ("a", "b"))
     assert of_a == Membership(3, "a", is_leader=True, leader_url="http://a:1/", members=told.members)
     assert of_b == Membership(3, "b", is_leader=False, leader_url="http://a:1/", members=told.members)
