@@ -14,6 +14,7 @@ from sparkmirror.domain.errors import JavaMissingError
 
 OLDEST_VERSION = 17
 _VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?')
+_PATIENCE_S = 60
 _ADOPTIUM = "install Java 21 (Temurin) from Adoptium"
 _INSTALL = {
     "alpine": "apk add openjdk21-jre-headless",
@@ -58,9 +59,9 @@ def find_java(environ: Mapping[str, str] = os.environ, host: Host | None = None)
     found = []
     for executable in _candidates(environ):
         version = _version_of(executable)
-        if version is not None and version >= OLDEST_VERSION:
+        if isinstance(version, int) and version >= OLDEST_VERSION:
             return Java(executable, version)
-        found.append(f"{executable} is Java {version}" if version else f"{executable} does not run")
+        found.append(f"{executable} " + (f"is Java {version}" if isinstance(version, int) else version))
     what = "; ".join(found) or "No Java was found in JAVA_HOME and PATH"
     raise JavaMissingError(
         f"{what}. sparkmirror needs Java {OLDEST_VERSION} or newer: {install_command(host or Host.current())}"
@@ -94,11 +95,17 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[str]:
         yield on_path
 
 
-def _version_of(executable: str) -> int | None:
+def _version_of(executable: str) -> int | str:
+    """Or what it does instead of telling."""
     try:
         shown = subprocess.run(  # noqa: S603 - the user's own Java
-            [executable, "-version"], capture_output=True, text=True, timeout=30, check=False
+            [executable, "-version"], capture_output=True, text=True, timeout=_PATIENCE_S, check=False
         )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return parse_version(shown.stderr + shown.stdout)
+    except OSError as error:
+        return f"does not run ({error.strerror})"
+    except subprocess.TimeoutExpired:
+        return f"does not say its version within {_PATIENCE_S} s"
+    said = shown.stderr + shown.stdout
+    return (
+        parse_version(said) or f"does not run ({' '.join(said.split()) or f'exit code {shown.returncode}'})"
+    )

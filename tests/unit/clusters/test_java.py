@@ -86,4 +86,5 @@ def test_what_was_found_and_why_it_does_not_do(tmp_path: Path) -> None:
     environ = {"JAVA_HOME": str(tmp_path / "gone"), "PATH": str(old.parent)}
     with pytest.raises(JavaMissingError) as caught:
         find_java(environ, DEBIAN_12)
-    assert str(caught.value).startswith(f"{tmp_path}/gone/bin/java does not run; {old} is Java 11. ")
+    why = f"{tmp_path}/gone/bin/java does not run (No such file or directory); {old} is Java 11. "
+    assert str(caught.value).startswith(why)
