@@ -41,6 +41,7 @@ def worker_url(target_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFa
         "bootstrap.servers": target_cluster.bootstrap_servers,
         "group.id": GROUP,
         "offset.flush.interval.ms": "500",
+        "task.shutdown.graceful.timeout.ms": "500",  # a checkpoint task that waits for its minute never is
         "offset.storage.partitions": "1",
         "status.storage.partitions": "1",
         **{f"{what}.converter": CONVERTER for what in ("key", "value", "header")},
