@@ -37,6 +37,8 @@ class WorkerSettings:
     session_key_ttl_s: float = 3600.0
     """How long nodes sign with the same key; 0 for ever."""
     topic_tracking: bool = True
+    standby_session: bool = False
+    """Whether a node has Spark ready before it leads."""
 
 
 def worker_settings(worker: Properties) -> WorkerSettings:
@@ -54,6 +56,7 @@ def worker_settings(worker: Properties) -> WorkerSettings:
         heartbeat_interval_s=values.seconds("heartbeat.interval.ms"),
         rebalance_timeout_s=values.seconds("rebalance.timeout.ms"),
         session_key_ttl_s=values.seconds("inter.worker.key.ttl.ms"),
+        standby_session=values.boolean("standby.spark.session"),
         topic_tracking=values.boolean("topic.tracking.enable"),
     )
 

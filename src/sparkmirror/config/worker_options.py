@@ -147,10 +147,19 @@ _REST: Final = (
     ),
 )
 
+_OWN: Final = (
+    Option(
+        "standby.spark.session",
+        Type.BOOLEAN,
+        default=False,
+        doc="Whether a node that does not lead has Spark ready: it takes over sooner, and costs memory.",
+    ),
+)
+
 WORKER: Final = (
     ADMIN
     | INTERNAL_REST
-    | Definition((BOOTSTRAP_SERVERS, *_STORAGE, *_GROUP, *_PLUGINS, *_TASKS, *_REST))
+    | Definition((BOOTSTRAP_SERVERS, *_STORAGE, *_GROUP, *_PLUGINS, *_TASKS, *_REST, *_OWN))
     | Definition(
         (Option("request.timeout.ms", Type.INT, 40000, "Of the group member.", _MEDIUM, AtLeast(0)),)
     )

@@ -5,13 +5,14 @@ only: written to the config topic and read back, the rest is the leader's thread
 messages are Connect's.
 """
 
+import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import NamedTuple
 
 from sparkmirror.config.validation import Infos, invalid_config_message, validate, with_errors
-from sparkmirror.config.worker_file import WorkerFile
+from sparkmirror.config.worker_file import WorkerFile, connector_warnings
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.connect import (
     ConnectError,
@@ -32,6 +33,8 @@ from sparkmirror.runtime.leader import Leader
 from sparkmirror.storage.connect_configs import ConfigTopic
 from sparkmirror.storage.connect_offsets import read_connector_offsets, write_connector_offsets
 from sparkmirror.storage.connect_statuses import StatusTopic
+
+_log = logging.getLogger(__name__)
 
 _STARTING = "Connect worker is still starting up, please try again later"
 _NOT_STOPPED = (
@@ -241,6 +244,8 @@ class Herder:
         message = invalid_config_message(self.validate(None, whole))
         if message is not None:
             raise ConnectError(HTTPStatus.BAD_REQUEST, message)
+        for warning in connector_warnings(whole, self._file.properties):
+            _log.warning("%s: %s", name, warning)
         self._topics.configs.put_connector(name, whole, initial_state)
         return self.info(name)
 

@@ -183,6 +183,8 @@ class WorkerNode:
         self._configs.read_to_end(_READ_TIMEOUT_S)
         self._statuses.read_to_end(_READ_TIMEOUT_S)
         self._group.start()
+        if settings.standby_session:
+            self._spark.session()
         self.herder.cluster_id = cluster_id
         for thread in self._threads[1:]:
             thread.start()
