@@ -20,7 +20,7 @@ from sparkmirror.runtime.mirror_source import MirrorSource
 from sparkmirror.runtime.rebalancing import Rebalances
 from tests.flowing import flowing
 from tests.spark.running_job import WAIT_S, Bed
-from tests.system.broker_data import append, numbered
+from tests.system.broker_data import append, end_offsets, numbered
 from tests.system.mirror import REPLICATION, START_TIMEOUT_S, await_value
 from tests.system.mixed_data import create_topic
 from tests.system.progress import Progress, await_caught_up
@@ -67,17 +67,20 @@ def test_a_hot_partition_gets_its_task_while_data_flows(bed: Bed, caplog: pytest
         create_topic(bed.source.bootstrap_servers, topic)
         create_topic(bed.target.bootstrap_servers, f"{ALIAS}.{topic}")  # or more would come of new topics
         append(bed.source, topic, numbered(10))
-    with running_source(bed):
-        with ExitStack() as flows:
-            for topic, rate in ((HOT, 1500), *((topic, 500) for topic in WARM)):
-                flows.enter_context(flowing(bed.source, topic, rate=rate))
+    with ExitStack() as flows:
+        # They flow before anybody looks: what has not begun yet can't be told from what is quiet.
+        for topic, rate in ((HOT, 1500), *((topic, 500) for topic in WARM)):
+            flows.enter_context(flowing(bed.source, topic, rate=rate))
+        await_value(lambda: all_flow(bed), WAIT_S, lambda: "not every topic flows")
+        with running_source(bed):
             moved = await_value(
                 lambda: re.search(r"generation 2: moved (\d) of 6 partitions, task 0 had ", caplog.text),
                 START_TIMEOUT_S,
                 lambda: caplog.text,
             )
             after = tasks_of(bed, generation=2)
-        await_caught_up(bed.source, bed.target, ALIAS, TOPICS)
+            flows.close()
+            await_caught_up(bed.source, bed.target, ALIAS, TOPICS)
     in_turn = assign([TopicPartition(topic, 0) for topic in TOPICS], 2)
     before = {partition.topic: task for task, dealt in enumerate(in_turn) for partition in dealt}
     assert {before[topic] for topic in (HOT, *WARM)} == {0}
@@ -88,6 +91,11 @@ def test_a_hot_partition_gets_its_task_while_data_flows(bed: Bed, caplog: pytest
         source, target = bed.source.bootstrap_servers, bed.target.bootstrap_servers
         compared = compare_topic(source, target, topic, f"{ALIAS}.{topic}")
         assert compared.first_difference is None, f"{topic}: {compared.first_difference}"
+
+
+def all_flow(bed: Bed) -> bool:
+    ends = end_offsets(bed.source, [HOT, *WARM])
+    return min(ends.values()) > 100
 
 
 def tasks_of(bed: Bed, generation: int) -> dict[str, int]:
