@@ -175,3 +175,8 @@ def _relieve(tasks: Sequence[_Task]) -> None:
 
 def _heaviness(task: _Task) -> tuple[float, int]:
     return task.weight, -task.number
+
+
+def slots_share(tasks_max: int, all_tasks_max: int, slots: int) -> int:
+    """How many of the slots a connector may take, by the tasks that it and all of them together may have."""
+    return max(1, slots * tasks_max // all_tasks_max)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
+from sparkmirror.domain.assignment import slots_share
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.metrics import ConnectorReading
@@ -122,8 +123,3 @@ class MirrorMaker:
 
 def _tasks_max(flow: FlowSettings) -> int:
     return 0 if flow.source is None else flow.source.settings.tasks_max
-
-
-def slots_share(tasks_max: int, all_tasks_max: int, slots: int) -> int:
-    """How many of the slots a connector may take, by the tasks that it and all of them together may have."""
-    return max(1, slots * tasks_max // all_tasks_max)

@@ -12,6 +12,7 @@ from typing import Final
 from sparkmirror.config.clients import worker_client
 from sparkmirror.config.worker import InternalTopic
 from sparkmirror.config.worker_file import WorkerFile
+from sparkmirror.domain.assignment import slots_share
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.connect_configs import ConnectConfigs, LoggerLevel, SessionKey
 from sparkmirror.domain.errors import SparkmirrorError
@@ -26,7 +27,6 @@ from sparkmirror.runtime.herder import Herder, NodeTopics
 from sparkmirror.runtime.internal_topics import ensure_topics
 from sparkmirror.runtime.leader import Leader
 from sparkmirror.runtime.log_levels import LogLevels
-from sparkmirror.runtime.mirror_maker import slots_share
 from sparkmirror.runtime.spark_on_demand import SparkOnDemand
 from sparkmirror.storage.connect_configs import ConfigTopic
 from sparkmirror.storage.connect_statuses import StatusTopic
