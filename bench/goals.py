@@ -16,6 +16,7 @@ from bench.workloads import (
     IDLE,
     LATENCY,
     MEMORY,
+    REST,
     SLOW_ROAD,
     THROUGHPUT,
     TRANSACTIONAL,
@@ -29,6 +30,10 @@ OVERHEAD_PERCENT_MAX = 3.0
 FAR_SHARE_MIN = 0.8
 HOT_SHARE_MIN = 0.9
 LATENCY_P99 = "latency p99 against MM2"
+REST_P99_MS_MAX = 50.0
+THREADS_LEFT_MAX = 5.0
+SOCKETS_LEFT_MAX = 5.0
+KB_PER_DELETED_MAX = 10.0
 STALL_S_MAX = {Victim.WORKER: 2.0, Victim.EVERYTHING: 15.0}
 
 
@@ -75,6 +80,8 @@ def goals(results: Results) -> list[Goal]:
     rows += _hot_goals(results) if results.hot or results.was_tried(HOT) else ()
     rows += _translation_goals(results) if results.translations or results.was_tried(TRANSLATION) else ()
     rows += _many_groups_goals(results) if results.many_groups or results.was_tried(GROUPS) else ()
+    rested = results.rest_loads or results.rest_rounds
+    rows += _rest_goals(results) if rested or results.was_tried(REST) else ()
     return [*rows, *(goal for run in results.drills if run.side is Side.OURS for goal in _drill_goals(run))]
 
 
@@ -193,6 +200,32 @@ def _many_groups_goals(results: Results) -> Iterator[Goal]:
     yield Goal("checkpoints of many groups: CPU against MM2", "≤", round(1 / 3, 3), ratio)
     took, interval = (ours.took_s, ours.interval_s) if ours else (None, 0.0)
     yield Goal("checkpoints of many groups: from the first to the last", "≤", interval, took, "s")
+
+
+def _rest_goals(results: Results) -> Iterator[Goal]:
+    """Some threads and sockets come and go whatever connectors do: pools, and the brokers' idle connections.
+
+    A leak would be one for each connector or for each round; a page of memory is 4 KB.
+    """
+    load = next((run for run in results.rest_loads if run.side is Side.OURS), None)
+    rounds = next((run for run in results.rest_rounds if run.side is Side.OURS), None)
+    p99, errors = (load.latency.p99_ms, float(load.errors)) if load else (None, None)
+    polled = f"REST, {load.clients} clients while connectors change" if load else "REST under load"
+    yield Goal(f"{polled}: p99", "≤", REST_P99_MS_MAX, p99, "ms")
+    yield Goal(f"{polled}: answers 5xx or none", "≤", 0.0, errors, "answers")
+    gone = f"{rounds.deleted:,} connectors made and deleted" if rounds else "connectors made and deleted"
+    threads, sockets, memory = (
+        (
+            rounds.growth(lambda held: held.threads),
+            rounds.growth(lambda held: held.sockets),
+            1024 * rounds.growth(lambda held: held.rss_mb) / max(rounds.deleted, 1),
+        )
+        if rounds
+        else (None, None, None)
+    )
+    yield Goal(f"{gone}: threads left", "≤", THREADS_LEFT_MAX, threads, "threads")
+    yield Goal(f"{gone}: sockets left", "≤", SOCKETS_LEFT_MAX, sockets, "sockets")
+    yield Goal(f"{gone}: memory of each", "≤", KB_PER_DELETED_MAX, memory, "KB")
 
 
 def _drill_goals(run: DrillRun) -> Iterator[Goal]:

@@ -3,11 +3,20 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 
-from bench import many_groups, translation
+from bench import many_groups, rest, translation
 from bench.dataset import Dataset
 from bench.drill import RECORDS_PER_S
 from bench.far import IN_FLIGHT as FAR_IN_FLIGHT
-from bench.goals import LATENCY_P99, Goal, goals, latency_ratio, rate
+from bench.goals import (
+    KB_PER_DELETED_MAX,
+    LATENCY_P99,
+    SOCKETS_LEFT_MAX,
+    THREADS_LEFT_MAX,
+    Goal,
+    goals,
+    latency_ratio,
+    rate,
+)
 from bench.growth import TRICKLE_RECORDS_PER_S
 from bench.hot import HOT_WORKLOAD
 from bench.machine import Machine
@@ -230,6 +239,7 @@ def _method(occasion: Occasion) -> str:
   there are runs. Each quiet partition holds one record. CPU is that of all processes of the mirror from the
   first new record on the target to the last; memory, the peak of its whole life.
 {_groups_method()}
+{_rest_method(plan)}
 - Source data: confluent-kafka writes batches of {plan.batch_bytes:,} B uncompressed with JSON-like values;
   copies of these batches fill the topic.
 """
@@ -252,6 +262,30 @@ def _groups_method() -> str:
 - Checkpoints of many groups: every {interval_s} s. After the first ones nothing moves for an interval, then
   all groups commit in all partitions at once. CPU is that of all processes of a side, by whole intervals;
   of a side that has not written the first ones a minute after it began to, it is that minute's."""
+
+
+def _rest_method(plan: Plan) -> str:
+    asked = plan.rest
+    if asked is None:
+        return "- REST: not measured."
+    clients, connectors, seconds = asked.clients, asked.connectors, f"{asked.seconds:.0f}"
+    often, changes, beats = rest.PER_CLIENT_PER_S, rest.CHANGES_PER_S, rest.HEARTBEAT_S
+    one_in, changing, settled = rest.SOURCE_EVERY, rest.CHANGING, f"{rest.SETTLED_S:.0f}"
+    memory = f"{KB_PER_DELETED_MAX:.0f}"
+    few = f"{THREADS_LEFT_MAX:.0f} threads and {SOCKETS_LEFT_MAX:.0f} sockets"
+    return f"""- REST: a worker with {connectors} connectors, Java's started as `connect-distributed.sh` does.
+  One in {one_in} is a MirrorSourceConnector without topics, the others emit heartbeats every {beats} s.
+  {clients} clients in one process, each on a connection that stays, ask for a status {often} times a second
+  for {seconds} s. The time of an answer counts from when it was due to be asked for. Meanwhile, {changes}
+  times a second, one of {changing} connectors is paused, resumed, configured anew, deleted or made again;
+  what a worker refuses with 409, as Java's do while their group rebalances, is asked for again. One that
+  is just deleted answers 404. The same clients before a server that always says the same show what the
+  measuring takes.
+- Then all connectors are made, configured anew and deleted, one request after the other, under new names
+  in each round. What the process that serves the API holds is looked at {settled} s after all are gone. Up
+  to {few} more are no growth: some come and go anyway (pools, idle connections),
+  and a leak would be one for each connector. Nor are {memory} KB for each, a small part of what a running
+  connector holds."""
 
 
 def _settings(occasion: Occasion) -> str:

@@ -18,6 +18,7 @@ from bench.workloads import (
     LATENCY,
     MEMORY,
     NAMES,
+    REST,
     THROUGHPUT,
     TRANSLATION,
     Workload,
@@ -52,12 +53,24 @@ class ManyGroups:
     groups: int
 
 
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """So many connectors on a Connect worker: polled by clients for so long, and made anew in rounds."""
+
+    connectors: int
+    clients: int
+    seconds: float
+    rounds: int
+
+
 _GROWN = Grown(partitions=5000, seconds=30.0)
 _GROWN_A_LITTLE = Grown(partitions=1000, seconds=10.0)
 _HOT = Hot(neighbours=2000, records=1_000_000, mm2_records=200_000)
 _HOT_A_LITTLE = Hot(neighbours=400, records=300_000, mm2_records=60_000)
 _MANY = ManyGroups(groups=5000)
 _SOME = ManyGroups(groups=500)
+_REST = Rest(connectors=200, clients=200, seconds=20.0, rounds=4)
+_REST_A_LITTLE = Rest(connectors=50, clients=200, seconds=5.0, rounds=2)
 _AS_THEY_ARE = 3
 """Every so manyth pair is followed by one of the settings as they are."""
 
@@ -89,6 +102,7 @@ class Plan:
     drill_kills: int
     translated: bool
     many_groups: ManyGroups | None
+    rest: Rest | None
     batch_bytes: int
     tasks_max: int
 
@@ -102,8 +116,8 @@ class Plan:
         return tuple(side for side in (Side.OURS, Side.MM2) if self.hot and side in self.sides)
 
     @property
-    def group_sides(self) -> tuple[Side, ...]:
-        """Who translates offsets."""
+    def mirror_sides(self) -> tuple[Side, ...]:
+        """Who translates offsets and has connectors, once each."""
         return tuple(side for side in (Side.OURS, Side.MM2) if side in self.sides)
 
     @property
@@ -122,7 +136,7 @@ class Plan:
     def is_complete(self) -> bool:
         """Whether this may replace the published numbers."""
         alone = (self.memory_workload, self.pair_workloads, self.idle_partitions, self.far_megabytes)
-        groups = (self.translated, self.many_groups)
+        groups = (self.translated, self.many_groups, self.rest)
         everything = all((*alone, self.grown, self.hot, self.drill_kills, *groups))
         everything = everything and self.workloads == COPIED
         return everything and min(self.runs, self.latency_runs) >= 3 and self.sides == tuple(Side)
@@ -165,6 +179,7 @@ def plan_from(options: Namespace) -> Plan:
         drill_kills=(1 if options.quick else 3) if DRILL in chosen else 0,
         translated=TRANSLATION in chosen,
         many_groups=(_SOME if options.quick else _MANY) if GROUPS in chosen else None,
+        rest=(_REST_A_LITTLE if options.quick else _REST) if REST in chosen else None,
         batch_bytes=options.batch_bytes,
         tasks_max=options.tasks_max,
     )

@@ -123,6 +123,10 @@ class ProcessTree:
         """All but the root, which is the launcher and no part of the side."""
         return frozenset(self._known) - {self.root}
 
+    def first_child(self) -> int:
+        """What the launcher was told to run."""
+        return min(pid for pid, stat in self._known.items() if stat.parent_pid == self.root)
+
     def pss_mb(self) -> float:
         return sum(pss_mb(pid) for pid in self.pids())
 

@@ -1,6 +1,6 @@
 """Tables of the results, and the page docs/benchmarks.md. Pure: results in, text out."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -9,12 +9,15 @@ from bench.measures import Percentiles, Spread, middle_half
 from bench.results import (
     DrillRun,
     FarRun,
+    Holdings,
     HotRun,
     IdleRun,
     ManyGroupsRun,
     Moment,
     Pairing,
     PairRun,
+    RestLoadRun,
+    RestRoundsRun,
     Results,
     ThroughputRun,
     TranslationRun,
@@ -64,6 +67,8 @@ def tables(results: Results) -> list[Table]:
         hot_table(results),
         translation_table(results),
         many_groups_table(results),
+        rest_load_table(results),
+        rest_rounds_table(results),
         resource_table(results),
         failure_table(results),
     ]
@@ -302,6 +307,62 @@ def _many_groups_row(run: ManyGroupsRun) -> tuple[str, ...]:
         "-" if run.took_s is None else f"{run.took_s:.1f}",
         f"{run.peak_pss_mb:.0f}",
     )
+
+
+def rest_load_table(results: Results) -> Table:
+    """The floor first."""
+    run = next(iter(results.rest_loads), None)
+    title = f"REST: {run.clients} clients poll {run.connectors} connectors' statuses" if run else ""
+    columns = ("", *_LATENCY_COLUMNS, "answers", "changes", "5xx or none", "CPU s", "the clients' CPU s")
+    return Table(title, columns, tuple(_rest_load_row(run) for run in results.rest_loads))
+
+
+def _rest_load_row(run: RestLoadRun) -> tuple[str, ...]:
+    return (
+        run.side.title if run.side else f"a server that does nothing, {run.seconds:.0f} s",
+        *(f"{value(run.latency):,.2f}" for value in _LATENCY_COLUMNS.values()),
+        _codes(run.codes),
+        _codes(run.changes),
+        f"{run.errors:,}",
+        f"{run.cpu_s:.1f}" if run.side else "-",
+        f"{run.client_cpu_s:.1f}",
+    )
+
+
+def _codes(codes: Mapping[str, int]) -> str:
+    """How many of each status."""
+    return ", ".join(f"{count:,} of {code}" for code, count in sorted(codes.items())) or "-"
+
+
+def rest_rounds_table(results: Results) -> Table:
+    """What the process that serves the API holds."""
+    run = next(iter(results.rest_rounds), None)
+    what = "connectors created, configured anew and deleted"
+    title = f"{run.connectors} {what}, {len(run.held)} times" if run else ""
+    columns = (
+        "",
+        "s a round",
+        "CPU s a round",
+        "answers",
+        "held with all",
+        "after the first round",
+        "after the last",
+    )
+    return Table(title, columns, tuple(_rest_rounds_row(run) for run in results.rest_rounds))
+
+
+def _rest_rounds_row(run: RestRoundsRun) -> tuple[str, ...]:
+    return (
+        run.side.title,
+        _spread(Spread.of(run.seconds), 1),
+        _spread(Spread.of(run.cpu_s), 1),
+        _codes(run.codes),
+        *(_held(each) for each in (run.held_with_all, run.held[0], run.held[-1])),
+    )
+
+
+def _held(held: Holdings) -> str:
+    return f"{held.rss_mb:.0f} MB, {held.threads} threads, {held.sockets} sockets, {held.descriptors} files"
 
 
 def resource_table(results: Results) -> Table:

@@ -1,6 +1,6 @@
 """What was measured, as values."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -199,6 +199,67 @@ class ManyGroupsRun:
 
 
 @dataclass(frozen=True, slots=True)
+class RestLoadRun:
+    """Clients that poll a Connect worker's statuses while connectors change. `side` None: the floor.
+
+    `codes` are those of the answers, `changes` those of what was asked to change; `lost` answers never came.
+    """
+
+    side: Side | None
+    clients: int
+    connectors: int
+    seconds: float
+    latency: Percentiles
+    codes: Mapping[str, int]
+    changes: Mapping[str, int]
+    lost: int
+    cpu_s: float
+    client_cpu_s: float
+
+    @property
+    def errors(self) -> int:
+        """Answers 5xx to any request, and those that never came."""
+        told = [*self.codes.items(), *self.changes.items()]
+        return self.lost + sum(count for code, count in told if code.startswith("5"))
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """What a worker's own process holds."""
+
+    rss_mb: float
+    threads: int
+    descriptors: int
+    sockets: int
+
+
+@dataclass(frozen=True, slots=True)
+class RestRoundsRun:
+    """Connectors created, configured anew and deleted, again and again under new names.
+
+    `held` is what the worker held after each round, when all were gone; `held_with_all` in the last one when
+    all were there.
+    """
+
+    side: Side
+    connectors: int
+    seconds: tuple[float, ...]
+    cpu_s: tuple[float, ...]
+    held: tuple[Holdings, ...]
+    held_with_all: Holdings
+    codes: Mapping[str, int]
+
+    def growth(self, value: Callable[[Holdings], float]) -> float:
+        """From the end of the first round to the end of the last."""
+        return value(self.held[-1]) - value(self.held[0])
+
+    @property
+    def deleted(self) -> int:
+        """Connectors that came and went in that time."""
+        return self.connectors * (len(self.held) - 1)
+
+
+@dataclass(frozen=True, slots=True)
 class Failure:
     """A run that gave no numbers, and why. `side` None: no mirror between."""
 
@@ -231,6 +292,8 @@ class Results:
     drills: list[DrillRun] = field(default_factory=list)
     translations: list[TranslationRun] = field(default_factory=list)
     many_groups: list[ManyGroupsRun] = field(default_factory=list)
+    rest_loads: list[RestLoadRun] = field(default_factory=list)
+    rest_rounds: list[RestRoundsRun] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
 
     def was_tried(self, workload: str) -> bool:

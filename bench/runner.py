@@ -17,6 +17,7 @@ from bench import (
     latency,
     many_groups,
     pairs,
+    rest,
     throughput,
     translation,
     translation_data,
@@ -26,8 +27,8 @@ from bench.dataset import Dataset
 from bench.errors import BenchError
 from bench.far import Load
 from bench.latency import Timing
-from bench.plan import Grown, Hot, ManyGroups, Plan
-from bench.results import Failure, LatencyRun, Pairing, Results, ThroughputRun, Victim
+from bench.plan import Grown, Hot, ManyGroups, Plan, Rest
+from bench.results import Failure, LatencyRun, Pairing, RestLoadRun, Results, ThroughputRun, Victim
 from bench.sides import Side
 from bench.throughput import Job
 from bench.workloads import (
@@ -40,6 +41,7 @@ from bench.workloads import (
     IDLE,
     LATENCY,
     MEMORY,
+    REST,
     TRANSACTIONAL,
     TRANSLATION,
     Workload,
@@ -74,6 +76,7 @@ class Runner:
             self._attempt(Failure(DRILL, side, 1), partial(self._drill, side, victim))
         self._many_partitions()
         self._groups()
+        self._rest()
 
     def _throughput(self, workload: Workload) -> None:
         data = self._write(workload)
@@ -185,7 +188,7 @@ class Runner:
         )
 
     def _groups(self) -> None:
-        sides = self.plan.group_sides
+        sides = self.plan.mirror_sides
         if self.plan.translated and sides:
             self.say(f"{TRANSLATION}: writing the topics, and waiting for the broker's cleaner")
             translation_data.write(self.bed)
@@ -214,6 +217,25 @@ class Runner:
             f"the first minute; {run.moved_cpu_s:.2f} CPU s in {run.interval_s:.0f} s in which all moved, "
             f"{after}; {run.peak_pss_mb:.0f} MB"
         )
+
+    def _rest(self) -> None:
+        if planned := self.plan.rest:
+            self._attempt(Failure(REST, None, 1), partial(self._rest_floor, planned))
+            for side in self.plan.mirror_sides:
+                self._attempt(Failure(REST, side, 1), partial(self._rest_of, side, planned))
+
+    def _rest_floor(self, planned: Rest) -> str:
+        run = rest.floor(planned)
+        self.results.rest_loads.append(run)
+        return _polled(run)
+
+    def _rest_of(self, side: Side, planned: Rest) -> str:
+        load, rounds = rest.measure(self.bed, side, planned)
+        self.results.rest_loads.append(load)
+        self.results.rest_rounds.append(rounds)
+        seconds = ", ".join(f"{seconds:.1f}" for seconds in rounds.seconds)
+        held = ", ".join(f"{each.rss_mb:.0f} MB {each.threads}/{each.sockets}" for each in rounds.held)
+        return f"{_polled(load)}; rounds of {seconds} s; held after each (threads/sockets): {held}"
 
     def _drill(self, side: Side, victim: Victim) -> str:
         run = drill.measure(self.bed, side, victim, self.plan.drill_kills)
@@ -253,6 +275,15 @@ def _copied(run: ThroughputRun) -> str:
         f"first record after {run.start_s:.1f} s, then {window.records_per_s:,.0f} rec/s "
         f"for {window.seconds:.1f} s, {window.cpu_s_per_million:.2f} CPU s per million, "
         f"{run.peak_pss_mb:.0f} MB"
+    )
+
+
+def _polled(run: RestLoadRun) -> str:
+    seen = run.latency
+    return (
+        f"p50 {seen.p50_ms:.2f}, p99 {seen.p99_ms:.2f}, at most {seen.max_ms:.1f} ms; answers "
+        f"{dict(run.codes)}, lost {run.lost}; changes {dict(run.changes)}; CPU {run.cpu_s:.1f} s, "
+        f"the clients' {run.client_cpu_s:.1f} s"
     )
 
 

@@ -127,9 +127,35 @@ def _as_text(settings: Mapping[str, str]) -> str:
     return "".join(f"{key} = {value}\n" for key, value in settings.items())
 
 
+def worker_properties(bootstrap: str, url: str, group: str, more: Mapping[str, str]) -> str:
+    """A Connect worker's file, the same for every side, plus `more`."""
+    topics = {"config": "configs", "offset": "offsets", "status": "status"}
+    converter = "org.apache.kafka.connect.converters.ByteArrayConverter"
+    settings = {
+        "bootstrap.servers": bootstrap,
+        "group.id": group,
+        "listeners": url,
+        "plugin.discovery": "service_load",
+        **{f"{kind}.converter": converter for kind in ("key", "value", "header")},
+        **{f"{kind}.storage.topic": f"{group}-{name}" for kind, name in topics.items()},
+        **{f"{kind}.storage.replication.factor": "1" for kind in topics},
+        **more,
+    }
+    return _as_text(settings)
+
+
 def mm2_command(java: str, jars: Path, properties_file: Path) -> list[str]:
     """`jars` holds connect-mirror, connect-runtime and what they need."""
-    main_class = "org.apache.kafka.connect.mirror.MirrorMaker"
+    return _java_command(java, jars, "org.apache.kafka.connect.mirror.MirrorMaker", properties_file)
+
+
+def java_worker_command(java: str, jars: Path, properties_file: Path) -> list[str]:
+    """As connect-distributed.sh does: the same heap and JVM options."""
+    main_class = "org.apache.kafka.connect.cli.ConnectDistributed"
+    return _java_command(java, jars, main_class, properties_file)
+
+
+def _java_command(java: str, jars: Path, main_class: str, properties_file: Path) -> list[str]:
     return [
         java,
         *JVM_OPTIONS,
@@ -143,14 +169,17 @@ def mm2_command(java: str, jars: Path, properties_file: Path) -> list[str]:
 
 def our_command(properties_file: Path) -> list[str]:
     """The installed `sparkmirror` beside this Python."""
+    return _sparkmirror("run", properties_file)
+
+
+def our_worker_command(properties_file: Path) -> list[str]:
+    return _sparkmirror("worker", properties_file)
+
+
+def _sparkmirror(command: str, properties_file: Path) -> list[str]:
     program = Path(sys.executable).with_name("sparkmirror")
-    return [
-        str(program),
-        "run",
-        str(properties_file),
-        "--log-file",
-        str(properties_file.with_suffix(".spark.log")),
-    ]
+    log = properties_file.with_suffix(".spark.log")
+    return [str(program), command, str(properties_file), "--log-file", str(log)]
 
 
 def ceiling_command(side: Side, mirroring: Mirroring, topic: str, records: int) -> list[str]:

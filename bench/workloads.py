@@ -115,7 +115,8 @@ HOT = "hot"
 DRILL = "drill"
 TRANSLATION = "translation"
 GROUPS = "groups"
-NAMES = (*BY_NAME, EXACTLY_ONCE, LATENCY, MEMORY, IDLE, FAR, GROWTH, HOT, DRILL, TRANSLATION, GROUPS)
+REST = "rest"
+NAMES = (*BY_NAME, EXACTLY_ONCE, LATENCY, MEMORY, IDLE, FAR, GROWTH, HOT, DRILL, TRANSLATION, GROUPS, REST)
 
 
 def values(record_bytes: int, count: int, seed: int = 1) -> Iterator[bytes]:

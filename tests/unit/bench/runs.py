@@ -1,7 +1,7 @@
 """Results as tests need them: round numbers, one field changed at a time."""
 
-from bench.measures import Window
-from bench.results import ThroughputRun
+from bench.measures import Percentiles, Window
+from bench.results import Holdings, RestLoadRun, RestRoundsRun, ThroughputRun
 from bench.sides import Side
 
 
@@ -25,3 +25,15 @@ def throughput_run(
         peak_worker_pss_mb=150.0,
         killed=False,
     )
+
+
+def rest_load(side: Side | None, *, p99_ms: float, codes: dict[str, int], lost: int = 0) -> RestLoadRun:
+    """20,000 requests for a second of CPU."""
+    latency = Percentiles(20_000, 1.0, p99_ms, p99_ms, 2 * p99_ms)
+    return RestLoadRun(side, 200, 200, 20.0, latency, codes, {"201": 20, "500": 1}, lost, 1.0, 0.5)
+
+
+def rest_rounds(side: Side, *held: Holdings) -> RestRoundsRun:
+    """As many rounds of 200 connectors as there are holdings."""
+    each = tuple(3.0 for _ in held)
+    return RestRoundsRun(side, 200, each, each, held, Holdings(300.0, 250, 400, 390), {"201": 200})

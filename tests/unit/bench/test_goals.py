@@ -6,6 +6,7 @@ from bench.results import (
     Burst,
     Failure,
     FarRun,
+    Holdings,
     HotRun,
     IdleRun,
     LatencyRun,
@@ -17,7 +18,7 @@ from bench.results import (
     TranslationRun,
 )
 from bench.sides import Side
-from tests.unit.bench.runs import throughput_run
+from tests.unit.bench.runs import rest_load, rest_rounds, throughput_run
 
 
 def goal(results: Results, what: str) -> Goal:
@@ -165,3 +166,34 @@ def test_many_groups() -> None:
     assert goal(results, "checkpoints of many groups: CPU against MM2").reached == 0.25
     after = goal(results, "checkpoints of many groups: from the first to the last")
     assert (after.target, after.reached) == (15.0, 9.0)
+
+
+def test_a_loaded_api_answers_in_time_and_without_errors() -> None:
+    results = Results(
+        rest_loads=[
+            rest_load(None, p99_ms=3.0, codes={"200": 5000}),
+            rest_load(Side.MM2, p99_ms=90.0, codes={"200": 10, "500": 7}),
+            rest_load(Side.OURS, p99_ms=20.0, codes={"200": 10, "404": 9, "503": 2}, lost=4),
+        ]
+    )
+    under_load = "REST, 200 clients while connectors change"
+    assert goal(results, f"{under_load}: p99").reached == 20.0
+    # Two polls, one change, and four answers that never came.
+    assert goal(results, f"{under_load}: answers 5xx or none").reached == 7.0
+
+
+def test_growth_counts_from_the_end_of_the_first_round() -> None:
+    held = (Holdings(100.0, 13, 40, 30), Holdings(150.0, 99, 90, 80), Holdings(102.0, 14, 38, 28))
+    results = Results(rest_rounds=[rest_rounds(Side.OURS, *held), rest_rounds(Side.MM2, held[1])])
+    gone = "400 connectors made and deleted"
+    left = {what: goal(results, f"{gone}: {what} left").reached for what in ("threads", "sockets")}
+    assert left == {"threads": 1.0, "sockets": -2.0}
+    memory = goal(results, f"{gone}: memory of each")
+    assert memory.reached == pytest.approx(5.12)
+    assert memory.is_met
+
+
+def test_a_worker_that_gave_no_numbers_has_goals_that_were_not_measured() -> None:
+    told = goals(Results(failures=[Failure("rest", Side.OURS, 1, "why")]))
+    assert len(told) == 5
+    assert {goal.reached for goal in told} == {None}

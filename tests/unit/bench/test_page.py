@@ -9,6 +9,7 @@ from bench.results import (
     Burst,
     Failure,
     FarRun,
+    Holdings,
     HotRun,
     IdleRun,
     LatencyRun,
@@ -20,7 +21,7 @@ from bench.results import (
     TranslationRun,
 )
 from bench.sides import Side
-from tests.unit.bench.runs import throughput_run
+from tests.unit.bench.runs import rest_load, rest_rounds, throughput_run
 
 OCCASION = Occasion(
     date="2026-01-02",
@@ -152,3 +153,23 @@ def test_groups_have_tables_with_a_column_for_each_kind_of_topic() -> None:
     assert "### Checkpoints of 5,000 groups, 20 partitions each" in text
     assert "| sparkmirror | 100,000 of 100,000 | 1.25 | 8.00 | 9.0 | 900 |" in text
     assert "| MM2, defaults | 17,000 of 100,000 | - | 20.00 | - | 900 |" in text
+
+
+def test_the_api_has_the_floor_beside_the_workers_and_what_they_held() -> None:
+    filled = results()
+    filled.rest_loads += [
+        rest_load(None, p99_ms=3.0, codes={"200": 5000}),
+        rest_load(Side.OURS, p99_ms=20.0, codes={"404": 9, "200": 19_991}),
+    ]
+    filled.rest_rounds.append(
+        rest_rounds(Side.OURS, Holdings(100.0, 13, 40, 30), Holdings(102.4, 14, 38, 28))
+    )
+    text = page(filled, OCCASION)
+    assert "### REST: 200 clients poll 200 connectors' statuses" in text
+    assert "| a server that does nothing, 20 s | 1.00 | 3.00 | 3.00 | 6.00 | 5,000 of 200 |" in text
+    assert (
+        "| sparkmirror | 1.00 | 20.00 | 20.00 | 40.00 | 19,991 of 200, 9 of 404 | 20 of 201, 1 of 500 |"
+        in text
+    )
+    assert "### 200 connectors created, configured anew and deleted, 2 times" in text
+    assert "100 MB, 13 threads, 30 sockets, 40 files | 102 MB, 14 threads, 28 sockets, 38 files |" in text

@@ -1,5 +1,5 @@
 from bench.__main__ import options_from
-from bench.plan import Grown, Hot, ManyGroups, Plan, plan_from
+from bench.plan import Grown, Hot, ManyGroups, Plan, Rest, plan_from
 from bench.results import Pairing
 from bench.sides import Side
 from bench.workloads import BY_NAME
@@ -15,6 +15,7 @@ def test_without_options_everything_runs_and_may_be_published() -> None:
     assert plan().grown == Grown(5000, 30.0)
     assert plan().hot == Hot(2000, 1_000_000, 200_000)
     assert (plan().translated, plan().many_groups) == (True, ManyGroups(5000))
+    assert plan().rest == Rest(connectors=200, clients=200, seconds=20.0, rounds=4)
 
 
 def test_parts_may_not_be_published() -> None:
@@ -38,7 +39,7 @@ def test_only_leaves_out_the_rest() -> None:
 def test_groups_are_for_mirrors() -> None:
     chosen = plan("--only", "translation", "groups", "--sides", "mm2,mm2-tuned,ceiling", "--quick")
     assert (chosen.translated, chosen.many_groups, chosen.workloads) == (True, ManyGroups(500), ())
-    assert (chosen.group_sides, plan().group_sides) == ((Side.MM2,), (Side.OURS, Side.MM2))
+    assert (chosen.mirror_sides, plan().mirror_sides) == ((Side.MM2,), (Side.OURS, Side.MM2))
     assert not plan("--only", "translation").is_complete
 
 
@@ -59,7 +60,7 @@ def test_the_relay_is_for_latency_alone() -> None:
     assert not any(Side.RELAY in workload.sides for workload in plan().workloads)
     assert Side.RELAY in plan("--quick").latency_sides
     assert plan("--sides", "ours,mm2").latency_sides == (Side.OURS, Side.MM2)
-    assert Side.RELAY not in (*plan().hot_sides, *plan().group_sides, *(side for side, _ in plan().drills))
+    assert Side.RELAY not in (*plan().hot_sides, *plan().mirror_sides, *(side for side, _ in plan().drills))
 
 
 def test_a_workload_may_have_none_of_the_chosen_sides() -> None:
@@ -79,3 +80,10 @@ def test_most_pairs_are_fair_ones() -> None:
     chosen = [pairing for _, pairing in plan().pairings]
     assert [chosen.count(pairing) for pairing in Pairing] == [15, 5]
     assert {pairing for _, pairing in plan("--quick").pairings} == set(Pairing)
+
+
+def test_the_api_alone_is_no_complete_run() -> None:
+    chosen = plan("--only", "rest", "--quick")
+    assert chosen.rest == Rest(connectors=50, clients=200, seconds=5.0, rounds=2)
+    assert (chosen.workloads, chosen.many_groups, chosen.is_complete) == ((), None, False)
+    assert plan("--only", "idle").rest is None
