@@ -163,7 +163,9 @@ def configs() -> Iterator[Case]:
     yield ask(
         "PATCH", "/connectors/hb/config", {"x.float": None, "x.new": 2.0, "emit.heartbeats.enabled": False}
     )
+    yield ask("GET", "/connectors/hb/status", until=connector_is("RUNNING"))
     yield ask("PATCH", "/connectors/hb/config", {"emit.heartbeats.enabled": "true"})
+    yield ask("GET", "/connectors/hb/status", until=running(1))
     yield ask("GET", "/connectors/hb/config")
     yield ask("PUT", "/connectors/hb/config", heartbeat(name="hb"))
     yield ask("GET", "/connectors/hb/config")

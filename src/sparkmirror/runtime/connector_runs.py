@@ -120,11 +120,12 @@ class HeartbeatRun:
 
     def __init__(self, on: FlowWorker, connector: HeartbeatConnector) -> None:
         self._of = on.flow, connector.name
+        self._emits = connector.settings.emit
         self._heartbeats = Heartbeats(on, connector)
         self.threads: Sequence[PeriodicThread] = (self._heartbeats.thread,)
 
     def tasks(self) -> Sequence[ConnectorConfig] | None:
-        return [{}]
+        return [{}] if self._emits else []
 
     def failures(self) -> Mapping[int, str]:
         return _NO_FAILURES
