@@ -42,7 +42,8 @@ class Worker:
             answer = self._http.request(method, f"{self.url}{path}", body=encoded, headers=headers)
         except urllib3.exceptions.HTTPError as error:
             raise BenchError(f"{method} {path}: {error}") from error
-        return answer.status, json.loads(answer.data) if answer.data else None
+        is_json = answer.headers.get("Content-Type") == "application/json"  # Java's aren't while it starts
+        return answer.status, json.loads(answer.data) if is_json else None
 
     def change(self, method: str, path: str, body: object = None) -> None:
         """Again as long as the group is rebalancing, as Java's workers say after each change."""
