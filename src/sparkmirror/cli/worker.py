@@ -3,6 +3,7 @@
 import argparse
 import logging
 import os
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,6 +26,9 @@ from sparkmirror.runtime.worker_node import WorkerNode
 
 _log = logging.getLogger("sparkmirror.worker")
 
+_SWITCH_INTERVAL_S = 0.0005
+"""So long the REST API's thread may wait for another one, after each of its system calls: with Python's 5 ms,
+clients that poll would wait while connectors start."""
 _FAILED = 1
 _BAD_FILE = 2
 
@@ -71,6 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
         _log.error("%s: %s", arguments.file, error)
         return _BAD_FILE
     require_java()
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
     levels = LogLevels()
     node = WorkerNode(file, server.advertised_url, arguments.log_file or spark_log_file("worker"), levels)
     try:
