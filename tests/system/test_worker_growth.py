@@ -16,6 +16,8 @@ from tests.system.connect_node import (
 )
 from tests.system.mirror import await_value
 
+SOME = 5
+"""Before anything counts: what the process opens once, it has then."""
 COUNT = 20
 """Each has a thread, and a connection to the broker once it has emitted a heartbeat."""
 ALLOWED = 3
@@ -50,9 +52,9 @@ def test_deleted_connectors_leave_no_threads_and_no_sockets(
         node.await_answers()
         node.await_log("Spark runs after")
         process = psutil.Process(node.jvm().ppid())
-        come_and_go(node, process, "first", config, Held(0, 0))
+        come_and_go(node, process, names("first", SOME), config, Held(0, 0))
         before = Held.by(process)
-        come_and_go(node, process, "second", config, before.plus(COUNT - ALLOWED))
+        come_and_go(node, process, names("second", COUNT), config, before.plus(COUNT - ALLOWED))
         await_value(
             lambda: Held.by(process).is_within(before.plus(ALLOWED)),
             TIMEOUT_S,
@@ -61,11 +63,14 @@ def test_deleted_connectors_leave_no_threads_and_no_sockets(
         node.stop()
 
 
+def names(prefix: str, count: int) -> list[str]:
+    return [f"{prefix}-{number}" for number in range(count)]
+
+
 def come_and_go(
-    node: ConnectNode, process: psutil.Process, prefix: str, config: dict[str, str], least: Held
+    node: ConnectNode, process: psutil.Process, names: list[str], config: dict[str, str], least: Held
 ) -> None:
     """All connectors run, configured once and once more; then they are deleted. All hold `least` together."""
-    names = [f"{prefix}-{number}" for number in range(COUNT)]
     for interval in ("2", "1"):
         for name in names:
             node.put(name, {**config, "emit.heartbeats.interval.seconds": interval})
