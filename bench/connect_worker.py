@@ -20,6 +20,8 @@ from sparkmirror.clusters.ports import HOST, ReservedPort
 START_TIMEOUT_S: Final = 120.0
 _TIMEOUT_S: Final = 60.0
 _REBALANCING: Final = 409
+_GONE: Final = 404
+"""What is to be deleted may be gone already: by whoever changes connectors, or a request that was in vain."""
 _AGAIN_S: Final = 0.05
 _POLL_S: Final = 0.1
 _PROC: Final = Path("/proc")
@@ -51,7 +53,7 @@ class Worker:
         while True:
             code, told = self.ask(method, path, body)
             self.codes[code] += 1
-            if code < 300:
+            if code < 300 or (method, code) == ("DELETE", _GONE):
                 return
             if code != _REBALANCING or time.monotonic() > deadline:
                 raise BenchError(f"{method} {path}: {code} {told}")
