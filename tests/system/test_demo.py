@@ -78,7 +78,7 @@ def test_an_interrupted_demo_leaves_nothing_running(
         await_text(running, moment, timeout_s=120)
         assert len(running.family()) >= 4  # the demo, two brokers, the mirror
         running.process.send_signal(number)
-        code = running.process.wait(timeout=30)
+        code = running.process.wait(timeout=60)
 
     assert code == 130, running.out.read_text()
     await_value(lambda: not running.family(), 5, lambda: f"left: {running.family()}")
