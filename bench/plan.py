@@ -69,7 +69,7 @@ _HOT = Hot(neighbours=2000, records=1_000_000, mm2_records=200_000)
 _HOT_A_LITTLE = Hot(neighbours=400, records=300_000, mm2_records=60_000)
 _MANY = ManyGroups(groups=5000)
 _SOME = ManyGroups(groups=500)
-_REST = Rest(connectors=200, clients=200, seconds=20.0, rounds=4)
+_REST = Rest(connectors=200, clients=200, seconds=20.0, rounds=3)
 _REST_A_LITTLE = Rest(connectors=50, clients=200, seconds=5.0, rounds=2)
 _AS_THEY_ARE = 3
 """Every so manyth pair is followed by one of the settings as they are."""
