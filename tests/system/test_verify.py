@@ -40,7 +40,7 @@ SOURCE, TARGET = Alias("V"), Alias("W")
 FLOW: Final = Flow(SOURCE, TARGET)
 POSITIONS: Final = "mm2-offsets.V.internal"
 OURS: Final = ProducerId(424242, 0)
-VERIFY_TIMEOUT_S: Final = 90.0
+VERIFY_TIMEOUT_S: Final = 240.0
 
 BEGAN_MS: Final = int(time.time() * 1000) - 3_600_000
 """Older records would be retention's before long."""
