@@ -61,6 +61,12 @@ class Rest:
     clients: int
     seconds: float
     rounds: int
+    mm2_connectors: int
+    """Of Java's worker, in one round: each change of one takes a rebalance, which is seconds."""
+
+    def of(self, side: Side) -> "Rest":
+        """What that side's worker is asked for."""
+        return replace(self, connectors=self.mm2_connectors, rounds=1) if side.is_java else self
 
 
 _GROWN = Grown(partitions=5000, seconds=30.0)
@@ -69,8 +75,8 @@ _HOT = Hot(neighbours=2000, records=1_000_000, mm2_records=200_000)
 _HOT_A_LITTLE = Hot(neighbours=400, records=300_000, mm2_records=60_000)
 _MANY = ManyGroups(groups=5000)
 _SOME = ManyGroups(groups=500)
-_REST = Rest(connectors=200, clients=200, seconds=20.0, rounds=3)
-_REST_A_LITTLE = Rest(connectors=50, clients=200, seconds=5.0, rounds=2)
+_REST = Rest(connectors=200, clients=200, seconds=20.0, rounds=3, mm2_connectors=20)
+_REST_A_LITTLE = Rest(connectors=50, clients=200, seconds=5.0, rounds=2, mm2_connectors=10)
 _AS_THEY_ARE = 3
 """Every so manyth pair is followed by one of the settings as they are."""
 

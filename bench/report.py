@@ -312,14 +312,16 @@ def _many_groups_row(run: ManyGroupsRun) -> tuple[str, ...]:
 def rest_load_table(results: Results) -> Table:
     """The floor first."""
     run = next(iter(results.rest_loads), None)
-    title = f"REST: {run.clients} clients poll {run.connectors} connectors' statuses" if run else ""
+    title = f"REST: {run.clients} clients poll connectors' statuses" if run else ""
     columns = ("", *_LATENCY_COLUMNS, "answers", "changes", "5xx or none", "CPU s", "the clients' CPU s")
     return Table(title, columns, tuple(_rest_load_row(run) for run in results.rest_loads))
 
 
 def _rest_load_row(run: RestLoadRun) -> tuple[str, ...]:
     return (
-        run.side.title if run.side else f"a server that does nothing, {run.seconds:.0f} s",
+        f"{run.side.title}, {run.connectors} connectors"
+        if run.side
+        else f"a server that does nothing, {run.seconds:.0f} s",
         *(f"{value(run.latency):,.2f}" for value in _LATENCY_COLUMNS.values()),
         _codes(run.codes),
         _codes(run.changes),
@@ -336,9 +338,6 @@ def _codes(codes: Mapping[str, int]) -> str:
 
 def rest_rounds_table(results: Results) -> Table:
     """What the process that serves the API holds."""
-    run = next(iter(results.rest_rounds), None)
-    what = "connectors created, configured anew and deleted"
-    title = f"{run.connectors} {what}, {len(run.held)} times" if run else ""
     columns = (
         "",
         "s a round",
@@ -348,17 +347,22 @@ def rest_rounds_table(results: Results) -> Table:
         "after the first round",
         "after the last",
     )
+    title = "Connectors created, configured anew and deleted, round after round"
     return Table(title, columns, tuple(_rest_rounds_row(run) for run in results.rest_rounds))
 
 
 def _rest_rounds_row(run: RestRoundsRun) -> tuple[str, ...]:
     return (
-        run.side.title,
+        f"{run.side.title}, {run.connectors} connectors, {_times(len(run.held))}",
         _spread(Spread.of(run.seconds), 1),
         _spread(Spread.of(run.cpu_s), 1),
         _codes(run.codes),
         *(_held(each) for each in (run.held_with_all, run.held[0], run.held[-1])),
     )
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def _held(held: Holdings) -> str:

@@ -97,16 +97,16 @@ class _Connectors:
     def __init__(self, bed: Bed, worker: Worker, count: int) -> None:
         self._bed = bed
         self._worker = worker
-        self._count = count
+        self.count = count
 
     def put(self, prefix: str, interval_s: int) -> None:
         """Create or configure anew, one after the other; return when all run."""
-        names = _names(prefix, self._count)
-        for number in range(self._count):
+        names = _names(prefix, self.count)
+        for number in range(self.count):
             self.put_one(prefix, number, interval_s)
-        tasks = sum(not _is_source(number) for number in range(self._count))
+        tasks = sum(not _is_source(number) for number in range(self.count))
         self._worker.await_true(
-            lambda: self._worker.running(names) == tasks, f"{self._count} connectors do not run"
+            lambda: self._worker.running(names) == tasks, f"{self.count} connectors do not run"
         )
 
     def put_one(self, prefix: str, number: int, interval_s: int) -> None:
@@ -115,7 +115,7 @@ class _Connectors:
 
     def delete(self, prefix: str) -> None:
         """One after the other; return when nothing is said of them any more."""
-        names = _names(prefix, self._count)
+        names = _names(prefix, self.count)
         for name in names:
             self._worker.change("DELETE", f"/connectors/{name}")
         left = list(names)
@@ -173,7 +173,7 @@ def _changing(worker: Worker, connectors: _Connectors) -> Iterator[None]:
 
 
 def _changes(worker: Worker, connectors: _Connectors) -> Iterator[Callable[[], None]]:
-    for number in cycle(range(CHANGING)):
+    for number in cycle(range(min(CHANGING, connectors.count))):
         path = f"/connectors/{_name(_POLLED, number)}"
         yield partial(worker.change, "PUT", f"{path}/pause")
         yield partial(worker.change, "PUT", f"{path}/resume")

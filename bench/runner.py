@@ -230,7 +230,7 @@ class Runner:
         return _polled(run)
 
     def _rest_of(self, side: Side, planned: Rest) -> str:
-        load, rounds = rest.measure(self.bed, side, planned)
+        load, rounds = rest.measure(self.bed, side, planned.of(side))
         self.results.rest_loads.append(load)
         self.results.rest_rounds.append(rounds)
         seconds = ", ".join(f"{seconds:.1f}" for seconds in rounds.seconds)

@@ -165,11 +165,12 @@ def test_the_api_has_the_floor_beside_the_workers_and_what_they_held() -> None:
         rest_rounds(Side.OURS, Holdings(100.0, 13, 40, 30), Holdings(102.4, 14, 38, 28))
     )
     text = page(filled, OCCASION)
-    assert "### REST: 200 clients poll 200 connectors' statuses" in text
+    assert "### REST: 200 clients poll connectors' statuses" in text
     assert "| a server that does nothing, 20 s | 1.00 | 3.00 | 3.00 | 6.00 | 5,000 of 200 |" in text
     assert (
-        "| sparkmirror | 1.00 | 20.00 | 20.00 | 40.00 | 19,991 of 200, 9 of 404 | 20 of 201, 1 of 500 |"
-        in text
+        "| sparkmirror, 200 connectors | 1.00 | 20.00 | 20.00 | 40.00 | 19,991 of 200, 9 of 404 | "
+        "20 of 201, 1 of 500 |" in text
     )
-    assert "### 200 connectors created, configured anew and deleted, 2 times" in text
+    assert "### Connectors created, configured anew and deleted, round after round" in text
+    assert "| sparkmirror, 200 connectors, 2 times |" in text
     assert "100 MB, 13 threads, 30 sockets, 40 files | 102 MB, 14 threads, 28 sockets, 38 files |" in text

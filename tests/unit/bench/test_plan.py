@@ -15,7 +15,7 @@ def test_without_options_everything_runs_and_may_be_published() -> None:
     assert plan().grown == Grown(5000, 30.0)
     assert plan().hot == Hot(2000, 1_000_000, 200_000)
     assert (plan().translated, plan().many_groups) == (True, ManyGroups(5000))
-    assert plan().rest == Rest(connectors=200, clients=200, seconds=20.0, rounds=3)
+    assert plan().rest == Rest(connectors=200, clients=200, seconds=20.0, rounds=3, mm2_connectors=20)
 
 
 def test_parts_may_not_be_published() -> None:
@@ -84,6 +84,6 @@ def test_most_pairs_are_fair_ones() -> None:
 
 def test_the_api_alone_is_no_complete_run() -> None:
     chosen = plan("--only", "rest", "--quick")
-    assert chosen.rest == Rest(connectors=50, clients=200, seconds=5.0, rounds=2)
+    assert chosen.rest == Rest(connectors=50, clients=200, seconds=5.0, rounds=2, mm2_connectors=10)
     assert (chosen.workloads, chosen.many_groups, chosen.is_complete) == ((), None, False)
     assert plan("--only", "idle").rest is None
