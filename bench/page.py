@@ -273,8 +273,9 @@ def _rest_method(plan: Plan) -> str:
     one_in, changing, settled = rest.SOURCE_EVERY, rest.CHANGING, f"{rest.SETTLED_S:.0f}"
     memory = f"{KB_PER_DELETED_MAX:.0f}"
     few = f"{THREADS_LEFT_MAX:.0f} threads and {SOCKETS_LEFT_MAX:.0f} sockets"
-    return f"""- REST: a worker with {connectors} connectors; Java's, started as `connect-distributed.sh` does,
-  with {asked.mm2_connectors}, because each change takes it seconds. One in {one_in} is a MirrorSourceConnector without topics, the others emit heartbeats every {beats} s.
+    return f"""- REST: a worker with {connectors} connectors; Java's, started as
+  `connect-distributed.sh` does, with {asked.mm2_connectors}, because each change takes it seconds.
+  One in {one_in} is a MirrorSourceConnector without topics, the others emit heartbeats every {beats} s.
   {clients} clients in one process, each on a connection that stays, ask for a status {often} times a second
   for {seconds} s. The time of an answer counts from when it was due to be asked for. Meanwhile, {changes}
   times a second, one of {changing} connectors is paused, resumed, configured anew, deleted or made again;
