@@ -43,3 +43,19 @@ def test_everything_wrong_is_named() -> None:
     with pytest.raises(ConfigError) as caught:
         worker_settings(Properties({"group.id": "g"} | wrong))
     assert len(str(caught.value).splitlines()) == 7
+
+
+@pytest.mark.parametrize(
+    ("given", "session_s", "heartbeat_s"),
+    [
+        ({}, 8.0, 1.0),
+        ({"session.timeout.ms": "6000"}, 6.0, 3.0),
+        ({"heartbeat.interval.ms": "9000"}, 10.0, 9.0),
+        ({"session.timeout.ms": "45000", "heartbeat.interval.ms": "500"}, 45.0, 0.5),
+    ],
+)
+def test_a_crash_is_noticed_sooner_than_by_java_unless_somebody_says_when(
+    given: dict[str, str], session_s: float, heartbeat_s: float
+) -> None:
+    settings = worker_settings(Properties(NEEDED | given))
+    assert (settings.session_timeout_s, settings.heartbeat_interval_s) == (session_s, heartbeat_s)
