@@ -35,7 +35,13 @@ def nodes(
     with running_nodes(tmp_path_factory.mktemp("nodes"), properties, 3) as started:
         for node in started:
             node.await_answers()
-        config = connector_config(SOURCE, ("na", source_cluster), ("nb", target_cluster), topics=TOPIC)
+        config = connector_config(
+            SOURCE,
+            ("na", source_cluster),
+            ("nb", target_cluster),
+            topics=TOPIC,
+            heartbeats_replication_enabled="false",
+        )
         started[-1].put(NAME, config)
         yield started
         for node in started:

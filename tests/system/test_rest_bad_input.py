@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -93,19 +93,23 @@ def test_a_body_larger_than_anybody_needs_is_refused(url: str) -> None:
 
 
 def _until_refused(connection: socket.socket) -> bytes:
-    """Send on and on until there is an answer."""
+    """Send on and on until there is an answer; the whole of it."""
     connection.setblocking(False)
-    sent = 0
-    while sent < 4 * BODY_BYTES_MAX:
+    sent, answer = 0, b""
+    while sent < 4 * BODY_BYTES_MAX and not answer:
         try:
             sent += connection.send(b"[" * 65536)
         except BlockingIOError:
             time.sleep(0.001)
-        try:
-            return connection.recv(65536)
-        except BlockingIOError:
-            pass
-    raise AssertionError("not refused")
+        with suppress(BlockingIOError):
+            answer = connection.recv(65536)
+    assert answer, "not refused"
+    connection.settimeout(ANSWERED_S)
+    while not answer.endswith(b"}"):
+        more = connection.recv(65536)
+        assert more, answer
+        answer += more
+    return answer
 
 
 def test_a_body_as_large_as_allowed_is_read(url: str) -> None:

@@ -50,7 +50,9 @@ def config(kind: str, clusters: tuple[LocalCluster, LocalCluster], **more: str) 
 
 
 def msc(clusters: tuple[LocalCluster, LocalCluster], **more: str) -> dict[str, str]:
-    return config(SOURCE, clusters, topics=TOPIC, tasks_max="2", **more)
+    # Other tests' heartbeats would be mirrored too.
+    told = {"heartbeats_replication_enabled": "false", "tasks_max": "2", **more}
+    return config(SOURCE, clusters, topics=TOPIC, **told)
 
 
 @pytest.fixture(scope="module")
