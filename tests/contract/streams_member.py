@@ -23,7 +23,7 @@ _JOIN, _LEAVE = 0, -1
 _UNCHANGED: Final = -1
 _REBALANCE_TIMEOUT_MS: Final = 60_000
 _CORRELATION: Final = 88
-_WAIT_S: Final = 20.0
+_WAIT_S: Final = 60.0
 _EMPTY: Final = array_size(0, compact=True)
 _NULL: Final = null_string(compact=True)
 _PRESENT, _ABSENT = b"\x01", b"\xff"

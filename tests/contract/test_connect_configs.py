@@ -23,7 +23,7 @@ from tests.proxy import Api, Deed, Moment, proxied
 from tests.system.broker_data import append, keyed
 from tests.system.mixed_data import create_topic
 
-WAIT_S: Final = 20.0
+WAIT_S: Final = 60.0
 LONG_S: Final = 60.0
 """Longer than the whole test may take: who waits so long was not woken."""
 SOON_S: Final = 10.0

@@ -18,7 +18,7 @@ from tests.system.broker_data import append, latest, records
 from tests.system.mirror import await_value
 from tests.system.mixed_data import create_topic
 
-WAIT_S: Final = 20.0
+WAIT_S: Final = 60.0
 RUNNING: Final = Status(State.RUNNING, "one:8083", 5)
 ELSEWHERE: Final = Status(State.PAUSED, "two:8083", 6)
 OLDER: Final = Status(State.UNASSIGNED, "one:8083", 5)

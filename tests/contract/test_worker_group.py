@@ -45,11 +45,11 @@ from tests.system.mirror import await_value
 from tests.system.mixed_data import create_topic
 
 TOPIC: Final = "contract.workers"
-WAIT_S: Final = 20.0
-SESSION_S: Final = 2.0
+WAIT_S: Final = 60.0
+SESSION_S: Final = 4.0
 BEAT_S: Final = 0.4
-TAKE_OVER_S: Final = 2.0
-LEAVE_S: Final = 2.2
+TAKE_OVER_S: Final = 8.0
+LEAVE_S: Final = 5.0
 SLOW_S: Final = 0.3
 
 

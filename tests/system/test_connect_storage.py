@@ -47,7 +47,7 @@ from tests.system.java_mm2 import ConnectWorker, connect_worker, connector_class
 from tests.system.mirror import await_value
 from tests.system.mixed_data import create_topic
 
-WAIT_S: Final = 30.0
+WAIT_S: Final = 90.0
 CONFIGS: Final = "stored-configs"
 STATUSES: Final = "stored-statuses"
 OFFSETS: Final = "stored-offsets"

@@ -31,7 +31,7 @@ GONE: Final = 30
 """So many records of a partition here are gone: its offsets are higher here than there."""
 BACKLOG: Final = 100
 RATE: Final = 400
-WAIT_S: Final = 30.0
+WAIT_S: Final = 90.0
 
 Origin = tuple[str, int]
 """Where a record was produced: the cluster's alias, the partition of ORDERS."""

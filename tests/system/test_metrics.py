@@ -21,7 +21,7 @@ ALIAS: Final = "metered"
 QUICK, SLOW = "metered.quick", "metered.slow"
 GROUP: Final = "metered-group"
 RECORD_BYTES: Final = 10_000
-WAIT_S: Final = 30.0
+WAIT_S: Final = 90.0
 
 SOURCE: Final = "kafka_connect_mirror_source_connector_"
 PARTITION: Final = ("destination", "topic", "partition")

@@ -22,7 +22,7 @@ from tests.system.mixed_data import create_topic
 GROUP = "worker-test"
 TOPIC = "worker.orders"
 ALIASES = "wa", "wb"
-COPY_TIMEOUT_S = 30.0
+COPY_TIMEOUT_S = 90.0
 
 
 @pytest.fixture(scope="module")

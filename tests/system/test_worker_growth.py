@@ -22,7 +22,7 @@ COUNT = 20
 """Each has a thread, and a connection to the broker once it has emitted a heartbeat."""
 ALLOWED = 3
 """The pool of the API's threads, and idle connections, come and go as they like."""
-TIMEOUT_S = 30.0
+TIMEOUT_S = 90.0
 
 
 class Held(NamedTuple):
