@@ -76,6 +76,8 @@ class Leader:
             for name, config in wanted.connectors.items()
             if wanted.target_states[name] is TargetState.RUNNING
         }
+        if self._leads():
+            self._publish_tasks(wanted, [*self._pausing(wanted)])  # before nobody knows them any more
         with self._lock:
             again, self._to_restart = self._to_restart, set()
         self._end(
@@ -85,7 +87,7 @@ class Leader:
             if name not in self._kept:
                 self._begin(name, config)
         if self._leads():
-            self._publish_tasks(wanted)
+            self._publish_tasks(wanted, wanted.connectors)
             self._publish_states(self._configs.configs, generation)
             self._publish_topics()
 
@@ -140,8 +142,14 @@ class Leader:
 
     # what is said
 
-    def _publish_tasks(self, wanted: ConnectConfigs) -> None:
-        for name, state in wanted.target_states.items():
+    def _pausing(self, wanted: ConnectConfigs) -> Iterable[str]:
+        """Those that still run, and keep their tasks when they don't."""
+        states = wanted.target_states
+        return (name for name in self._kept if states.get(name) is TargetState.PAUSED)
+
+    def _publish_tasks(self, wanted: ConnectConfigs, names: Iterable[str]) -> None:
+        for name in names:
+            state = wanted.target_states[name]
             published = wanted.task_configs.get(name, ())
             tasks = self._tasks(name, state, published)
             if list(tasks) != list(published) or name in wanted.inconsistent:

@@ -116,6 +116,15 @@ def test_what_is_paused_keeps_its_tasks_and_what_is_stopped_does_not(
     assert len(bench.runs) == 2
 
 
+def test_what_is_paused_before_its_tasks_were_published_has_them_all_the_same(bench: Bench) -> None:
+    bench.configs.put_connector(NAME, CONFIG)
+    bench.reconcile()
+    bench.runs[0].shares = [{"task.index": "0"}, {"task.index": "1"}]
+    bench.configs.put_target_state(NAME, TargetState.PAUSED)
+    bench.reconcile()
+    assert bench.states() == (State.PAUSED, [State.PAUSED, State.PAUSED])
+
+
 def test_a_task_that_needs_a_person_has_failed_until_it_is_well(bench: Bench) -> None:
     bench.configs.put_connector(NAME, CONFIG)
     bench.reconcile()
