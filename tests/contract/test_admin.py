@@ -9,11 +9,12 @@ import pytest
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
+from sparkmirror.domain.admin_writes import TopicCreation
 from sparkmirror.domain.client_settings import ProducerSettings
 from sparkmirror.domain.config_filter import AlterConfigOp, AlterConfigOpType, ConfigSource
 from sparkmirror.domain.errors import AuthorizationError, KafkaError, TopicExistsError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.admin import Admin, TopicCreation
+from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.error_codes import SECURITY_DISABLED
 from tests.contract.copying import connection, keyed_of
 from tests.contract.looping import WAIT_S, writing
@@ -121,7 +122,7 @@ def test_the_brokers_own_topics_are_not_listed(admin: Admin, target_cluster: Loc
 
 def test_nothing_to_do_asks_nobody(admin: Admin) -> None:
     assert (admin.create_topics([]), admin.grow_topics({}), admin.alter_configs({})) == ({}, {}, {})
-    assert (admin.topic_configs([]), admin.create_acls([])) == ({}, 0)
+    assert (admin.topic_configs([]), admin.create_acls([])) == ({}, {})
 
 
 def test_a_cluster_without_an_authorizer_says_so(admin: Admin) -> None:
@@ -147,7 +148,7 @@ def test_acls_come_back_as_they_were_made_and_decide_who_may_write(frail_cluster
     )
     admin = Admin(connection(frail_cluster), "frail")
     try:
-        assert admin.create_acls([may_describe, prefixed]) == 0
+        assert admin.create_acls([may_describe, prefixed]) == {may_describe: None, prefixed: None}
         await_value(
             lambda: set(admin.topic_acls()) == {may_describe, prefixed},
             WAIT_S,
@@ -159,7 +160,9 @@ def test_acls_come_back_as_they_were_made_and_decide_who_may_write(frail_cluster
             ((_, refusal),) = writer.refusals
             assert isinstance(refusal, AuthorizationError)
             assert str(refusal) == f"produce to {topic}: TOPIC_AUTHORIZATION_FAILED"
-            assert admin.create_acls([may_write, allowed(topic.topic, AclOperation.READ)]) == 0
+            assert set(admin.create_acls([may_write, allowed(topic.topic, AclOperation.READ)]).values()) == {
+                None
+            }
             await_value(lambda: len(admin.topic_acls()) == 4, WAIT_S, lambda: str(admin.topic_acls()))
             writer.append(topic, numbered(3))
             writer.await_acknowledged(topic, 3)

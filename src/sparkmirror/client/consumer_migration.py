@@ -11,6 +11,7 @@ from typing import NamedTuple
 from sparkmirror.client.flow_access import CheckpointAccess, FlowAccess
 from sparkmirror.client.flow_offsets import FlowOffsets, Translation, existing_offsets
 from sparkmirror.connectors.source import why_not
+from sparkmirror.domain.admin_writes import TopicCreation
 from sparkmirror.domain.checkpoints import CheckpointBook, target_topic
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.group_moves import (
@@ -25,7 +26,7 @@ from sparkmirror.domain.group_moves import (
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.domain.log_records import LogRecord
 from sparkmirror.domain.wire_records import Checkpoint
-from sparkmirror.kafka.admin import Admin, TopicCreation
+from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from sparkmirror.kafka.groups import Committed, Groups, ListedGroup, Offsets
 from sparkmirror.kafka.metadata import read_metadata

@@ -64,6 +64,12 @@ class AclBinding:
     operation: AclOperation
     permission: AclPermission
 
+    def __str__(self) -> str:
+        who = self.principal if self.host == "*" else f"{self.principal} from {self.host}"
+        pattern = "" if self.pattern_type is PatternType.LITERAL else f"{self.pattern_type.name} "
+        resource = f"{self.resource_type.name} {pattern}{self.resource_name}"
+        return f"{self.permission.name} {self.operation.name} on {resource} to {who}"
+
 
 def target_acls(
     source: Iterable[AclBinding], should_replicate: Callable[[str], bool], remote_topic: Callable[[str], str]

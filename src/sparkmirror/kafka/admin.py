@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from kafka.admin import (
@@ -19,6 +18,7 @@ from kafka.admin import (
 from kafka.admin import ResourceType as LibraryResourceType
 
 from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
+from sparkmirror.domain.admin_writes import AclResults, Results, TopicCreation
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.config_filter import AlterConfigOp, ConfigEntry, ConfigSource
 from sparkmirror.domain.errors import KafkaError
@@ -27,20 +27,9 @@ from sparkmirror.kafka.error_codes import error_for
 
 _VISIBLE_POLL_S = 0.05
 
-Results = Mapping[str, KafkaError | None]
-"""Per topic: None when it worked."""
-
-
-@dataclass(frozen=True, slots=True)
-class TopicCreation:
-    name: str
-    partitions: int
-    replication_factor: int
-    configs: Mapping[str, str]
-
 
 class Admin:
-    """Every method blocks and raises KafkaError when the request as a whole failed. One owner."""
+    """Reads, and is `AdminWrites`. Every method blocks and raises KafkaError when all failed. One owner."""
 
     def __init__(self, settings: ConnectionSettings, cluster: str) -> None:
         """`cluster` names it in errors: an alias."""
@@ -165,12 +154,19 @@ class Admin:
         acls, _ = self._client.call("describe ACLs", "describe_acls", everything)
         return [_binding(acl) for acl in acls]
 
-    def create_acls(self, bindings: Sequence[AclBinding]) -> int:
-        """How many were refused."""
+    def create_acls(self, bindings: Sequence[AclBinding]) -> AclResults:
         if not bindings:
-            return 0
-        result = self._client.call("create ACLs", "create_acls", [_acl(binding) for binding in bindings])
-        return len(result["failed"])
+            return {}
+        asked = {_acl(binding): binding for binding in bindings}
+        answer = self._client.call("create ACLs", "create_acls", list(asked))
+        made = {asked[acl] for acl in answer["succeeded"]}
+        # The library doesn't say which were refused, but keeps their order.
+        refused = (binding for binding in asked.values() if binding not in made)
+        errors = {
+            binding: error_for(error.errno, f"create ACL {binding} on {self._cluster}")
+            for binding, error in zip(refused, answer["failed"], strict=True)
+        }
+        return {binding: errors.get(binding) for binding in bindings}
 
     def _result(self, action: str, topic: str, answer: Mapping[str, Any]) -> KafkaError | None:
         code = answer["error_code"]

@@ -5,6 +5,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from sparkmirror.connectors.checkpoint import counterpart, counterparts, is_followed, news_of
+from sparkmirror.domain.admin_writes import TopicCreation
 from sparkmirror.domain.checkpoints import CheckpointBook, OfGroup, is_refuted, offsets_to_write
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
@@ -13,7 +14,7 @@ from sparkmirror.domain.log_records import LogRecord
 from sparkmirror.domain.offset_resolution import ResolveOffsets
 from sparkmirror.domain.sync_history import SyncHistory
 from sparkmirror.domain.wire_records import Checkpoint
-from sparkmirror.kafka.admin import Admin, TopicCreation
+from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.error_codes import ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS, UNKNOWN_MEMBER_ID
 from sparkmirror.kafka.groups import Groups, Offsets, offsets_at
 from sparkmirror.kafka.topic_log import TopicWriter

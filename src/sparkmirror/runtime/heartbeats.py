@@ -4,8 +4,9 @@ import time
 from collections.abc import Iterable
 
 from sparkmirror.connectors.heartbeat import heartbeat_record
+from sparkmirror.domain.admin_writes import TopicCreation
 from sparkmirror.domain.log_records import LogRecord
-from sparkmirror.kafka.admin import Admin, TopicCreation
+from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.runtime.flow_log import flow_log
 from sparkmirror.runtime.flow_settings import FlowWorker, HeartbeatConnector

@@ -3,8 +3,9 @@
 import logging
 from collections.abc import Iterable
 
+from sparkmirror.domain.admin_writes import TopicCreation
 from sparkmirror.domain.errors import AuthorizationError, TopicExistsError
-from sparkmirror.kafka.admin import Admin, TopicCreation
+from sparkmirror.kafka.admin import Admin
 
 _log = logging.getLogger(__name__)
 

@@ -1,31 +1,22 @@
 """Runs a MirrorSourceConnector: finds topics, prepares them on the target, keeps the right tasks running."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import replace
 
-from sparkmirror.connectors.source import remote_topic, should_replicate
-from sparkmirror.connectors.topic_plan import (
-    GrowTopic,
-    NewTopic,
-    SourceTopic,
-    TopicPlan,
-    copy_partitions,
-    missing_topics,
-    plan_topics,
-    replicated_topics,
-)
-from sparkmirror.domain.acls import target_acls
+from sparkmirror.connectors.topic_plan import copy_partitions
+from sparkmirror.domain.admin_writes import TopicCreation
 from sparkmirror.domain.assignment import Assignment, PartitionAssignment, count_moves
-from sparkmirror.domain.config_filter import config_changes
 from sparkmirror.domain.copy_plan import CopyPartition
-from sparkmirror.domain.errors import KafkaError, SparkmirrorError
+from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.incidents import OnBadBatch
 from sparkmirror.domain.rate_limits import NO_LIMITS, RateLimits
 from sparkmirror.engine.session import Session
-from sparkmirror.kafka import error_codes
-from sparkmirror.kafka.admin import Admin, TopicCreation
+from sparkmirror.kafka.admin import Admin
+from sparkmirror.runtime.acl_sync import AclSync
+from sparkmirror.runtime.config_sync import ConfigSync
+from sparkmirror.runtime.flow_admins import FlowAdmins
 from sparkmirror.runtime.flow_log import flow_log
 from sparkmirror.runtime.flow_settings import FlowWorker, SourceConnector
 from sparkmirror.runtime.generations import Generations
@@ -34,6 +25,7 @@ from sparkmirror.runtime.periodic import PeriodicThread
 from sparkmirror.runtime.rebalancing import DEFAULT_REBALANCES, Imbalance, Rebalances, Rebalancing, Running
 from sparkmirror.runtime.schedule import Job
 from sparkmirror.runtime.spark_watch import SparkWatch
+from sparkmirror.runtime.topic_sync import TopicSync
 from sparkmirror.storage.dead_letters import dead_letters_topic
 from sparkmirror.storage.progress import progress_topic
 
@@ -48,6 +40,7 @@ _PROBLEM_RETRY_S = 30.0
 _LOOK_AT_SPARK_INTERVAL_S = 2.0
 _SLOTS_LAST_S = 4.0
 """So long the slots must be others: where an executor died, most clusters start the next within that time."""
+_FIRST_SYNC_AFTER_S = 10.0
 _NEVER_S = float("inf")
 
 _REFRESH = "refresh topics"
@@ -80,11 +73,9 @@ class MirrorSource:
         )
         self._spark_watch = SparkWatch(self._log)
         self._other_slots_since: float | None = None
-        self._source: Admin | None = None
-        self._target: Admin | None = None
+        self._admins: FlowAdmins | None = None
         self._running: tuple[CopyPartition, ...] = ()
-        self._reported_problems: set[str] = set()
-        self._acls_unavailable = False
+        self._topic_sync: TopicSync | None = None
         self.thread = PeriodicThread("source connector", self._log, self._prepare, self._finish)
 
     @property
@@ -96,14 +87,13 @@ class MirrorSource:
     # life
 
     def _prepare(self) -> Iterable[Job]:
-        flow = self._settings.flow
-        self._source = self._source or Admin(self._connector.source_admin, flow.source)
-        self._target = self._target or Admin(self._connector.target_admin, flow.target)
-        self._create_own_topics()
+        self._admins = self._admins or FlowAdmins(self._settings.flow, self._connector)
+        self._create_own_topics(self._admins)
         self._generations.recall()
-        return self._jobs()
+        self._topic_sync = TopicSync(self._told, self._admins, self._log)
+        return self._jobs(self._admins)
 
-    def _jobs(self) -> list[Job]:
+    def _jobs(self, admins: FlowAdmins) -> list[Job]:
         told = self._told
         jobs = [
             # Without an interval the topics are still found once, at the start.
@@ -114,26 +104,28 @@ class MirrorSource:
         if told.partition_assignment is PartitionAssignment.LOAD and told.tasks_max > 1:
             interval_s = self._rebalances.look_interval_s
             jobs.append(Job("rebalance", interval_s, self._rebalance, first_after_s=interval_s))
-        if told.sync_topic_configs_interval_s is not None:
-            interval_s = told.sync_topic_configs_interval_s
-            jobs.append(Job("sync topic configs", interval_s, self._sync_configs, first_after_s=10.0))
-        if told.sync_topic_acls_interval_s is not None:
-            interval_s = told.sync_topic_acls_interval_s
-            jobs.append(Job("sync topic ACLs", interval_s, self._sync_acls, first_after_s=10.0))
+        syncs: list[tuple[str, float | None, ConfigSync | AclSync]] = [
+            ("sync topic configs", told.sync_topic_configs_interval_s, ConfigSync(told, admins, self._log)),
+            ("sync topic ACLs", told.sync_topic_acls_interval_s, AclSync(told, admins, self._log)),
+        ]
+        jobs += [
+            Job(name, interval_s, sync.run, first_after_s=_FIRST_SYNC_AFTER_S)
+            for name, interval_s, sync in syncs
+            if interval_s is not None
+        ]
         return jobs
 
     def _finish(self) -> None:
         self._generations.stop(in_order=self.thread.may_run)
         self._rebalancing.close()
-        for admin in (self._source, self._target):
-            if admin is not None:
-                admin.close()
+        if self._admins is not None:
+            self._admins.close()
 
-    def _create_own_topics(self) -> None:
+    def _create_own_topics(self, admins: FlowAdmins) -> None:
         told = self._told
         positions = self._settings.worker.offset_topic
         ensure_topics(
-            self._admins[1],
+            admins.target,
             [
                 TopicCreation(
                     positions.name,
@@ -151,9 +143,7 @@ class MirrorSource:
         )
         if told.reactions.on_bad_batch is OnBadBatch.SKIP:
             letters = dead_letters_topic(self._settings.flow.source)
-            ensure_topics(
-                self._admins[1], [TopicCreation(letters, 1, positions.replication_factor, COMPACTED)]
-            )
+            ensure_topics(admins.target, [TopicCreation(letters, 1, positions.replication_factor, COMPACTED)])
         if told.offset_syncs_topic is not None:
             side = self._settings.flow.source if told.offset_syncs_on_source else self._settings.flow.target
             admin = Admin(self._connector.offset_syncs_admin, side)
@@ -165,12 +155,6 @@ class MirrorSource:
             finally:
                 admin.close()
 
-    @property
-    def _admins(self) -> tuple[Admin, Admin]:
-        assert self._source is not None
-        assert self._target is not None
-        return self._source, self._target
-
     # topics
 
     def _refresh(self) -> None:
@@ -181,54 +165,26 @@ class MirrorSource:
             raise
 
     def _refresh_once(self) -> None:
-        source_admin, target_admin = self._admins
-        source = {
-            topic: SourceTopic(partitions) for topic, partitions in source_admin.partition_counts().items()
-        }
-        made, problems = self._apply(self._plan(source, target_admin.partition_counts()))
-        self._report_problems(problems)
-        target = target_admin.await_partitions(made, _VISIBLE_TIMEOUT_S)
-        copy = copy_partitions(self._told, source, target)
+        assert self._topic_sync is not None
+        assert self._admins is not None
+        topics = self._topic_sync.plan()
+        made = self._topic_sync.apply(topics.plan)
+        target = self._admins.target.await_partitions(made, _VISIBLE_TIMEOUT_S)
+        copy = copy_partitions(self._told, topics.source, target)
         if copy.waiting:
-            self.thread.hasten(_REFRESH, _PROBLEM_RETRY_S if problems else _WAITING_RETRY_S)
-        self._run(self._with_timestamp_types(copy.ready))
+            self.thread.hasten(
+                _REFRESH, _PROBLEM_RETRY_S if self._topic_sync.has_problems else _WAITING_RETRY_S
+            )
+        self._run(self._with_timestamp_types(self._admins.target, copy.ready))
 
-    def _plan(self, source: Mapping[str, SourceTopic], target: Mapping[str, int]) -> TopicPlan:
-        missing = missing_topics(self._told, source, target)
-        configs = self._admins[0].topic_configs(missing)
-        described = {
-            topic: replace(source[topic], configs=tuple(configs.get(topic, ()))) for topic in missing
-        }
-        return plan_topics(self._told, {**source, **described}, target)
-
-    def _apply(self, plan: TopicPlan) -> tuple[Mapping[str, int], list[str]]:
-        """Create and grow topics on the target: their partitions now, and as text what could not be done."""
-        creations = [
-            TopicCreation(new.name, new.partitions, new.replication_factor, dict(new.configs))
-            for new in plan.creates
-        ]
-        created = self._admins[1].create_topics(creations)
-        grown = self._admins[1].grow_topics({topic.name: topic.partitions for topic in plan.grows})
-        results = {**created, **grown}
-        changes: list[NewTopic | GrowTopic] = [*plan.creates, *plan.grows]
-        made = {change.name: change.partitions for change in changes if results[change.name] is None}
-        for topic in made:
-            self._log.info("%s %s", "created" if topic in created else "grew", topic)
-        failures = [str(error) for error in results.values() if error is not None]
-        return made, [*plan.warnings, *failures]
-
-    def _report_problems(self, problems: Iterable[str]) -> None:
-        current = set(problems)
-        for problem in sorted(current - self._reported_problems):
-            self._log.warning("%s", problem)
-        self._reported_problems = current
-
-    def _with_timestamp_types(self, partitions: tuple[CopyPartition, ...]) -> tuple[CopyPartition, ...]:
+    def _with_timestamp_types(
+        self, target: Admin, partitions: tuple[CopyPartition, ...]
+    ) -> tuple[CopyPartition, ...]:
         """Note which target topics stamp records with their own time: copied batches must say so."""
         topics = sorted({partition.target_topic for partition in partitions})
         stamping = {
             topic
-            for topic, entries in self._admins[1].topic_configs(topics, [_TIMESTAMP_TYPE]).items()
+            for topic, entries in target.topic_configs(topics, [_TIMESTAMP_TYPE]).items()
             if any(entry.name == _TIMESTAMP_TYPE and entry.value == "LogAppendTime" for entry in entries)
         }
         return tuple(
@@ -296,48 +252,3 @@ class MirrorSource:
                 len(self._running),
                 imbalance,
             )
-
-    # configs and ACLs
-
-    def _sync_configs(self) -> None:
-        source_admin, target_admin = self._admins
-        pairs = replicated_topics(
-            self._told, source_admin.partition_counts(), target_admin.partition_counts()
-        )
-        at_source = source_admin.topic_configs([topic for topic, _ in pairs])
-        at_target = target_admin.topic_configs([remote for _, remote in pairs])
-        changes = {
-            remote: config_changes(
-                self._told.config_filter, at_source.get(topic, ()), at_target.get(remote, ())
-            ).operations
-            for topic, remote in pairs
-        }
-        results = target_admin.alter_configs({topic: ops for topic, ops in changes.items() if ops})
-        for topic, error in results.items():
-            if error is None:
-                self._log.info("configs of %s follow the source again", topic)
-            else:
-                self._log.warning("%s", error)
-
-    def _sync_acls(self) -> None:
-        source_admin, target_admin = self._admins
-        try:
-            bindings = target_acls(
-                source_admin.topic_acls(),
-                lambda topic: should_replicate(self._told, topic),
-                lambda topic: remote_topic(self._told, topic),
-            )
-            existing = set(target_admin.topic_acls())
-        except KafkaError as error:
-            if error.code != error_codes.SECURITY_DISABLED:
-                raise
-            self._say_acls_unavailable(error)
-            return
-        refused = target_admin.create_acls([binding for binding in bindings if binding not in existing])
-        if refused:
-            self._log.warning("%d ACLs were refused on the target", refused)
-
-    def _say_acls_unavailable(self, error: SparkmirrorError) -> None:
-        if not self._acls_unavailable:
-            self._log.info("no ACLs to sync: %s. Consider sync.topic.acls.enabled=false", error)
-        self._acls_unavailable = True

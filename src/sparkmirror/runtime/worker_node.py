@@ -12,6 +12,7 @@ from typing import Final
 from sparkmirror.config.clients import worker_client
 from sparkmirror.config.worker import InternalTopic
 from sparkmirror.config.worker_file import WorkerFile
+from sparkmirror.domain.admin_writes import TopicCreation
 from sparkmirror.domain.assignment import slots_share
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.connect_configs import ConnectConfigs, LoggerLevel, SessionKey
@@ -19,7 +20,7 @@ from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.metrics import ConnectorReading
 from sparkmirror.domain.worker_group import GroupOptions, Membership
 from sparkmirror.engine.session import Session, default_master
-from sparkmirror.kafka.admin import Admin, TopicCreation
+from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.metadata import read_metadata
 from sparkmirror.kafka.worker_group import WorkerGroup
 from sparkmirror.runtime.connector_settings import ConnectorFactory

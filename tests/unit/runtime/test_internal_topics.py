@@ -1,7 +1,8 @@
 import pytest
 
+from sparkmirror.domain.admin_writes import Results, TopicCreation
 from sparkmirror.domain.errors import AuthorizationError, DisconnectedError, KafkaError, TopicExistsError
-from sparkmirror.kafka.admin import Admin, Results, TopicCreation
+from sparkmirror.kafka.admin import Admin
 from sparkmirror.runtime.internal_topics import COMPACTED, ensure_topics
 
 WANTED = [TopicCreation(name, 1, 3, COMPACTED) for name in ("there", "missing", "also-missing")]

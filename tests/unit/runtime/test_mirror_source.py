@@ -1,11 +1,13 @@
 """Which jobs a source connector has; what they do is seen with real clusters."""
 
 from concurrent.futures import Future
+from typing import cast
 
 import pytest
 
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
+from sparkmirror.runtime.flow_admins import FlowAdmins
 from sparkmirror.runtime.flow_settings import flow_settings
 from sparkmirror.runtime.mirror_source import MirrorSource
 
@@ -49,4 +51,4 @@ def test_jobs(more: dict[str, str], jobs: set[str]) -> None:
     settings = flow_settings(config)
     assert settings.source is not None
     source = MirrorSource(settings, settings.source, Future(), lambda _: 1)
-    assert {job.name for job in source._jobs()} == jobs
+    assert {job.name for job in source._jobs(cast("FlowAdmins", None))} == jobs

@@ -1,0 +1,42 @@
+"""Which configs of topics on the target don't follow their source."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from sparkmirror.domain.config_filter import (
+    AlterConfigOp,
+    ConfigEntry,
+    ConfigPropertyFilter,
+    config_changes,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigPlan:
+    """By topic of the target. `unknown` names configs that the target's version does not have."""
+
+    changes: Mapping[str, tuple[AlterConfigOp, ...]] = field(default_factory=dict)
+    unknown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MirroredConfigs:
+    """What both sides say of a topic that exists on both."""
+
+    topic: str
+    """On the target."""
+    source: tuple[ConfigEntry, ...]
+    target: tuple[ConfigEntry, ...]
+
+
+def plan_configs(config_filter: ConfigPropertyFilter, mirrored: Iterable[MirroredConfigs]) -> ConfigPlan:
+    """Differences only: a plan made right after another was carried out is empty."""
+    changes: dict[str, tuple[AlterConfigOp, ...]] = {}
+    unknown: dict[str, tuple[str, ...]] = {}
+    for one in mirrored:
+        found = config_changes(config_filter, one.source, one.target)
+        if found.operations:
+            changes[one.topic] = found.operations
+        if found.unknown:
+            unknown[one.topic] = found.unknown
+    return ConfigPlan(changes, unknown)

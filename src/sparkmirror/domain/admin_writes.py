@@ -1,0 +1,42 @@
+"""What is written to a cluster around its data: the values, and the shape of whoever writes them.
+
+Bulk calls return a result per item, so that one bad item never hides the others.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from sparkmirror.domain.acls import AclBinding
+from sparkmirror.domain.config_filter import AlterConfigOp
+from sparkmirror.domain.errors import KafkaError
+
+Results = Mapping[str, KafkaError | None]
+"""Per topic: None when it worked."""
+
+AclResults = Mapping[AclBinding, KafkaError | None]
+"""Per binding: None when it worked."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicCreation:
+    name: str
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, str]
+
+
+class AdminWrites(Protocol):
+    """Every method blocks and raises KafkaError when the request as a whole failed."""
+
+    def create_topics(self, topics: Sequence[TopicCreation]) -> Results: ...
+
+    def grow_topics(self, counts: Mapping[str, int]) -> Results:
+        """Raise topics to these total partition counts."""
+        ...
+
+    def alter_configs(self, changes: Mapping[str, Sequence[AlterConfigOp]]) -> Results:
+        """Of topics, incrementally (KIP-339). Raises UnsupportedVersionError for brokers before 2.3."""
+        ...
+
+    def create_acls(self, bindings: Sequence[AclBinding]) -> AclResults: ...

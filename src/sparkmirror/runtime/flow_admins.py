@@ -1,0 +1,28 @@
+"""How a flow's source connector reaches both clusters for everything but the data."""
+
+from sparkmirror.domain.admin_writes import AdminWrites
+from sparkmirror.domain.ids import Flow
+from sparkmirror.kafka.admin import Admin
+from sparkmirror.runtime.flow_settings import SourceConnector
+
+
+class FlowAdmins:
+    """One owner, who closes it."""
+
+    def __init__(self, flow: Flow, connector: SourceConnector) -> None:
+        """Raises KafkaError when a cluster can't be reached."""
+        self.source = Admin(connector.source_admin, flow.source)
+        try:
+            self.target = Admin(connector.target_admin, flow.target)
+        except BaseException:
+            self.source.close()
+            raise
+
+    @property
+    def writes(self) -> AdminWrites:
+        """What changes the target goes this way."""
+        return self.target
+
+    def close(self) -> None:
+        self.source.close()
+        self.target.close()
