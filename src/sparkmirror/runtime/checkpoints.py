@@ -3,9 +3,9 @@
 import logging
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 
 from sparkmirror.connectors.checkpoint import counterpart, counterparts, is_followed, news_of
-from sparkmirror.domain.admin_writes import TopicCreation
 from sparkmirror.domain.checkpoints import CheckpointBook, OfGroup, is_refuted, offsets_to_write
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
@@ -21,8 +21,9 @@ from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.runtime.checkpoint_meter import CheckpointMeter
 from sparkmirror.runtime.flow_log import flow_log
 from sparkmirror.runtime.flow_settings import CheckpointConnector, FlowWorker
-from sparkmirror.runtime.internal_topics import COMPACTED, ensure_topics
+from sparkmirror.runtime.internal_topics import ensure_topics
 from sparkmirror.runtime.offset_resolver import OffsetResolver, Wanted
+from sparkmirror.runtime.own_topics import checkpoints_topic
 from sparkmirror.runtime.periodic import PeriodicThread
 from sparkmirror.runtime.reverse_syncs import ReverseSyncs
 from sparkmirror.runtime.schedule import Job
@@ -111,13 +112,9 @@ class Checkpoints:
 
     def _is_topic_new(self) -> bool:
         """Make the checkpoints topic unless it's there."""
-        told = self._told
-        admin = Admin(self._connector.target_admin, self._flow.target)
-        try:
-            topic = TopicCreation(told.checkpoints_topic, 1, told.checkpoints_replication_factor, COMPACTED)
-            return bool(ensure_topics(admin, [topic]))
-        finally:
-            admin.close()
+        topic = checkpoints_topic(self._flow, self._connector)
+        with closing(Admin(self._connector.target_admin, topic.cluster)) as admin:
+            return bool(ensure_topics(admin, [topic.creation]))
 
     def _own_checkpoints(self) -> list[Checkpoint]:
         """Those of earlier lives, so that no group is sent back by a new one (KAFKA-15905)."""

@@ -2,15 +2,16 @@
 
 import time
 from collections.abc import Iterable
+from contextlib import closing
 
 from sparkmirror.connectors.heartbeat import heartbeat_record
-from sparkmirror.domain.admin_writes import TopicCreation
 from sparkmirror.domain.log_records import LogRecord
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.runtime.flow_log import flow_log
 from sparkmirror.runtime.flow_settings import FlowWorker, HeartbeatConnector
-from sparkmirror.runtime.internal_topics import COMPACTED, ensure_topics
+from sparkmirror.runtime.internal_topics import ensure_topics
+from sparkmirror.runtime.own_topics import heartbeats_topic
 from sparkmirror.runtime.periodic import PeriodicThread
 from sparkmirror.runtime.schedule import Job
 
@@ -31,11 +32,9 @@ class Heartbeats:
 
     def _prepare(self) -> Iterable[Job]:
         told = self._connector.settings
-        admin = Admin(self._connector.admin, self._flow.target)
-        try:
-            ensure_topics(admin, [TopicCreation(told.topic, 1, told.replication_factor, COMPACTED)])
-        finally:
-            admin.close()
+        topic = heartbeats_topic(self._flow, self._connector)
+        with closing(Admin(self._connector.admin, topic.cluster)) as admin:
+            ensure_topics(admin, [topic.creation])
         if not told.emit:
             return ()
         return (Job("emit heartbeat", told.interval_s, self._emit, first_after_s=told.interval_s),)

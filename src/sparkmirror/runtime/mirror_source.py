@@ -3,14 +3,13 @@
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from contextlib import closing
 from dataclasses import replace
 
 from sparkmirror.connectors.topic_plan import copy_partitions
-from sparkmirror.domain.admin_writes import TopicCreation
 from sparkmirror.domain.assignment import Assignment, PartitionAssignment, count_moves
 from sparkmirror.domain.copy_plan import CopyPartition
 from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.domain.incidents import OnBadBatch
 from sparkmirror.domain.rate_limits import NO_LIMITS, RateLimits
 from sparkmirror.engine.session import Session
 from sparkmirror.kafka.admin import Admin
@@ -20,13 +19,13 @@ from sparkmirror.runtime.flow_admins import FlowAdmins
 from sparkmirror.runtime.flow_log import flow_log
 from sparkmirror.runtime.flow_settings import FlowWorker, SourceConnector
 from sparkmirror.runtime.generations import Generations
-from sparkmirror.runtime.internal_topics import COMPACTED, ensure_topics
+from sparkmirror.runtime.internal_topics import ensure_topics
+from sparkmirror.runtime.own_topics import offset_syncs_topic, topics_on_target
 from sparkmirror.runtime.periodic import PeriodicThread
 from sparkmirror.runtime.rebalancing import DEFAULT_REBALANCES, Imbalance, Rebalances, Rebalancing, Running
 from sparkmirror.runtime.schedule import Job
 from sparkmirror.runtime.spark_watch import SparkWatch
 from sparkmirror.runtime.topic_sync import TopicSync
-from sparkmirror.storage.dead_letters import dead_letters_topic
 from sparkmirror.storage.progress import progress_topic
 
 _WATCH_INTERVAL_S = 1.0
@@ -45,8 +44,6 @@ _NEVER_S = float("inf")
 
 _REFRESH = "refresh topics"
 _TIMESTAMP_TYPE = "message.timestamp.type"
-_SEGMENT_BYTES = "16777216"
-"""Positions are rewritten each second: small segments let compaction keep the topic quick to read."""
 
 
 class MirrorSource:
@@ -122,38 +119,11 @@ class MirrorSource:
             self._admins.close()
 
     def _create_own_topics(self, admins: FlowAdmins) -> None:
-        told = self._told
-        positions = self._settings.worker.offset_topic
-        ensure_topics(
-            admins.target,
-            [
-                TopicCreation(
-                    positions.name,
-                    positions.partitions,
-                    positions.replication_factor,
-                    {"segment.bytes": _SEGMENT_BYTES, **dict(positions.configs)},
-                ),
-                TopicCreation(
-                    progress_topic(self._settings.flow.source),
-                    1,
-                    positions.replication_factor,
-                    {"segment.bytes": _SEGMENT_BYTES, **COMPACTED},
-                ),
-            ],
-        )
-        if told.reactions.on_bad_batch is OnBadBatch.SKIP:
-            letters = dead_letters_topic(self._settings.flow.source)
-            ensure_topics(admins.target, [TopicCreation(letters, 1, positions.replication_factor, COMPACTED)])
-        if told.offset_syncs_topic is not None:
-            side = self._settings.flow.source if told.offset_syncs_on_source else self._settings.flow.target
-            admin = Admin(self._connector.offset_syncs_admin, side)
-            try:
-                syncs = TopicCreation(
-                    told.offset_syncs_topic, 1, told.offset_syncs_replication_factor, COMPACTED
-                )
-                ensure_topics(admin, [syncs])
-            finally:
-                admin.close()
+        ensure_topics(admins.target, topics_on_target(self._settings, self._connector))
+        syncs = offset_syncs_topic(self._settings, self._connector)
+        if syncs is not None:
+            with closing(Admin(self._connector.offset_syncs_admin, syncs.cluster)) as admin:
+                ensure_topics(admin, [syncs.creation])
 
     # topics
 

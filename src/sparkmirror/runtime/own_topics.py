@@ -1,0 +1,62 @@
+"""The topics that a flow's connectors keep for themselves: `run` creates them, `plan` tells of them."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from sparkmirror.domain.admin_writes import TopicCreation
+from sparkmirror.domain.ids import Alias, Flow
+from sparkmirror.domain.incidents import OnBadBatch
+from sparkmirror.runtime.flow_settings import (
+    CheckpointConnector,
+    FlowWorker,
+    HeartbeatConnector,
+    SourceConnector,
+)
+from sparkmirror.runtime.internal_topics import COMPACTED
+from sparkmirror.storage.dead_letters import dead_letters_topic
+from sparkmirror.storage.progress import progress_topic
+
+_SEGMENT_BYTES: Final = "16777216"
+"""Positions are rewritten each second: small segments let compaction keep the topic quick to read."""
+
+
+class OwnTopic(NamedTuple):
+    """A topic, and the cluster that it is on."""
+
+    cluster: Alias
+    creation: TopicCreation
+
+
+def topics_on_target(on: FlowWorker, connector: SourceConnector) -> Sequence[TopicCreation]:
+    """A MirrorSourceConnector's positions and progress, and its dead letters where it keeps any."""
+    positions, source = on.worker.offset_topic, on.flow.source
+    replicas = positions.replication_factor
+    small = {"segment.bytes": _SEGMENT_BYTES}
+    topics = [
+        TopicCreation(positions.name, positions.partitions, replicas, {**small, **dict(positions.configs)}),
+        TopicCreation(progress_topic(source), 1, replicas, {**small, **COMPACTED}),
+    ]
+    if connector.settings.reactions.on_bad_batch is OnBadBatch.SKIP:
+        topics.append(TopicCreation(dead_letters_topic(source), 1, replicas, COMPACTED))
+    return topics
+
+
+def offset_syncs_topic(on: FlowWorker, connector: SourceConnector) -> OwnTopic | None:
+    """None where no offset syncs are emitted."""
+    told = connector.settings
+    if told.offset_syncs_topic is None:
+        return None
+    side = on.flow.source if told.offset_syncs_on_source else on.flow.target
+    syncs = TopicCreation(told.offset_syncs_topic, 1, told.offset_syncs_replication_factor, COMPACTED)
+    return OwnTopic(side, syncs)
+
+
+def checkpoints_topic(flow: Flow, connector: CheckpointConnector) -> OwnTopic:
+    told = connector.settings
+    topic = TopicCreation(told.checkpoints_topic, 1, told.checkpoints_replication_factor, COMPACTED)
+    return OwnTopic(flow.target, topic)
+
+
+def heartbeats_topic(flow: Flow, connector: HeartbeatConnector) -> OwnTopic:
+    told = connector.settings
+    return OwnTopic(flow.target, TopicCreation(told.topic, 1, told.replication_factor, COMPACTED))
