@@ -34,6 +34,11 @@ class ConnectorRun(Protocol):
     @property
     def threads(self) -> Sequence[PeriodicThread]: ...
 
+    @property
+    def slots(self) -> int:
+        """How many of Spark's slots its tasks may take; 0 where they are the driver's."""
+        ...
+
     def tasks(self) -> Sequence[ConnectorConfig] | None:
         """What each task is told beyond the connector's config; None before that is known."""
         ...
@@ -62,6 +67,7 @@ class SourceRun:
         slots_of: Callable[[Session], int],
     ) -> None:
         self._of = on.flow, connector.name
+        self.slots = connector.settings.tasks_max
         self.limits = CurrentLimits(on, connector)
         self._source = MirrorSource(on, connector, session, slots_of, limits=lambda: self.limits.limits)
         self._progress = ProgressLog(on.flow, on.worker_client, connector.name)
@@ -96,6 +102,8 @@ class SourceRun:
 class CheckpointRun:
     """A MirrorCheckpointConnector: one task, a thread of the driver, whatever `tasks.max` says."""
 
+    slots = 0
+
     def __init__(self, on: FlowWorker, connector: CheckpointConnector) -> None:
         self._of = on.flow, connector.name
         self._checkpoints = Checkpoints(on, connector)
@@ -117,6 +125,8 @@ class CheckpointRun:
 
 class HeartbeatRun:
     """A MirrorHeartbeatConnector."""
+
+    slots = 0
 
     def __init__(self, on: FlowWorker, connector: HeartbeatConnector) -> None:
         self._of = on.flow, connector.name
@@ -142,6 +152,7 @@ class IdleRun:
     """A connector that is told to do nothing: `enabled=false`, for example."""
 
     threads: Sequence[PeriodicThread] = ()
+    slots = 0
 
     def tasks(self) -> Sequence[ConnectorConfig] | None:
         return []

@@ -104,16 +104,18 @@ class Leader:
                 for task in self._statuses.tasks(name):
                     self._statuses.put_task_safely(name, task, status)
 
-    def tasks_max_of_all(self) -> int:
-        """How many tasks the connectors that run may have together."""
-        return sum(int(kept.config.get("tasks.max", "1")) for kept in self._kept.values() if kept.run)
+    def slots_of_all(self) -> int:
+        """How many of Spark's slots the connectors that run may take together. Safe in any thread."""
+        return sum(run.slots for run in self._runs())
 
     def readings(self) -> list[ConnectorReading]:
         """What `/metrics` tells of every connector that runs here. Safe in any thread."""
-        runs = [kept.run for kept in list(self._kept.values()) if kept.run is not None]
-        return [reading for run in runs if (reading := run.reading())]
+        return [reading for run in self._runs() if (reading := run.reading())]
 
     # runs
+
+    def _runs(self) -> list[ConnectorRun]:
+        return [kept.run for kept in list(self._kept.values()) if kept.run is not None]
 
     def _begin(self, name: str, config: ConnectorConfig) -> None:
         kept = self._kept[name] = _Kept(config)

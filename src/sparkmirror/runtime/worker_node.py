@@ -138,7 +138,7 @@ class WorkerNode:
         self._woken.set()
 
     def _slots_of(self, tasks_max: int, session: Session) -> int:
-        return slots_share(tasks_max, max(tasks_max, self._leader.tasks_max_of_all()), session.slots)
+        return slots_share(tasks_max, max(tasks_max, self._leader.slots_of_all()), session.slots)
 
     # the node's own thread
 

@@ -53,6 +53,7 @@ class Run:
 
     def __init__(self, config: ConnectorConfig) -> None:
         self.config = config
+        self.slots = 1
         self.shares: Sequence[ConnectorConfig] | None = [{"task.index": "0"}]
         self.failed: dict[int, str] = {}
         self.written: set[str] = set()

@@ -156,6 +156,17 @@ def test_a_restart_is_another_run(bench: Bench) -> None:
     assert len(bench.runs) == 2
 
 
+def test_the_slots_of_all_are_those_of_what_runs(bench: Bench) -> None:
+    for name in ("one", "two", "paused"):
+        bench.configs.put_connector(name, {**CONFIG, "tasks.max": "${file:secrets:tasks}"})
+    bench.configs.put_connector("useless", {**CONFIG, "bad": "x"})
+    bench.configs.put_target_state("paused", TargetState.PAUSED)
+    bench.reconcile()
+    for run, slots in zip(bench.runs, (4, 0), strict=True):
+        run.slots = slots
+    assert bench.leader.slots_of_all() == 4
+
+
 def test_of_a_deleted_connector_nothing_is_left(bench: Bench) -> None:
     bench.configs.put_connector(NAME, CONFIG)
     bench.reconcile()
