@@ -17,13 +17,12 @@ from sparkmirror.domain.connect_configs import ConnectConfigs
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.metrics import ConnectorReading
 from sparkmirror.runtime.connector_runs import ConnectorRun
+from sparkmirror.runtime.periodic import begin, end
 from sparkmirror.storage.connect_configs import ConfigTopic
 from sparkmirror.storage.connect_statuses import StatusTopic
 
 _log = logging.getLogger(__name__)
 
-_STOP_TIMEOUT_S: Final = 7.5
-"""All connectors that stop at the same time together."""
 _TASK_CLASS: Final = "task.class"
 
 
@@ -126,21 +125,13 @@ class Leader:
             kept.trace = str(error)
             return
         _log.info("starting %s", name)
-        for thread in kept.run.threads:
-            thread.run_only_while(self._leads)
-            thread.start()
+        begin(kept.run.threads, self._leads)
 
     def _end(self, names: Collection[str]) -> None:
-        ending = {name: kept.run for name in names if (kept := self._kept.pop(name)).run is not None}
-        threads = [(name, thread) for name, run in ending.items() if run for thread in run.threads]
-        for _, thread in threads:
-            thread.stop()
-        deadline = time.monotonic() + _STOP_TIMEOUT_S
-        for name, thread in threads:
-            if not thread.join(max(0.0, deadline - time.monotonic())):
-                _log.warning("%s of %s did not end in time", thread.name, name)
-        if ending:
-            _log.info("stopped %s", ", ".join(sorted(ending)))
+        ended = [(name, self._kept.pop(name).run) for name in names]
+        end([thread for _, run in ended if run is not None for thread in run.threads])
+        if stopped := sorted(name for name, run in ended if run is not None):
+            _log.info("stopped %s", ", ".join(stopped))
 
     # what is said
 

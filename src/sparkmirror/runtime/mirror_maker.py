@@ -13,14 +13,12 @@ from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.metrics import ConnectorReading
 from sparkmirror.domain.rate_limits import RateLimits
 from sparkmirror.engine.session import Session, default_master
-from sparkmirror.runtime.flow_run import FlowRun
+from sparkmirror.runtime.flow_run import FlowRun, end_flows
 from sparkmirror.runtime.flow_settings import FlowSettings
 from sparkmirror.runtime.shared_flows import SharedFlows
 
 _log = logging.getLogger(__name__)
 
-_STOP_TIMEOUT_S = 7.5
-"""All flows together. Spark's JVM takes up to 2 s more; supervisors give ten before they kill."""
 _SLOTS_MIN = 16
 
 
@@ -86,11 +84,7 @@ class MirrorMaker:
             self._session.set_exception(SparkmirrorError("Spark is not running"))
         if self._shared is not None:
             self._shared.stop()
-        for run in self._own.values():
-            run.stop()
-        deadline = time.monotonic() + _STOP_TIMEOUT_S
-        for run in self._own.values():
-            run.join(deadline)
+        end_flows(self._own.values())
         if self._session.exception() is None:
             self._session.result().close()
 

@@ -2,15 +2,19 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.runtime.flow_log import FlowLog
 from sparkmirror.runtime.schedule import Job, Schedule
 
-_MAY_NOT_RUN_S = 0.5
-_UNREACHABLE = Backoff(1.0, 30.0)
+_STOP_TIMEOUT_S: Final = 7.5
+"""All that end at the same time together. Spark's JVM takes up to 2 s more; supervisors give ten before they
+kill."""
+_MAY_NOT_RUN_S: Final = 0.5
+_UNREACHABLE: Final = Backoff(1.0, 30.0)
 
 
 class PeriodicThread:
@@ -53,7 +57,10 @@ class PeriodicThread:
         if self._schedule is None:
             return True
         self._thread.join(timeout_s)
-        return not self._thread.is_alive()
+        if self._thread.is_alive():
+            self._log.warning("%s did not end in time", self.name)
+            return False
+        return True
 
     def hasten(self, job: str, delay_s: float) -> None:
         """Run a job sooner than planned. Called by the jobs themselves."""
@@ -94,3 +101,19 @@ class PeriodicThread:
                 self._log.warning("%s; trying again in %.0f s", error, delay_s)
                 self._stopping.wait(delay_s)
         return None
+
+
+def begin(threads: Iterable[PeriodicThread], may_run: Callable[[], bool]) -> None:
+    """`may_run` is asked before anything is done."""
+    for thread in threads:
+        thread.run_only_while(may_run)
+        thread.start()
+
+
+def end(threads: Sequence[PeriodicThread]) -> None:
+    """Return when all have ended, or after 7.5 s; who takes longer is said."""
+    for thread in threads:
+        thread.stop()
+    deadline = time.monotonic() + _STOP_TIMEOUT_S
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))

@@ -7,20 +7,16 @@ names, so that flows spread, and move only where a node has come or gone.
 
 import os
 import socket
-import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
 
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.worker_group import GroupOptions
 from sparkmirror.kafka.worker_group import WorkerGroup
 from sparkmirror.runtime.flow_log import flow_log
-from sparkmirror.runtime.flow_run import FlowRun
+from sparkmirror.runtime.flow_run import FlowRun, end_flows
 from sparkmirror.runtime.flow_settings import FlowSettings
-
-_STOP_TIMEOUT_S: Final = 7.5
 
 
 class SharedFlows:
@@ -46,12 +42,8 @@ class SharedFlows:
 
     def stop(self) -> None:
         """End all runs in order and let others take over."""
-        for run in self.runs.values():
-            run.stop()
-        deadline = time.monotonic() + _STOP_TIMEOUT_S
+        end_flows(self.runs.values())
         for shared in self._shared:
-            if shared.run is not None:
-                shared.run.join(deadline)
             shared.group.leave()
 
 
@@ -82,5 +74,4 @@ class _SharedFlow:
         elif not leads and self.run is not None:
             self._log.info("does not run on this node any more")
             ended, self.run = self.run, None
-            ended.stop()
-            ended.join(time.monotonic() + _STOP_TIMEOUT_S)
+            end_flows([ended])

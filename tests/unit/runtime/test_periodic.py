@@ -12,7 +12,7 @@ import pytest
 from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.runtime.flow_log import flow_log
-from sparkmirror.runtime.periodic import PeriodicThread
+from sparkmirror.runtime.periodic import PeriodicThread, begin, end
 from sparkmirror.runtime.schedule import Job
 
 WAIT_S: Final = 10.0
@@ -96,6 +96,33 @@ def test_the_end_finishes_once_and_runs_no_further_job(make: Make) -> None:
     assert finished.acquire(timeout=WAIT_S)
     assert not finished.acquire(blocking=False)
     assert thread.is_stopping
+
+
+def test_threads_begin_and_end_together(make: Make) -> None:
+    ran, finished = threading.Semaphore(0), threading.Semaphore(0)
+    threads = [make(lambda: [Job("once", float("inf"), ran.release)], finished.release) for _ in range(2)]
+    begin(threads, lambda: True)
+    for _ in threads:
+        assert ran.acquire(timeout=WAIT_S)
+    end(threads)
+    for _ in threads:
+        assert finished.acquire(blocking=False)
+
+
+def test_a_thread_that_does_not_end_in_time_is_said(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+    ran, answer = threading.Event(), threading.Event()
+
+    def job() -> None:
+        ran.set()
+        assert answer.wait(WAIT_S)
+
+    thread = make(lambda: [Job("long", float("inf"), job)])
+    thread.start()
+    assert ran.wait(WAIT_S)
+    thread.stop()
+    assert not thread.join(timeout_s=0)
+    answer.set()
+    assert [record.getMessage() for record in caplog.records] == ["a thread did not end in time"]
 
 
 def test_a_job_may_hasten_another(make: Make) -> None:
