@@ -17,7 +17,8 @@ from sparkmirror.cli.connectors.documents import read_file
 from sparkmirror.cli.connectors.showing import status_view
 from sparkmirror.cli.connectors.views import View, add_output_argument, show
 from sparkmirror.cli.connectors.waiting import GONE, Waiting, add_timeout_argument, status_of
-from sparkmirror.client.connect_rest import ConnectorStateInfo, ConnectRefusedError, ConnectRest
+from sparkmirror.client.connect_objects import ConnectorStateInfo
+from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest
 from sparkmirror.domain.errors import ConfigError, SparkmirrorError
 
 _FOLDER: Final = "mm2"

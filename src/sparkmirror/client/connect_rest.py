@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final, NamedTuple, NotRequired, Protocol, TypedDict, TypeVar, cast
+from typing import Any, Final, NamedTuple, Protocol, TypeVar, cast
 from urllib.parse import quote, urlencode
 
 import urllib3
@@ -26,6 +26,15 @@ from urllib3.exceptions import (
     SSLError,
 )
 
+from sparkmirror.client.connect_objects import (
+    ConfigInfos,
+    ConnectorInfo,
+    ConnectorStateInfo,
+    Expanded,
+    LoggerLevel,
+    PartitionOffset,
+    TaskInfo,
+)
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.errors import SparkmirrorError
 
@@ -73,81 +82,6 @@ class Access:
     ca: Path | None = None
     cert: Path | None = None
     key: Path | None = None
-
-
-class RunState(TypedDict):
-    """How a connector is, and where it runs; `trace` is there when it failed."""
-
-    state: str
-    worker_id: str
-    trace: NotRequired[str]
-
-
-class TaskState(RunState):
-    id: int
-
-
-class ConnectorStateInfo(TypedDict):
-    name: str
-    connector: RunState
-    tasks: list[TaskState]
-    type: NotRequired[str]
-
-
-class TaskId(TypedDict):
-    connector: str
-    task: int
-
-
-class TaskInfo(TypedDict):
-    id: TaskId
-    config: dict[str, str]
-
-
-class ConnectorInfo(TypedDict):
-    name: str
-    config: dict[str, str]
-    tasks: list[TaskId]
-    type: NotRequired[str]
-
-
-class Expanded(TypedDict):
-    """A connector in a list of all."""
-
-    status: ConnectorStateInfo
-    info: ConnectorInfo
-
-
-class PartitionOffset(TypedDict):
-    """None as the offset: to be forgotten."""
-
-    partition: dict[str, Any]
-    offset: dict[str, Any] | None
-
-
-class ValidatedValue(TypedDict):
-    name: str
-    value: str | None
-    errors: list[str]
-
-
-class ValidatedConfig(TypedDict):
-    definition: dict[str, Any]
-    value: ValidatedValue
-
-
-class ConfigInfos(TypedDict):
-    """What a plugin thinks of a configuration."""
-
-    name: str
-    error_count: int
-    configs: list[ValidatedConfig]
-
-
-class LoggerLevel(TypedDict):
-    level: str | None
-    last_modified: NotRequired[int | None]
-    """In ms since the epoch."""
 
 
 class _Answer(NamedTuple):

@@ -5,7 +5,7 @@ import pytest
 from sparkmirror.cli.connectors.showing import cause, status_view
 from sparkmirror.cli.connectors.views import View, masked, show
 from sparkmirror.cli.connectors.watching import Changes
-from sparkmirror.client.connect_rest import ConnectorStateInfo
+from sparkmirror.client.connect_objects import ConnectorStateInfo
 from tests.unit.cli.small_connect import TRACE
 
 STATUS: ConnectorStateInfo = {

@@ -19,7 +19,8 @@ from sparkmirror.cli.connectors.documents import GIVEN_HELP, read_given
 from sparkmirror.cli.connectors.showing import cause
 from sparkmirror.cli.connectors.views import View, add_output_argument, masked, show
 from sparkmirror.cli.connectors.waiting import GONE, Ending, Waiting, add_wait_arguments
-from sparkmirror.client.connect_rest import ConnectorInfo, ConnectRest
+from sparkmirror.client.connect_objects import ConnectorInfo
+from sparkmirror.client.connect_rest import ConnectRest
 from sparkmirror.domain.errors import ConfigError
 
 _CREATE_HELP = """\

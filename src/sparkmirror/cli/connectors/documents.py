@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from sparkmirror.client.connect_rest import PartitionOffset
+from sparkmirror.client.connect_objects import PartitionOffset
 from sparkmirror.config.conversion.yaml_section import documents
 from sparkmirror.config.properties import HIDDEN, is_sensitive, read_text
 from sparkmirror.domain.errors import ConfigError

@@ -5,7 +5,8 @@ from datetime import datetime
 
 from sparkmirror.cli.connectors.asking import DONE, Verb, add_verb, say
 from sparkmirror.cli.connectors.views import View, add_output_argument, show
-from sparkmirror.client.connect_rest import ConnectRest, LoggerLevel
+from sparkmirror.client.connect_objects import LoggerLevel
+from sparkmirror.client.connect_rest import ConnectRest
 
 _HELP = """\
 The log levels of the worker that is asked; with a level, set one.

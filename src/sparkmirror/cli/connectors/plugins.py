@@ -7,7 +7,8 @@ from sparkmirror.cli.connectors.asking import DONE, REFUSED, Verb, add_verb
 from sparkmirror.cli.connectors.documents import GIVEN_HELP, read_given
 from sparkmirror.cli.connectors.showing import add_secrets_argument
 from sparkmirror.cli.connectors.views import View, add_output_argument, masked, show
-from sparkmirror.client.connect_rest import ConfigInfos, ConnectRest
+from sparkmirror.client.connect_objects import ConfigInfos
+from sparkmirror.client.connect_rest import ConnectRest
 from sparkmirror.domain.errors import ConfigError
 
 _PLUGINS_HELP = """\

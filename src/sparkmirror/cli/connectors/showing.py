@@ -9,7 +9,8 @@ from sparkmirror.cli.connectors.asking import DONE, REFUSED, Verb, add_verb, for
 from sparkmirror.cli.connectors.views import View, add_output_argument, masked, show
 from sparkmirror.cli.connectors.waiting import status_of
 from sparkmirror.cli.connectors.watching import add_watch_arguments, watch
-from sparkmirror.client.connect_rest import ConnectorStateInfo, ConnectRest, RunState
+from sparkmirror.client.connect_objects import ConnectorStateInfo, RunState
+from sparkmirror.client.connect_rest import ConnectRest
 
 _RUNNING = "RUNNING"
 

@@ -10,7 +10,8 @@ from http import HTTPStatus
 from typing import Final, NamedTuple
 
 from sparkmirror.cli.arguments import positive
-from sparkmirror.client.connect_rest import ConnectorStateInfo, ConnectRefusedError, ConnectRest
+from sparkmirror.client.connect_objects import ConnectorStateInfo
+from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest
 
 _LOOK_EVERY_S: Final = 0.5
 _RUNNING_LASTS_S: Final = 1.0

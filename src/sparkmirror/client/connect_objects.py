@@ -1,0 +1,78 @@
+"""What Connect's REST API speaks of, as its JSON has it."""
+
+from typing import Any, NotRequired, TypedDict
+
+
+class RunState(TypedDict):
+    """How a connector is, and where it runs; `trace` is there when it failed."""
+
+    state: str
+    worker_id: str
+    trace: NotRequired[str]
+
+
+class TaskState(RunState):
+    id: int
+
+
+class ConnectorStateInfo(TypedDict):
+    name: str
+    connector: RunState
+    tasks: list[TaskState]
+    type: NotRequired[str]
+
+
+class TaskId(TypedDict):
+    connector: str
+    task: int
+
+
+class TaskInfo(TypedDict):
+    id: TaskId
+    config: dict[str, str]
+
+
+class ConnectorInfo(TypedDict):
+    name: str
+    config: dict[str, str]
+    tasks: list[TaskId]
+    type: NotRequired[str]
+
+
+class Expanded(TypedDict):
+    """A connector in a list of all."""
+
+    status: ConnectorStateInfo
+    info: ConnectorInfo
+
+
+class PartitionOffset(TypedDict):
+    """None as the offset: to be forgotten."""
+
+    partition: dict[str, Any]
+    offset: dict[str, Any] | None
+
+
+class ValidatedValue(TypedDict):
+    name: str
+    value: str | None
+    errors: list[str]
+
+
+class ValidatedConfig(TypedDict):
+    definition: dict[str, Any]
+    value: ValidatedValue
+
+
+class ConfigInfos(TypedDict):
+    """What a plugin thinks of a configuration."""
+
+    name: str
+    error_count: int
+    configs: list[ValidatedConfig]
+
+
+class LoggerLevel(TypedDict):
+    level: str | None
+    last_modified: NotRequired[int | None]
+    """In ms since the epoch."""
