@@ -41,16 +41,19 @@ class Connection:
     @classmethod
     def open(cls, host: str, port: int, settings: ConnectionSettings) -> "Connection":
         """Connect and learn what the broker speaks. Raises DisconnectedError, ConfigError."""
-        transport = open_transport(host, port, settings)
-        connection = cls(transport, f"{host}:{port}", settings.client_id)
-        try:
-            connection._negotiate(settings.request_timeout_s)
-        except BaseException:
-            connection.close()
-            raise
+        connection = cls(open_transport(host, port, settings), f"{host}:{port}", settings.client_id)
+        connection.negotiate(settings.request_timeout_s)
         return connection
 
-    def _negotiate(self, timeout_s: float) -> None:
+    def negotiate(self, timeout_s: float) -> None:
+        """First of all, by who made it. Closes it where that fails, and raises DisconnectedError."""
+        try:
+            self._learn_versions(timeout_s)
+        except BaseException:
+            self.close()
+            raise
+
+    def _learn_versions(self, timeout_s: float) -> None:
         request = ApiVersionsRequest(version=_API_VERSIONS_OF_EVERY_BROKER)
         response = self._exchange(request, ApiVersionsResponse, _API_VERSIONS_OF_EVERY_BROKER, timeout_s)
         check(response.error_code, f"{self.address}: ApiVersions")

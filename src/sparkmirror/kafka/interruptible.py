@@ -74,11 +74,7 @@ class InterruptibleConnection(Connection):
         host, port = address
         transport = open_transport(host, port, settings)
         connection = cls(transport, f"{host}:{port}", settings.client_id, pause)
-        try:
-            connection._negotiate(settings.request_timeout_s)
-        except BaseException:
-            connection.close()
-            raise
+        connection.negotiate(settings.request_timeout_s)
         return connection
 
     def fileno(self) -> int:
