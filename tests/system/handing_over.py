@@ -44,7 +44,7 @@ CONNECT: Final = ("hc", "hd")
 FLOWS: Final = (DEDICATED, CONNECT)
 """Aliases: the source's, the target's."""
 CONNECT_GROUP: Final = "handed"
-WAIT_S: Final = 60.0
+WAIT_S: Final = 120.0
 _TICK_S: Final = 0.1
 
 Offsets = Mapping[TopicPartition, int]

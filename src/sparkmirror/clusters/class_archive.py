@@ -1,7 +1,8 @@
 """Archives of loaded classes, with which a JVM starts in about half the time (class data sharing, JEP 350).
 
-An archive fits one folder of jars and one Java; its name tells both apart. The JVM checks for itself that it
-fits, and starts without it if not. Nothing needs one: `sparkmirror prepare` makes them.
+An archive fits one folder of jars and one Java, as they are now: its name tells where they are, and when they
+were installed. A JVM checks for itself that it fits, and starts without it if not. Nothing needs one:
+`sparkmirror prepare` makes them.
 """
 
 import hashlib
@@ -24,8 +25,10 @@ class ClassArchive:
     @classmethod
     def of(cls, name: str, jars: Path, environ: Mapping[str, str] = os.environ) -> Self:
         """For a program whose class path is this folder, run by the Java of JAVA_HOME, else of PATH."""
-        fitting = hashlib.sha256(f"{_java(environ)}\n{jars}".encode()).hexdigest()[:16]
-        return cls(cache_folder(environ) / "classes" / f"{name}-{fitting}.jsa")
+        java = _java(environ)
+        place = _digest(java, jars)
+        age = _digest(_written_at(java), _written_at(jars))
+        return cls(cache_folder(environ) / "classes" / f"{name}-{place}-{age}.jsa")
 
     @property
     def exists(self) -> bool:
@@ -50,16 +53,34 @@ class ClassArchive:
                 if not partial.exists():
                     raise JarsError(f"Java wrote no archive of its classes to {partial}. It is not needed.")
                 partial.rename(self.file)
+                self._remove_older()
             finally:
                 partial.unlink(missing_ok=True)
 
+    def _remove_older(self) -> None:
+        """Those of the same place; they are large, and nobody can use them any more."""
+        place = self.file.stem.rpartition("-")[0]
+        for file in self.file.parent.glob(f"{place}-*"):
+            if file.stem != self.file.stem:
+                file.unlink(missing_ok=True)
 
-def _java(environ: Mapping[str, str]) -> str:
-    """The runtime's place and age: an upgrade changes one of them."""
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:12]
+
+
+def _written_at(path: Path | None) -> int:
+    """Of a folder that is installed anew this changes, and with it what a JVM compares: its jars' times."""
+    try:
+        return 0 if path is None else path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _java(environ: Mapping[str, str]) -> Path | None:
     home = environ.get("JAVA_HOME")
     found = str(Path(home, "bin", "java")) if home else shutil.which("java", path=environ.get("PATH"))
     try:
-        runtime = Path(found or "java").resolve(strict=True)
-        return f"{runtime} {runtime.stat().st_mtime_ns}"
+        return Path(found or "java").resolve(strict=True)
     except OSError:
-        return ""
+        return None

@@ -51,6 +51,19 @@ def test_other_jars_another_java_and_an_upgraded_one_need_another(tmp_path: Path
     assert len(set(files)) == 4
 
 
+def test_jars_that_are_installed_anew_need_another_and_the_old_one_goes(tmp_path: Path) -> None:
+    jars, environ = tmp_path / "jars", environment(tmp_path)
+    jars.mkdir()
+    old, other = (ClassArchive.of(name, jars, environ) for name in ("spark", "kafka"))
+    old.make(write)
+    other.make(write)
+    os.utime(jars, ns=(0, 0))
+    new = ClassArchive.of("spark", jars, environ)
+    assert not new.exists
+    new.make(write)
+    assert (new.exists, old.exists, other.exists) == (True, False, True)
+
+
 def test_without_a_java_there_is_none(tmp_path: Path) -> None:
     assert ClassArchive.of("kafka", Path("/jars"), {"PATH": "", "HOME": str(tmp_path)}).options == ()
 

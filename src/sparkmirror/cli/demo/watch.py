@@ -6,13 +6,14 @@ from typing import Final
 
 from sparkmirror.cli.demo.dashboard import Dashboard
 from sparkmirror.cli.demo.throughput import Snapshot, Throughput
-from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.errors import RetriableError, SparkmirrorError
 from sparkmirror.domain.ids import ConnectorName, TopicPartition
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
 
 _TICK_S: Final = 0.5
 
-Poll = Callable[[float], Mapping[tuple[ConnectorName, TopicPartition], PartitionProgress]]
+Progress = Mapping[tuple[ConnectorName, TopicPartition], PartitionProgress]
+Poll = Callable[[float], Progress]
 """`ProgressReader.poll`: waits so many seconds for news, returns all that is known."""
 
 
@@ -32,6 +33,7 @@ class Watch:
         self._dashboard = dashboard
         self._check = check
         self._clock = clock
+        self._known: Progress = {}
         self._throughput = Throughput()
 
     def until(self, done: Callable[[Snapshot], bool], caption: str, timeout_s: float) -> bool:
@@ -53,12 +55,20 @@ class Watch:
         self._dashboard.show(self._throughput.topics(), self._throughput.total(), caption, now)
 
     def _snapshot(self) -> Snapshot:
-        progress = self._poll(_TICK_S).values()
+        progress = self._news().values()
         snapshot = {p.source: p for p in progress if p.source.topic in self._topics}
         for partition, its in snapshot.items():
             if its.state is PartitionState.FAILED:
                 raise SparkmirrorError(f"{partition} is not mirrored: {its.error}")
         return snapshot
+
+    def _news(self) -> Progress:
+        """What was known before, while the topic has no leader: it may have just been made."""
+        try:
+            self._known = self._poll(_TICK_S)
+        except RetriableError:
+            time.sleep(_TICK_S)
+        return self._known
 
 
 def has_begun(snapshot: Snapshot) -> bool:

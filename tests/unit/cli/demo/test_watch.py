@@ -7,8 +7,8 @@ from rich.console import Console
 
 from sparkmirror.cli.demo.dashboard import Dashboard
 from sparkmirror.cli.demo.throughput import Snapshot
-from sparkmirror.cli.demo.watch import Watch, has_begun, has_reached
-from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.cli.demo.watch import Progress, Watch, has_begun, has_reached
+from sparkmirror.domain.errors import RetriableError, SparkmirrorError
 from sparkmirror.domain.ids import ConnectorName, TopicPartition
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
 from tests.progress_records import progress
@@ -46,6 +46,19 @@ def test_ends_when_the_condition_holds() -> None:
 
     assert watch(reader, io.StringIO()).until(has_begun, "waiting", 60)
     assert reader.now == 1.5
+
+
+def test_a_topic_that_has_no_leader_yet_is_waited_for() -> None:
+    reader = Reader([progress("orders-0", records=5)])
+    answers = [RetriableError("no leader"), None]
+
+    def poll(timeout_s: float) -> Progress:
+        if (error := answers.pop(0)) is not None:
+            raise error
+        return reader.poll(timeout_s)
+
+    dashboard = Dashboard(Console(file=io.StringIO(), width=200))
+    assert Watch(poll, ["orders"], dashboard, lambda: None, reader.clock).until(has_begun, "waiting", 60)
 
 
 def test_gives_up_at_the_deadline_which_is_visible() -> None:
