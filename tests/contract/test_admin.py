@@ -159,7 +159,11 @@ def test_acls_come_back_as_they_were_made_and_decide_who_may_write(frail_cluster
             await_value(lambda: len(writer.refusals) > 0, WAIT_S, lambda: str(writer.failures))
             ((_, refusal),) = writer.refusals
             assert isinstance(refusal, AuthorizationError)
-            assert str(refusal) == f"produce to {topic}: TOPIC_AUTHORIZATION_FAILED"
+            assert str(refusal) == (
+                f"produce to {topic}: TOPIC_AUTHORIZATION_FAILED; needs WRITE on topic {topic.topic}: "
+                f"kafka-acls.sh --bootstrap-server {frail_cluster.bootstrap_servers} --add "
+                f"--allow-principal {ANYBODY} --operation Write --topic {topic.topic}"
+            )
             assert set(admin.create_acls([may_write, allowed(topic.topic, AclOperation.READ)]).values()) == {
                 None
             }

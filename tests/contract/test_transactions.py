@@ -631,6 +631,8 @@ def refusal(call: Callable[[], object]) -> str:
 def test_the_acl_that_lacks_is_named(old_side: Side) -> None:
     name, topic = "contract.secret", "contract.secret-topic"
     create_topic(old_side.cluster.bootstrap_servers, topic)
+    servers = old_side.cluster.bootstrap_servers
+    add_acl = f"kafka-acls.sh --bootstrap-server {servers} --add --allow-principal User:ANONYMOUS --operation"
     transactions = Transactions(connection(old_side.cluster), name, TIMEOUT_S)
     partitions = [old_side.partition(), TopicPartition(topic, 0)]
     transactions.init()
@@ -642,14 +644,16 @@ def test_the_acl_that_lacks_is_named(old_side: Side) -> None:
     with granted(old_side, right(ResourceType.TOPIC, topic, "User:boss", AclOperation.WRITE)):
         assert refusal(add) == (
             "transactional id contract.secret: AddPartitionsToTxn: TOPIC_AUTHORIZATION_FAILED "
-            "(the principal needs ACLs that allow WRITE on Topic:contract.secret-topic)"
+            f"(contract.secret-topic); needs WRITE on topic contract.secret-topic: {add_acl} Write "
+            "--topic contract.secret-topic"
         )
-    named = "TRANSACTIONAL_ID_AUTHORIZATION_FAILED: the principal needs an ACL that allows WRITE on "
+    named = "TRANSACTIONAL_ID_AUTHORIZATION_FAILED; needs WRITE on transactional id contract.secret: "
     for may, request in (("User:boss", "FindCoordinator"), ("User:*", "InitProducerId")):
         with granted(old_side, right(ResourceType.TRANSACTIONAL_ID, name, may, AclOperation.DESCRIBE)):
             stranger = Transactions(connection(old_side.cluster), name, TIMEOUT_S)
             assert refusal(stranger.init) == (
-                f"transactional id contract.secret: {request}: {named}TransactionalId:contract.secret"
+                f"transactional id contract.secret: {request}: {named}{add_acl} Write "
+                "--transactional-id contract.secret"
             )
             stranger.close()
     transactions.close()

@@ -9,8 +9,9 @@ from sparkmirror.client.left_records import with_records
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.rights import Need
 from sparkmirror.domain.sync_history import BEFORE_HISTORY, SyncHistory
-from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, error_for
+from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, Needed, error_for
 from sparkmirror.kafka.metadata import read_metadata
 from sparkmirror.kafka.offsets import require_offsets
 from sparkmirror.storage.offset_syncs import OffsetSyncsReader
@@ -152,5 +153,6 @@ def existing_offsets(
     for topic in {partition.topic for partition in partitions} - set(metadata.partitions):
         code = metadata.errors.get(topic, UNKNOWN_TOPIC_OR_PARTITION)
         if code != UNKNOWN_TOPIC_OR_PARTITION:
-            raise error_for(code, topic)
+            needed = Needed(settings.connection, (Need.DESCRIBE_TOPIC.of(topic),))
+            raise error_for(code, topic, needed=needed)
     return {**dict.fromkeys(partitions), **require_offsets(settings, there, which, metadata)}

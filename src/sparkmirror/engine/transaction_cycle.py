@@ -25,10 +25,11 @@ from sparkmirror.domain.errors import FencedError, SparkmirrorError, UnclearTran
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.producer_state import NOT_IDEMPOTENT, ProducerId, ProducerState
 from sparkmirror.domain.record_batch import OutgoingBatch
+from sparkmirror.domain.rights import Need
 from sparkmirror.engine.partition_copy import PartitionCopy
 from sparkmirror.engine.task_state import TaskState
 from sparkmirror.kafka.batch_writer import BatchWriter, WriterListener
-from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, error_for
+from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, Needed, error_for
 from sparkmirror.kafka.keyed_batches import keyed_batches, partition_of
 from sparkmirror.kafka.metadata import read_metadata
 from sparkmirror.kafka.offsets import LATEST, require_offsets
@@ -209,7 +210,8 @@ class TransactionCycle:
         count = metadata.partitions.get(state.positions_topic, 0)
         if not count:
             code = metadata.errors.get(state.positions_topic, UNKNOWN_TOPIC_OR_PARTITION)
-            raise error_for(code, state.positions_topic)
+            needed = Needed(state.connection, (Need.DESCRIBE_TOPIC.of(state.positions_topic),))
+            raise error_for(code, state.positions_topic, needed=needed)
         for copied in plan.partitions:
             key = position_key(plan.connector, plan.flow.source, copied.source)
             self._position_partition[copied.target] = TopicPartition(

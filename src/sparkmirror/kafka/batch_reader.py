@@ -15,6 +15,7 @@ from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import DisconnectedError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.log_identity import is_another
+from sparkmirror.domain.rights import Need
 from sparkmirror.kafka import error_codes, fetch
 from sparkmirror.kafka.broker_link import BrokerLink
 from sparkmirror.kafka.cluster_view import ClusterView
@@ -199,7 +200,9 @@ class BatchReader:
     def _no_leader(self, partition: TopicPartition) -> None:
         self._leave(partition)
         code = self._view.topic_error(partition.topic) or error_codes.LEADER_NOT_AVAILABLE
-        self._listener.fetch_failed(partition, error_codes.error_for(code, f"{partition} on the source"))
+        needed = self._needed(Need.DESCRIBE_TOPIC, partition)
+        error = error_codes.error_for(code, f"{partition} on the source", needed=needed)
+        self._listener.fetch_failed(partition, error)
         self._view.refresh()
 
     def _rest(self, partition: TopicPartition) -> None:
@@ -355,12 +358,16 @@ class BatchReader:
             self._rest(partition)
             self._listener.offset_out_of_range(partition)
             return
-        error = error_codes.error_for(code, f"Fetch of {partition} from the source")
+        needed = self._needed(Need.READ_TOPIC, partition)
+        error = error_codes.error_for(code, f"Fetch of {partition} from the source", needed=needed)
         self._listener.fetch_failed(partition, error)
         failures = self._failures[partition] = self._failures.get(partition, 0) + 1
         if code in error_codes.LEADER_CHANGED:
             self._view.refresh()
         self._loop.call_later(self._backoff.delay_s(failures, random.random()), self._retry, partition)
+
+    def _needed(self, need: Need, partition: TopicPartition) -> error_codes.Needed:
+        return error_codes.Needed(self._settings.connection, (need.of(partition.topic),))
 
     def _retry(self, partition: TopicPartition) -> None:
         self._route(partition)

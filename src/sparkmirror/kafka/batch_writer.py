@@ -22,6 +22,7 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.log_identity import is_another
 from sparkmirror.domain.producer_state import NOT_IDEMPOTENT, ProducerState
 from sparkmirror.domain.record_batch import OutgoingBatch
+from sparkmirror.domain.rights import Need
 from sparkmirror.kafka import error_codes, produce
 from sparkmirror.kafka.broker_link import BrokerLink
 from sparkmirror.kafka.cluster_view import ClusterView
@@ -222,7 +223,8 @@ class BatchWriter:
         if leader is None:
             lane.route = None
             code = self._view.topic_error(lane.partition.topic) or error_codes.LEADER_NOT_AVAILABLE
-            error = error_codes.error_for(code, f"{lane.partition} on the target")
+            needed = self._needed(Need.DESCRIBE_TOPIC, lane.partition)
+            error = error_codes.error_for(code, f"{lane.partition} on the target", needed=needed)
             self._listener.write_failed(lane.partition, error)
             self._view.refresh()
             return
@@ -377,8 +379,8 @@ class BatchWriter:
         if produced.error == error_codes.REQUEST_TIMED_OUT:
             lane.is_slow, lane.quick_answers = True, 0
         if lane.failure is not None or produced.error:
-            context = f"produce to {lane.partition}"
-            self._unsettle(lane, error_codes.error_for(produced.error, context, produced.message))
+            context, needed = f"produce to {lane.partition}", self._needed(Need.WRITE_TOPIC, lane.partition)
+            self._unsettle(lane, error_codes.error_for(produced.error, context, produced.message, needed))
             return
         lane.proven = True
         lane.failures = 0
@@ -395,6 +397,11 @@ class BatchWriter:
             self._doubtful.discard(lane)
         lane.next_offset = base_offset + len(pending.batch.offsets)
         self._listener.acknowledged(lane.partition, pending.batch, base_offset, completes=pending.completes)
+
+    def _needed(self, need: Need, partition: TopicPartition) -> error_codes.Needed:
+        # Brokers before 2.8 want the second for batches that are numbered.
+        rights = need.of(partition.topic), Need.NUMBER_RECORDS.of()
+        return error_codes.Needed(self._settings.connection, rights)
 
     def _unsettle(self, lane: ProducerLane, error: SparkmirrorError) -> None:
         """Drain first: what follows a failed batch is sent again in order, whatever became of it."""

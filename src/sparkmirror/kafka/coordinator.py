@@ -19,12 +19,12 @@ from sparkmirror import __version__
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import (
-    AuthorizationError,
     DisconnectedError,
     FencedError,
     KafkaError,
     RetriableError,
 )
+from sparkmirror.domain.rights import Need
 from sparkmirror.kafka import produce
 from sparkmirror.kafka.connection import Connection
 from sparkmirror.kafka.error_codes import (
@@ -37,6 +37,7 @@ from sparkmirror.kafka.error_codes import (
     NOT_COORDINATOR,
     PRODUCER_FENCED,
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    Needed,
     check,
     error_for,
     name_of,
@@ -63,7 +64,7 @@ class TransactionCoordinator:
 
     def __init__(self, settings: ConnectionSettings, transactional_id: str) -> None:
         self.transactional_id = transactional_id
-        self._settings = settings
+        self.settings = settings
         self._connection: Connection | None = None
         self._finalized_version = 0
         self._opened_at = 0.0
@@ -83,7 +84,7 @@ class TransactionCoordinator:
         the last try met. Without `resends` a request that may have arrived is not sent again: the
         DisconnectedError is raised at once.
         """
-        retries = Retries(self._settings, time.monotonic() + self._settings.request_timeout_s)
+        retries = Retries(self.settings, time.monotonic() + self.settings.request_timeout_s)
         while True:
             connection = self._awaited(retries)
             try:
@@ -124,11 +125,8 @@ class TransactionCoordinator:
                 code,
             )
         if code == TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
-            return AuthorizationError(
-                f"{context}: {name_of(code)}: the principal needs an ACL that allows WRITE on "
-                f"TransactionalId:{self.transactional_id}",
-                code,
-            )
+            right = Need.TRANSACT.of(self.transactional_id)
+            return error_for(code, context, needed=Needed(self.settings, (right,)))
         if code == INVALID_TRANSACTION_TIMEOUT:
             return error_for(code, context, "above transaction.max.timeout.ms of the brokers")
         return error_for(code, context)
@@ -149,7 +147,7 @@ class TransactionCoordinator:
     def _connected(self) -> Connection:
         """One that is not so old that the broker may have closed it for idleness (10 min by default)."""
         now = time.monotonic()
-        if now - self._opened_at > self._settings.metadata_max_age_s:
+        if now - self._opened_at > self.settings.metadata_max_age_s:
             self.close()
         if self._connection is None:
             connection = self._found()
@@ -163,14 +161,14 @@ class TransactionCoordinator:
         return self._connection
 
     def _found(self) -> Connection:
-        any_broker = connect_to_any(self._settings)
+        any_broker = connect_to_any(self.settings)
         coordinator = None
         try:
             request = FindCoordinatorRequest(key=self.transactional_id, key_type=_TRANSACTION_KEY)
             response = any_broker.request(
                 request,
                 FindCoordinatorResponse,
-                timeout_s=self._settings.request_timeout_s,
+                timeout_s=self.settings.request_timeout_s,
                 version_max=_FIND_ONE_KEY_VERSION_MAX,
             )
             if response.error_code != NONE:
@@ -178,7 +176,7 @@ class TransactionCoordinator:
             if any_broker.address == f"{response.host}:{response.port}":
                 coordinator = any_broker
             else:
-                coordinator = Connection.open(response.host, response.port, self._settings)
+                coordinator = Connection.open(response.host, response.port, self.settings)
             return coordinator
         finally:
             if coordinator is not any_broker:
@@ -191,9 +189,7 @@ class TransactionCoordinator:
             return 0
         version = __version__.replace("+", "-")  # KIP-511 has no plus
         request = ApiVersionsRequest(client_software_name="sparkmirror", client_software_version=version)
-        response = connection.request(
-            request, ApiVersionsResponse, timeout_s=self._settings.request_timeout_s
-        )
+        response = connection.request(request, ApiVersionsResponse, timeout_s=self.settings.request_timeout_s)
         check(response.error_code, f"{connection.address}: ApiVersions")
         finalized = response.finalized_features or ()
         levels: dict[str, int] = {feature.name: feature.max_version_level for feature in finalized}

@@ -1,9 +1,11 @@
 """Kafka's error codes, translated into this project's errors in one place."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from kafka import errors as library
 
+from sparkmirror.domain.acls import ResourceType
+from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import (
     AuthorizationError,
     DisconnectedError,
@@ -12,6 +14,7 @@ from sparkmirror.domain.errors import (
     TopicExistsError,
     UnsupportedVersionError,
 )
+from sparkmirror.domain.rights import Right, how_to_grant
 
 UNKNOWN_SERVER_ERROR = -1
 NONE = 0
@@ -32,6 +35,8 @@ ILLEGAL_GENERATION = 22
 UNKNOWN_MEMBER_ID = 25
 REBALANCE_IN_PROGRESS = 27
 TOPIC_AUTHORIZATION_FAILED = 29
+GROUP_AUTHORIZATION_FAILED = 30
+CLUSTER_AUTHORIZATION_FAILED = 31
 INVALID_TIMESTAMP = 32
 UNSUPPORTED_VERSION = 35
 TOPIC_ALREADY_EXISTS = 36
@@ -57,6 +62,7 @@ UNKNOWN_TOPIC_ID = 100
 INCONSISTENT_TOPIC_ID = 103
 FETCH_SESSION_TOPIC_ID_ERROR = 106
 TRANSACTION_ABORTABLE = 120
+DELEGATION_TOKEN_AUTHORIZATION_FAILED = 65
 
 LEADER_CHANGED = frozenset(
     {
@@ -112,6 +118,23 @@ _REFUSED = frozenset({CORRUPT_MESSAGE, INVALID_TIMESTAMP, INVALID_RECORD})
 """Answers that the same batch gets every time; the library calls CORRUPT_MESSAGE retriable, for consumers."""
 
 
+_DENIED = {
+    TOPIC_AUTHORIZATION_FAILED: ResourceType.TOPIC,
+    GROUP_AUTHORIZATION_FAILED: ResourceType.GROUP,
+    CLUSTER_AUTHORIZATION_FAILED: ResourceType.CLUSTER,
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED: ResourceType.TRANSACTIONAL_ID,
+    DELEGATION_TOKEN_AUTHORIZATION_FAILED: ResourceType.DELEGATION_TOKEN,
+}
+"""Answers that a right is missing, and on what."""
+
+
+class Needed(NamedTuple):
+    """The rights that a request needs, of each kind of resource one, and who sends it."""
+
+    connection: ConnectionSettings
+    rights: tuple[Right, ...]
+
+
 _NAMES = {
     NONE: "NONE",
     NOT_LEADER_OR_FOLLOWER: "NOT_LEADER_OR_FOLLOWER",
@@ -131,11 +154,14 @@ def is_retriable(code: int) -> bool:
     return code not in _REFUSED and bool(getattr(library.for_code(code), "retriable", False))
 
 
-def error_for(code: int, context: str, detail: str | None = None) -> KafkaError:
-    """This project's error for one of Kafka's codes; `context` says what was asked, `detail` why not."""
+def error_for(code: int, context: str, detail: str | None = None, needed: Needed | None = None) -> KafkaError:
+    """This project's error for one of Kafka's codes; `context` says what was asked, `detail` why not.
+
+    Where a right is missing, and `needed` knows which, the error says how to grant it.
+    """
     message = f"{context}: {name_of(code)}" + (f" ({detail})" if detail else "")
-    if code in (TOPIC_AUTHORIZATION_FAILED, 30, 31, TRANSACTIONAL_ID_AUTHORIZATION_FAILED, 65):
-        return AuthorizationError(message, code)
+    if code in _DENIED:
+        return AuthorizationError(message + _how_to_grant(code, needed), code)
     if code == TOPIC_ALREADY_EXISTS:
         return TopicExistsError(message, code)
     if code == UNSUPPORTED_VERSION:
@@ -145,17 +171,25 @@ def error_for(code: int, context: str, detail: str | None = None) -> KafkaError:
     return KafkaError(message, code)
 
 
-def check(code: int, context: str) -> None:
+def _how_to_grant(code: int, needed: Needed | None) -> str:
+    if needed is not None:
+        for right in needed.rights:
+            if right.resource_type is _DENIED[code]:
+                return f"; {how_to_grant(right, needed.connection)}"
+    return ""
+
+
+def check(code: int, context: str, needed: Needed | None = None) -> None:
     """Raise the error for a code that is not 0."""
     if code != NONE:
-        raise error_for(code, context)
+        raise error_for(code, context, needed=needed)
 
 
-def translate(error: Exception, context: str) -> KafkaError:
+def translate(error: Exception, context: str, needed: Needed | None = None) -> KafkaError:
     """This project's error for one that the Kafka library raised; raise it `from` the original."""
     code = getattr(error, "errno", 0)
     if isinstance(code, int) and code > 0 and isinstance(error, library.BrokerResponseError):
-        return error_for(code, context, ", ".join(map(str, error.args)))
+        return error_for(code, context, ", ".join(map(str, error.args)), needed)
     if isinstance(error, library.KafkaConnectionError | library.KafkaTimeoutError | OSError):
         return DisconnectedError(f"{context}: {_reason(error)}")
     if isinstance(error, library.IncompatibleBrokerVersion):

@@ -17,12 +17,14 @@ from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import DisconnectedError, KafkaError
 from sparkmirror.domain.ids import GroupId
+from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.connection import Connection
 from sparkmirror.kafka.error_codes import (
     COORDINATOR_LOAD_IN_PROGRESS,
     COORDINATOR_NOT_AVAILABLE,
     NONE,
     NOT_COORDINATOR,
+    Needed,
     error_for,
 )
 from sparkmirror.kafka.metadata import Address, connect_to_any
@@ -161,7 +163,8 @@ class GroupCoordinators:
                         self._addresses[group] = (answer.host, answer.port)
                     else:
                         what = f"find the coordinator of group {group} on {self._cluster}"
-                        errors[group] = error_for(answer.error_code, what, answer.error_message)
+                        needed = Needed(self._settings, (Need.DESCRIBE_GROUP.of(group),))
+                        errors[group] = error_for(answer.error_code, what, answer.error_message, needed)
         return errors
 
     def _coordinators(

@@ -19,14 +19,18 @@ from kafka.protocol.consumer import (
 )
 from kafka.protocol.metadata import FindCoordinatorRequest, FindCoordinatorResponse
 
-from sparkmirror.domain.errors import AuthorizationError, KafkaError, RetriableError
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.errors import KafkaError, RetriableError
 from sparkmirror.domain.ids import GroupId
+from sparkmirror.domain.rights import Need
 from sparkmirror.domain.worker_group import GroupOptions
 from sparkmirror.kafka.connection import Connection
 from sparkmirror.kafka.error_codes import (
     COORDINATOR_NOT_AVAILABLE,
+    GROUP_AUTHORIZATION_FAILED,
     NONE,
     UNKNOWN_SERVER_ERROR,
+    Needed,
     error_for,
     name_of,
 )
@@ -35,7 +39,6 @@ from sparkmirror.kafka.metadata import Address
 
 INCONSISTENT_GROUP_PROTOCOL: Final = 23
 INVALID_SESSION_TIMEOUT: Final = 26
-GROUP_AUTHORIZATION_FAILED: Final = 30
 MEMBER_ID_REQUIRED: Final = 79
 GROUP_MAX_SIZE_REACHED: Final = 81
 FENCED_INSTANCE_ID: Final = 82
@@ -71,7 +74,9 @@ class Synced(NamedTuple):
     assignment: bytes
 
 
-def find_coordinator(connection: Connection, group_id: str, timeout_s: float) -> Address:
+def find_coordinator(
+    connection: Connection, group_id: str, settings: ConnectionSettings, timeout_s: float
+) -> Address:
     """Raises KafkaError."""
     response = connection.request(
         FindCoordinatorRequest(key=group_id, key_type=_GROUP_KEY),
@@ -80,9 +85,9 @@ def find_coordinator(connection: Connection, group_id: str, timeout_s: float) ->
         version_max=_FIND_ONE_KEY_VERSION_MAX,
     )
     if response.error_code != NONE:
-        raise group_error(response.error_code, group_id, "FindCoordinator")
+        raise group_error(response.error_code, group_id, "FindCoordinator", settings=settings)
     if not response.host:
-        raise group_error(COORDINATOR_NOT_AVAILABLE, group_id, "FindCoordinator")
+        raise group_error(COORDINATOR_NOT_AVAILABLE, group_id, "FindCoordinator", settings=settings)
     return response.host, response.port
 
 
@@ -149,7 +154,9 @@ def leave(connection: Connection, seat: Seat, timeout_s: float) -> None:
     connection.request(request, LeaveGroupResponse, timeout_s=timeout_s)
 
 
-def group_error(code: int, group_id: str, request: str, *, held_by: str = "") -> KafkaError:
+def group_error(
+    code: int, group_id: str, request: str, *, settings: ConnectionSettings, held_by: str = ""
+) -> KafkaError:
     """What a refusal means, and what to do. `held_by` names members of another kind."""
     context = f"group {group_id}: {request}"
     if code == INCONSISTENT_GROUP_PROTOCOL:
@@ -160,11 +167,7 @@ def group_error(code: int, group_id: str, request: str, *, held_by: str = "") ->
             code,
         )
     if code == GROUP_AUTHORIZATION_FAILED:
-        return AuthorizationError(
-            f"{context}: {name_of(code)}: the principal needs an ACL that allows READ on Group:{group_id}: "
-            f"kafka-acls --add --allow-principal User:… --operation Read --group {group_id}",
-            code,
-        )
+        return error_for(code, context, needed=Needed(settings, (Need.READ_GROUP.of(group_id),)))
     if code == INVALID_SESSION_TIMEOUT:
         return error_for(
             code,

@@ -15,9 +15,10 @@ from sparkmirror.domain.checkpoints import OfGroup
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import GroupId, TopicPartition
+from sparkmirror.domain.rights import Need, Right
 from sparkmirror.kafka.clients import LibraryAdmin
 from sparkmirror.kafka.connection import Connection
-from sparkmirror.kafka.error_codes import NONE, error_for
+from sparkmirror.kafka.error_codes import NONE, Needed, error_for
 from sparkmirror.kafka.group_coordinators import NOT_READY, GroupCoordinators
 from sparkmirror.kafka.group_members import Member, classic_members, consumer_members
 
@@ -87,6 +88,7 @@ class Groups:
 
     def __init__(self, settings: ConnectionSettings, cluster: str) -> None:
         """`cluster` names it in errors: an alias."""
+        self._settings = settings
         self._cluster = cluster
         self._client = LibraryAdmin(settings, cluster)
         self._coordinators = GroupCoordinators(settings, cluster)
@@ -158,6 +160,7 @@ class Groups:
                 partition.error_code,
                 f"write the offset of group {group} for {topic.name}-{partition.partition_index}"
                 f" on {self._cluster}",
+                needed=self._needed(Need.READ_GROUP.of(group), Need.READ_TOPIC.of(topic.name)),
             )
             for topic in response.topics
             for partition in topic.partitions
@@ -184,7 +187,11 @@ class Groups:
     def _offsets(self, group: GroupId, answer: Any) -> Offsets | KafkaError:
         """As Java, without partitions that have an error of their own: they keep nothing else back."""
         if answer.error_code != NONE:
-            return error_for(answer.error_code, f"read the offsets of group {group} on {self._cluster}")
+            return error_for(
+                answer.error_code,
+                f"read the offsets of group {group} on {self._cluster}",
+                needed=self._needed(Need.DESCRIBE_GROUP.of(group)),
+            )
         return {
             TopicPartition(topic.name, partition.partition_index): Committed(
                 partition.committed_offset, partition.metadata or ""
@@ -193,6 +200,9 @@ class Groups:
             for partition in topic.partitions
             if partition.error_code == NONE and partition.committed_offset >= 0
         }
+
+    def _needed(self, *rights: Right) -> Needed:
+        return Needed(self._settings, rights)
 
 
 def _fetch_requests(groups: Sequence[GroupId], *, finds_many: bool) -> Iterator[Any]:

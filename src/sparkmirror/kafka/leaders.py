@@ -9,8 +9,9 @@ from dataclasses import replace
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.connection import Connection
-from sparkmirror.kafka.error_codes import LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION, error_for
+from sparkmirror.kafka.error_codes import LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION, Needed, error_for
 from sparkmirror.kafka.metadata import Metadata, read_metadata
 
 
@@ -42,7 +43,7 @@ class Leaders:
         code = self._metadata.errors.get(topic, 0)
         if code not in (0, UNKNOWN_TOPIC_OR_PARTITION):
             self._stale = True
-            raise error_for(code, topic)
+            raise error_for(code, topic, needed=self._needed(topic))
         return [TopicPartition(topic, number) for number in range(self._metadata.partitions.get(topic, 0))]
 
     def connections(
@@ -63,7 +64,7 @@ class Leaders:
         if leader is None:
             self._stale = True
             code = self._metadata.errors.get(partition.topic, LEADER_NOT_AVAILABLE)
-            raise error_for(code, str(partition))
+            raise error_for(code, str(partition), needed=self._needed(partition.topic))
         connection = self._connections.get(leader.node_id)
         if connection is None:
             broker = self._metadata.brokers[leader.node_id]
@@ -84,6 +85,9 @@ class Leaders:
 
     def close(self) -> None:
         self.forget()
+
+    def _needed(self, topic: str) -> Needed:
+        return Needed(self._settings, (Need.DESCRIBE_TOPIC.of(topic),))
 
     def _within(self, timeout_s: float) -> ConnectionSettings:
         """Who accepts a connection and says nothing is given up as soon as who doesn't accept it."""

@@ -8,8 +8,9 @@ from kafka.structs import TopicPartition as LibraryPartition
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import GroupId, TopicPartition
+from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.clients import LibraryAdmin
-from sparkmirror.kafka.error_codes import NONE, error_for
+from sparkmirror.kafka.error_codes import NONE, Needed, error_for
 
 
 def remove_offsets(
@@ -25,7 +26,11 @@ def remove_offsets(
         answers = client.call(action, "delete_group_offsets", group, wanted)
     errors = {TopicPartition(*partition): answer.errno for partition, answer in answers.items()}
     return {
-        partition: error_for(code, f"{action} for {partition} on {cluster}")
+        partition: error_for(
+            code,
+            f"{action} for {partition} on {cluster}",
+            needed=Needed(settings, (Need.DELETE_GROUP.of(group), Need.READ_TOPIC.of(partition.topic))),
+        )
         for partition, code in errors.items()
         if code != NONE
     }

@@ -5,11 +5,12 @@ from typing import Any
 
 from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
 
-from sparkmirror.domain.client_settings import ConsumerSettings
+from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.connection import Connection
-from sparkmirror.kafka.error_codes import LEADER_NOT_AVAILABLE, error_for
+from sparkmirror.kafka.error_codes import LEADER_NOT_AVAILABLE, Needed, error_for
 from sparkmirror.kafka.metadata import Broker, Metadata, read_metadata
 
 EARLIEST = -2
@@ -40,7 +41,8 @@ def list_offsets(
         leader = metadata.leaders.get(partition)
         if leader is None:
             code = metadata.errors.get(partition.topic, LEADER_NOT_AVAILABLE)
-            results[partition] = error_for(code, f"{partition} on the source")
+            needed = Needed(settings.connection, (Need.DESCRIBE_TOPIC.of(partition.topic),))
+            results[partition] = error_for(code, f"{partition} on the source", needed=needed)
         else:
             by_leader.setdefault(leader.node_id, []).append(partition)
     for node_id, led in by_leader.items():
@@ -82,15 +84,16 @@ def _ask(
     finally:
         connection.close()
     return {
-        TopicPartition(topic.name, answer.partition_index): _result(topic.name, answer)
+        TopicPartition(topic.name, answer.partition_index): _result(topic.name, answer, settings.connection)
         for topic in response.topics
         for answer in topic.partitions
     }
 
 
-def _result(topic: str, answer: Any) -> int | SparkmirrorError:
+def _result(topic: str, answer: Any, connection: ConnectionSettings) -> int | SparkmirrorError:
     if answer.error_code:
-        return error_for(answer.error_code, f"ListOffsets of {topic}-{answer.partition_index}")
+        needed = Needed(connection, (Need.DESCRIBE_TOPIC.of(topic),))
+        return error_for(answer.error_code, f"ListOffsets of {topic}-{answer.partition_index}", needed=needed)
     return int(answer.offset)
 
 

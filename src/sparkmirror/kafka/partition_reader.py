@@ -10,9 +10,10 @@ from dataclasses import replace
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import RetriableError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.rights import Need
 from sparkmirror.kafka import fetch
 from sparkmirror.kafka.connection import Connection
-from sparkmirror.kafka.error_codes import OFFSET_OUT_OF_RANGE, error_for
+from sparkmirror.kafka.error_codes import OFFSET_OUT_OF_RANGE, Needed, error_for
 from sparkmirror.kafka.fetch import (
     FetchedPartition,
     FetchPosition,
@@ -74,7 +75,8 @@ class PartitionReader:
         ]
         for answer in answers:
             if answer.error not in (0, OFFSET_OUT_OF_RANGE):
-                raise error_for(answer.error, str(answer.partition))
+                needed = Needed(self._settings.connection, (Need.READ_TOPIC.of(answer.partition.topic),))
+                raise error_for(answer.error, str(answer.partition), needed=needed)
         return answers
 
     def _ask(

@@ -7,7 +7,8 @@ from kafka.protocol.producer import InitProducerIdRequest, InitProducerIdRespons
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import RetriableError
 from sparkmirror.domain.producer_state import ProducerId
-from sparkmirror.kafka.error_codes import check
+from sparkmirror.domain.rights import Need
+from sparkmirror.kafka.error_codes import Needed, check
 from sparkmirror.kafka.metadata import connect_to_any
 from sparkmirror.kafka.retries import Retries
 
@@ -18,6 +19,7 @@ def new_producer_id(settings: ConnectionSettings) -> ProducerId:
     Raises AuthorizationError (brokers before 2.8), or RetriableError after the request's time-out.
     """
     retries = Retries(settings, time.monotonic() + settings.request_timeout_s)
+    needed = Needed(settings, (Need.NUMBER_RECORDS.of(),))
     connection = connect_to_any(settings)
     try:
         while True:
@@ -26,7 +28,7 @@ def new_producer_id(settings: ConnectionSettings) -> ProducerId:
                 request, InitProducerIdResponse, timeout_s=settings.request_timeout_s, version_max=4
             )
             try:
-                check(response.error_code, "InitProducerId on the target")
+                check(response.error_code, "InitProducerId on the target", needed)
             except RetriableError as error:
                 retries.wait(error)
             else:

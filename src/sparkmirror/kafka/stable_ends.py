@@ -7,7 +7,8 @@ from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.errors import RetriableError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, error_for
+from sparkmirror.domain.rights import Need
+from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, Needed, error_for
 from sparkmirror.kafka.metadata import read_metadata
 from sparkmirror.kafka.offsets import LATEST, require_offsets
 
@@ -24,7 +25,8 @@ def await_stable(settings: ConnectionSettings, topic: str, *, deadline_s: float 
     deadline = time.monotonic() + deadline_s
     metadata = read_metadata(settings, [topic])
     if topic not in metadata.partitions:
-        raise error_for(metadata.errors.get(topic, UNKNOWN_TOPIC_OR_PARTITION), f"read {topic}")
+        code = metadata.errors.get(topic, UNKNOWN_TOPIC_OR_PARTITION)
+        raise error_for(code, f"read {topic}", needed=Needed(settings, (Need.DESCRIBE_TOPIC.of(topic),)))
     partitions = [TopicPartition(topic, number) for number in range(metadata.partitions[topic])]
     ends = require_offsets(ConsumerSettings(settings), partitions, LATEST, metadata)
     looks = 0

@@ -15,9 +15,10 @@ from sparkmirror.domain.errors import CorruptBatchError, DisconnectedError, Kafk
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.log_records import LogRecord, decode_log_batch, encode_log_batch
 from sparkmirror.domain.record_batch import iterate_batches
+from sparkmirror.domain.rights import Need
 from sparkmirror.kafka import produce
 from sparkmirror.kafka.connection import Connection
-from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, error_for
+from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, Needed, error_for
 from sparkmirror.kafka.fetch import FetchedPartition
 from sparkmirror.kafka.keyed_batches import deal
 from sparkmirror.kafka.leaders import Leaders
@@ -118,8 +119,14 @@ class TopicWriter:
                 share = {partition: batches[partition] for partition in partitions}
                 for answer in self._produce(connection, share, _left(deadline)):
                     if answer.error:
+                        where, needed = answer.partition, (Need.WRITE_TOPIC.of(answer.partition.topic),)
                         errors.append(
-                            error_for(answer.error, f"partition {answer.partition.partition}", answer.message)
+                            error_for(
+                                answer.error,
+                                f"partition {where.partition}",
+                                answer.message,
+                                Needed(self._settings, needed),
+                            )
                         )
                     else:
                         done[answer.partition] = answer.base_offset

@@ -27,9 +27,10 @@ from sparkmirror.domain.errors import (
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.producer_state import NOT_IDEMPOTENT, ProducerId
 from sparkmirror.domain.record_batch import NO_PRODUCER_ID
+from sparkmirror.domain.rights import Need
 from sparkmirror.kafka import produce
 from sparkmirror.kafka.coordinator import TransactionCoordinator
-from sparkmirror.kafka.error_codes import NONE, TOPIC_AUTHORIZATION_FAILED, error_for
+from sparkmirror.kafka.error_codes import NONE, TOPIC_AUTHORIZATION_FAILED, Needed, error_for
 
 _INIT_VERSION_MAX = 5
 _ADD_VERSION_MAX = 3
@@ -195,8 +196,8 @@ class Transactions:
             raise error_for(
                 code,
                 f"transactional id {self.transactional_id}: AddPartitionsToTxn",
-                "the principal needs ACLs that allow WRITE on "
-                + ", ".join(f"Topic:{name}" for name in refused),
+                ", ".join(refused),
+                Needed(self._coordinator.settings, (Need.WRITE_TOPIC.of(refused[0]),)),
             )
         if code != NONE:
             raise self._coordinator.error_for(code, request)

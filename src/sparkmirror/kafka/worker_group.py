@@ -296,7 +296,7 @@ class WorkerGroup:
             self._forget()
             raise RetriableError(f"group {self._options.group_id}: removed while it joined", code)
         elif code not in _NO_MEMBER | _JOIN_AGAIN:
-            raise group_error(code, self._options.group_id, "Heartbeat")
+            raise group_error(code, self._options.group_id, "Heartbeat", settings=self._settings)
 
     def _beat_begins(self) -> float:
         sent = _now()
@@ -316,7 +316,7 @@ class WorkerGroup:
         group_id, held_by = self._options.group_id, ""
         if code == INCONSISTENT_GROUP_PROTOCOL:
             held_by = group_wire.members_of(coordinator, group_id, self._patience_s)
-        raise group_error(code, group_id, request, held_by=held_by)
+        raise group_error(code, group_id, request, settings=self._settings, held_by=held_by)
 
     @property
     def _seat(self) -> Seat:
@@ -365,7 +365,7 @@ class WorkerGroup:
             try:
                 with closing(self._connected(address, self._pause_for)) as broker:
                     self._address = group_wire.find_coordinator(
-                        broker, self._options.group_id, self._patience_s
+                        broker, self._options.group_id, self._settings, self._patience_s
                     )
             except DisconnectedError as error:
                 failures.append(str(error))

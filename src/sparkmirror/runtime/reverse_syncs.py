@@ -4,8 +4,9 @@ from collections.abc import Mapping
 
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.rights import Need
 from sparkmirror.domain.sync_history import SyncHistory
-from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, error_for
+from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, Needed, error_for
 from sparkmirror.kafka.metadata import read_metadata
 from sparkmirror.runtime.flow_settings import CheckpointConnector
 from sparkmirror.storage.offset_syncs import OffsetSyncsReader, RunSync
@@ -45,7 +46,8 @@ class ReverseSyncs:
                 metadata = read_metadata(self._there, [self._topic])
                 if self._topic not in metadata.partitions:
                     code = metadata.errors.get(self._topic, UNKNOWN_TOPIC_OR_PARTITION)
-                    return error_for(code, f"read {self._topic}")
+                    needed = Needed(self._there, (Need.DESCRIBE_TOPIC.of(self._topic),))
+                    return error_for(code, f"read {self._topic}", needed=needed)
                 self._is_topic_there = True
             self._reader.catch_up(deadline_s, newest_only=newest_only)
         except KafkaError as error:

@@ -27,7 +27,7 @@ COORDINATOR = TransactionCoordinator(ConnectionSettings((("localhost", 9092),)),
         (
             TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
             AuthorizationError,
-            "an ACL that allows WRITE on TransactionalId:mirror-1",
+            "; needs WRITE on transactional id mirror-1: kafka-acls.sh --bootstrap-server localhost:9092 ",
         ),
     ],
 )

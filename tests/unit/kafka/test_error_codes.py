@@ -2,9 +2,11 @@
 
 import pytest
 
+from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthorizationError, KafkaError, RetriableError, TopicExistsError
+from sparkmirror.domain.rights import Need
 from sparkmirror.kafka import error_codes
-from sparkmirror.kafka.error_codes import error_for, name_of
+from sparkmirror.kafka.error_codes import Needed, error_for, name_of
 
 
 @pytest.mark.parametrize(
@@ -42,3 +44,25 @@ def test_an_error_says_whether_trying_again_can_help(
     assert error.retriable is retriable
     assert error.code == code
     assert str(error) == f"produce to t-0: {name_of(code)} (why)"
+
+
+NEEDED = Needed(
+    ConnectionSettings((("localhost", 9092),)), (Need.WRITE_TOPIC.of("t"), Need.NUMBER_RECORDS.of())
+)
+ADD = "kafka-acls.sh --bootstrap-server localhost:9092 --add --allow-principal User:ANONYMOUS --operation"
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (error_codes.TOPIC_AUTHORIZATION_FAILED, f"; needs WRITE on topic t: {ADD} Write --topic t"),
+        (
+            error_codes.CLUSTER_AUTHORIZATION_FAILED,
+            f"; needs IDEMPOTENT_WRITE on the cluster: {ADD} IdempotentWrite --cluster",
+        ),
+        (error_codes.GROUP_AUTHORIZATION_FAILED, ""),
+        (error_codes.INVALID_RECORD, ""),
+    ],
+)
+def test_a_missing_right_is_named_with_the_line_that_grants_it(code: int, words: str) -> None:
+    assert str(error_for(code, "produce to t-0", needed=NEEDED)) == f"produce to t-0: {name_of(code)}{words}"

@@ -2,15 +2,22 @@
 
 import pytest
 
+from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthorizationError, KafkaError, RetriableError
-from sparkmirror.kafka.error_codes import COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR, UNKNOWN_SERVER_ERROR
-from sparkmirror.kafka.group_wire import (
+from sparkmirror.kafka.error_codes import (
+    COORDINATOR_LOAD_IN_PROGRESS,
     GROUP_AUTHORIZATION_FAILED,
+    NOT_COORDINATOR,
+    UNKNOWN_SERVER_ERROR,
+)
+from sparkmirror.kafka.group_wire import (
     GROUP_MAX_SIZE_REACHED,
     INCONSISTENT_GROUP_PROTOCOL,
     INVALID_SESSION_TIMEOUT,
     group_error,
 )
+
+SETTINGS = ConnectionSettings((("localhost", 9092),))
 
 
 @pytest.mark.parametrize(
@@ -28,7 +35,7 @@ from sparkmirror.kafka.group_wire import (
 def test_a_refusal_says_which_group_and_what_to_do(
     code: int, error_class: type[KafkaError], words: str
 ) -> None:
-    error = group_error(code, "mirrors", "JoinGroup")
+    error = group_error(code, "mirrors", "JoinGroup", settings=SETTINGS)
     assert type(error) is error_class
     assert error.code == code
     assert str(error).startswith("group mirrors: JoinGroup: ")
@@ -36,5 +43,11 @@ def test_a_refusal_says_which_group_and_what_to_do(
 
 
 def test_members_of_another_kind_are_named() -> None:
-    error = group_error(INCONSISTENT_GROUP_PROTOCOL, "mirrors", "JoinGroup", held_by="connect-1 at 10.0.0.7")
+    error = group_error(
+        INCONSISTENT_GROUP_PROTOCOL,
+        "mirrors",
+        "JoinGroup",
+        settings=SETTINGS,
+        held_by="connect-1 at 10.0.0.7",
+    )
     assert "the group has members of another kind (connect-1 at 10.0.0.7): workers of Java's" in str(error)
