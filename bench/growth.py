@@ -3,12 +3,12 @@
 import random
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 
 from confluent_kafka import Producer
 
 from bench.bed import Bed
+from bench.beside import beside
 from bench.idle import Quiet, followed, observe
 from bench.plan import Grown
 from bench.results import IdleRun
@@ -21,28 +21,17 @@ _SETTLE_S = 10.0
 def quiet(bed: Bed, grown: Grown) -> IdleRun:
     """TRICKLE_RECORDS_PER_S records arrive in partitions taken at random."""
     partitions = Quiet(GROWTH, grown.partitions)
-    with followed(bed, partitions) as mirror, _trickle(bed, partitions):
+    with followed(bed, partitions) as mirror, beside(partial(_trickle, bed, partitions)):
         time.sleep(_SETTLE_S)
         return observe(mirror, grown.partitions, grown.seconds)
 
 
-@contextmanager
-def _trickle(bed: Bed, partitions: Quiet) -> Iterator[None]:
-    enough, dice = threading.Event(), random.Random(1)
+def _trickle(bed: Bed, partitions: Quiet, enough: threading.Event) -> None:
+    dice = random.Random(1)
     producer = Producer({"bootstrap.servers": bed.source.bootstrap, "linger.ms": 0, "log_level": 2})
-
-    def send() -> None:
-        while not enough.wait(1 / TRICKLE_RECORDS_PER_S):
-            producer.produce(
-                dice.choice(partitions.topics), b"more", partition=dice.randrange(partitions.in_each)
-            )
-            producer.poll(0)
-
-    thread = threading.Thread(target=send, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        enough.set()
-        thread.join()
-        producer.flush(10)
+    while not enough.wait(1 / TRICKLE_RECORDS_PER_S):
+        producer.produce(
+            dice.choice(partitions.topics), b"more", partition=dice.randrange(partitions.in_each)
+        )
+        producer.poll(0)
+    producer.flush(10)

@@ -17,6 +17,7 @@ from itertools import cycle
 from typing import NamedTuple
 
 from bench.bed import Bed
+from bench.beside import beside
 from bench.connect_worker import Worker, running_worker
 from bench.errors import BenchError
 from bench.measures import Percentiles
@@ -59,7 +60,7 @@ def _under_load(side: Side, worker: Worker, connectors: "_Connectors", planned: 
     connectors.put(_POLLED, HEARTBEAT_S)
     worker.codes.clear()
     polling = _Polling(worker.url, planned)
-    with polling.ready(_paths(planned)), _changing(worker, connectors):
+    with polling.ready(_paths(planned)), beside(partial(_changing, worker, connectors)):
         before_s = worker.cpu_s()
         seen = polling.seen()
         cpu_s = worker.cpu_s() - before_s
@@ -144,32 +145,14 @@ class _Connectors:
         }
 
 
-@contextmanager
-def _changing(worker: Worker, connectors: _Connectors) -> Iterator[None]:
-    """Change some of the connectors in turn, at a steady rate, for the block."""
-    enough, failures = threading.Event(), list[BenchError]()
-
-    def change() -> None:
-        due = time.monotonic()
-        for action in _changes(worker, connectors):
-            due += 1 / CHANGES_PER_S
-            if enough.wait(max(0.0, due - time.monotonic())):
-                return
-            try:
-                action()
-            except BenchError as error:
-                failures.append(error)
-                return
-
-    thread = threading.Thread(target=change, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        enough.set()
-        thread.join()
-    if failures:
-        raise failures[0]
+def _changing(worker: Worker, connectors: _Connectors, enough: threading.Event) -> None:
+    """Change some of the connectors in turn, at a steady rate."""
+    due = time.monotonic()
+    for action in _changes(worker, connectors):
+        due += 1 / CHANGES_PER_S
+        if enough.wait(max(0.0, due - time.monotonic())):
+            return
+        action()
 
 
 def _changes(worker: Worker, connectors: _Connectors) -> Iterator[Callable[[], None]]:

@@ -1,0 +1,27 @@
+"""What goes on beside a block: until it ends, and its failure is not lost."""
+
+import threading
+
+import pytest
+
+from bench.beside import beside
+
+
+def test_it_goes_on_until_the_block_ends() -> None:
+    ended = threading.Event()
+
+    def action(enough: threading.Event) -> None:
+        enough.wait()
+        ended.set()
+
+    with beside(action):
+        assert not ended.is_set()
+    assert ended.is_set()
+
+
+def test_what_it_raises_is_raised_behind_the_block() -> None:
+    def action(_enough: threading.Event) -> None:
+        raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"), beside(action):
+        pass
