@@ -50,7 +50,7 @@ def test_deleted_connectors_leave_no_threads_and_no_sockets(
 ) -> None:
     with running_nodes(tmp_path, group_properties(target_cluster, "growth-test"), 1) as (node,):
         node.await_answers()
-        node.await_log("Spark runs after")
+        node.await_log("Spark runs on")
         process = psutil.Process(node.jvm().ppid())
         come_and_go(node, process, names("first", SOME), config, Held(0, 0))
         before = Held.by(process)

@@ -3,11 +3,12 @@
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from concurrent.futures import Future
+from pathlib import Path
 
 from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.engine.session import Session
+from sparkmirror.engine.session import Session, default_master
 
 _log = logging.getLogger(__name__)
 
@@ -15,13 +16,16 @@ _log = logging.getLogger(__name__)
 class SparkOnDemand:
     """Safe in any thread."""
 
-    def __init__(self, start: Callable[[], Session]) -> None:
-        """`start` raises SparkmirrorError when Spark doesn't come up."""
-        self._start = start
+    def __init__(self, spark: Mapping[str, str], slots: int, log_file: Path) -> None:
+        """`spark` are the user's `spark.*` properties; without a master it is local, with so many slots."""
+        self._master = spark.get("spark.master") or default_master(slots)
+        self._spark = {**spark, "spark.master": self._master}
+        self._log_file = log_file
         self._lock = threading.Lock()
         self._session: Future[Session] | None = None
 
     def session(self) -> "Future[Session]":
+        """Its result raises SparkmirrorError when Spark doesn't come up."""
         with self._lock:
             if self._session is None:
                 self._session = Future()
@@ -31,16 +35,17 @@ class SparkOnDemand:
             return self._session
 
     @property
-    def failure(self) -> str | None:
+    def failure(self) -> SparkmirrorError | None:
         """Why there is no session although one was asked for."""
         session = self._session
         if session is None or not session.done():
             return None
         error = session.exception()
-        if error is not None:
-            return str(error)
-        made = session.result()
-        return None if made.is_alive else f"Spark's JVM ended unexpectedly; its log is {made.log_file}"
+        if isinstance(error, SparkmirrorError):
+            return error
+        if session.result().is_alive:
+            return None
+        return SparkmirrorError(f"Spark's JVM ended unexpectedly; its log is {self._log_file}")
 
     def close(self) -> None:
         """End the session if there is one; one that is just starting is waited for."""
@@ -51,9 +56,12 @@ class SparkOnDemand:
     def _run(self, session: "Future[Session]") -> None:
         began = time.monotonic()
         try:
-            made = self._start()
+            made = Session.start(self._master, self._spark, self._log_file)
         except SparkmirrorError as error:
             session.set_exception(error)
-            return
-        _log.info("Spark runs after %.1f s; its log is %s", time.monotonic() - began, made.log_file)
-        session.set_result(made)
+        except Exception as error:  # noqa: BLE001 - whatever it is, nobody may wait for ever
+            session.set_exception(SparkmirrorError(f"Spark did not start: {error!r}"))
+        else:
+            took_s = time.monotonic() - began
+            _log.info("Spark runs on %s after %.1f s; its log is %s", self._master, took_s, self._log_file)
+            session.set_result(made)

@@ -19,7 +19,7 @@ from sparkmirror.domain.connect_configs import ConnectConfigs, LoggerLevel, Sess
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.metrics import ConnectorReading
 from sparkmirror.domain.worker_group import GroupOptions, Membership
-from sparkmirror.engine.session import Session, default_master
+from sparkmirror.engine.session import Session
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.metadata import read_metadata
 from sparkmirror.kafka.worker_group import WorkerGroup
@@ -57,7 +57,7 @@ class WorkerNode:
         self._client = worker_client(file.properties, "offsets")
         self._configs = ConfigTopic(worker_client(file.properties, "configs"), settings.config_topic.name)
         self._statuses = StatusTopic(worker_client(file.properties, "statuses"), settings.status_topic.name)
-        self._spark = SparkOnDemand(lambda: _spark_session(file, spark_log))
+        self._spark = SparkOnDemand(file.spark, _SLOTS, spark_log)
         factory = ConnectorFactory(file.properties, settings, os.environ, self._spark.session, self._slots_of)
         self._leader = Leader(
             factory.prepared,
@@ -104,9 +104,7 @@ class WorkerNode:
     def wait(self) -> None:
         """Raises SparkmirrorError when the node can't go on: refused by the group, or Spark has ended."""
         while not self._stopping.wait(_POLL_S):
-            failure = self._failure or self._group.failure
-            if failure is None and self._spark.failure is not None:
-                failure = SparkmirrorError(self._spark.failure)
+            failure = self._failure or self._group.failure or self._spark.failure
             if failure is not None:
                 raise failure
 
@@ -270,12 +268,6 @@ class WorkerNode:
 def worker_id(url: str) -> str:
     """As Connect names a node in statuses: `host:port`."""
     return url.partition("://")[2].rstrip("/")
-
-
-def _spark_session(file: WorkerFile, log: Path) -> Session:
-    settings = dict(file.spark)
-    master = settings.pop("spark.master", None) or default_master(_SLOTS)
-    return Session.start(master, settings, log)
 
 
 def _creation(topic: InternalTopic) -> TopicCreation:
