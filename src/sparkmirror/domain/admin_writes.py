@@ -35,6 +35,13 @@ class AdminWrites(Protocol):
         """Raise topics to these total partition counts."""
         ...
 
+    def delete_topics(self, topics: Mapping[str, bytes]) -> Results:
+        """Names, and the id of the topic that is meant (KIP-516): another of that name stays.
+
+        An id is empty where brokers tell none.
+        """
+        ...
+
     def alter_configs(self, changes: Mapping[str, Sequence[AlterConfigOp]]) -> Results:
         """Of topics, incrementally (KIP-339). Raises UnsupportedVersionError for brokers before 2.3."""
         ...

@@ -1,8 +1,9 @@
 """Topics, configs and ACLs of one cluster. Bulk calls return a result per item."""
 
 import time
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+import uuid
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from kafka.admin import (
     ACL,
@@ -20,34 +21,53 @@ from kafka.admin import ResourceType as LibraryResourceType
 from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from sparkmirror.domain.admin_writes import AclResults, Results, TopicCreation
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.config_filter import AlterConfigOp, ConfigEntry, ConfigSource
+from sparkmirror.domain.config_filter import AlterConfigOp, ConfigEntry
 from sparkmirror.domain.errors import KafkaError
+from sparkmirror.domain.listed_topics import ListedTopic, TopicListing
+from sparkmirror.kafka.any_broker import AnyBroker
 from sparkmirror.kafka.clients import LibraryAdmin
-from sparkmirror.kafka.error_codes import error_for
+from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, error_for
+from sparkmirror.kafka.topic_configs import TopicConfigsReader
+from sparkmirror.kafka.topic_listing import TopicLister
 
 _VISIBLE_POLL_S = 0.05
+_RECORDS_PER_REQUEST = 2000
+"""Of the metadata log: KRaft's controller refuses a request that would make more than 10,000."""
+
+_Item = TypeVar("_Item")
 
 
 class Admin:
     """Reads, and is `AdminWrites`. Every method blocks and raises KafkaError when all failed. One owner."""
 
-    def __init__(self, settings: ConnectionSettings, cluster: str) -> None:
-        """`cluster` names it in errors: an alias."""
+    def __init__(self, settings: ConnectionSettings, cluster: str, *, checks_only: bool = False) -> None:
+        """`cluster` names it in errors: an alias.
+
+        `checks_only` lets brokers judge creations, growth and configs without doing anything of it.
+        """
         self._cluster = cluster
+        self._checks_only = checks_only
         self._timeout_ms = int(settings.request_timeout_s * 1000)
         self._client = LibraryAdmin(settings, cluster)
+        self._any_broker = AnyBroker(settings, cluster)
+        self._lister = TopicLister(self._any_broker)
+        self._configs = TopicConfigsReader(self._any_broker)
 
     def close(self) -> None:
         self._client.close()
+        self._any_broker.close()
+
+    def listing(self) -> TopicListing:
+        """Every topic: the same object as before while nothing has changed."""
+        return self._lister.read()
 
     def partition_counts(self) -> Mapping[str, int]:
         """Every topic that isn't internal to the brokers."""
-        topics = self._client.call("list topics", "describe_topics")
-        return {
-            topic["name"]: len(topic["partitions"])
-            for topic in topics
-            if not topic["error_code"] and not topic["is_internal"]
-        }
+        return self.listing().counts
+
+    def named(self, topics: Collection[str]) -> Mapping[str, ListedTopic]:
+        """What is said of each of these: a topic that is missing and one that may not be seen differ."""
+        return self._lister.named(topics)
 
     def await_partitions(self, counts: Mapping[str, int], timeout_s: float) -> Mapping[str, int]:
         """`partition_counts`, once it holds what was just created or grown, or after the time."""
@@ -63,22 +83,47 @@ class Admin:
     def topic_configs(
         self, topics: Collection[str], names: Collection[str] = ()
     ) -> Mapping[str, Sequence[ConfigEntry]]:
-        """Configs of these topics, defaults included: those of these names, all if none are given."""
-        if not topics:
-            return {}
-        wanted = dict.fromkeys(names) or None
-        resources = [ConfigResource(ConfigResourceType.TOPIC, topic, wanted) for topic in topics]
-        described = self._client.call(
-            "describe topic configs", "describe_configs", resources, config_filter="all"
-        )
-        return {
-            topic: [_config_entry(name, config) for name, config in configs.items()]
-            for topic, configs in described.get("topic", {}).items()
-        }
+        """Configs of these topics, defaults included: those of these names, all if none are given.
+
+        Topics that don't exist are left out. Raises KafkaError for the first that can't be told of.
+        """
+        found: dict[str, Sequence[ConfigEntry]] = {}
+        for described in self._configs.describe(topics, names):
+            if described.error == 0:
+                found[described.topic] = described.entries
+            elif described.error != UNKNOWN_TOPIC_OR_PARTITION:
+                context = f"describe topic configs on {self._cluster}: {described.topic}"
+                raise error_for(described.error, context, described.message)
+        return found
 
     def create_topics(self, topics: Sequence[TopicCreation]) -> Results:
-        if not topics:
-            return {}
+        results: dict[str, KafkaError | None] = {}
+        for some in _portions(topics, lambda topic: 1 + topic.partitions + len(topic.configs)):
+            results |= self._create(some)
+        return results
+
+    def grow_topics(self, counts: Mapping[str, int]) -> Results:
+        """Raise topics to these total partition counts."""
+        results: dict[str, KafkaError | None] = {}
+        for some in _portions(counts.items(), lambda topic: topic[1]):
+            results |= self._grow(dict(some))
+        return results
+
+    def delete_topics(self, topics: Mapping[str, bytes]) -> Results:
+        """By their ids, so that no other topic of the name is deleted; by name where the id is empty."""
+        results: dict[str, KafkaError | None] = {}
+        for some in _portions(topics.items(), lambda _: 1):
+            results |= self._delete(dict(some))
+        return results
+
+    def alter_configs(self, changes: Mapping[str, Sequence[AlterConfigOp]]) -> Results:
+        """Incrementally (KIP-339). Raises UnsupportedVersionError for brokers before 2.3."""
+        results: dict[str, KafkaError | None] = {}
+        for some in _portions(changes.items(), lambda change: len(change[1])):
+            results |= self._alter(dict(some))
+        return results
+
+    def _create(self, topics: Iterable[TopicCreation]) -> Results:
         wanted = {
             topic.name: {
                 "num_partitions": topic.partitions,
@@ -92,21 +137,20 @@ class Admin:
             "create_topics",
             wanted,
             timeout_ms=self._timeout_ms,
+            validate_only=self._checks_only,
             raise_errors=False,
         )
         return {
             topic["name"]: self._result("create topic", topic["name"], topic) for topic in response["topics"]
         }
 
-    def grow_topics(self, counts: Mapping[str, int]) -> Results:
-        """Raise topics to these total partition counts."""
-        if not counts:
-            return {}
+    def _grow(self, counts: dict[str, int]) -> Results:
         response = self._client.call(
             "create partitions",
             "create_partitions",
-            dict(counts),
+            counts,
             timeout_ms=self._timeout_ms,
+            validate_only=self._checks_only,
             raise_errors=False,
         )
         return {
@@ -114,10 +158,24 @@ class Admin:
             for result in response.results
         }
 
-    def alter_configs(self, changes: Mapping[str, Sequence[AlterConfigOp]]) -> Results:
-        """Incrementally (KIP-339). Raises UnsupportedVersionError for brokers before 2.3."""
-        if not changes:
-            return {}
+    def _delete(self, topics: Mapping[str, bytes]) -> Results:
+        wanted = {name: uuid.UUID(bytes=id_) if id_ else name for name, id_ in topics.items()}
+        names = {str(key): name for name, key in wanted.items()}
+        response = self._client.call(
+            "delete topics",
+            "delete_topics",
+            list(wanted.values()),
+            timeout_ms=self._timeout_ms,
+            raise_errors=False,
+        )
+        results: dict[str, KafkaError | None] = {}
+        for topic in response["topics"]:
+            # A broker that doesn't know the id, or may not tell, answers without the name.
+            name = topic["name"] or names[str(topic["topic_id"])]
+            results[name] = self._result("delete topic", name, topic)
+        return results
+
+    def _alter(self, changes: Mapping[str, Sequence[AlterConfigOp]]) -> Results:
         resources = [
             ConfigResource(
                 ConfigResourceType.TOPIC,
@@ -130,6 +188,7 @@ class Admin:
             "alter topic configs",
             "alter_configs",
             resources,
+            validate_only=self._checks_only,
             raise_on_unknown=False,
             incremental=True,
         )
@@ -175,14 +234,18 @@ class Admin:
         return error_for(code, f"{action} {topic} on {self._cluster}", answer.get("error_message"))
 
 
-def _config_entry(name: str, config: Mapping[str, Any]) -> ConfigEntry:
-    return ConfigEntry(
-        name,
-        config["value"],
-        ConfigSource[config["config_source"]],
-        is_read_only=config["read_only"],
-        is_sensitive=config["is_sensitive"],
-    )
+def _portions(items: Iterable[_Item], records: Callable[[_Item], int]) -> Iterator[list[_Item]]:
+    """What goes into a request each: as much as the controller takes, and one at least."""
+    some: list[_Item] = []
+    size = 0
+    for item in items:
+        if some and size + records(item) > _RECORDS_PER_REQUEST:
+            yield some
+            some, size = [], 0
+        some.append(item)
+        size += records(item)
+    if some:
+        yield some
 
 
 def _binding(acl: Any) -> AclBinding:

@@ -1,0 +1,106 @@
+"""What brokers tell of their topics, read without kafka-python."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import confluent_kafka.admin as confluent
+import pytest
+
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.domain.admin_writes import TopicCreation
+from sparkmirror.domain.errors import DisconnectedError
+from sparkmirror.domain.listed_topics import ListedTopic
+from sparkmirror.kafka.admin import Admin
+from sparkmirror.kafka.any_broker import AnyBroker
+from sparkmirror.kafka.error_codes import TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
+from sparkmirror.kafka.topic_listing import TopicLister
+from tests.contract.copying import connection
+from tests.contract.looping import WAIT_S
+from tests.proxy import Api, Deed, Moment, proxied
+from tests.system.broker_data import topics
+from tests.system.mirror import await_value
+from tests.system.mixed_data import create_topic
+
+
+@pytest.fixture
+def broker(target_cluster: LocalCluster) -> AnyBroker:
+    return AnyBroker(connection(target_cluster), "far")
+
+
+def test_it_changes_with_the_topics_and_only_then(broker: AnyBroker, target_cluster: LocalCluster) -> None:
+    lister, name = TopicLister(broker), "contract.listing"
+    create_topic(target_cluster.bootstrap_servers, name, partitions=2)
+    before = lister.read()
+    assert before.topics[name].partitions == 2
+    assert lister.read() is before
+    assert {topic for topic in before.topics if not topic.startswith("__")} <= topics(target_cluster).keys()
+    admin = Admin(connection(target_cluster), "far")
+    try:
+        assert admin.grow_topics({name: 3}) == {name: None}
+        await_value(lambda: lister.read().counts[name] == 3, WAIT_S, lambda: str(lister.read().topics[name]))
+        assert lister.read().topics[name].topic_id == before.topics[name].topic_id
+        assert admin.delete_topics({name: before.topics[name].topic_id}) == {name: None}
+        await_value(lambda: name not in lister.read().topics, WAIT_S, lambda: "it's still there")
+        assert admin.create_topics([TopicCreation(name, 1, 1, {})]) == {name: None}
+        await_value(lambda: name in lister.read().topics, WAIT_S, lambda: "it isn't there")
+        assert lister.read().topics[name].topic_id != before.topics[name].topic_id
+        (refused,) = admin.delete_topics({name: before.topics[name].topic_id}).values()
+        assert "UNKNOWN_TOPIC_ID" in str(refused)
+        assert name in lister.read().topics
+    finally:
+        admin.close()
+        broker.close()
+
+
+def test_a_missing_topic_is_told_from_one_that_may_not_be_seen(
+    broker: AnyBroker, frail_cluster: LocalCluster
+) -> None:
+    assert TopicLister(broker).named(["contract.nowhere"]) == {
+        "contract.nowhere": ListedTopic(0, error=UNKNOWN_TOPIC_OR_PARTITION)
+    }
+    broker.close()
+    hidden, admin = "contract.hidden", Admin(connection(frail_cluster), "frail")
+    create_topic(frail_cluster.bootstrap_servers, hidden)
+    try:
+        assert hidden in admin.listing().topics
+        with readable_by_others_only(frail_cluster, hidden):
+            await_value(lambda: hidden not in admin.listing().topics, WAIT_S, lambda: "it's still listed")
+            assert admin.named([hidden])[hidden].error == TOPIC_AUTHORIZATION_FAILED
+        await_value(lambda: hidden in admin.listing().topics, WAIT_S, lambda: "it's still hidden")
+    finally:
+        admin.close()
+
+
+@contextmanager
+def readable_by_others_only(cluster: LocalCluster, topic: str) -> Iterator[None]:
+    client = confluent.AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    read, allow = confluent.AclOperation.READ, confluent.AclPermissionType.ALLOW
+    kind, pattern = confluent.ResourceType.TOPIC, confluent.ResourcePatternType.LITERAL
+    others = confluent.AclBinding(kind, topic, pattern, "User:other", "*", read, allow)
+    theirs = confluent.AclBindingFilter(kind, topic, pattern, "User:other", "*", read, allow)
+    for made in client.create_acls([others]).values():
+        made.result(WAIT_S)
+    try:
+        yield
+    finally:
+        for deleted in client.delete_acls([theirs]).values():
+            deleted.result(WAIT_S)
+
+
+def test_a_connection_that_was_lost_is_made_anew(target_cluster: LocalCluster) -> None:
+    host, port = target_cluster.bootstrap_servers.split(":")
+    with proxied((host, int(port))) as (proxy,):
+        settings = replace(connection(target_cluster), bootstrap_servers=(proxy.address,))
+        broker = AnyBroker(settings, "far")
+        lister = TopicLister(broker)
+        first = lister.read()
+        proxy.cut()
+        assert lister.read().topics.keys() == first.topics.keys()
+        proxy.on_next(Api.METADATA, Moment.ANSWER_HALF_SENT, Deed.RESET)
+        assert lister.read().topics.keys() == first.topics.keys()
+        proxy.refuse()
+        proxy.cut()
+        with pytest.raises(DisconnectedError, match="list topics on far: "):
+            lister.read()
+        broker.close()
