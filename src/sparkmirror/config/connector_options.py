@@ -5,6 +5,7 @@
 
 from typing import Final
 
+from sparkmirror.config.access_options import ACCESS
 from sparkmirror.config.client_options import SECURITY
 from sparkmirror.config.definitions import REQUIRED, Definition, Importance, Option, Type
 from sparkmirror.config.properties import Properties
@@ -225,6 +226,7 @@ OWN_SOURCE: Final = Definition(
             "How fast each topic may be copied: REGEX=BYTES items, of which the first that matches counts. "
             "Takes effect while the mirror runs.",
         ),
+        *ACCESS,
     )
 )
 """What a MirrorSourceConnector of ours can be told beyond Kafka's."""

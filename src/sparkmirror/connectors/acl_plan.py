@@ -1,26 +1,130 @@
-"""Which ACLs of the source the target lacks."""
+"""Which ACLs of the source the target lacks, and which of ours are gone at the source.
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+Kafka doesn't say who made an ACL. So what the mirror makes is claimed: before it is made, and again when it
+is there. Nothing is removed that isn't claimed as made.
+"""
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
 
 from sparkmirror.connectors.source import MirrorSourceSettings, remote_topic, should_replicate
-from sparkmirror.domain.acls import AclBinding, target_acls
+from sparkmirror.domain.acls import (
+    EVERYTHING,
+    AclBinding,
+    Selection,
+    SyncAcls,
+    TargetAcls,
+    all_target_acls,
+    target_acls,
+)
+
+
+class Claim(Enum):
+    """What the mirror remembers of an ACL on the target that it made, or was about to make."""
+
+    INTENDED = "intended"
+    """It was not there; whether it was made then is unknown."""
+    MADE = "made"
 
 
 @dataclass(frozen=True, slots=True)
 class AclPlan:
-    """`unavailable` says why there is nothing to sync: a cluster without an authorizer."""
+    """What to do on the target. `warnings` are for people.
+
+    `unavailable` says why there is nothing to sync: a cluster without an authorizer.
+    """
 
     creates: tuple[AclBinding, ...] = ()
+    deletes: tuple[AclBinding, ...] = ()
+    claims: Mapping[AclBinding, Claim | None] = field(default_factory=dict)
+    """What to remember first, None for what to forget."""
+    warnings: tuple[str, ...] = ()
     unavailable: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SourceAcls:
+    """`topics` are the source's; their names matter only to patterns of several topics."""
+
+    bindings: tuple[AclBinding, ...]
+    topics: Collection[str] = ()
+
+
 def plan_acls(
-    settings: MirrorSourceSettings, source: Iterable[AclBinding], target: Collection[AclBinding]
+    settings: MirrorSourceSettings,
+    source: SourceAcls,
+    target: Collection[AclBinding],
+    claims: Mapping[AclBinding, Claim] | None = None,
 ) -> AclPlan:
-    wanted = target_acls(
-        source,
-        lambda topic: should_replicate(settings, topic),
-        lambda topic: remote_topic(settings, topic),
+    """Differences only. `claims` is None where nothing is ever removed, and so nothing remembered.
+
+    What is at the source no more is removed; what the settings have ceased to select stays.
+    """
+    wanted = _wanted(settings, source)
+    creates = tuple(binding for binding in wanted.bindings if binding not in target)
+    warnings = tuple(_inexpressible(binding) for binding in wanted.inexpressible)
+    if claims is None:
+        return AclPlan(creates, warnings=warnings)
+    explained = _explained(settings, source.bindings)
+    deletes = [
+        binding
+        for binding, claim in claims.items()
+        if claim is Claim.MADE and binding in target and binding not in explained
+    ]
+    changes: dict[AclBinding, Claim | None] = {}
+    doubtful: list[str] = []
+    for binding, claim in claims.items():
+        if binding not in target:
+            changes[binding] = None
+        elif claim is Claim.INTENDED:
+            is_ours = binding in explained
+            changes[binding] = Claim.MADE if is_ours else None
+            doubtful += [] if is_ours else [_doubtful(binding)]
+    changes |= dict.fromkeys(creates, Claim.INTENDED)
+    changes = {binding: claim for binding, claim in changes.items() if claims.get(binding) is not claim}
+    return AclPlan(creates, tuple(deletes), changes, (*warnings, *doubtful))
+
+
+def _wanted(settings: MirrorSourceSettings, source: SourceAcls) -> TargetAcls:
+    def is_mirrored(topic: str) -> bool:
+        return should_replicate(settings, topic)
+
+    def remote(topic: str) -> str:
+        return remote_topic(settings, topic)
+
+    if settings.sync_acls is SyncAcls.TOPIC:
+        return TargetAcls(target_acls(source.bindings, is_mirrored, remote))
+    mirrored = sorted(filter(is_mirrored, source.topics))
+
+    def some_mirrored(prefix: str) -> bool:
+        at = bisect_left(mirrored, prefix)
+        return at < len(mirrored) and mirrored[at].startswith(prefix)
+
+    return all_target_acls(source.bindings, Selection(is_mirrored, some_mirrored), remote)
+
+
+def _explained(settings: MirrorSourceSettings, source: Iterable[AclBinding]) -> set[AclBinding]:
+    """All that the source's ACLs call for under any settings of what to sync."""
+
+    def remote(topic: str) -> str:
+        return remote_topic(settings, topic)
+
+    bindings = tuple(source)
+    literal = target_acls(bindings, EVERYTHING.topic, remote)
+    return {*literal, *all_target_acls(bindings, EVERYTHING, remote).bindings}
+
+
+def _inexpressible(binding: AclBinding) -> str:
+    return (
+        f"ACL {binding} has no like on the target: the replication policy does not put what its topics have "
+        "in common at the beginning of their names"
     )
-    return AclPlan(tuple(binding for binding in wanted if binding not in target))
+
+
+def _doubtful(binding: AclBinding) -> str:
+    return (
+        f"ACL {binding} on the target is at the source no more, and may be the mirror's, which ended while "
+        "it was making it: it stays; remove it by hand if nobody needs it"
+    )

@@ -22,6 +22,7 @@ from sparkmirror.config.properties import Properties
 from sparkmirror.connectors.checkpoint import MirrorCheckpointSettings
 from sparkmirror.connectors.heartbeat import MirrorHeartbeatSettings
 from sparkmirror.connectors.source import MirrorSourceSettings
+from sparkmirror.domain.acls import SyncAcls
 from sparkmirror.domain.assignment import PartitionAssignment
 from sparkmirror.domain.config_filter import ConfigPropertyFilter, DefaultConfigPropertyFilter, DefaultsFrom
 from sparkmirror.domain.errors import ConfigError
@@ -71,6 +72,11 @@ def mirror_source_settings(connector: Properties) -> MirrorSourceSettings:
         ),
         partition_assignment=PartitionAssignment(values.string("partition.assignment")),
         rate_limits=_rate_limits(connector, values),
+        sync_acls=SyncAcls(values.string("sync.acls")),
+        sync_acls_delete=values.boolean("sync.acls.delete"),
+        sync_quotas=values.boolean("sync.quotas"),
+        sync_users=_users_file(values),
+        sync_accounts_interval_s=_accounts_interval_s(connector, values),
     )
 
 
@@ -217,11 +223,26 @@ def _config_filter(connector: Properties, values: Values) -> ConfigPropertyFilte
         raise connector.error(error.key, error.reason) from error
 
 
+def _users_file(values: Values) -> str | None:
+    return None if values["sync.users"] is None else values.string("sync.users").strip() or None
+
+
+def _accounts_interval_s(connector: Properties, values: Values) -> float | None:
+    """As often as ACLs, also where those are not synced."""
+    is_wanted = values.boolean("sync.quotas") or _users_file(values) is not None
+    return _seconds(connector, values, "sync.topic.acls") if is_wanted else None
+
+
 def _interval_s(connector: Properties, values: Values, job: str) -> float | None:
-    """None turns a job off, as a negative interval does in Kafka; 0 makes Java's scheduler throw."""
+    """None turns a job off."""
+    return _seconds(connector, values, job) if values.boolean(f"{job}.enabled") else None
+
+
+def _seconds(connector: Properties, values: Values, job: str) -> float | None:
+    """None for a negative interval, which turns a job off in Kafka; 0 makes Java's scheduler throw."""
     key = f"{job}.interval.seconds"
     seconds = values.integer(key)
-    if not values.boolean(f"{job}.enabled") or seconds < 0:
+    if seconds < 0:
         return None
     if seconds == 0:
         raise connector.error(key, f"must be at least 1; {job}.enabled=false turns it off")

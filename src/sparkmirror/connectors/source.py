@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from sparkmirror.domain.acls import SyncAcls
 from sparkmirror.domain.assignment import PartitionAssignment
 from sparkmirror.domain.config_filter import ConfigPropertyFilter
 from sparkmirror.domain.ids import Flow
@@ -35,6 +36,13 @@ class MirrorSourceSettings:
     partition_assignment: PartitionAssignment = PartitionAssignment.LOAD
     rate_limits: RateLimits = NO_LIMITS
     """As of the start; others may take their place while the mirror runs."""
+    sync_acls: SyncAcls = SyncAcls.TOPIC
+    sync_acls_delete: bool = False
+    sync_quotas: bool = False
+    sync_users: str | None = None
+    """The file that holds their passwords."""
+    sync_accounts_interval_s: float | None = None
+    """Of quotas and users; None where neither is asked for."""
 
 
 def should_replicate(settings: MirrorSourceSettings, topic: str) -> bool:

@@ -1,6 +1,6 @@
 """Gives the target's topics the ACLs that their sources call for."""
 
-from sparkmirror.connectors.acl_plan import AclPlan, plan_acls
+from sparkmirror.connectors.acl_plan import AclPlan, SourceAcls, plan_acls
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.kafka import error_codes
@@ -24,9 +24,8 @@ class AclSync:
     def plan(self) -> AclPlan:
         """Reads only. Raises KafkaError."""
         try:
-            return plan_acls(
-                self._told, self._admins.source.topic_acls(), set(self._admins.target.topic_acls())
-            )
+            bindings = tuple(self._admins.source.topic_acls())
+            return plan_acls(self._told, SourceAcls(bindings), set(self._admins.target.topic_acls()))
         except KafkaError as error:
             if error.code != error_codes.SECURITY_DISABLED:
                 raise
