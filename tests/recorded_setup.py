@@ -1,0 +1,133 @@
+"""What a cluster holds beside its records, and what tests/golden/setup has recorded of two clusters.
+
+`source.json` is a source as its broker described it, `java.json` what Java's MirrorMaker 2 4.3.1 made of it
+on a target as `flows.properties` says, of the configs only those that were set on topics.
+`python -m tests.system.setup_scenario` records both anew.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+GOLDEN: Final = Path(__file__).parent / "golden" / "setup"
+FLOWS: Final = ("plain", "src", "excl", "id", "sep")
+"""The aliases of the one source; each flow is told something else."""
+TARGET: Final = "T"
+SET: Final = "DYNAMIC_TOPIC_CONFIG"
+"""The source of a config that was set on the topic itself."""
+
+Config = tuple[str | None, str]
+"""A value and the name of its source."""
+Acl = tuple[str, str, str, str, str, str, str]
+"""Resource type, pattern type, name, principal, host, operation, permission."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    partitions: int
+    replicas: int
+    configs: Mapping[str, Config] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a cluster holds beside records, but for what workers keep for themselves."""
+
+    topics: Mapping[str, Topic]
+    acls: frozenset[Acl]
+
+    def as_set(self) -> "Setup":
+        """Only with the configs that were set on the topics."""
+        topics = {
+            name: Topic(
+                topic.partitions,
+                topic.replicas,
+                {key: config for key, config in topic.configs.items() if config[1] == SET},
+            )
+            for name, topic in self.topics.items()
+        }
+        return Setup(topics, self.acls)
+
+    def difference(self, other: "Setup") -> str:
+        """For people: what only one of them has."""
+        sides = {"-": set(self._lines()), "+": set(other._lines())}
+        return "\n".join(
+            f"{sign} {line}"
+            for sign, left, right in (("-", sides["-"], sides["+"]), ("+", sides["+"], sides["-"]))
+            for line in sorted(left - right)
+        )
+
+    def _lines(self) -> Iterable[str]:
+        for name, topic in self.topics.items():
+            yield f"{name}: {topic.partitions} partitions, {topic.replicas} replicas"
+            yield from (f"{name}: {key} = {config}" for key, config in topic.configs.items())
+        yield from map(str, self.acls)
+
+
+def recorded(name: str) -> Setup:
+    """`source`, or `java`: its target with only what was set."""
+    saved = json.loads((GOLDEN / f"{name}.json").read_text(encoding="utf-8"))
+    topics = {
+        topic: Topic(
+            partitions,
+            replicas,
+            {key: _config(told) for key, told in (saved["where nothing else is said"] | told_here).items()},
+        )
+        for topic, (partitions, replicas, told_here) in saved["topics"].items()
+    }
+    return Setup(topics, frozenset(tuple(acl) for acl in saved["acls"]))
+
+
+def _config(told: str | list[str]) -> Config:
+    """One that was set on the topic is its value alone."""
+    return (told, SET) if isinstance(told, str) else (told[0], told[1])
+
+
+def record(name: str, setup: Setup) -> None:
+    """Write what `recorded` reads."""
+    usual = _usual(setup)
+
+    def told(config: Config) -> str | Config | None:
+        return config[0] if config[1] == SET else config
+
+    saved = {
+        "where nothing else is said": {key: told(config) for key, config in usual.items()},
+        "topics": {
+            name: (
+                topic.partitions,
+                topic.replicas,
+                {key: told(each) for key, each in sorted(topic.configs.items()) if each != usual.get(key)},
+            )
+            for name, topic in sorted(setup.topics.items())
+        },
+        "acls": sorted(setup.acls),
+    }
+    (GOLDEN / f"{name}.json").write_text(_lines(saved), encoding="utf-8")
+
+
+def _usual(setup: Setup) -> Mapping[str, Config]:
+    """What most topics have, of the configs that all have."""
+    described = [topic.configs for topic in setup.topics.values()]
+    shared = set.intersection(*(set(configs) for configs in described))
+    return {
+        key: Counter(configs[key] for configs in described).most_common(1)[0][0] for key in sorted(shared)
+    }
+
+
+def _lines(saved: Mapping[str, Any]) -> str:
+    """JSON with a line for each config, topic and ACL."""
+
+    def text(value: Any) -> str:
+        return json.dumps(value, ensure_ascii=False)
+
+    def block(value: Any) -> str:
+        if isinstance(value, dict):
+            lines = ",\n".join(f"{text(key)}: {text(each)}" for key, each in value.items())
+            return f"{{\n{lines}\n}}"
+        return "[\n" + ",\n".join(map(text, value)) + "\n]"
+
+    blocks = ",\n".join(f"{text(key)}: {block(value)}" for key, value in saved.items())
+    return f"{{{blocks}}}\n"
