@@ -206,6 +206,14 @@ OWN_SOURCE: Final = Definition(
             validator=OneOf(("fail", "skip")),
         ),
         Option(
+            "on.loop",
+            Type.STRING,
+            "filter",
+            "What to do with records that were mirrored from the target, where topics' names don't show it: "
+            "leave them out, stop the partition, or copy them back as MM2 does, round and round.",
+            validator=OneOf(("filter", "fail", "copy")),
+        ),
+        Option(
             "partition.assignment",
             Type.STRING,
             "load",

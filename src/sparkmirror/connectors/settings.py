@@ -28,7 +28,7 @@ from sparkmirror.domain.config_filter import ConfigPropertyFilter, DefaultConfig
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.group_filter import DefaultGroupFilter
 from sparkmirror.domain.ids import Alias, Flow
-from sparkmirror.domain.incidents import OnBadBatch, OnDataLoss, OnTopicRecreated, Reactions
+from sparkmirror.domain.incidents import OnBadBatch, OnDataLoss, OnLoop, OnTopicRecreated, Reactions
 from sparkmirror.domain.offset_resolution import ResolveOffsets
 from sparkmirror.domain.policies import PolicySettings, ReplicationPolicy, make_policy
 from sparkmirror.domain.rate_limits import FLOW_KEY, TOPICS_KEY, RateLimits
@@ -69,6 +69,7 @@ def mirror_source_settings(connector: Properties) -> MirrorSourceSettings:
             OnDataLoss(values.string("on.data.loss")),
             OnTopicRecreated(values.string("on.topic.recreated")),
             OnBadBatch(values.string("on.bad.batch")),
+            OnLoop(values.string("on.loop")),
         ),
         partition_assignment=PartitionAssignment(values.string("partition.assignment")),
         rate_limits=_rate_limits(connector, values),

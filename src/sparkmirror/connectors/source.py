@@ -7,6 +7,7 @@ from sparkmirror.domain.assignment import PartitionAssignment
 from sparkmirror.domain.config_filter import ConfigPropertyFilter
 from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.incidents import DEFAULT_REACTIONS, Reactions
+from sparkmirror.domain.loops import names_show_origin
 from sparkmirror.domain.policies import ReplicationPolicy, is_cycle
 from sparkmirror.domain.rate_limits import NO_LIMITS, RateLimits
 from sparkmirror.domain.topic_filter import TopicFilter
@@ -43,6 +44,11 @@ class MirrorSourceSettings:
     """The file that holds their passwords."""
     sync_accounts_interval_s: float | None = None
     """Of quotas and users; None where neither is asked for."""
+
+    @property
+    def names_show_origin(self) -> bool:
+        """Whether the opposite flow sees by names what it must not mirror back."""
+        return names_show_origin(self.policy, self.flow.source)
 
 
 def should_replicate(settings: MirrorSourceSettings, topic: str) -> bool:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from sparkmirror.domain.aborted_transactions import AbortedTransactions
 from sparkmirror.domain.batch_opening import recompress, reopen
 from sparkmirror.domain.errors import CorruptBatchError
+from sparkmirror.domain.loops import LoopError, LoopFilter, UnknownWriterError
 from sparkmirror.domain.record_batch import (
     CODEC_MASK,
     FetchedBatch,
@@ -52,19 +53,25 @@ class Step(NamedTuple):
 
 
 def copy_batches(
-    response: memoryview, position: int, rules: CopyRules, aborted: AbortedTransactions | None
+    response: memoryview,
+    position: int,
+    rules: CopyRules,
+    aborted: AbortedTransactions | None,
+    loops: LoopFilter | None = None,
 ) -> Iterator[Step]:
     """The steps of a response, in order; what is behind the position is left out.
 
-    `aborted` is the response's list under read_committed, None under read_uncommitted.
-    Raises CorruptBatchError naming the offset; what came before it has been yielded.
+    `aborted` is the response's list under read_committed, None under read_uncommitted; `loops` says what
+    comes back, None where nothing can. Raises CorruptBatchError naming the offset, UnknownWriterError and
+    LoopError; what came before it has been yielded.
     """
     merging = _Merging(rules, position)
     tiny_bytes = 0 if aborted else merging.tiny_bytes
     for part, tiny in part_response(response, tiny_bytes):
-        steps = None if tiny is None else _copy_together(tiny, merging.position, rules)
+        steps = None if tiny is None else _copy_together(tiny, merging.position, rules, loops)
         if steps is None:
-            yield from _copy_one_by_one(part, merging, rules, aborted)
+            judged = _judged(iterate_batches(part), merging.position, rules, aborted, loops)
+            yield from _copy_one_by_one(judged, merging, rules)
         else:
             yield from merging.steps()
             yield from steps
@@ -72,15 +79,23 @@ def copy_batches(
     yield from merging.steps()
 
 
-def _copy_together(tiny: TinyBatches, position: int, rules: CopyRules) -> list[Step] | None:
+def _copy_together(
+    tiny: TinyBatches, position: int, rules: CopyRules, loops: LoopFilter | None
+) -> list[Step] | None:
     """None if they must be looked at one by one."""
     codec = tiny.codec if rules.codec is None else rules.codec
     if codec is None or not tiny.are_sound(check_crcs=rules.check_crcs):
         return None
+    chosen = tiny.with_records_from(position)
+    if loops is not None:
+        kept = loops.keeps(tiny.headers[chosen])
+        if kept is None:
+            return None
+        chosen = chosen[kept]
     steps: list[Step] = []
     end = tiny.end_position(-1)
     try:
-        for group in tiny.groups(tiny.with_records_from(position), rules.merged_bytes_max):
+        for group in tiny.groups(chosen, rules.merged_bytes_max):
             batches = tiny.reopen(group, position, codec, rules.batch_bytes_max)
             position = tiny.end_position(group[-1])
             steps.append(Step(batches, position))
@@ -93,10 +108,10 @@ def _copy_together(tiny: TinyBatches, position: int, rules: CopyRules) -> list[S
 
 
 def _copy_one_by_one(
-    data: memoryview, merging: "_Merging", rules: CopyRules, aborted: AbortedTransactions | None
+    judged: Iterable[tuple[FetchedBatch, Road]], merging: "_Merging", rules: CopyRules
 ) -> Iterator[Step]:
     try:
-        for batch, road in _judged(iterate_batches(data), merging.position, rules, aborted):
+        for batch, road in judged:
             if merging.wants(batch, road):
                 if not merging.has_room_for(batch):
                     yield from merging.steps()
@@ -109,13 +124,17 @@ def _copy_one_by_one(
                 merging.position = batch.header.last_offset + 1
                 if not merging:
                     yield Step([], merging.position)
-    except CorruptBatchError:
+    except (CorruptBatchError, UnknownWriterError, LoopError):
         yield from merging.steps()
         raise
 
 
 def _judged(
-    fetched: Iterable[FetchedBatch], position: int, rules: CopyRules, aborted: AbortedTransactions | None
+    fetched: Iterable[FetchedBatch],
+    position: int,
+    rules: CopyRules,
+    aborted: AbortedTransactions | None,
+    loops: LoopFilter | None,
 ) -> Iterator[tuple[FetchedBatch, Road]]:
     """Each batch that isn't behind the position, with its road."""
     for batch in fetched:
@@ -124,9 +143,12 @@ def _judged(
             raise CorruptBatchError(f"offset {header.base_offset}: CRC mismatch")
         dropped = aborted is not None and aborted.drops(batch)
         road = choose_road(header, position, target_stamps_append_time=rules.target_stamps_append_time)
-        if road is not Road.BEHIND:
-            yield batch, Road.NOTHING_LEFT if dropped else road
-            position = header.last_offset + 1
+        if road is Road.BEHIND:
+            continue
+        if dropped or (loops is not None and road is not Road.NOTHING_LEFT and loops.drops(header)):
+            road = Road.NOTHING_LEFT
+        yield batch, road
+        position = header.last_offset + 1
 
 
 class _Merging:

@@ -82,3 +82,5 @@ class TaskPlan:
     buffer_bytes_max: int = 32 * 1024 * 1024
     """Fetched bytes that are not acknowledged yet, for the whole task."""
     transaction: TransactionPlan | None = None
+    names_show_origin: bool = True
+    """Whether topics' names say what was mirrored from the target; else producer ids do (`domain.loops`)."""

@@ -36,12 +36,24 @@ class OnBadBatch(Enum):
     """Leave a dead-letter record that names it, and go on behind it."""
 
 
+class OnLoop(Enum):
+    """`on.loop`: records that were mirrored from the target would be mirrored back to it."""
+
+    FILTER = "filter"
+    """Leave them out."""
+    FAIL = "fail"
+    """Stop the partition until a person decides."""
+    COPY = "copy"
+    """As Java MM2: where no name shows the cycle they go round for ever."""
+
+
 class Reactions(NamedTuple):
     """What a user wants done about each kind of incident."""
 
     on_data_loss: OnDataLoss = OnDataLoss.RECORD
     on_topic_recreated: OnTopicRecreated = OnTopicRecreated.RECORD
     on_bad_batch: OnBadBatch = OnBadBatch.FAIL
+    on_loop: OnLoop = OnLoop.FILTER
 
 
 DEFAULT_REACTIONS = Reactions()
@@ -65,6 +77,10 @@ class IncidentKind(Enum):
     NOT_IDEMPOTENT = "not-idempotent"
     """Written at least once: the target gives no producer id."""
     BATCH_SKIPPED = "batch-skipped"
+    LOOP = "loop"
+    """The opposite flow's records are left out: said once, their number is counted elsewhere."""
+    LOOPS_UNSEEN = "loops-unseen"
+    """Nobody lets us read which producer ids the opposite flow has: its records would come back."""
 
 
 class Incident(NamedTuple):
@@ -133,4 +149,19 @@ def batch_skipped(first: int, last: int, error: object) -> Incident:
         IncidentKind.BATCH_SKIPPED,
         f"offsets {first} to {last} were left out, and a dead-letter record names them: {error}",
         last - first + 1,
+    )
+
+
+def loop_found(first: int, last: int, source: object, target: object) -> Incident:
+    return Incident(
+        IncidentKind.LOOP,
+        f"offsets {first} to {last} were mirrored from {target} to {source}: they, and what follows of that "
+        "kind, are left out (on.loop=filter)",
+    )
+
+
+def loops_unseen(error: object) -> Incident:
+    return Incident(
+        IncidentKind.LOOPS_UNSEEN,
+        f"which records the opposite flow has written can't be told, so that they would come back: {error}",
     )

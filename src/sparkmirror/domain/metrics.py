@@ -48,6 +48,7 @@ class PartitionReading(NamedTuple):
     lag: int | None
     lag_s: float | None
     lost: int
+    looped: int
     incidents: Mapping[str, int]
 
 
@@ -64,7 +65,7 @@ class ConnectorReading:
 class SourceReading(ConnectorReading):
     """`states` counts partitions; `retries` and `failures` how often one of them got into such a state.
 
-    `lost` and `incidents` count those of partitions that are not copied any more, too.
+    `lost`, `looped` and `incidents` count those of partitions that are not copied any more, too.
     """
 
     partitions: Sequence[PartitionReading]
@@ -74,6 +75,7 @@ class SourceReading(ConnectorReading):
     stalls: int
     stalled: int
     lost: int
+    looped: int
     incidents: Mapping[str, int]
 
 
@@ -205,6 +207,12 @@ def _sources(readings: Sequence[SourceReading]) -> Iterator[Family]:
         [(labels, it.lost) for labels, it in partitions if it.lost],
     )
     yield Family(
+        "sparkmirror_partition_looped_records",
+        "Left out because they had been mirrored from the target; only partitions with such records.",
+        _PARTITION,
+        [(labels, it.looped) for labels, it in partitions if it.looped],
+    )
+    yield Family(
         "sparkmirror_partition_incidents",
         "What happened to the partition, by kind; only partitions to which something has happened.",
         (*_PARTITION, "kind"),
@@ -274,6 +282,7 @@ def _connector_labels(reading: ConnectorReading) -> tuple[str, ...]:
 
 _OF_CONNECTORS: tuple[tuple[str, str, Callable[[SourceReading], int]], ...] = (
     ("sparkmirror_lost_records_total", "Gone from the source before they were copied.", lambda it: it.lost),
+    ("sparkmirror_looped_records_total", "Left out: mirrored from the target.", lambda it: it.looped),
     ("sparkmirror_retries_total", "How often a partition began to retry.", lambda it: it.retries),
     ("sparkmirror_failures_total", "How often a partition came to need a person.", lambda it: it.failures),
     ("sparkmirror_stalls_total", "How often a partition stood for a minute, no error.", lambda it: it.stalls),

@@ -5,6 +5,7 @@ Layout: Kafka's `DefaultRecordBatch` (KIP-98). Nothing here opens a batch; `reco
 
 import struct
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from enum import Enum, auto
 from typing import NamedTuple
 
@@ -136,6 +137,15 @@ def end_of_batch(data: memoryview, offset: int) -> int | None:
                 found = batch.header.last_offset + 1
     except CorruptBatchError:
         return None
+    return found
+
+
+def writers(data: memoryview) -> set[int]:
+    """The producer ids in a fetch response, up to the first batch that is corrupt."""
+    found: set[int] = set()
+    with suppress(CorruptBatchError):
+        for batch in iterate_batches(data):
+            found.add(batch.header.producer_id)
     return found
 
 

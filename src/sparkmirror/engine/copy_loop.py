@@ -19,13 +19,15 @@ from sparkmirror.domain.compression import CODECS
 from sparkmirror.domain.copy_plan import TaskPlan
 from sparkmirror.domain.errors import CorruptBatchError, KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.incidents import OnBadBatch
+from sparkmirror.domain.incidents import IncidentKind, OnBadBatch, loop_found
+from sparkmirror.domain.loops import LoopError, UnknownWriterError
 from sparkmirror.domain.rate_limits import RateLimits
-from sparkmirror.domain.record_batch import OutgoingBatch, end_of_batch
+from sparkmirror.domain.record_batch import OutgoingBatch, end_of_batch, writers
 from sparkmirror.engine.bad_batches import is_about_the_batch, with_mending
 from sparkmirror.engine.pace import Pace
 from sparkmirror.engine.partition_copy import PartitionCopy
 from sparkmirror.engine.resume import Occasion, Resumption, Start
+from sparkmirror.engine.task_loops import TaskLoops
 from sparkmirror.engine.task_state import TaskState
 from sparkmirror.engine.transaction_cycle import TransactionCycle
 from sparkmirror.kafka.batch_reader import BatchReader
@@ -65,13 +67,18 @@ class CopyLoop:
         self._reader = BatchReader(plan.consumer, self._loop, self)
         self._writer = BatchWriter(plan.producer, self._loop, self)
         self._state = TaskState(plan)
+        self._loops = TaskLoops(plan)
         self._cycle = (
-            None if plan.transaction is None else TransactionCycle(plan, self._loop, self, self._state)
+            None
+            if plan.transaction is None
+            else TransactionCycle(plan, self._loop, self, self._state, self._loops)
         )
         self._tasks: set[asyncio.Task[None]] = set()
         self._copies: dict[TopicPartition, PartitionCopy] = {}
         self._by_target: dict[TopicPartition, PartitionCopy] = {}
         self._beginning: set[TopicPartition] = set()
+        self._unknown_writers: dict[TopicPartition, set[int]] = {}
+        self._looking_up: asyncio.Task[None] | None = None
         self._has_begun = False
         self._transaction_error: SparkmirrorError | None = None
         self._outstanding_bytes = 0
@@ -134,10 +141,11 @@ class CopyLoop:
             self._cycle.start(self._writer)
         await self._resume({partition: Occasion(stored.get(partition)) for partition in self._copies})
 
-    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+    def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = self._loop.create_task(work)
         self._tasks.add(task)  # the loop itself holds its tasks weakly
         task.add_done_callback(self._despawn)
+        return task
 
     def _end_tasks(self) -> None:
         for task in self._tasks:
@@ -180,12 +188,14 @@ class CopyLoop:
                 )
                 for partition in self._plan.partitions
             },
+            self._loops,
         )
         for partition in self._plan.partitions:
             copy = PartitionCopy(
                 partition,
                 self._resumption.rules[partition.source],
                 read_committed=self._plan.consumer.read_committed,
+                loops=self._loops.filter(),
             )
             self._copies[partition.source] = self._by_target[partition.target] = copy
         if self._cycle is None:
@@ -293,6 +303,7 @@ class CopyLoop:
         self._writer.stop()
         self._end_tasks()
         self._beginning.clear()
+        self._unknown_writers.clear()
         for copy in self._copies.values():
             self._discard(copy.plan.target)
             copy.producer = None  # nothing goes on before it has begun
@@ -322,10 +333,18 @@ class CopyLoop:
             end = end_of_batch(fetched.records, copy.fetch_position)
             offsets = None if end is None else (copy.fetch_position, end - 1)
             self._refuse(copy, KafkaError(f"{fetched.partition} on the source: {error}"), offsets)
+        except UnknownWriterError:
+            self._pace.taken(fetched.partition, copy.outstanding_bytes - before)
+            self._look_up(fetched)
+        except LoopError as error:
+            self._reader.pause(fetched.partition)
+            self._fail(copy, self._loops.held_up(copy.plan, error))
         else:
             self._pace.taken(fetched.partition, copy.outstanding_bytes - before)
             self._go_on(copy)
         self._outstanding_bytes += copy.outstanding_bytes - before
+        if copy.looped:
+            self._tell_loop(copy)
 
     def _go_on(self, copy: PartitionCopy) -> None:
         """Fetch what follows, unless the partition is too far ahead of its acknowledgements, or too fast."""
@@ -335,6 +354,47 @@ class CopyLoop:
             self._reader.pause(source)
         else:
             self._reader.advance(source, copy.fetch_position)
+
+    # records that come back
+
+    def _look_up(self, fetched: FetchedPartition) -> None:
+        """The partition rests until it's known who wrote what it has next; then that is fetched again."""
+        self._reader.pause(fetched.partition)
+        self._unknown_writers[fetched.partition] = writers(fetched.records)
+        if self._looking_up is None or self._looking_up.done():
+            self._looking_up = self._spawn(self._look_up_writers())
+
+    async def _look_up_writers(self) -> None:
+        failures = 0
+        while self._unknown_writers:
+            unknown = dict(self._unknown_writers)
+            try:
+                await self._loop.run_in_executor(None, self._loops.look_up, set().union(*unknown.values()))
+            except SparkmirrorError as error:
+                for partition in unknown:
+                    self._copies[partition].fetch_error = error
+                failures += 1
+                retry = _UNREACHABLE if error.retriable else _PERSON_NEEDED
+                await asyncio.sleep(retry.delay_s(failures, random.random()))
+                continue
+            failures = 0
+            for partition in unknown:
+                self._unknown_writers.pop(partition, None)
+                copy = self._copies[partition]
+                if self._loops.unseen is not None and not copy.incidents[self._loops.unseen.kind]:
+                    copy.note(self._loops.unseen)
+                if copy.producer is not None and partition not in self._beginning:
+                    self._go_on(copy)
+            self._reader.fetch_more()
+
+    def _tell_loop(self, copy: PartitionCopy) -> None:
+        """Once: it's no trouble where two clusters mirror each other."""
+        if not copy.incidents[IncidentKind.LOOP]:
+            assert copy.loops is not None
+            assert copy.loops.first is not None
+            copy.note(loop_found(*copy.loops.first, *self._plan.flow))
+
+    # the reader's listener, continued
 
     def response_taken(self) -> None:
         self._writer.flush()

@@ -15,6 +15,7 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import Incident, IncidentKind
 from sparkmirror.domain.latency import LatencyHistogram, bucket_of
 from sparkmirror.domain.log_identity import UNKNOWN_LOGS, LogIdentity
+from sparkmirror.domain.loops import LoopFilter
 from sparkmirror.domain.producer_state import NOT_IDEMPOTENT, ProducerState
 from sparkmirror.domain.record_batch import OutgoingBatch
 from sparkmirror.kafka.fetch import FetchedPartition
@@ -46,7 +47,15 @@ class PartitionCopy:
     `fetch_position` is ahead of it by what is outstanding.
     """
 
-    def __init__(self, plan: CopyPartition, rules: CopyRules, *, read_committed: bool) -> None:
+    def __init__(
+        self,
+        plan: CopyPartition,
+        rules: CopyRules,
+        *,
+        read_committed: bool,
+        loops: LoopFilter | None = None,
+    ) -> None:
+        """`loops` says which batches come back from the target, None where that is not looked at."""
         self.plan = plan
         self.position = self.fetch_position = 0
         self.producer: ProducerState | None = None
@@ -63,6 +72,7 @@ class PartitionCopy:
         self.incidents: Counter[IncidentKind] = Counter()
         self.fetch_error: SparkmirrorError | None = None
         self.write_error: SparkmirrorError | None = None
+        self.loops = loops
         self._rules = rules
         self._read_committed = read_committed
         self._outstanding: deque[_Outstanding] = deque()
@@ -86,10 +96,11 @@ class PartitionCopy:
     def take(self, fetched: FetchedPartition) -> Iterator[OutgoingBatch]:
         """The batches to write, in order; the caller writes every one of them.
 
-        Raises CorruptBatchError at the batch that can't be copied, with `fetch_position` on it.
+        Raises CorruptBatchError at the batch that can't be copied, UnknownWriterError at one that must wait,
+        LoopError at one that must not be copied, with `fetch_position` on it.
         """
         aborted = AbortedTransactions(fetched.aborted) if self._read_committed else None
-        steps = copy_batches(fetched.records, self.fetch_position, self._rules, aborted)
+        steps = copy_batches(fetched.records, self.fetch_position, self._rules, aborted, self.loops)
         for batches, position in steps:
             for number, batch in enumerate(batches, start=1):
                 last = position if number == len(batches) else None
@@ -99,6 +110,11 @@ class PartitionCopy:
             self.fetch_position = position
             if not batches:
                 self._move_past(position)
+
+    @property
+    def looped(self) -> int:
+        """So many records were left out because they came from the target."""
+        return 0 if self.loops is None else self.loops.records
 
     def _move_past(self, position: int) -> None:
         """Nothing to copy up to here: move on now, or once what is outstanding before it has arrived."""

@@ -15,9 +15,11 @@ from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.copy_plan import CopyPartition
 from sparkmirror.domain.errors import CorruptBatchError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.loops import UnknownWriterError
 from sparkmirror.domain.matching import match
 from sparkmirror.domain.producer_state import ProducerState
-from sparkmirror.domain.record_batch import SEQUENCE_MODULUS, FetchedBatch, iterate_batches
+from sparkmirror.domain.record_batch import SEQUENCE_MODULUS, FetchedBatch, iterate_batches, writers
+from sparkmirror.engine.task_loops import TaskLoops
 from sparkmirror.kafka.offsets import EARLIEST, require_offsets
 from sparkmirror.kafka.partition_reader import PartitionReader
 
@@ -42,6 +44,7 @@ class ReadBack:
     source: ConsumerSettings
     target: ConsumerSettings
     rules: Mapping[TopicPartition, CopyRules]
+    loops: TaskLoops
 
     def find(self, plan: CopyPartition, first: int, state: ProducerState, end: int) -> Found:
         """Look at the target from the state's offset to `end`, and at the source from `first` on.
@@ -50,7 +53,7 @@ class ReadBack:
         """
         with closing(PartitionReader(self.target)) as reader, closing(PartitionReader(self.source)) as ahead:
             tail = _Tail(reader, plan.target, state, end)
-            source = _Source(ahead, self.source, self.rules[plan.source], plan.source)
+            source = _Source(ahead, self.source, self.rules[plan.source], plan.source, self.loops)
             steps = source.steps(first)
             found = match(tail, steps, first, timestamps=not plan.target_stamps_append_time)
             for _ in tail:
@@ -63,7 +66,12 @@ class _Source:
     """What the source holds, as it would be copied."""
 
     def __init__(
-        self, reader: PartitionReader, settings: ConsumerSettings, rules: CopyRules, partition: TopicPartition
+        self,
+        reader: PartitionReader,
+        settings: ConsumerSettings,
+        rules: CopyRules,
+        partition: TopicPartition,
+        loops: TaskLoops,
     ) -> None:
         self.leader_epoch = -1
         """Of the last batch that was read; those before it have the same or an older one."""
@@ -72,6 +80,7 @@ class _Source:
         # What is compared is what is inside.
         self._rules = replace(rules, codec=None, merged_bytes_max=0)
         self._partition = partition
+        self._loops = loops
 
     def steps(self, position: int) -> Iterator[Step]:
         """From the position on, to the end."""
@@ -89,9 +98,13 @@ class _Source:
                 return
             self._note_epoch(fetched.records)
             aborted = AbortedTransactions(fetched.aborted) if committed else None
-            for step in copy_batches(fetched.records, position, self._rules, aborted):
-                yield step
-                position = step.position
+            loops = self._loops.filter_of_copies()
+            try:
+                for step in copy_batches(fetched.records, position, self._rules, aborted, loops):
+                    yield step
+                    position = step.position
+            except UnknownWriterError:
+                self._loops.look_up(writers(fetched.records))
 
     def _note_epoch(self, records: memoryview) -> None:
         with suppress(CorruptBatchError):  # whoever copies the batch says so

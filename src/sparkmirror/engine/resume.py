@@ -41,6 +41,7 @@ from sparkmirror.domain.log_records import LogRecord
 from sparkmirror.domain.offset_runs import Run
 from sparkmirror.domain.producer_state import NOT_IDEMPOTENT, ProducerId, ProducerState
 from sparkmirror.engine.read_back import ReadBack
+from sparkmirror.engine.task_loops import TaskLoops
 from sparkmirror.kafka.metadata import Metadata, read_metadata
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.kafka.producer_ids import new_producer_id
@@ -99,6 +100,7 @@ class Resumption:
 
     plan: TaskPlan
     rules: Mapping[TopicPartition, CopyRules]
+    loops: TaskLoops
 
     def starts(
         self, occasions: Mapping[TopicPartition, Occasion], *, is_last_try: bool = False
@@ -107,7 +109,8 @@ class Resumption:
 
         What a broker refused must be explained by something, if not now (what it has may wait for its
         followers), then before the last try. Where numbers begin anew, that is stored and acknowledged before
-        this returns. Raises KafkaError when none can begin.
+        this returns, as are the producer ids if they must show what comes back. Raises KafkaError when none
+        can begin.
         """
         plans = [plan for plan in self.plan.partitions if plan.source in occasions]
         source = read_metadata(self.plan.consumer.connection, {plan.source.topic for plan in plans})
@@ -141,6 +144,7 @@ class Resumption:
         starts = self._with_ids(
             found, {source: _read_logs(occasions[source], logs[source]) for source in found}
         )
+        self.loops.record(start.producer.producer.id for start in starts.values() if isinstance(start, Start))
         self._store(starts, occasions)
         return starts
 
@@ -251,7 +255,7 @@ class Resumption:
         if end < state.next_offset:
             incident = target_truncated(plan.target, end, state.next_offset, first)
             return _renumbered(Start(first, state._replace(next_offset=end), incident))
-        read_back = ReadBack(self.plan.consumer, self._target, self.rules)
+        read_back = ReadBack(self.plan.consumer, self._target, self.rules, self.loops)
         try:
             found = read_back.find(plan, first, state, end)
         except AuthorizationError as error:

@@ -245,6 +245,7 @@ def _progress_of(copy: PartitionCopy, plan: TaskPlan, position: int) -> Partitio
         error=None if copy.error is None else str(copy.error),
         updated_at=time.time(),
         lost=copy.lost,
+        looped=copy.looped,
         notice=copy.notice,
         incidents={kind.value: count for kind, count in copy.incidents.items()},
     )

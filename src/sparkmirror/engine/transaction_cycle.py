@@ -27,6 +27,7 @@ from sparkmirror.domain.producer_state import NOT_IDEMPOTENT, ProducerId, Produc
 from sparkmirror.domain.record_batch import OutgoingBatch
 from sparkmirror.domain.rights import Need
 from sparkmirror.engine.partition_copy import PartitionCopy
+from sparkmirror.engine.task_loops import TaskLoops
 from sparkmirror.engine.task_state import TaskState
 from sparkmirror.kafka.batch_writer import BatchWriter, WriterListener
 from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, Needed, error_for
@@ -85,7 +86,12 @@ class TransactionCycle:
     """The listener of the writer whose batches are in the transactions. On the loop's thread."""
 
     def __init__(
-        self, plan: TaskPlan, loop: asyncio.AbstractEventLoop, owner: CycleOwner, state: TaskState
+        self,
+        plan: TaskPlan,
+        loop: asyncio.AbstractEventLoop,
+        owner: CycleOwner,
+        state: TaskState,
+        loops: TaskLoops,
     ) -> None:
         assert plan.transaction is not None
         self._plan = plan
@@ -93,6 +99,7 @@ class TransactionCycle:
         self._loop = loop
         self._owner = owner
         self._state = state
+        self._loops = loops
         self._transactions = Transactions(
             plan.producer.connection, self._told.transactional_id, self._told.timeout_s
         )
@@ -185,7 +192,7 @@ class TransactionCycle:
         failures, take_over = 0, False
         while True:
             try:
-                producer = await self._call(partial(self._transactions.init, take_over=take_over))
+                producer = await self._call(partial(self._init, take_over=take_over))
                 await self._loop.run_in_executor(None, self._find_log)
             except FencedError as error:
                 self._fail(error)
@@ -202,6 +209,14 @@ class TransactionCycle:
             else:
                 self._scope.begin(producer, is_version_2=self._transactions.is_version_2)
                 return
+
+    def _init(self, *, take_over: bool) -> ProducerId:
+        return self._recorded(self._transactions.init(take_over=take_over))
+
+    def _recorded(self, producer: ProducerId) -> ProducerId:
+        """An id may be new after every end, when its epochs are used up."""
+        self._loops.record([producer.id])
+        return producer
 
     def _find_log(self) -> None:
         """Where the positions topic ends, and which of its partitions each copy's position goes to."""
@@ -275,7 +290,7 @@ class TransactionCycle:
 
     def _end(self, partitions: Collection[TopicPartition]) -> ProducerId:
         self._transactions.add(partitions)
-        return self._transactions.end(commit=True)
+        return self._recorded(self._transactions.end(commit=True))
 
     async def _write(self, writer: BatchWriter, positions: Mapping[TopicPartition, Position]) -> None:
         plan = self._plan

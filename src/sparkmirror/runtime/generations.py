@@ -81,6 +81,7 @@ def task_plans(
             transaction=_transaction_plan(settings, connector, task),
             rate_limits=announced.limits,
             rate_shares=rate_shares,
+            names_show_origin=told.names_show_origin,
         )
         for task, (share, rate_shares) in enumerate(zip(dealt, shares(dealt), strict=True))
     ]

@@ -14,6 +14,7 @@ from sparkmirror.runtime.flow_settings import (
 )
 from sparkmirror.runtime.internal_topics import COMPACTED
 from sparkmirror.storage.dead_letters import dead_letters_topic
+from sparkmirror.storage.producer_ids import PRODUCER_IDS_TOPIC
 from sparkmirror.storage.progress import progress_topic
 
 _SEGMENT_BYTES: Final = "16777216"
@@ -28,7 +29,7 @@ class OwnTopic(NamedTuple):
 
 
 def topics_on_target(on: FlowWorker, connector: SourceConnector) -> Sequence[TopicCreation]:
-    """A MirrorSourceConnector's positions and progress, and its dead letters where it keeps any."""
+    """A MirrorSourceConnector's positions and progress, dead letters and producer ids if it keeps any."""
     positions, source = on.worker.offset_topic, on.flow.source
     replicas = positions.replication_factor
     small = {"segment.bytes": _SEGMENT_BYTES}
@@ -38,6 +39,8 @@ def topics_on_target(on: FlowWorker, connector: SourceConnector) -> Sequence[Top
     ]
     if connector.settings.reactions.on_bad_batch is OnBadBatch.SKIP:
         topics.append(TopicCreation(dead_letters_topic(source), 1, replicas, COMPACTED))
+    if not connector.settings.names_show_origin:
+        topics.append(TopicCreation(PRODUCER_IDS_TOPIC, 1, replicas, COMPACTED))
     return topics
 
 

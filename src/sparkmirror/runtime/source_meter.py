@@ -29,6 +29,7 @@ class _Counts(NamedTuple):
     bytes: int = 0
     latency: LatencyHistogram = EMPTY
     lost: int = 0
+    looped: int = 0
     incidents: Mapping[str, int] = _NO_INCIDENTS
 
     def plus(self, report: PartitionProgress | None) -> "_Counts":
@@ -39,6 +40,7 @@ class _Counts(NamedTuple):
             self.bytes + report.bytes,
             self.latency.merged(report.latency) if self.latency.counts else report.latency,
             self.lost + report.lost,
+            self.looped + report.looped,
             Counter(self.incidents) + Counter(report.incidents) if self.incidents else report.incidents,
         )
 
@@ -111,6 +113,7 @@ class _Partition:
             lag=report.lag,
             lag_s=self.time_lag.seconds(now, last_age_s),
             lost=counts.lost,
+            looped=counts.looped,
             incidents=counts.incidents,
         )
 
@@ -188,6 +191,7 @@ class SourceMeter:
                 stalls=self._stalls,
                 stalled=len(self._stalled & copied),
                 lost=sum(counts.lost for counts in every),
+                looped=sum(counts.looped for counts in every),
                 incidents=_added_up(counts.incidents for counts in every if counts.incidents),
             )
 

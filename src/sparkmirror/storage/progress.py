@@ -43,9 +43,10 @@ class PartitionProgress:
     """`records`, `bytes` and `latency` count acknowledged records since the task started.
 
     `position` is the last replicated upstream offset; `lag` is in records; `updated_at` in epoch seconds.
-    `lost` counts records that were gone from the source before they were copied; `notice` is the last thing
-    that people should know of although the partition runs; `incidents` counts such things by their kind
-    (`IncidentKind`), since the task started.
+    `lost` counts records that were gone from the source before they were copied, `looped` those that were
+    left out because they had been mirrored from the target; `notice` is the last thing that people should
+    know of although the partition runs; `incidents` counts such things by their kind (`IncidentKind`), since
+    the task started.
     """
 
     connector: ConnectorName
@@ -62,6 +63,7 @@ class PartitionProgress:
     error: str | None
     updated_at: float
     lost: int = 0
+    looped: int = 0
     notice: str | None = None
     incidents: Mapping[str, int] = field(default_factory=dict)
 
@@ -79,6 +81,7 @@ class PartitionProgress:
             "error": self.error,
             "time": self.updated_at,
             "lost": self.lost,
+            "looped": self.looped,
             "notice": self.notice,
             "incidents": dict(self.incidents),
         }
@@ -188,6 +191,7 @@ def _progress(key: list[Any], value: dict[str, Any]) -> PartitionProgress:
         error=value["error"],
         updated_at=value["time"],
         lost=value["lost"],
+        looped=value.get("looped", 0),
         notice=value["notice"],
         incidents=value["incidents"],
     )

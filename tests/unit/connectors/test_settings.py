@@ -16,7 +16,7 @@ from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.assignment import PartitionAssignment
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
-from sparkmirror.domain.incidents import OnBadBatch, OnDataLoss, OnTopicRecreated, Reactions
+from sparkmirror.domain.incidents import OnBadBatch, OnDataLoss, OnLoop, OnTopicRecreated, Reactions
 from sparkmirror.domain.offset_resolution import ResolveOffsets
 from sparkmirror.domain.policies import DefaultReplicationPolicy, IdentityReplicationPolicy
 from sparkmirror.domain.rate_limits import NO_LIMITS, RateLimits
@@ -42,6 +42,7 @@ def source(**more: str) -> MirrorSourceSettings:
             ("on.data.loss", OnDataLoss),
             ("on.topic.recreated", OnTopicRecreated),
             ("on.bad.batch", OnBadBatch),
+            ("on.loop", OnLoop),
         )
         for reaction in kind
     ],

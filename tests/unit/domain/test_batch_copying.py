@@ -14,6 +14,8 @@ from sparkmirror.domain.aborted_transactions import AbortedTransactions
 from sparkmirror.domain.batch_copying import MERGED_BYTES_MAX, CopyRules, Step, copy_batches
 from sparkmirror.domain.compression import CODECS
 from sparkmirror.domain.errors import CorruptBatchError
+from sparkmirror.domain.incidents import OnLoop
+from sparkmirror.domain.loops import KnownWriters, LoopError, LoopFilter, UnknownWriterError
 from sparkmirror.domain.record_batch import (
     CODEC_MASK,
     HEADER_BYTES,
@@ -379,3 +381,54 @@ def test_a_batch_that_can_not_be_opened_names_the_offset() -> None:
     data = encode([Rec(0), Rec(1)], base_offset=30, attributes=4)
     with pytest.raises(CorruptBatchError, match="offset 30: zstd data can't be decompressed"):
         list(copy_batches(joined([data]), 31, CopyRules(), None))
+
+
+OURS, THEIRS = 55, 56
+
+
+@given(
+    log=logs(),
+    rules=RULES,
+    ours=st.sets(st.integers(0, 5)),
+    tiny=st.sampled_from([1, 2, 200]),
+)
+def test_what_comes_back_is_left_out(log: list[Logged], rules: CopyRules, ours: set[int], tiny: int) -> None:
+    """Ids are looked up when they are met, and the log is read again from there."""
+    for number, batch in enumerate(log):
+        patch(batch.data, producer_id=OURS if number in ours else THEIRS)
+    expected = [record for number, batch in enumerate(log) if number not in ours for record in batch.records]
+    writers = KnownWriters()
+    loops = LoopFilter(writers)
+    copied: list[Rec] = []
+    position, lookups = log[0].base_offset, 0
+    while True:
+        response = joined([bytes(batch.data) for batch in log])
+        try:
+            with columns_from(200, tiny):
+                for step in copy_batches(response, position, rules, None, loops):
+                    copied += arrived(step.batches)
+                    position = step.position
+        except UnknownWriterError as unknown:
+            lookups += 1
+            writers.learn({OURS} & {unknown.producer_id}, [THEIRS] if unknown.producer_id == THEIRS else [])
+        else:
+            break
+    stamped = rules.target_stamps_append_time
+    assert [record._replace(timestamp=0) if stamped else record for record in copied] == [
+        record._replace(timestamp=0) if stamped else record for record in expected
+    ]
+    assert position == log[-1].last_offset + 1
+    assert lookups <= 2
+    assert loops.records == sum(len(log[number].records) for number in ours if number < len(log))
+
+
+def test_before_a_loop_that_stops_the_partition_all_is_copied() -> None:
+    writers = KnownWriters()
+    writers.learn([OURS], [THEIRS])
+    batches = [encode([Rec(0)], producer_id=THEIRS, base_offset=number) for number in range(30)]
+    batches.append(encode([Rec(0)], producer_id=OURS, base_offset=30))
+    copied: list[Rec] = []
+    steps = copy_batches(joined(batches), 0, MERGING, None, LoopFilter(writers, OnLoop.FAIL))
+    with pytest.raises(LoopError, match="offsets 30 to 30"):
+        copied.extend(record for step in steps for record in arrived(step.batches))
+    assert [record.offset for record in copied] == list(range(30))

@@ -28,6 +28,7 @@ PARTITION = PartitionReading(
     lag=5,
     lag_s=1.5,
     lost=2,
+    looped=5,
     incidents={"records-lost": 1},
 )
 SOURCE = SourceReading(
@@ -41,6 +42,7 @@ SOURCE = SourceReading(
     stalls=4,
     stalled=1,
     lost=9,
+    looped=8,
     incidents={"records-lost": 6},
 )
 CHECKPOINT = CheckpointReading(

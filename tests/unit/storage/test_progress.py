@@ -104,6 +104,7 @@ def test_other_programs_can_read_a_report() -> None:
         "error": None,
         "time": 1.5,
         "lost": 0,
+        "looped": 0,
         "notice": None,
         "incidents": {},
     }

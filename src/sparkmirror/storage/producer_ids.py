@@ -1,0 +1,130 @@
+"""The producer ids that flows write with, in `mm2-producer-ids.internal` on the cluster that they write to.
+
+Compacted, one partition, nothing is ever deleted: a record for each id names the cluster that its records
+came from, by Kafka's id of it, because aliases are a file's own, and a cluster that was made anew may want
+back what came from its predecessor. A flow records an id before its first batch under it. So who has fetched
+a batch, and then reads this log to its end, knows for certain whether it was mirrored, and from where.
+"""
+
+import json
+import threading
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import closing
+from typing import Final
+
+from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
+from sparkmirror.domain.errors import CorruptBatchError, KafkaError, RetriableError
+from sparkmirror.domain.ids import Alias, TopicPartition
+from sparkmirror.domain.log_records import LogRecord, decode_log_batch
+from sparkmirror.domain.loops import KnownWriters
+from sparkmirror.domain.record_batch import NO_PRODUCER_ID, iterate_batches
+from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, error_for
+from sparkmirror.kafka.metadata import Metadata, read_metadata
+from sparkmirror.kafka.offsets import EARLIEST, LATEST, require_offsets
+from sparkmirror.kafka.partition_reader import PartitionReader
+from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.storage.compact_json import compact_json
+
+PRODUCER_IDS_TOPIC: Final = "mm2-producer-ids.internal"
+"""Named so that MM2's filters leave it alone (KIP-1074)."""
+
+_PARTITION: Final = TopicPartition(PRODUCER_IDS_TOPIC, 0)
+_EMPTY_ANSWERS_MAX: Final = 10
+_WAIT_S: Final = 0.5
+
+
+def producer_id_record(producer_id: int, cluster_id: str, alias: Alias) -> LogRecord:
+    """`cluster_id` is where the id's records came from; `alias` is that cluster's name, for people."""
+    return LogRecord(compact_json([producer_id]), compact_json({"cluster": cluster_id, "alias": alias}))
+
+
+class OwnProducerIds:
+    """Records the ids that one flow writes with, each once. Safe in any thread; blocks."""
+
+    def __init__(self, alias: Alias, source: ConnectionSettings, target: ConnectionSettings) -> None:
+        self._alias = alias
+        self._source = source
+        self._target = target
+        self._recorded = {NO_PRODUCER_ID}
+        self._lock = threading.Lock()
+
+    def record(self, producer_ids: Iterable[int]) -> None:
+        """Return when they are acknowledged; only then may a batch carry one. Raises KafkaError."""
+        with self._lock:
+            new = sorted(set(producer_ids) - self._recorded)
+            if not new:
+                return
+            cluster_id = read_metadata(self._source, ()).cluster_id
+            with closing(TopicWriter(self._target)) as writer:
+                writer.write(
+                    PRODUCER_IDS_TOPIC,
+                    [producer_id_record(number, cluster_id, self._alias) for number in new],
+                )
+            self._recorded.update(new)
+
+
+class WriterDirectory:
+    """Looks up which ids of a source are of flows from the target. Safe in any thread; blocks."""
+
+    def __init__(self, source: ConnectionSettings, target: ConnectionSettings) -> None:
+        self.known = KnownWriters()
+        self._source = source
+        self._target = target
+        self._cluster_id: str | None = None
+        self._offset = 0
+        self._lock = threading.Lock()
+
+    def look_up(self, producer_ids: Collection[int]) -> None:
+        """`known` knows them afterwards. Raises KafkaError, AuthorizationError where it may not be read."""
+        with self._lock:
+            unknown = self.known.unknown(producer_ids)
+            if unknown:
+                self.known.learn(self._read_on(), unknown)
+
+    def _read_on(self) -> set[int]:
+        """What the log has of the target's flows since it was read last."""
+        if self._cluster_id is None:
+            self._cluster_id = read_metadata(self._target, ()).cluster_id
+        metadata = read_metadata(self._source, [PRODUCER_IDS_TOPIC])
+        code = metadata.errors.get(PRODUCER_IDS_TOPIC, 0)
+        if code == UNKNOWN_TOPIC_OR_PARTITION:
+            return set()  # whoever writes here has never recorded an id
+        if code:
+            raise error_for(code, f"read {PRODUCER_IDS_TOPIC}")
+        try:
+            found = map(parse_producer_id, self._records(metadata))
+            return {producer_id for producer_id, cluster_id in found if cluster_id == self._cluster_id}
+        except CorruptBatchError as error:
+            raise KafkaError(f"read {PRODUCER_IDS_TOPIC}: {error}") from error
+
+    def _records(self, metadata: Metadata) -> Iterator[LogRecord]:
+        # The end that ListOffsets names is right also when the leader has just changed (KIP-207).
+        settings = ConsumerSettings(self._source)
+        end = require_offsets(settings, [_PARTITION], LATEST, metadata)[_PARTITION]
+        if end < self._offset:  # the topic was made anew
+            self._offset = 0
+        offset, empty_answers = self._offset, 0
+        with closing(PartitionReader(settings)) as reader:
+            while offset < end:
+                (fetched,) = reader.fetch({_PARTITION: offset}, _WAIT_S if empty_answers else 0.0)
+                before = offset
+                if fetched.error:
+                    offset = require_offsets(settings, [_PARTITION], EARLIEST)[_PARTITION]
+                for batch in iterate_batches(fetched.records):
+                    offset = batch.header.last_offset + 1
+                    yield from decode_log_batch(batch, _PARTITION.partition)
+                empty_answers = empty_answers + 1 if offset == before else 0
+                if empty_answers > _EMPTY_ANSWERS_MAX:
+                    raise RetriableError(f"read {PRODUCER_IDS_TOPIC}: nothing comes from offset {offset} on")
+        self._offset = offset
+
+
+def parse_producer_id(record: LogRecord) -> tuple[int, str]:
+    """An id and the cluster that its records came from; no id for anything this project didn't write."""
+    try:
+        match json.loads(record.key or b"null"), json.loads(record.value or b"null"):
+            case [int(producer_id)], {"cluster": str(cluster_id)}:
+                return producer_id, cluster_id
+    except ValueError:
+        pass
+    return NO_PRODUCER_ID, ""
