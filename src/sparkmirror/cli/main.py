@@ -14,6 +14,7 @@ _MODULES: Final = (
     "demo.command",
     "run",
     "worker",
+    "plan.command",
     "verify.command",
     "connectors.command",
     "deploy",
@@ -32,6 +33,7 @@ _ALONE: Final = {
     "demo": "demo.command",
     "run": "run",
     "worker": "worker",
+    "plan": "plan.command",
     "verify": "verify.command",
     "connectors": "connectors.command",
     "groups": "groups",
@@ -48,6 +50,7 @@ _EXAMPLES = """\
 examples:
   sparkmirror demo                   two clusters, live mirroring, proof: about a minute
   sparkmirror run mm2.properties     mirror as an mm2.properties file says
+  sparkmirror plan mm2.properties    what a mirror would do, and what is in its way
   sparkmirror verify mm2.properties  prove that the mirror is exact, record by record
   sparkmirror clusters up            two local Kafka clusters, named source and target
   sparkmirror clusters status        their addresses, sizes and logs

@@ -207,6 +207,10 @@ class ConnectRest:
         """Likewise."""
         return self._message("DELETE", f"{_connector(name)}/offsets")
 
+    def plan(self, name: str) -> dict[str, Any]:
+        """What a MirrorSourceConnector would do: a request of sparkmirror's workers only."""
+        return self._dict("GET", f"{_connector(name)}/plan")
+
     # plugins
 
     def plugins(self, *, connectors_only: bool = True) -> list[dict[str, str]]:

@@ -1,8 +1,12 @@
 """Two lists of Java regexes over whole names, of those wanted and of those not: excludes win (KIP-382)."""
 
+import re
 from collections.abc import Sequence
+from typing import Final
 
 from sparkmirror.domain.java_regex import compile_list
+
+_NAME: Final = re.compile(r"[a-zA-Z0-9._-]*[a-zA-Z0-9][a-zA-Z0-9._-]*")
 
 
 class NameLists:
@@ -15,9 +19,15 @@ class NameLists:
         """`key` is the first list's; the second's has `.exclude` behind it."""
         self._key = key
         self._exclude_key = f"{key}.exclude"
+        self._includes = included
         self._excludes = excluded
         self._included = compile_list(included, self._key)
         self._excluded = compile_list(excluded, self._exclude_key)
+
+    @property
+    def named(self) -> frozenset[str]:
+        """The names that stand in the first list themselves: such a pattern matches itself, at least."""
+        return frozenset(name for name in self._includes if _NAME.fullmatch(name) and self.selects(name))
 
     def selects(self, name: str) -> bool:
         return bool(self._included.fullmatch(name)) and not self._excluded.fullmatch(name)

@@ -30,6 +30,11 @@ class DefaultTopicFilter:
     ) -> None:
         self._lists = NameLists("topics", topics, topics_exclude)
 
+    @property
+    def named(self) -> frozenset[str]:
+        """The topics that are asked for by their names, whether they exist or not."""
+        return self._lists.named
+
     def should_replicate(self, topic: str) -> bool:
         return self._lists.selects(topic)
 

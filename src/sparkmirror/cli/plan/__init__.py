@@ -1,0 +1,1 @@
+"""`sparkmirror plan`: what a mirror would do, before it does it."""

@@ -1,0 +1,155 @@
+"""A flow's plan as people read it: changes, what is copied, what is left out, and what is in the way."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Final
+
+from sparkmirror.connectors.flow_plan import (
+    Action,
+    Change,
+    Finding,
+    FlowPlan,
+    PlannedCopy,
+    Severity,
+    Skipped,
+    dealt,
+)
+
+_SIGNS: Final = {Action.CREATE: "+", Action.ALTER: "~", Action.DELETE: "-"}
+_MARKS: Final = {Severity.BLOCKS: "✗", Severity.WARNS: "!", Severity.NOTE: "·"}
+_SHOWN: Final = 20
+"""Lines of a kind, unless everything is wanted."""
+_NAMED: Final = 8
+"""Topics in a line."""
+_MINUTE_S: Final = 60.0
+_HOUR_S: Final = 3600.0
+_DAY_S: Final = 86400.0
+
+
+def flow_lines(plan: FlowPlan, *, detail: bool = False) -> Iterator[str]:
+    """One flow's plan. Without `detail` long lists end early, and say so."""
+    yield f"{plan.flow}"
+    sections = (
+        _changes(plan.changes, detail=detail),
+        _copy(plan, detail=detail),
+        _skipped(plan.skipped, detail=detail),
+        _findings(plan.findings, detail=detail),
+    )
+    for section in sections:
+        lines = list(section)
+        if lines:
+            yield ""
+            yield from (f"  {line}" for line in lines)
+
+
+def summary(plans: Sequence[FlowPlan]) -> str:
+    """The last line."""
+    counts = {action: sum(plan.count(action) for plan in plans) for action in Action}
+    blocking = sum(finding.severity is Severity.BLOCKS for plan in plans for finding in plan.findings)
+    what = ", ".join(f"{count:,} to {action.value}" for action, count in counts.items())
+    records = sum(plan.records for plan in plans)
+    if not any(counts.values()) and not records:
+        what = "nothing to change, nothing to copy"
+    else:
+        what += f", {_about(records)} to copy"
+    blocked = (
+        f" {_counted(blocking, 'thing')} {'blocks' if blocking == 1 else 'block'} it." if blocking else ""
+    )
+    return f"Plan: {what}.{blocked}"
+
+
+def _changes(changes: Sequence[Change], *, detail: bool) -> Iterator[str]:
+    """By kind, in the order in which they are made."""
+    for _, same in groupby(changes, key=lambda change: (change.action, change.kind, change.cluster)):
+        found = list(same)
+        first = found[0]
+        kind = first.kind if first.kind.endswith("s") or len(found) == 1 else f"{first.kind}s"
+        yield f"{_SIGNS[first.action]} {first.action.value} {len(found):,} {kind} on {first.cluster}"
+        yield from _some([f"    {change.name}: {change.text}" for change in found], detail=detail)
+
+
+def _copy(plan: FlowPlan, *, detail: bool) -> Iterator[str]:
+    if not plan.copies:
+        return
+    topics = len({copy.source.topic for copy in plan.copies})
+    yield (
+        f"copy {_counted(len(plan.copies), 'partition')} of {_counted(topics, 'topic')} "
+        f"in {_counted(plan.tasks, 'task')}, if Spark has slots for them"
+    )
+    size = plan.bytes
+    words = [
+        _about(plan.records),
+        "of a size that can't be told" if size is None else f"about {as_size(size)}",
+    ]
+    if plan.seconds is not None and plan.rate is not None and size:
+        words.append(f"about {as_time(plan.seconds)} at {as_size(plan.rate.bytes_s)}/s ({plan.rate.origin})")
+    yield f"    {', '.join(words)}" if plan.records else "    everything is copied so far"
+    if detail:
+        for task in dealt(plan.copies):
+            yield f"    task {task[0].task}: {_counted(len(task), 'partition')}"
+            yield from (f"        {_copied(copy)}" for copy in task)
+
+
+def _copied(copy: PlannedCopy) -> str:
+    if copy.records is None:
+        return f"{copy.source} -> {copy.target_topic}: its offsets can't be told"
+    size = "" if copy.bytes is None else f", about {as_size(copy.bytes)}"
+    what = f"{copy.records:,} records from offset {copy.begin}{size}" if copy.records else "nothing left"
+    return f"{copy.source} -> {copy.target_topic}: {what}"
+
+
+def _skipped(skipped: Sequence[Skipped], *, detail: bool) -> Iterator[str]:
+    """By reason, the most frequent first."""
+    if not skipped:
+        return
+    yield f"leave out {_counted(len(skipped), 'topic')}"
+    reasons: dict[str, list[str]] = {}
+    for each in skipped:
+        reasons.setdefault(each.why, []).append(each.topic)
+    for why, topics in sorted(reasons.items(), key=lambda each: -len(each[1])):
+        shown = topics if detail else topics[:_NAMED]
+        more = len(topics) - len(shown)
+        yield f"    {len(topics):,}: {why}: {', '.join(shown)}{f' and {more:,} more' if more else ''}"
+
+
+def _findings(findings: Sequence[Finding], *, detail: bool) -> Iterator[str]:
+    for severity in Severity:
+        lines = []
+        for finding in findings:
+            if finding.severity is severity:
+                lines.append(f"{_MARKS[severity]} {finding.subject}: {finding.text}")
+                lines += [f"    {finding.remedy}"] if finding.remedy else []
+        yield from _some(lines, detail=detail)
+
+
+def _some(lines: Sequence[str], *, detail: bool) -> Iterable[str]:
+    if detail or len(lines) <= _SHOWN:
+        return lines
+    return [*lines[:_SHOWN], f"    … and {len(lines) - _SHOWN:,} lines more: see --detail"]
+
+
+def _about(records: int) -> str:
+    return f"at most {records:,} {'record' if records == 1 else 'records'}"
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+
+
+def as_size(number: float) -> str:
+    """Bytes, in units of a thousand, as networks and Kafka's own documents count."""
+    for unit in ("B", "KB", "MB", "GB"):
+        if number < 1000:
+            return f"{number:,.0f} {unit}" if unit == "B" else f"{number:.3g} {unit}"
+        number /= 1000
+    return f"{number:,.1f} TB"
+
+
+def as_time(seconds: float) -> str:
+    if seconds < _MINUTE_S:
+        return f"{max(1, round(seconds))} s"
+    if seconds < _HOUR_S:
+        return f"{seconds / _MINUTE_S:.0f} min"
+    if seconds < _DAY_S:
+        return f"{seconds / _HOUR_S:.1f} h"
+    return f"{seconds / _DAY_S:.1f} days"

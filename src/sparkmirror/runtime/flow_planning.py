@@ -1,0 +1,279 @@
+"""Makes a flow's plan: asks both clusters by the syncs that `run` uses, and changes nothing on either."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import Final, TypeVar
+
+from sparkmirror.connectors.acl_plan import AclPlan
+from sparkmirror.connectors.config_plan import ConfigPlan
+from sparkmirror.connectors.flow_plan import (
+    Change,
+    Finding,
+    FlowPlan,
+    PlannedCopy,
+    Rate,
+    Severity,
+    Skipped,
+    acl_changes,
+    config_changes,
+    joined,
+    own_topic_changes,
+    topic_changes,
+)
+from sparkmirror.connectors.flow_survey import FlowSurvey, OwnTopic, Refusal
+from sparkmirror.connectors.plan_findings import UNREADABLE, findings
+from sparkmirror.connectors.source import MirrorSourceSettings, remote_topic, should_replicate
+from sparkmirror.connectors.topic_plan import SourceTopic, TopicPlan
+from sparkmirror.connectors.topic_rules import first_refusal
+from sparkmirror.domain.admin_writes import Results, TopicCreation
+from sparkmirror.domain.assignment import assign
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.ids import Alias, TopicPartition
+from sparkmirror.domain.rights import Need
+from sparkmirror.domain.topic_filter import DefaultTopicFilter
+from sparkmirror.kafka.admin import Admin
+from sparkmirror.kafka.cluster_survey import survey
+from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
+from sparkmirror.runtime.acl_sync import AclSync
+from sparkmirror.runtime.backlog import Backlog, backlog, mirrored_rate
+from sparkmirror.runtime.config_sync import ConfigSync
+from sparkmirror.runtime.flow_admins import FlowAdmins
+from sparkmirror.runtime.flow_log import flow_log
+from sparkmirror.runtime.flow_settings import FlowSettings, FlowWorker, SourceConnector
+from sparkmirror.runtime.own_topics import checkpoints_topic, heartbeats_topic, own_topics
+from sparkmirror.runtime.topic_sync import Topics, TopicSync
+
+DEFAULT_RATE: Final = Rate(100_000_000, "a guess, what 1 Gbit/s carries")
+"""For a mirror that was never behind long enough to tell."""
+
+_T = TypeVar("_T")
+
+
+def plan_flow(settings: FlowSettings, rate: Rate | None = None) -> FlowPlan:
+    """A whole flow of an mm2.properties. `rate` is the pace that the user expects. Raises KafkaError."""
+    own = [heartbeats_topic(settings.flow, settings.heartbeat)]
+    if settings.checkpoint is not None:
+        own.append(checkpoints_topic(settings.flow, settings.checkpoint))
+    if settings.source is not None:
+        return plan_source(settings, settings.source, rate, own)
+    with closing(Admin(settings.heartbeat.admin, settings.flow.target)) as target:
+        present = target.partition_counts()
+    missing = [(topic.cluster, topic.creation) for topic in own if topic.creation.name not in present]
+    return FlowPlan(settings.flow, None, changes=tuple(own_topic_changes(missing)))
+
+
+def plan_source(
+    on: FlowWorker, connector: SourceConnector, rate: Rate | None = None, more_own: Sequence[OwnTopic] = ()
+) -> FlowPlan:
+    """What a MirrorSourceConnector does, and `more_own` topics of the connectors beside it.
+
+    Raises KafkaError when a cluster can't be reached; what it refuses to tell is among the findings.
+    """
+    with closing(FlowAdmins(on.flow, connector)) as admins:
+        return _Planning(on, connector, admins).plan(rate, more_own)
+
+
+def survey_flow(
+    on: FlowWorker, connector: SourceConnector, topics: Topics, more_own: Sequence[OwnTopic] = ()
+) -> FlowSurvey:
+    """What both clusters say of themselves, and of what a flow needs there. Raises KafkaError."""
+    told, flow = connector.settings, on.flow
+    mirrored = tuple(
+        (topic, remote_topic(told, topic)) for topic in sorted(topics.source) if should_replicate(told, topic)
+    )
+    own = [*own_topics(on, connector), *more_own]
+    named = told.topic_filter.named if isinstance(told.topic_filter, DefaultTopicFilter) else ()
+    at_source = {topic for topic, _ in mirrored} | set(named) | _names(own, flow.source)
+    at_target = {remote for _, remote in mirrored} | _names(own, flow.target)
+    return FlowSurvey(
+        told,
+        survey(connector.source_admin, flow.source, at_source),
+        survey(connector.target_admin, flow.target, at_target),
+        {topic: found.partitions for topic, found in topics.source.items()},
+        topics.target,
+        mirrored,
+        named,
+        topics.plan,
+        own=own,
+    )
+
+
+class _Planning:
+    """One plan of one flow."""
+
+    def __init__(self, on: FlowWorker, connector: SourceConnector, admins: FlowAdmins) -> None:
+        self._on = on
+        self._connector = connector
+        self._told: MirrorSourceSettings = connector.settings
+        self._admins = admins
+        self._log = flow_log(__name__, on.flow, connector.name)
+        self._unreadable: list[Finding] = []
+
+    def plan(self, rate: Rate | None, more_own: Sequence[OwnTopic]) -> FlowPlan:
+        topics = self._topics()
+        configs = self._configs()
+        acls = self._acls()
+        surveyed = survey_flow(self._on, self._connector, topics, more_own)
+        dealt = self._dealt(surveyed)
+        left = self._part("positions", lambda: backlog(self._on, self._connector, list(dealt)), Backlog())
+        begun = {partition.topic for partition in left.positions}
+        surveyed = replace(
+            surveyed,
+            configs=configs,
+            acls=acls,
+            begun=begun,
+            filled=self._filled(surveyed, begun),
+            lost=left.lost,
+            homeless=left.homeless,
+            refusals=self._refusals(surveyed, configs),
+        )
+        return FlowPlan(
+            self._on.flow,
+            self._connector.name,
+            surveyed.target.cluster_id,
+            self._changes(surveyed, configs, acls),
+            _copies(surveyed, dealt, left),
+            self._rate(rate),
+            tuple(self._skipped(topics)),
+            (*self._unreadable, *findings(surveyed)),
+        )
+
+    def _changes(self, surveyed: FlowSurvey, configs: ConfigPlan, acls: AclPlan) -> tuple[Change, ...]:
+        target = self._on.flow.target
+        return joined(
+            [
+                own_topic_changes((own.cluster, own.creation) for own in surveyed.missing),
+                topic_changes(target, surveyed.topics, surveyed.target_topics),
+                config_changes(target, configs),
+                acl_changes(target, acls),
+            ]
+        )
+
+    # parts, each of which may fail by itself
+
+    def _part(self, name: str, plan: Callable[[], _T], otherwise: _T) -> _T:
+        """What can't be read leaves a finding; a cluster that can't be reached ends everything."""
+        try:
+            return plan()
+        except SparkmirrorError as error:
+            if error.retriable:
+                raise
+            self._unreadable.append(Finding(UNREADABLE, Severity.BLOCKS, name, str(error)))
+            return otherwise
+
+    def _topics(self) -> Topics:
+        admins = self._admins
+
+        def listed() -> Topics:
+            source = {name: SourceTopic(count) for name, count in admins.source.partition_counts().items()}
+            return Topics(source, admins.target.partition_counts(), TopicPlan())
+
+        sync = TopicSync(self._told, admins, self._log)
+        found = self._part("topics", sync.plan, None)
+        return listed() if found is None else found
+
+    def _configs(self) -> ConfigPlan:
+        if self._told.sync_topic_configs_interval_s is None:
+            return ConfigPlan()
+        sync = ConfigSync(self._told, self._admins, self._log)
+        return self._part("configs", sync.plan, ConfigPlan())
+
+    def _acls(self) -> AclPlan:
+        if self._told.sync_topic_acls_interval_s is None:
+            return AclPlan()
+        return self._part("ACLs", AclSync(self._told, self._admins, self._log).plan, AclPlan())
+
+    # data
+
+    def _dealt(self, surveyed: FlowSurvey) -> Mapping[TopicPartition, int]:
+        """The task of each partition, as long as there is no load by which to deal them."""
+        partitions = [
+            TopicPartition(topic, number)
+            for topic, _ in surveyed.mirrored
+            for number in range(surveyed.source_topics[topic])
+        ]
+        shares = assign(partitions, self._told.tasks_max)
+        return {partition: task for task, share in enumerate(shares) for partition in share}
+
+    def _filled(self, surveyed: FlowSurvey, begun: Collection[str]) -> Collection[str]:
+        """The remote topics that hold records although nothing says that this mirror wrote them."""
+        partitions = [
+            TopicPartition(remote, number)
+            for topic, remote in surveyed.mirrored
+            if topic not in begun
+            for number in range(surveyed.target_topics.get(remote, 0))
+        ]
+        consumer = replace(self._connector.consumers[0], connection=self._connector.target_admin)
+        starts, ends = (list_offsets(consumer, partitions, which) for which in (EARLIEST, LATEST))
+        return {partition.topic for partition in partitions if starts[partition] != ends[partition]}
+
+    def _rate(self, wanted: Rate | None) -> Rate:
+        measured = mirrored_rate(self._on, self._connector) if wanted is None else None
+        found = (
+            DEFAULT_RATE if measured is None else Rate(measured, "what the mirror has reached when behind")
+        )
+        found = wanted or found
+        limit = self._told.rate_limits.flow
+        return found if limit is None or limit >= found.bytes_s else Rate(limit, "max.bytes.per.second")
+
+    def _skipped(self, topics: Topics) -> Iterable[Skipped]:
+        for topic in sorted(topics.source):
+            refusal = first_refusal(self._told, topic)
+            if refusal is not None:
+                yield Skipped(topic, refusal.rule, refusal.why)
+
+    # what brokers say to it
+
+    def _refusals(self, surveyed: FlowSurvey, configs: ConfigPlan) -> Sequence[Refusal]:
+        """What brokers would not do. Where a plug-in makes the changes, they have nothing to say to them."""
+        if self._admins.writes is not self._admins.target:
+            return []
+        told, connector, missing = surveyed.topics, self._connector, surveyed.missing
+        creations = [
+            TopicCreation(new.name, new.partitions, new.replication_factor, dict(new.configs))
+            for new in told.creates
+        ]
+        grows = {topic.name: topic.partitions for topic in told.grows}
+        source, target = self._on.flow
+        creations += [own.creation for own in missing if own.cluster == target]
+        at_source = [own.creation for own in missing if own.cluster == source]
+        refused = list[Refusal]()
+        with closing(Admin(connector.target_admin, target, checks_only=True)) as checks:
+            for need, check in (
+                (Need.CREATE_TOPIC, lambda: checks.create_topics(creations)),
+                (Need.GROW_TOPIC, lambda: checks.grow_topics(grows)),
+                (Need.ALTER_TOPIC_CONFIGS, lambda: checks.alter_configs(configs.changes)),
+            ):
+                refused += _refused(target, need, self._part(need.requests, check, {}))
+        if at_source:
+            with closing(Admin(connector.offset_syncs_admin, source, checks_only=True)) as checks:
+                refused += _refused(source, Need.CREATE_TOPIC, checks.create_topics(at_source))
+        return refused
+
+
+def _refused(cluster: Alias, need: Need, results: Results) -> Iterable[Refusal]:
+    for name, error in results.items():
+        if error is not None:
+            yield Refusal(cluster, need, name, error)
+
+
+def _copies(
+    surveyed: FlowSurvey, dealt: Mapping[TopicPartition, int], left: Backlog
+) -> tuple[PlannedCopy, ...]:
+    remote = dict(surveyed.mirrored)
+    return tuple(
+        PlannedCopy(
+            partition,
+            remote[partition.topic],
+            task,
+            left.begins.get(partition),
+            left.ends.get(partition),
+            left.sizes.get(partition),
+        )
+        for partition, task in sorted(dealt.items())
+    )
+
+
+def _names(own: Iterable[OwnTopic], cluster: Alias) -> set[str]:
+    return {topic.creation.name for topic in own if topic.cluster == cluster}

@@ -1,0 +1,140 @@
+"""`sparkmirror plan` before, beside and after a mirror: it says what will be done, and does nothing."""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import javaproperties
+import pytest
+
+from sparkmirror.cli.main import main
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.clusters.ports import HOST, ReservedPort
+from tests.system.broker_data import append, config, configure, grow, numbered, topics
+from tests.system.mirror import REPLICATION, running_mirror
+from tests.system.mixed_data import create_topic
+from tests.system.progress import await_caught_up
+
+TOPIC: Final = "planned.orders"
+REMOTE: Final = "pl.planned.orders"
+RECORDS: Final = 500
+OWN: Final = {"mm2-offsets.pl.internal", "mm2-progress.pl.internal", "pl.checkpoints.internal", "heartbeats"}
+
+
+@pytest.fixture(scope="module")
+def properties(source_cluster: LocalCluster, target_cluster: LocalCluster) -> dict[str, str]:
+    create_topic(source_cluster.bootstrap_servers, TOPIC, partitions=3, config={"retention.ms": "86400001"})
+    create_topic(source_cluster.bootstrap_servers, "planned.secret")
+    append(source_cluster, TOPIC, numbered(RECORDS), partition=1)
+    return {
+        "clusters": "pl, pt",
+        "pl.bootstrap.servers": source_cluster.bootstrap_servers,
+        "pt.bootstrap.servers": target_cluster.bootstrap_servers,
+        "pl->pt.enabled": "true",
+        "pl->pt.topics": "planned.*",
+        "pl->pt.topics.exclude": r"planned\.secret.*",
+        "heartbeats.replication.enabled": "false",
+        "tasks.max": "2",
+        **REPLICATION,
+    }
+
+
+@pytest.fixture
+def plan(tmp_path: Path, properties: dict[str, str], capsys: pytest.CaptureFixture[str]) -> "Plan":
+    return Plan(tmp_path / "mm2.properties", properties, capsys)
+
+
+class Plan:
+    def __init__(self, file: Path, properties: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+        self._file = file
+        self._properties = properties
+        self._capsys = capsys
+
+    def said(self, *options: str, **changed: str) -> tuple[int, str, str]:
+        told = {**self._properties, **{key.replace("_", "."): value for key, value in changed.items()}}
+        self._file.write_text(javaproperties.dumps(told), encoding="ascii")
+        self._capsys.readouterr()
+        code = main(["plan", str(self._file), *options])
+        return code, *self._capsys.readouterr()
+
+    def flow(self, **changed: str) -> tuple[int, dict[str, Any]]:
+        code, out, err = self.said("-o", "json", **changed)
+        assert out, err
+        (flow,) = json.loads(out)
+        return code, flow
+
+
+def changes(flow: dict[str, Any], kind: str) -> dict[str, dict[str, Any]]:
+    return {change["name"]: change for change in flow["changes"] if change["kind"] == kind}
+
+
+def test_a_plan_creates_nothing_and_tells_everything(
+    plan: Plan, source_cluster: LocalCluster, target_cluster: LocalCluster
+) -> None:
+    before = topics(source_cluster), topics(target_cluster)
+    code, flow = plan.flow()
+    assert (topics(source_cluster), topics(target_cluster)) == before
+    assert (code, flow["blocked"]) == (0, False), flow["findings"]
+    assert changes(flow, "topic")[REMOTE]["details"] == {
+        "source": TOPIC,
+        "partitions": 3,
+        "replication_factor": 1,
+        "configs": {"retention.ms": "86400001"},
+    }
+    assert changes(flow, "internal topic").keys() == {"mm2-offset-syncs.pt.internal", *OWN} - before[1].keys()
+    copy = flow["copy"]
+    assert (copy["tasks"], copy["partitions"], copy["records"]) == (2, 3, RECORDS)
+    assert 0 < copy["bytes"] < 1000 * RECORDS
+    skipped = {each["topic"]: each["why"] for each in flow["skipped"]}
+    assert skipped["planned.secret"] == r"topics.exclude (planned\.secret.*) leaves it out"
+    assert TOPIC not in skipped
+
+
+def test_people_read_it_like_a_migration(plan: Plan) -> None:
+    code, out, _ = plan.said()
+    assert code == 0
+    assert f"      {REMOTE}: as {TOPIC}, 3 partitions, 1 replica, retention.ms=86400001" in out.splitlines()
+    assert "  copy 3 partitions of 1 topic in 2 tasks, if Spark has slots for them" in out.splitlines()
+    assert out.splitlines()[-1].startswith("Plan: ")
+    assert f"at most {RECORDS} records to copy" in out.splitlines()[-1]
+
+
+def test_what_blocks_is_an_exit_code(plan: Plan) -> None:
+    code, flow = plan.flow(replication_factor="3")
+    (finding,) = (finding for finding in flow["findings"] if finding["severity"] == "blocks")
+    assert (code, finding["kind"], finding["subject"]) == (2, "too many replicas", "replication.factor")
+    assert f"{REMOTE} can't have 3 replicas on pt, which has 1 broker" in finding["text"]
+    code, _, err = plan.said(replication_factor="many")
+    assert (code, "replication.factor" in err) == (2, True)
+
+
+def test_a_cluster_that_is_away_is_another(plan: Plan) -> None:
+    port = ReservedPort()
+    address = f"{HOST}:{port.number}"
+    code, _, err = plan.said(pt_bootstrap_servers=address)
+    port.release()
+    assert (code, address in err) == (3, True), err
+
+
+def test_after_a_mirror_nothing_is_left_but_what_has_drifted(
+    plan: Plan, properties: dict[str, str], tmp_path: Path, sides: tuple[LocalCluster, LocalCluster]
+) -> None:
+    source, target = sides
+    with running_mirror(tmp_path / "mirror", properties) as mirror:
+        await_caught_up(source, target, "pl", [TOPIC])
+        mirror.stop()
+    assert config(target, REMOTE)["retention.ms"] == "86400001"
+    code, out, _ = plan.said()
+    assert (code, out.splitlines()[-1]) == (0, "Plan: nothing to change, nothing to copy.")
+    configure(target, REMOTE, {"retention.ms": "1234567"})
+    grow(source, TOPIC, 4)
+    append(source, TOPIC, numbered(7), partition=2)
+    code, flow = plan.flow()
+    assert code == 0, flow["findings"]
+    assert {(change["action"], change["kind"]) for change in flow["changes"]} == {
+        ("alter", "partitions"),
+        ("alter", "configs"),
+    }
+    assert changes(flow, "configs")[REMOTE]["details"] == {"configs": {"retention.ms": "86400001"}}
+    assert changes(flow, "partitions")[REMOTE]["text"] == "3 -> 4 partitions"
+    assert flow["copy"]["records"] == 7
