@@ -122,12 +122,12 @@ def test_the_brokers_own_topics_are_not_listed(admin: Admin, target_cluster: Loc
 
 def test_nothing_to_do_asks_nobody(admin: Admin) -> None:
     assert (admin.create_topics([]), admin.grow_topics({}), admin.alter_configs({})) == ({}, {}, {})
-    assert (admin.topic_configs([]), admin.create_acls([])) == ({}, {})
+    assert (admin.topic_configs([]), admin.create_acls([]), admin.delete_acls([])) == ({}, {}, {})
 
 
 def test_a_cluster_without_an_authorizer_says_so(admin: Admin) -> None:
     with pytest.raises(KafkaError, match=r"^describe ACLs on far: SECURITY_DISABLED") as error:
-        admin.topic_acls()
+        admin.acls(ResourceType.TOPIC)
     assert error.value.code == SECURITY_DISABLED
 
 
@@ -150,9 +150,9 @@ def test_acls_come_back_as_they_were_made_and_decide_who_may_write(frail_cluster
     try:
         assert admin.create_acls([may_describe, prefixed]) == {may_describe: None, prefixed: None}
         await_value(
-            lambda: set(admin.topic_acls()) == {may_describe, prefixed},
+            lambda: set(admin.acls(ResourceType.TOPIC)) == {may_describe, prefixed},
             WAIT_S,
-            lambda: str(admin.topic_acls()),
+            lambda: str(admin.acls(ResourceType.TOPIC)),
         )
         with writing(ProducerSettings(connection(frail_cluster)), [topic]) as writer:
             writer.append(topic, numbered(3))
@@ -167,7 +167,11 @@ def test_acls_come_back_as_they_were_made_and_decide_who_may_write(frail_cluster
             assert set(admin.create_acls([may_write, allowed(topic.topic, AclOperation.READ)]).values()) == {
                 None
             }
-            await_value(lambda: len(admin.topic_acls()) == 4, WAIT_S, lambda: str(admin.topic_acls()))
+            await_value(
+                lambda: len(admin.acls(ResourceType.TOPIC)) == 4,
+                WAIT_S,
+                lambda: str(admin.acls(ResourceType.TOPIC)),
+            )
             writer.append(topic, numbered(3))
             writer.await_acknowledged(topic, 3)
     finally:

@@ -7,26 +7,18 @@ is there. Nothing is removed that isn't claimed as made.
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 
 from sparkmirror.connectors.source import MirrorSourceSettings, remote_topic, should_replicate
 from sparkmirror.domain.acls import (
     EVERYTHING,
     AclBinding,
+    Claim,
     Selection,
     SyncAcls,
     TargetAcls,
     all_target_acls,
     target_acls,
 )
-
-
-class Claim(Enum):
-    """What the mirror remembers of an ACL on the target that it made, or was about to make."""
-
-    INTENDED = "intended"
-    """It was not there; whether it was made then is unknown."""
-    MADE = "made"
 
 
 @dataclass(frozen=True, slots=True)

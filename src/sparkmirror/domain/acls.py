@@ -86,6 +86,14 @@ class SyncAcls(Enum):
     ALL = "all"
 
 
+class Claim(Enum):
+    """What the mirror remembers of an ACL on the target that it made, or was about to make."""
+
+    INTENDED = "intended"
+    """It was not there; whether it was made then is unknown."""
+    MADE = "made"
+
+
 @dataclass(frozen=True, slots=True)
 class Selection:
     """Of which topics of the source ACLs are wanted: by name, and by what names begin with."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from sparkmirror.domain.accounts import QuotaChange, QuotaEntity, SaltedCredential
 from sparkmirror.domain.acls import AclBinding
 from sparkmirror.domain.config_filter import AlterConfigOp
 from sparkmirror.domain.errors import KafkaError
@@ -16,6 +17,9 @@ Results = Mapping[str, KafkaError | None]
 
 AclResults = Mapping[AclBinding, KafkaError | None]
 """Per binding: None when it worked."""
+
+QuotaResults = Mapping[QuotaEntity, KafkaError | None]
+"""Per entity: None when it worked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +51,18 @@ class AdminWrites(Protocol):
         ...
 
     def create_acls(self, bindings: Sequence[AclBinding]) -> AclResults: ...
+
+    def delete_acls(self, bindings: Sequence[AclBinding]) -> AclResults:
+        """Exactly these; one that is not there is a success."""
+        ...
+
+    def alter_quotas(self, changes: Sequence[QuotaChange]) -> QuotaResults:
+        """Set client quotas (KIP-546). Raises UnsupportedVersionError for brokers before 2.6."""
+        ...
+
+    def alter_users(self, credentials: Sequence[SaltedCredential]) -> Results:
+        """Create or replace SCRAM credentials (KIP-554); results are by user.
+
+        Raises UnsupportedVersionError for brokers before 2.7.
+        """
+        ...

@@ -1,35 +1,30 @@
-"""Topics, configs and ACLs of one cluster. Bulk calls return a result per item."""
+"""Topics, configs, ACLs, quotas and users of one cluster. Bulk calls return a result per item."""
 
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from kafka.admin import (
-    ACL,
-    ACLFilter,
-    ACLOperation,
-    ACLPermissionType,
-    ACLResourcePatternType,
-    ConfigResource,
-    ConfigResourceType,
-    ResourcePattern,
-    ResourcePatternFilter,
-)
-from kafka.admin import ResourceType as LibraryResourceType
+from kafka.protocol.admin import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 
-from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
-from sparkmirror.domain.admin_writes import AclResults, Results, TopicCreation
+from sparkmirror.domain.accounts import QuotaChange, Quotas, SaltedCredential, ScramCredential
+from sparkmirror.domain.acls import AclBinding, ResourceType
+from sparkmirror.domain.admin_writes import AclResults, QuotaResults, Results, TopicCreation
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.config_filter import AlterConfigOp, ConfigEntry
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.listed_topics import ListedTopic, TopicListing
+from sparkmirror.domain.rights import Need
+from sparkmirror.kafka.accounts import Accounts
+from sparkmirror.kafka.acls import Acls
 from sparkmirror.kafka.any_broker import AnyBroker
 from sparkmirror.kafka.clients import LibraryAdmin
-from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, error_for
+from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, Needed, error_for
 from sparkmirror.kafka.topic_configs import TopicConfigsReader
 from sparkmirror.kafka.topic_listing import TopicLister
 
+_TOPIC_CONFIGS = 2
+"""As Kafka numbers the resources that have configs."""
 _VISIBLE_POLL_S = 0.05
 _RECORDS_PER_REQUEST = 2000
 """Of the metadata log: KRaft's controller refuses a request that would make more than 10,000."""
@@ -45,6 +40,7 @@ class Admin:
 
         `checks_only` lets brokers judge creations, growth and configs without doing anything of it.
         """
+        self._settings = settings
         self._cluster = cluster
         self._checks_only = checks_only
         self._timeout_ms = int(settings.request_timeout_s * 1000)
@@ -52,6 +48,8 @@ class Admin:
         self._any_broker = AnyBroker(settings, cluster)
         self._lister = TopicLister(self._any_broker)
         self._configs = TopicConfigsReader(self._any_broker)
+        self._acls = Acls(self._any_broker, settings)
+        self._accounts = Accounts(self._any_broker, settings)
 
     def close(self) -> None:
         self._client.close()
@@ -82,18 +80,19 @@ class Admin:
 
     def topic_configs(
         self, topics: Collection[str], names: Collection[str] = ()
-    ) -> Mapping[str, Sequence[ConfigEntry]]:
+    ) -> Mapping[str, tuple[ConfigEntry, ...]]:
         """Configs of these topics, defaults included: those of these names, all if none are given.
 
         Topics that don't exist are left out. Raises KafkaError for the first that can't be told of.
         """
-        found: dict[str, Sequence[ConfigEntry]] = {}
+        found: dict[str, tuple[ConfigEntry, ...]] = {}
         for described in self._configs.describe(topics, names):
             if described.error == 0:
                 found[described.topic] = described.entries
             elif described.error != UNKNOWN_TOPIC_OR_PARTITION:
                 context = f"describe topic configs on {self._cluster}: {described.topic}"
-                raise error_for(described.error, context, described.message)
+                needed = self._needed(Need.DESCRIBE_TOPIC_CONFIGS, described.topic)
+                raise error_for(described.error, context, described.message, needed)
         return found
 
     def create_topics(self, topics: Sequence[TopicCreation]) -> Results:
@@ -141,7 +140,8 @@ class Admin:
             raise_errors=False,
         )
         return {
-            topic["name"]: self._result("create topic", topic["name"], topic) for topic in response["topics"]
+            topic["name"]: self._result("create topic", topic["name"], topic, Need.CREATE_TOPIC)
+            for topic in response["topics"]
         }
 
     def _grow(self, counts: dict[str, int]) -> Results:
@@ -154,7 +154,7 @@ class Admin:
             raise_errors=False,
         )
         return {
-            result.name: self._result("create partitions of", result.name, result.to_dict())
+            result.name: self._result("create partitions of", result.name, result.to_dict(), Need.GROW_TOPIC)
             for result in response.results
         }
 
@@ -172,66 +172,67 @@ class Admin:
         for topic in response["topics"]:
             # A broker that doesn't know the id, or may not tell, answers without the name.
             name = topic["name"] or names[str(topic["topic_id"])]
-            results[name] = self._result("delete topic", name, topic)
+            results[name] = self._result("delete topic", name, topic, Need.DELETE_TOPIC)
         return results
 
     def _alter(self, changes: Mapping[str, Sequence[AlterConfigOp]]) -> Results:
-        resources = [
-            ConfigResource(
-                ConfigResourceType.TOPIC,
-                topic,
-                {operation.name: (int(operation.op), operation.value) for operation in operations},
-            )
-            for topic, operations in changes.items()
-        ]
-        response = self._client.call(
-            "alter topic configs",
-            "alter_configs",
-            resources,
+        resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+        request = IncrementalAlterConfigsRequest(
+            resources=[
+                resource(
+                    resource_type=_TOPIC_CONFIGS,
+                    resource_name=topic,
+                    configs=[
+                        resource.AlterableConfig(name=one.name, config_operation=one.op, value=one.value)
+                        for one in operations
+                    ],
+                )
+                for topic, operations in changes.items()
+            ],
             validate_only=self._checks_only,
-            raise_on_unknown=False,
-            incremental=True,
         )
+        answer = self._any_broker.request("alter topic configs", request, IncrementalAlterConfigsResponse)
+        need = Need.ALTER_TOPIC_CONFIGS
         return {
-            topic: None
-            if result == "OK"
-            else KafkaError(f"alter configs of {topic} on {self._cluster}: {result}")
-            for topic, result in response.get("topic", {}).items()
+            result.resource_name: self._result(
+                "alter configs of", result.resource_name, result.to_dict(), need
+            )
+            for result in answer.responses
         }
 
-    def topic_acls(self) -> Sequence[AclBinding]:
-        """All TOPIC bindings. A KafkaError of code SECURITY_DISABLED says that there is no authorizer."""
-        everything = ACLFilter(
-            principal=None,
-            host=None,
-            operation=ACLOperation.ANY,
-            permission_type=ACLPermissionType.ANY,
-            resource_pattern=ResourcePatternFilter(
-                LibraryResourceType.TOPIC, None, ACLResourcePatternType.ANY
-            ),
-        )
-        acls, _ = self._client.call("describe ACLs", "describe_acls", everything)
-        return [_binding(acl) for acl in acls]
+    def acls(self, resource_type: ResourceType = ResourceType.ANY) -> Sequence[AclBinding]:
+        """As `Acls.described`."""
+        return self._acls.described(resource_type)
 
     def create_acls(self, bindings: Sequence[AclBinding]) -> AclResults:
-        if not bindings:
-            return {}
-        asked = {_acl(binding): binding for binding in bindings}
-        answer = self._client.call("create ACLs", "create_acls", list(asked))
-        made = {asked[acl] for acl in answer["succeeded"]}
-        # The library doesn't say which were refused, but keeps their order.
-        refused = (binding for binding in asked.values() if binding not in made)
-        errors = {
-            binding: error_for(error.errno, f"create ACL {binding} on {self._cluster}")
-            for binding, error in zip(refused, answer["failed"], strict=True)
-        }
-        return {binding: errors.get(binding) for binding in bindings}
+        return self._acls.create(bindings)
 
-    def _result(self, action: str, topic: str, answer: Mapping[str, Any]) -> KafkaError | None:
+    def delete_acls(self, bindings: Sequence[AclBinding]) -> AclResults:
+        return self._acls.delete(bindings)
+
+    def quotas(self) -> Quotas:
+        """As `Accounts.quotas`."""
+        return self._accounts.quotas()
+
+    def credentials(self, users: Collection[str]) -> Mapping[str, Sequence[ScramCredential]]:
+        """As `Accounts.credentials`."""
+        return self._accounts.credentials(users)
+
+    def alter_quotas(self, changes: Sequence[QuotaChange]) -> QuotaResults:
+        return self._accounts.alter_quotas(changes)
+
+    def alter_users(self, credentials: Sequence[SaltedCredential]) -> Results:
+        return self._accounts.alter_users(credentials)
+
+    def _result(self, action: str, topic: str, answer: Mapping[str, Any], need: Need) -> KafkaError | None:
         code = answer["error_code"]
         if not code:
             return None
-        return error_for(code, f"{action} {topic} on {self._cluster}", answer.get("error_message"))
+        context = f"{action} {topic} on {self._cluster}"
+        return error_for(code, context, answer.get("error_message"), self._needed(need, topic))
+
+    def _needed(self, need: Need, topic: str) -> Needed:
+        return Needed(self._settings, (need.of(topic),))
 
 
 def _portions(items: Iterable[_Item], records: Callable[[_Item], int]) -> Iterator[list[_Item]]:
@@ -246,30 +247,3 @@ def _portions(items: Iterable[_Item], records: Callable[[_Item], int]) -> Iterat
         size += records(item)
     if some:
         yield some
-
-
-def _binding(acl: Any) -> AclBinding:
-    pattern = acl.resource_pattern
-    return AclBinding(
-        ResourceType(int(pattern.resource_type)),
-        PatternType(int(pattern.pattern_type)),
-        pattern.resource_name,
-        acl.principal,
-        acl.host,
-        AclOperation(int(acl.operation)),
-        AclPermission(int(acl.permission_type)),
-    )
-
-
-def _acl(binding: AclBinding) -> Any:
-    return ACL(
-        principal=binding.principal,
-        host=binding.host,
-        operation=ACLOperation(binding.operation),
-        permission_type=ACLPermissionType(binding.permission),
-        resource_pattern=ResourcePattern(
-            LibraryResourceType(binding.resource_type),
-            binding.resource_name,
-            ACLResourcePatternType(binding.pattern_type),
-        ),
-    )

@@ -1,11 +1,12 @@
-"""Questions that any broker of a cluster can answer, in requests made by hand.
+"""Questions that any broker of a cluster can answer.
 
-For answers about thousands of topics, which kafka-python's protocol classes take seconds to decode.
+In kafka-python's protocol classes, or by hand: for answers about thousands of topics, which those classes
+take seconds to decode.
 """
 
 import struct
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import DisconnectedError, KafkaError
@@ -15,6 +16,8 @@ from sparkmirror.kafka.wire import INT32, Reader, request_header
 
 UNREADABLE: Final = (IndexError, struct.error, UnicodeDecodeError, ValueError)
 """What decoding raises where an answer ends too early or holds something else."""
+
+_Answer = TypeVar("_Answer")
 
 
 class Api(NamedTuple):
@@ -45,17 +48,17 @@ class AnyBroker:
 
     def ask(self, action: str, api: Api, body: Callable[[int], bytes]) -> Answer:
         """`body` makes a request of a version. Raises KafkaError, which says the action."""
-        try:
-            if self._connection is not None:
-                try:
-                    return self._exchange(self._connection, api, body)
-                except DisconnectedError:
-                    self.close()
-            self._connection = connect_to_any(self._settings)
-            return self._exchange(self._connection, api, body)
-        except KafkaError as error:
-            self.close()
-            raise type(error)(f"{action} on {self.cluster}: {error}", error.code) from error
+        return self._asked(action, lambda connection: self._exchange(connection, api, body))
+
+    def request(self, action: str, request: Any, response_class: Any) -> Any:
+        """The response to one of kafka-python's requests. Raises KafkaError, which says the action.
+
+        A request may be sent twice, when the connection breaks before its answer.
+        """
+        timeout_s = self._settings.request_timeout_s
+        return self._asked(
+            action, lambda connection: connection.request(request, response_class, timeout_s=timeout_s)
+        )
 
     def unreadable(self, api: Api) -> DisconnectedError:
         """What to raise when an answer can't be decoded."""
@@ -66,6 +69,19 @@ class AnyBroker:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+    def _asked(self, action: str, exchange: Callable[[Connection], _Answer]) -> _Answer:
+        try:
+            if self._connection is not None:
+                try:
+                    return exchange(self._connection)
+                except DisconnectedError:
+                    self.close()
+            self._connection = connect_to_any(self._settings)
+            return exchange(self._connection)
+        except KafkaError as error:
+            self.close()
+            raise type(error)(f"{action} on {self.cluster}: {error}", error.code) from error
 
     def _exchange(self, connection: Connection, api: Api, body: Callable[[int], bytes]) -> Answer:
         version = connection.version_of(api.key, api.name, api.low, api.high)

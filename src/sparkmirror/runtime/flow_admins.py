@@ -11,6 +11,7 @@ class FlowAdmins:
 
     def __init__(self, flow: Flow, connector: SourceConnector) -> None:
         """Raises KafkaError when a cluster can't be reached."""
+        self.connector = connector
         self.source = Admin(connector.source_admin, flow.source)
         try:
             self.target = Admin(connector.target_admin, flow.target)

@@ -6,12 +6,13 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.connectors.acl_plan import AclPlan, Claim, SourceAcls, plan_acls
+from sparkmirror.connectors.acl_plan import AclPlan, SourceAcls, plan_acls
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.acls import (
     AclBinding,
     AclOperation,
     AclPermission,
+    Claim,
     PatternType,
     ResourceType,
     SyncAcls,

@@ -1,0 +1,141 @@
+"""Client quotas and SCRAM users of one cluster. Bulk calls return a result per item."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+from kafka.protocol.admin import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+)
+
+from sparkmirror.domain.accounts import (
+    QuotaChange,
+    QuotaEntity,
+    Quotas,
+    SaltedCredential,
+    ScramCredential,
+    ScramMechanism,
+)
+from sparkmirror.domain.admin_writes import QuotaResults, Results
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.errors import KafkaError
+from sparkmirror.domain.rights import Need
+from sparkmirror.kafka.any_broker import AnyBroker
+from sparkmirror.kafka.error_codes import NONE, Needed, error_for
+
+_RESOURCE_NOT_FOUND: Final = 91
+_KNOWN_MECHANISMS: Final = frozenset(ScramMechanism)
+
+
+class Accounts:
+    """Every method blocks and raises KafkaError when a request as a whole failed. One owner."""
+
+    def __init__(self, broker: AnyBroker, settings: ConnectionSettings) -> None:
+        """`settings` are those that the broker is reached with."""
+        self._broker = broker
+        self._settings = settings
+
+    def quotas(self) -> Quotas:
+        """Of every entity. Raises UnsupportedVersionError for brokers before 2.6."""
+        action = "describe client quotas"
+        request = DescribeClientQuotasRequest(components=[], strict=False)
+        answer = self._broker.request(action, request, DescribeClientQuotasResponse)
+        if answer.error_code != NONE:
+            raise self._error(action, answer, Need.DESCRIBE_QUOTAS)
+        return {
+            _entity(entry.entity): {value.key: float(value.value) for value in entry.values}
+            for entry in answer.entries or ()
+        }
+
+    def credentials(self, users: Collection[str]) -> Mapping[str, Sequence[ScramCredential]]:
+        """Of each of these users, none perhaps. Raises UnsupportedVersionError for brokers before 2.7."""
+        if not users:
+            return {}
+        action = "describe SCRAM users"
+        named = [DescribeUserScramCredentialsRequest.UserName(name=user) for user in sorted(users)]
+        request = DescribeUserScramCredentialsRequest(users=named)
+        answer = self._broker.request(action, request, DescribeUserScramCredentialsResponse)
+        if answer.error_code != NONE:
+            raise self._error(action, answer, Need.DESCRIBE_USERS)
+        for result in answer.results:
+            if result.error_code not in (NONE, _RESOURCE_NOT_FOUND):
+                raise self._error(f"describe SCRAM user {result.user}", result, Need.DESCRIBE_USERS)
+        return {
+            result.user: [
+                ScramCredential(result.user, ScramMechanism(info.mechanism), info.iterations)
+                for info in result.credential_infos or ()
+                if info.mechanism in _KNOWN_MECHANISMS
+            ]
+            for result in answer.results
+        }
+
+    def alter_quotas(self, changes: Sequence[QuotaChange]) -> QuotaResults:
+        if not changes:
+            return {}
+        answer = self._broker.request(
+            "alter client quotas", _quotas_request(changes), AlterClientQuotasResponse
+        )
+        results: dict[QuotaEntity, KafkaError | None] = {}
+        for entry in answer.entries:
+            entity = _entity(entry.entity)
+            failed = entry.error_code != NONE
+            action = f"alter quotas of {entity}"
+            results[entity] = self._error(action, entry, Need.ALTER_QUOTAS) if failed else None
+        return results
+
+    def alter_users(self, credentials: Sequence[SaltedCredential]) -> Results:
+        """By user, of whom one credential that is refused lets all wait."""
+        if not credentials:
+            return {}
+        request = AlterUserScramCredentialsRequest(
+            deletions=[],
+            upsertions=[
+                AlterUserScramCredentialsRequest.ScramCredentialUpsertion(
+                    name=one.credential.user,
+                    mechanism=one.credential.mechanism,
+                    iterations=one.credential.iterations,
+                    salt=one.salt,
+                    salted_password=one.salted_password,
+                )
+                for one in credentials
+            ],
+        )
+        answer = self._broker.request("alter SCRAM users", request, AlterUserScramCredentialsResponse)
+        return {
+            result.user: None
+            if result.error_code == NONE
+            else self._error(f"alter SCRAM user {result.user}", result, Need.ALTER_USERS)
+            for result in answer.results
+        }
+
+    def _error(self, action: str, answer: Any, need: Need) -> KafkaError:
+        needed = Needed(self._settings, (need.of(),))
+        return error_for(
+            answer.error_code, f"{action} on {self._broker.cluster}", answer.error_message, needed
+        )
+
+
+def _entity(parts: Sequence[Any]) -> QuotaEntity:
+    return QuotaEntity(tuple(sorted((part.entity_type, part.entity_name) for part in parts)))
+
+
+def _quotas_request(changes: Sequence[QuotaChange]) -> Any:
+    entry = AlterClientQuotasRequest.EntryData
+    return AlterClientQuotasRequest(
+        entries=[
+            entry(
+                entity=[
+                    entry.EntityData(entity_type=kind, entity_name=name) for kind, name in change.entity.names
+                ],
+                ops=[entry.OpData(key=key, value=value, remove=False) for key, value in change.values],
+            )
+            for change in changes
+        ],
+        validate_only=False,
+    )
