@@ -1,10 +1,11 @@
 """The topics that a flow's connectors keep for themselves: `run` creates them, `plan` tells of them."""
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
+from sparkmirror.connectors.flow_survey import OwnTopic
 from sparkmirror.domain.admin_writes import TopicCreation
-from sparkmirror.domain.ids import Alias, Flow
+from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.incidents import OnBadBatch
 from sparkmirror.runtime.flow_settings import (
     CheckpointConnector,
@@ -20,13 +21,6 @@ from sparkmirror.storage.synced_acls import synced_acls_topic
 
 _SEGMENT_BYTES: Final = "16777216"
 """Positions are rewritten each second: small segments let compaction keep the topic quick to read."""
-
-
-class OwnTopic(NamedTuple):
-    """A topic, and the cluster that it is on."""
-
-    cluster: Alias
-    creation: TopicCreation
 
 
 def topics_on_target(on: FlowWorker, connector: SourceConnector) -> Sequence[TopicCreation]:
@@ -54,15 +48,24 @@ def offset_syncs_topic(on: FlowWorker, connector: SourceConnector) -> OwnTopic |
         return None
     side = on.flow.source if told.offset_syncs_on_source else on.flow.target
     syncs = TopicCreation(told.offset_syncs_topic, 1, told.offset_syncs_replication_factor, COMPACTED)
-    return OwnTopic(side, syncs)
+    return OwnTopic(side, syncs, "offset-syncs.topic.replication.factor", is_read=False)
 
 
 def checkpoints_topic(flow: Flow, connector: CheckpointConnector) -> OwnTopic:
     told = connector.settings
     topic = TopicCreation(told.checkpoints_topic, 1, told.checkpoints_replication_factor, COMPACTED)
-    return OwnTopic(flow.target, topic)
+    return OwnTopic(flow.target, topic, "checkpoints.topic.replication.factor")
 
 
 def heartbeats_topic(flow: Flow, connector: HeartbeatConnector) -> OwnTopic:
     told = connector.settings
-    return OwnTopic(flow.target, TopicCreation(told.topic, 1, told.replication_factor, COMPACTED))
+    topic = TopicCreation(told.topic, 1, told.replication_factor, COMPACTED)
+    return OwnTopic(flow.target, topic, "heartbeats.topic.replication.factor", is_read=False)
+
+
+def own_topics(flow: FlowWorker, source: SourceConnector) -> Sequence[OwnTopic]:
+    """All of a MirrorSourceConnector's."""
+    setting = "offset.storage.replication.factor"
+    syncs = offset_syncs_topic(flow, source)
+    on_target = [OwnTopic(flow.flow.target, topic, setting) for topic in topics_on_target(flow, source)]
+    return on_target if syncs is None else [*on_target, syncs]
