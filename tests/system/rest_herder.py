@@ -7,6 +7,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from http import HTTPStatus
+from typing import Any
 
 from sparkmirror.config.properties import Properties
 from sparkmirror.config.validation import invalid_config_message, validate
@@ -151,6 +152,11 @@ class MemoryHerder:
         with self._leading():
             self._require_stopped(name)
             self._offsets.pop(name, None)
+
+    def plan(self, name: str) -> Mapping[str, Any]:
+        with self._leading():
+            self._known(name)
+            return {"connector": name}
 
     def set_log_level(self, logger: str, level: str) -> None:
         with self._leading():

@@ -11,6 +11,7 @@ from sparkmirror.cli.main import main
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST, ReservedPort
 from tests.system.broker_data import append, config, configure, grow, numbered, topics
+from tests.system.connect_node import SOURCE, connector_config, group_properties
 from tests.system.mirror import REPLICATION, running_mirror
 from tests.system.mixed_data import create_topic
 from tests.system.progress import await_caught_up
@@ -97,6 +98,23 @@ def test_people_read_it_like_a_migration(plan: Plan) -> None:
     assert "  copy 3 partitions of 1 topic in 2 tasks, if Spark has slots for them" in out.splitlines()
     assert out.splitlines()[-1].startswith("Plan: ")
     assert f"at most {RECORDS} records to copy" in out.splitlines()[-1]
+
+
+def test_a_connector_is_planned_before_a_worker_has_it(
+    sides: tuple[LocalCluster, LocalCluster], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, target = sides
+    told = {"topics": "planned.orders", "heartbeats_replication_enabled": "false"}
+    connector = connector_config(SOURCE, ("pl", source), ("pt", target), **told)
+    body = tmp_path / "mm2-msc.json"
+    body.write_text(json.dumps({"name": "mm2-msc", "config": connector}))
+    worker = tmp_path / "connect-distributed.properties"
+    worker.write_text(javaproperties.dumps(group_properties(target, "planned-worker")), encoding="ascii")
+    assert main(["plan", str(body), "--worker", str(worker), "-o", "json"]) == 0
+    (flow,) = json.loads(capsys.readouterr().out)
+    assert flow["connector"] == "mm2-msc"
+    assert "planned-worker-offsets" in changes(flow, "internal topic")
+    assert flow["copy"]["records"] == RECORDS
 
 
 def test_what_blocks_is_an_exit_code(plan: Plan) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from sparkmirror.cli.main import main
 from sparkmirror.clusters import LocalCluster
 from tests.system.broker_data import append, keyed, latest, numbered, topics
 from tests.system.connect_node import (
@@ -105,6 +106,16 @@ def test_topics_in_use_are_tracked(copying: ConnectNode) -> None:
         COPY_TIMEOUT_S,
         lambda: f"{tracked()}",
     )
+
+
+def test_a_running_worker_tells_its_plan(copying: ConnectNode, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--url", copying.url, "-o", "json"]) == 0
+    (plan,) = json.loads(capsys.readouterr().out)
+    assert (plan["source"], plan["target"], plan["connector"]) == (*ALIASES, "mm2-msc")
+    assert (plan["changes"], plan["copy"]["partitions"], plan["copy"]["records"]) == ([], 2, 0)
+    assert copying.ask("GET", "/connectors/mm2-hbc/plan").status == 400
+    assert main(["plan", "--url", copying.url, "nobody"]) == 2
+    assert "nobody" in capsys.readouterr().err
 
 
 def test_a_stopped_connector_goes_on_from_altered_offsets(

@@ -22,6 +22,7 @@ from sparkmirror.rest.internal import InternalRequests
 from sparkmirror.rest.loggers import LoggersResource
 from sparkmirror.rest.openapi import openapi_routes
 from sparkmirror.rest.paths import CanonicalPaths
+from sparkmirror.rest.plan import PlanResource
 from sparkmirror.rest.plugins import Plugins, PluginsResource
 from sparkmirror.rest.response_headers import ResponseHeaders
 from sparkmirror.rest.root import RootResource
@@ -63,6 +64,7 @@ def routes(node: Node, settings: RestSettings) -> tuple[list[Route], list[Route]
     main = [
         *RootResource(node.herder).routes(),
         *ConnectorsResource(node.herder, calls, settings.topic_tracking, internal).routes(),
+        *PlanResource(node.herder, calls).routes(),
         *PluginsResource(node.plugins, calls).routes(),
         *openapi_routes(),
     ]

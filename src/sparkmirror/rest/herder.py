@@ -1,7 +1,7 @@
 """What the REST API asks of the node that serves it. Connect's word for it is herder."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from sparkmirror.domain.connect import (
     ConnectorConfig,
@@ -75,6 +75,10 @@ class Herder(Protocol):
     def alter_offsets(self, name: str, offsets: Sequence[ConnectorOffset]) -> None: ...
 
     def reset_offsets(self, name: str) -> None: ...
+
+    def plan(self, name: str) -> Mapping[str, Any]:
+        """What a source connector would do now, as JSON; both of its clusters are asked for it."""
+        ...
 
     def set_log_level(self, logger: str, level: str) -> None:
         """On all nodes, also those that start later."""

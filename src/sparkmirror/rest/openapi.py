@@ -57,6 +57,7 @@ def _object(_required: Sequence[str] = (), /, **properties: Schema) -> Schema:
 
 _TEXT: Final[Schema] = {"type": "string"}
 _NUMBER: Final[Schema] = {"type": "integer", "format": "int32"}
+_LONG: Final[Schema] = {"type": "integer", "format": "int64"}
 _FLAG: Final[Schema] = {"type": "boolean"}
 _CONFIG: Final = _map(_TEXT)
 _PATCH: Final = _map({"type": "string", "nullable": True})
@@ -213,6 +214,13 @@ OPERATIONS: Final = (
     ),
     Operation(
         "get",
+        _ONE + "/plan",
+        "getConnectorPlan",
+        "Get what the specified source connector would create, alter, copy and leave out (not Connect's)",
+        answers=_ref("FlowPlan"),
+    ),
+    Operation(
+        "get",
         "/connector-plugins",
         "listConnectorPlugins",
         "List all connector plugins installed",
@@ -302,6 +310,35 @@ _SCHEMAS: Final[Mapping[str, Schema]] = {
     "ConnectorOffsets": _object(("offsets",), offsets=_list(_ref("ConnectorOffset"))),
     "ConnectorOffset": _object(
         ("partition", "offset"), partition=_map({}), offset={**_map({}), "nullable": True}
+    ),
+    "FlowPlan": _object(
+        source=_TEXT,
+        target=_TEXT,
+        target_cluster_id=_TEXT,
+        connector=_TEXT,
+        blocked=_FLAG,
+        counts=_map(_NUMBER),
+        changes=_list(_ref("PlannedChange")),
+        copy=_ref("PlannedCopying"),
+        skipped=_list(_object(topic=_TEXT, rule=_TEXT, why=_TEXT)),
+        findings=_list(_object(kind=_TEXT, severity=_TEXT, subject=_TEXT, text=_TEXT, remedy=_TEXT)),
+    ),
+    "PlannedChange": _object(
+        action={"enum": ["create", "alter", "delete"]},
+        kind=_TEXT,
+        cluster=_TEXT,
+        name=_TEXT,
+        text=_TEXT,
+        details=_map({}),
+    ),
+    "PlannedCopying": _object(
+        tasks=_NUMBER,
+        partitions=_NUMBER,
+        records=_LONG,
+        bytes={**_LONG, "nullable": True},
+        seconds={"type": "number", "nullable": True},
+        rate={**_object(bytes_per_second=_LONG, origin=_TEXT), "nullable": True},
+        of=_list(_map({})),
     ),
     "PluginInfo": _object(**{"class": _TEXT, "type": _TEXT, "version": _TEXT}),
     "ConfigInfos": _object(

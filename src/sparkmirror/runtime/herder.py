@@ -9,10 +9,12 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from sparkmirror.config.validation import Infos, invalid_config_message, validate, with_errors
 from sparkmirror.config.worker_file import WorkerFile, connector_warnings
+from sparkmirror.connectors.flow_plan import FlowPlan
+from sparkmirror.connectors.flow_plan_json import to_json
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.connect import (
     ConnectError,
@@ -27,7 +29,7 @@ from sparkmirror.domain.connect import (
     TargetState,
 )
 from sparkmirror.domain.connect_configs import ConnectConfigs
-from sparkmirror.domain.errors import ConfigError
+from sparkmirror.domain.errors import ConfigError, KafkaError
 from sparkmirror.domain.worker_group import Membership
 from sparkmirror.runtime.leader import Leader
 from sparkmirror.storage.connect_configs import ConfigTopic
@@ -51,6 +53,16 @@ class NodeTopics(NamedTuple):
     offsets: str
 
 
+class Connectors(Protocol):
+    """What is told by a connector's config. Both raise ConfigError for one that can't be used."""
+
+    def prepared(self, config: ConnectorConfig) -> object: ...
+
+    def plan(self, config: ConnectorConfig) -> FlowPlan:
+        """A source connector's. Raises KafkaError when a cluster can't be reached."""
+        ...
+
+
 class Herder:
     """Safe in any thread. `rest.herder.Herder` says what each method is for."""
 
@@ -61,15 +73,14 @@ class Herder:
         topics: NodeTopics,
         leader: Leader,
         membership: Callable[[], Membership],
-        check: Callable[[ConnectorConfig], object],
+        connectors: Connectors,
     ) -> None:
-        """`check` raises ConfigError for a connector's config that can't be used."""
         self._file = file
         self._client = client
         self._topics = topics
         self._leader = leader
         self._membership = membership
-        self._check = check
+        self._connectors = connectors
         self._changing = threading.RLock()
         self.cluster_id: str | None = None
         """None until the node has read its topics: it answers nothing before."""
@@ -139,7 +150,7 @@ class Herder:
         if said["error_count"]:
             return said
         try:
-            self._check({key: value for key, value in config.items() if value is not None})
+            self._connectors.prepared({key: value for key, value in config.items() if value is not None})
         except ConfigError as error:
             return with_errors(said, error)
         return said
@@ -214,6 +225,16 @@ class Herder:
             write_connector_offsets(
                 self._client, self._topics.offsets, name, config["connector.class"], forgotten
             )
+
+    def plan(self, name: str) -> Mapping[str, Any]:
+        with self._leading():
+            config = self._known(name)
+        try:
+            return to_json(self._connectors.plan(config))
+        except ConfigError as error:
+            raise ConnectError(HTTPStatus.BAD_REQUEST, f"Connector {name} has no plan: {error}") from error
+        except KafkaError as error:
+            raise ConnectError(HTTPStatus.INTERNAL_SERVER_ERROR, str(error)) from error
 
     # how
 

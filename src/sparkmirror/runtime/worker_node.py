@@ -82,7 +82,7 @@ class WorkerNode:
             NodeTopics(self._configs, self._statuses, settings.offset_topic.name),
             self._leader,
             lambda: self._membership,
-            factory.prepared,
+            factory,
         )
         self._stopping = threading.Event()
         self._woken = threading.Event()

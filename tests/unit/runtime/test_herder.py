@@ -7,6 +7,7 @@ import pytest
 
 from sparkmirror.config.properties import Properties
 from sparkmirror.config.worker_file import worker_file
+from sparkmirror.connectors.flow_plan import FlowPlan
 from sparkmirror.domain.connect import (
     ConnectError,
     ConnectorConfig,
@@ -16,7 +17,8 @@ from sparkmirror.domain.connect import (
     Status,
     TargetState,
 )
-from sparkmirror.domain.errors import ConfigError
+from sparkmirror.domain.errors import ConfigError, DisconnectedError
+from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.worker_group import NOT_A_MEMBER, Membership
 from sparkmirror.runtime.herder import Herder, NodeTopics
 from sparkmirror.runtime.leader import Leader
@@ -60,17 +62,23 @@ class Node:
             NodeTopics(self.configs, self.statuses, "offsets"),
             self.leader,
             lambda: self.membership,
-            self._check,
+            self,
         )
         self.herder.cluster_id = "cluster"
+
+    def prepared(self, config: ConnectorConfig) -> None:
+        if config["source.cluster.alias"] == "nobody":
+            raise ConfigError("source.cluster.alias", "nobody", "is not there")
+
+    def plan(self, config: ConnectorConfig) -> FlowPlan:
+        if config["source.cluster.alias"] == "away":
+            raise DisconnectedError("away:9092 does not answer")
+        self.prepared(config)
+        return FlowPlan(Flow(Alias(config["source.cluster.alias"]), Alias("B")), None)
 
     def _prepared(self, config: ConnectorConfig) -> Callable[[], Run]:
         self.runs.append(Run(config))
         return lambda: self.runs[-1]
-
-    def _check(self, config: ConnectorConfig) -> None:
-        if config["source.cluster.alias"] == "nobody":
-            raise ConfigError("source.cluster.alias", "nobody", "is not there")
 
 
 @pytest.fixture
@@ -216,3 +224,27 @@ def test_a_restart_means_what_its_flags_say(
     assert (meant.connector.state, meant.tasks[0].state) == (connector, task)
     node.leader.reconcile(1)
     assert len(node.runs) == (2 if begins_anew else 1)
+
+
+@pytest.mark.parametrize(
+    ("source", "status", "words"),
+    [
+        ("nobody", HTTPStatus.BAD_REQUEST, "Connector beats has no plan: Invalid value nobody for"),
+        ("away", HTTPStatus.INTERNAL_SERVER_ERROR, "away:9092 does not answer"),
+    ],
+)
+def test_a_connector_without_a_plan_says_why(node: Node, source: str, status: HTTPStatus, words: str) -> None:
+    node.configs.put_connector(NAME, {**CONFIG, "source.cluster.alias": source})
+    with pytest.raises(ConnectError, match=words) as refused:
+        node.herder.plan(NAME)
+    assert refused.value.status is status
+
+
+def test_the_leader_plans(node: Node) -> None:
+    with pytest.raises(ConnectError, match="Connector beats not found"):
+        node.herder.plan(NAME)
+    node.herder.create(NAME, CONFIG, None)
+    assert node.herder.plan(NAME)["source"] == "A"
+    node.membership = FOLLOWER
+    with pytest.raises(NotLeaderError):
+        node.herder.plan(NAME)
