@@ -322,10 +322,12 @@ class ConsumerMigration:
 
     def _ensure_topic(self) -> None:
         replicas = self._checkpoint.settings.checkpoints_replication_factor
-        with closing(Admin(self._checkpoint.target_admin, self._access.flow.target)) as admin:
+        target = self._access.flow.target
+        with closing(Admin(self._checkpoint.target_admin, target)) as admin:
             if self._topic in admin.partition_counts():
                 return
-            created = admin.create_topics([TopicCreation(self._topic, 1, replicas, _TOPIC_CONFIGS)])
+            writes = self._checkpoint.admin_plugins.over(admin, target)
+            created = writes.create_topics([TopicCreation(self._topic, 1, replicas, _TOPIC_CONFIGS)])
             for error in created.values():
                 if error is not None:
                     raise error

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from sparkmirror.config.admin_plugins import DIRECTLY, AdminPlugins
 from sparkmirror.connectors.checkpoint import MirrorCheckpointSettings
 from sparkmirror.connectors.heartbeat import MirrorHeartbeatSettings
 from sparkmirror.connectors.source import MirrorSourceSettings
@@ -18,6 +19,7 @@ class CheckpointAccess:
     target_admin: ConnectionSettings
     offset_syncs: ConnectionSettings
     checkpoints: ConnectionSettings
+    admin_plugins: AdminPlugins = DIRECTLY
 
 
 @dataclass(frozen=True, slots=True)

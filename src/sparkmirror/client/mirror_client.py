@@ -9,15 +9,13 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from sparkmirror.config.clients import mirror_client
+from sparkmirror.config.plugins import REPLICATION_POLICY
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.policies import PolicySettings, make_policy
 from sparkmirror.domain.provenance import NO_HOPS, hops, sources
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.topic_log import read_topic
 from sparkmirror.storage.checkpoints import read_checkpoints
-
-_DEFAULT_POLICY = "org.apache.kafka.connect.mirror.DefaultReplicationPolicy"
 
 
 class OffsetAndMetadata(NamedTuple):
@@ -37,17 +35,7 @@ class MirrorClient:
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         told = Properties({key: value for key, value in properties.items() if value is not None})
-        self.policy = make_policy(
-            PolicySettings(
-                policy_class=told.get("replication.policy.class", _DEFAULT_POLICY),
-                source_alias=told.get("source.cluster.alias", ""),
-                separator=told.get("replication.policy.separator", "."),
-                internal_topic_separator_enabled=told.get(
-                    "replication.policy.internal.topic.separator.enabled", "true"
-                ).lower()
-                == "true",
-            )
-        )
+        self.policy = REPLICATION_POLICY.make(told)
         self._admin_settings = mirror_client(told, "admin")
         self._consumer_settings = mirror_client(told, "consumer")
         self._admin: Admin | None = None

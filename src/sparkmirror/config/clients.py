@@ -84,6 +84,11 @@ def target_admin(connector: Properties, role: str = "replication-target-admin") 
     return _admin(connector, "target", role)
 
 
+def admin_properties(connector: Properties, side: str) -> Properties:
+    """What an admin client of `source` or `target` is made of, as an admin plug-in gets it."""
+    return _layers(connector, side, "admin")
+
+
 def worker_client(worker: Properties, role: str) -> ConnectionSettings:
     """What reads and writes Connect's own topics; `role` is `offsets`, `configs` or `statuses`.
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sparkmirror.domain.checkpoints import CheckpointBook, target_topic
-from sparkmirror.domain.group_filter import DefaultGroupFilter
+from sparkmirror.domain.group_filter import GroupFilter
 from sparkmirror.domain.ids import Flow, GroupId, TopicPartition
 from sparkmirror.domain.offset_resolution import ResolveOffsets
 from sparkmirror.domain.policies import ReplicationPolicy
@@ -19,7 +19,7 @@ class MirrorCheckpointSettings:
 
     flow: Flow
     policy: ReplicationPolicy
-    group_filter: DefaultGroupFilter
+    group_filter: GroupFilter
     topic_filter: TopicFilter
     checkpoints_topic: str
     checkpoints_replication_factor: int

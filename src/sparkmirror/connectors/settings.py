@@ -9,37 +9,27 @@ from typing import Final
 from sparkmirror.config.connector_options import (
     MIRROR_CHECKPOINT,
     MIRROR_HEARTBEAT,
-    MIRROR_PACKAGE,
     MIRROR_SOURCE,
     OWN_CHECKPOINT,
     OWN_SOURCE,
     SOURCE_FRAMEWORK,
-    USE_DEFAULTS_FROM,
     check_mirror_source,
 )
 from sparkmirror.config.definitions import JAVA_WHITESPACE, Definition, Values
+from sparkmirror.config.plugins import CONFIG_PROPERTY_FILTER, GROUP_FILTER, REPLICATION_POLICY, TOPIC_FILTER
 from sparkmirror.config.properties import Properties
 from sparkmirror.connectors.checkpoint import MirrorCheckpointSettings
 from sparkmirror.connectors.heartbeat import MirrorHeartbeatSettings
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.acls import SyncAcls
 from sparkmirror.domain.assignment import PartitionAssignment
-from sparkmirror.domain.config_filter import ConfigPropertyFilter, DefaultConfigPropertyFilter, DefaultsFrom
 from sparkmirror.domain.errors import ConfigError
-from sparkmirror.domain.group_filter import DefaultGroupFilter
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.incidents import OnBadBatch, OnDataLoss, OnLoop, OnTopicRecreated, Reactions
 from sparkmirror.domain.offset_resolution import ResolveOffsets
-from sparkmirror.domain.policies import PolicySettings, ReplicationPolicy, make_policy
+from sparkmirror.domain.policies import ReplicationPolicy
 from sparkmirror.domain.rate_limits import FLOW_KEY, TOPICS_KEY, RateLimits
-from sparkmirror.domain.topic_filter import DefaultTopicFilter, TopicFilter
 
-_ONLY_CLASS: Final = {
-    "topic.filter.class": MIRROR_PACKAGE + "DefaultTopicFilter",
-    "group.filter.class": MIRROR_PACKAGE + "DefaultGroupFilter",
-    "config.property.filter.class": MIRROR_PACKAGE + "DefaultConfigPropertyFilter",
-    "forwarding.admin.class": "org.apache.kafka.clients.admin.ForwardingAdmin",
-}
 _NOT_YET: Final = ("transforms", "predicates", "offsets.storage.topic")
 
 
@@ -47,13 +37,13 @@ def mirror_source_settings(connector: Properties) -> MirrorSourceSettings:
     """What a MirrorSourceConnector is told. Raises ConfigError with key, value and reason."""
     values = _parsed(connector, MIRROR_SOURCE | OWN_SOURCE)
     check_mirror_source(connector)
-    flow, policy = _flow(values), _policy(connector, values)
+    flow, policy = _flow(values), REPLICATION_POLICY.make(connector)
     offset_syncs_topic = _offset_syncs_topic(values, flow, policy)
     return MirrorSourceSettings(
         flow=flow,
         policy=policy,
-        topic_filter=_topic_filter(connector, values),
-        config_filter=_config_filter(connector, values),
+        topic_filter=TOPIC_FILTER.make(connector),
+        config_filter=CONFIG_PROPERTY_FILTER.make(connector),
         replication_factor=values.integer("replication.factor"),
         tasks_max=values.integer("tasks.max"),
         heartbeats_replication=values.boolean("heartbeats.replication.enabled"),
@@ -105,12 +95,12 @@ def mirror_checkpoint_settings(connector: Properties) -> MirrorCheckpointSetting
     emit_interval_s = _interval_s(connector, values, "emit.checkpoints")
     if emit_interval_s is None or mirror_checkpoint_off(connector):
         return None
-    flow, policy = _flow(values), _policy(connector, values)
+    flow, policy = _flow(values), REPLICATION_POLICY.make(connector)
     return MirrorCheckpointSettings(
         flow=flow,
         policy=policy,
-        group_filter=_group_filter(connector, values),
-        topic_filter=_topic_filter(connector, MIRROR_SOURCE.parse(connector)),
+        group_filter=GROUP_FILTER.make(connector),
+        topic_filter=TOPIC_FILTER.make(connector),
         checkpoints_topic=policy.checkpoints_topic(flow.source),
         checkpoints_replication_factor=values.integer("checkpoints.topic.replication.factor"),
         offset_syncs_topic=_offset_syncs_topic(values, flow, policy),
@@ -131,16 +121,13 @@ def mirror_heartbeat_settings(connector: Properties) -> MirrorHeartbeatSettings:
         flow=_flow(values),
         emit=interval_s is not None,
         interval_s=interval_s or float("inf"),
-        topic=_policy(connector, values).heartbeats_topic(),
+        topic=REPLICATION_POLICY.make(connector).heartbeats_topic(),
         replication_factor=values.integer("heartbeats.topic.replication.factor"),
     )
 
 
 def _parsed(connector: Properties, definition: Definition) -> Values:
     values = (definition | SOURCE_FRAMEWORK).parse(connector)
-    for key, supported in _ONLY_CLASS.items():
-        if key in definition.names and values.string(key) != supported:
-            raise connector.error(key, f"is not supported; use {supported}")
     for key in _NOT_YET:
         if values[key]:
             raise connector.error(key, "is not supported yet")
@@ -149,22 +136,6 @@ def _parsed(connector: Properties, definition: Definition) -> Values:
 
 def _flow(values: Values) -> Flow:
     return Flow(Alias(values.string("source.cluster.alias")), Alias(values.string("target.cluster.alias")))
-
-
-def _policy(connector: Properties, values: Values) -> ReplicationPolicy:
-    settings = PolicySettings(
-        policy_class=values.string("replication.policy.class"),
-        source_alias=values.string("source.cluster.alias"),
-        # Kafka hands policies the text as written: `_ ` is another separator than `_`.
-        separator=connector.get("replication.policy.separator", "."),
-        internal_topic_separator_enabled=values.boolean(
-            "replication.policy.internal.topic.separator.enabled"
-        ),
-    )
-    try:
-        return make_policy(settings)
-    except ConfigError as error:
-        raise connector.error(error.key, error.reason) from error
 
 
 def _are_syncs_on_source(values: Values) -> bool:
@@ -180,20 +151,6 @@ def _reverse_syncs_topic(values: Values, flow: Flow, policy: ReplicationPolicy) 
     if not values.boolean("reverse.checkpointing.enabled"):
         return None
     return _offset_syncs_topic(values, Flow(flow.target, flow.source), policy)
-
-
-def _group_filter(connector: Properties, values: Values) -> DefaultGroupFilter:
-    try:
-        return DefaultGroupFilter(values.strings("groups"), values.strings("groups.exclude"))
-    except ConfigError as error:
-        raise connector.error(error.key, error.reason) from error
-
-
-def _topic_filter(connector: Properties, values: Values) -> TopicFilter:
-    try:
-        return DefaultTopicFilter(values.strings("topics"), values.strings("topics.exclude"))
-    except ConfigError as error:
-        raise connector.error(error.key, error.reason) from error
 
 
 def _rate_limits(connector: Properties, values: Values) -> RateLimits:
@@ -213,15 +170,6 @@ def _topic_rate(connector: Properties, item: str) -> tuple[str, int]:
     except ConfigError as error:
         raise connector.error(TOPICS_KEY, f"'{pattern}' is {error.reason}") from error
     return pattern, int(rate)
-
-
-def _config_filter(connector: Properties, values: Values) -> ConfigPropertyFilter:
-    defaults_from = connector.get(USE_DEFAULTS_FROM, "").strip(JAVA_WHITESPACE)
-    chosen = DefaultsFrom.SOURCE if defaults_from == "source" else DefaultsFrom.TARGET
-    try:
-        return DefaultConfigPropertyFilter(values.strings("config.properties.exclude"), chosen)
-    except ConfigError as error:
-        raise connector.error(error.key, error.reason) from error
 
 
 def _users_file(values: Values) -> str | None:

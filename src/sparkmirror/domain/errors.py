@@ -8,6 +8,7 @@ SparkmirrorError
 ├── ClusterStartError        a local broker did not start
 ├── JarsError                Kafka's jars can't be fetched or are not the recorded ones
 ├── JavaMissingError         no usable Java 17+ on this machine
+├── PluginError              somebody's plug-in raised, or answered what it may not
 └── KafkaError               what a broker or the way to it answered
     ├── RetriableError       trying again can help (leader moved, time-out, …)
     │   ├── DisconnectedError    the connection broke or could not be made
@@ -74,6 +75,10 @@ class JarsError(SparkmirrorError):
 
 class JavaMissingError(SparkmirrorError):
     """No Java 17 or newer was found; the message holds the command that installs one."""
+
+
+class PluginError(SparkmirrorError):
+    """A plug-in raised, or answered what it may not; the message names it, the method and its arguments."""
 
 
 class KafkaError(SparkmirrorError):

@@ -1,8 +1,21 @@
-"""Which consumer groups the user wants: the default filter of MirrorCheckpointConnector."""
+"""Which consumer groups the user wants: MirrorCheckpointConnector's filter, and any other's shape."""
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from sparkmirror.domain.name_lists import NameLists
+
+
+class GroupFilter(Protocol):
+    """MM2's plug-in point `group.filter.class`."""
+
+    def should_replicate(self, group: str) -> bool:
+        """Whether the user wants this group's offsets on the target."""
+        ...
+
+    def refused_by(self, group: str) -> str | None:
+        """The setting that keeps the group away, None if it's wanted."""
+        ...
 
 
 class DefaultGroupFilter:
@@ -15,5 +28,4 @@ class DefaultGroupFilter:
         return self._lists.selects(group)
 
     def refused_by(self, group: str) -> str | None:
-        """The setting that keeps the group away, None if it's wanted."""
         return self._lists.refused_by(group)

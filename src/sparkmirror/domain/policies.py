@@ -3,11 +3,8 @@
 The classes behave as Kafka 4.3's of the same names, KIP-1074's rules for internal topics included.
 """
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
-
-from sparkmirror.domain.errors import ConfigError
 
 _HEARTBEATS: Final = "heartbeats"
 
@@ -60,7 +57,7 @@ class ReplicationPolicy(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DefaultReplicationPolicy:
     """Puts the source's alias and a separator in front: `orders` of `us` becomes `us.orders`."""
 
@@ -76,7 +73,7 @@ class DefaultReplicationPolicy:
         return parts[0] if len(parts) > 1 else None
 
     def upstream_topic(self, topic: str) -> str | None:
-        source = DefaultReplicationPolicy.topic_source(self, topic)
+        source = self.topic_source(topic)
         return None if source is None else topic[len(source) + len(self.separator) :]
 
     def original_topic(self, topic: str) -> str:
@@ -120,7 +117,7 @@ class DefaultReplicationPolicy:
         return parts
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class IdentityReplicationPolicy(DefaultReplicationPolicy):
     """Keeps topic names (KAFKA-9726); only names that end in `heartbeats` follow the default policy.
 
@@ -145,7 +142,7 @@ class IdentityReplicationPolicy(DefaultReplicationPolicy):
         return topic
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CustomMM2ReplicationPolicy(DefaultReplicationPolicy):
     """The policy of AWS's MSK migration samples: keeps every topic name, heartbeats too."""
 
@@ -165,59 +162,16 @@ def _looks_like_heartbeat(topic: str) -> bool:
     return topic.endswith(_HEARTBEATS)
 
 
-@dataclass(frozen=True, slots=True)
-class PolicySettings:
-    """What `replication.policy.*` and the source's alias say about the policy to use."""
-
-    policy_class: str
-    source_alias: str
-    separator: str = "."
-    internal_topic_separator_enabled: bool = True
-
-
-def _default(settings: PolicySettings) -> ReplicationPolicy:
-    return DefaultReplicationPolicy(settings.separator, settings.internal_topic_separator_enabled)
-
-
-def _identity(settings: PolicySettings) -> ReplicationPolicy:
-    separators = settings.separator, settings.internal_topic_separator_enabled
-    return IdentityReplicationPolicy(*separators, settings.source_alias)
-
-
-def _custom(settings: PolicySettings) -> ReplicationPolicy:
-    separators = settings.separator, settings.internal_topic_separator_enabled
-    return CustomMM2ReplicationPolicy(*separators, settings.source_alias)
-
-
-POLICIES: Final[Mapping[str, Callable[[PolicySettings], ReplicationPolicy]]] = {
-    "org.apache.kafka.connect.mirror.DefaultReplicationPolicy": _default,
-    "org.apache.kafka.connect.mirror.IdentityReplicationPolicy": _identity,
-    "com.amazonaws.kafka.samples.CustomMM2ReplicationPolicy": _custom,
-}
-"""The Java classes that have a counterpart here."""
-
-
-def make_policy(settings: PolicySettings) -> ReplicationPolicy:
-    """The policy that stands for a Java class; raises ConfigError for a class without a counterpart."""
-    factory = POLICIES.get(settings.policy_class)
-    if factory is None:
-        supported = ", ".join(POLICIES)
-        raise ConfigError(
-            "replication.policy.class", settings.policy_class, f"not supported; use one of {supported}"
-        )
-    return factory(settings)
-
-
 def is_cycle(policy: ReplicationPolicy, topic: str, target_alias: str) -> bool:
     """Whether a topic's name says that it came from, or through, the target cluster."""
+    seen: set[str] = set()  # a policy may name a topic as its own upstream, directly or in a round
     upstream: str | None = topic
-    while upstream is not None:
-        topic, source = upstream, policy.topic_source(upstream)
+    while upstream is not None and upstream not in seen:
+        seen.add(upstream)
+        source = policy.topic_source(upstream)
         if source is None:
             return False
         if source == target_alias:
             return True
-        upstream = policy.upstream_topic(topic)
-        if upstream == topic:
-            return False
+        upstream = policy.upstream_topic(upstream)
     return False

@@ -114,7 +114,8 @@ class Checkpoints:
         """Make the checkpoints topic unless it's there."""
         topic = checkpoints_topic(self._flow, self._connector)
         with closing(Admin(self._connector.target_admin, topic.cluster)) as admin:
-            return bool(ensure_topics(admin, [topic.creation]))
+            writes = self._connector.admin_plugins.over(admin, topic.cluster)
+            return bool(ensure_topics(admin, [topic.creation], writes))
 
     def _own_checkpoints(self) -> list[Checkpoint]:
         """Those of earlier lives, so that no group is sent back by a new one (KAFKA-15905)."""

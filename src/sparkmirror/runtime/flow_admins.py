@@ -10,7 +10,7 @@ class FlowAdmins:
     """One owner, who closes it."""
 
     def __init__(self, flow: Flow, connector: SourceConnector) -> None:
-        """Raises KafkaError when a cluster can't be reached."""
+        """Raises KafkaError when a cluster can't be reached, PluginError when a plug-in can't begin."""
         self.connector = connector
         self.source = Admin(connector.source_admin, flow.source)
         try:
@@ -18,11 +18,12 @@ class FlowAdmins:
         except BaseException:
             self.source.close()
             raise
-
-    @property
-    def writes(self) -> AdminWrites:
-        """What changes the target goes this way."""
-        return self.target
+        try:
+            self.writes: AdminWrites = connector.admin_plugins.over(self.target, flow.target)
+            """What changes the target goes this way."""
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         self.source.close()

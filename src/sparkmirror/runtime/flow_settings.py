@@ -1,10 +1,13 @@
 """Everything one flow needs, parsed and validated before anything is started."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sparkmirror.config import clients
+from sparkmirror.config.admin_plugins import DIRECTLY, AdminPlugins, admin_plugins
 from sparkmirror.config.mirror_maker import FlowConfig
+from sparkmirror.config.plugins import REPLICATION_POLICY
 from sparkmirror.config.properties import Properties
 from sparkmirror.config.transactions import TransactionSettings, transaction_settings
 from sparkmirror.config.worker import WorkerSettings, worker_settings
@@ -21,6 +24,8 @@ from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import ConnectorName, Flow
 
+_log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class SourceConnector:
@@ -36,6 +41,7 @@ class SourceConnector:
     producers: Mapping[int, ProducerSettings]
     transactions: TransactionSettings | None = None
     """None where records are written without."""
+    admin_plugins: AdminPlugins = DIRECTLY
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,7 @@ class CheckpointConnector:
     producer: ConnectionSettings
     records_consumer: ConsumerSettings
     """Sees of the source's records what the mirror copies."""
+    admin_plugins: AdminPlugins = DIRECTLY
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +65,7 @@ class HeartbeatConnector:
     name: ConnectorName
     settings: MirrorHeartbeatSettings
     admin: ConnectionSettings
+    admin_plugins: AdminPlugins = DIRECTLY
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +111,9 @@ def source_connector(
 ) -> SourceConnector:
     """Raises ConfigError with key, value and reason for whatever can't be used."""
     settings = mirror_source_settings(connector)
+    note = REPLICATION_POLICY.note(connector)
+    if note is not None:
+        _log.info("%s: %s", settings.flow, note)
     tasks = range(settings.tasks_max)
     made = SourceConnector(
         name=ConnectorName(connector["name"].strip()),
@@ -114,6 +125,7 @@ def source_connector(
         consumers={task: clients.source_consumer(connector, task) for task in tasks},
         producers={task: clients.target_producer(worker_properties, connector, task) for task in tasks},
         transactions=transaction_settings(worker, worker_properties, connector),
+        admin_plugins=admin_plugins(connector, settings.flow),
     )
     _require_supported(made.source_admin, made.target_admin)
     _require_supported(*(consumer.connection for consumer in made.consumers.values()))
@@ -135,6 +147,7 @@ def checkpoint_connector(connector: Properties, worker_properties: Properties) -
         checkpoints_consumer=clients.checkpoints_consumer(connector),
         producer=clients.target_producer(worker_properties, connector, 0).connection,
         records_consumer=clients.source_consumer(connector, 0),
+        admin_plugins=admin_plugins(connector, settings.flow),
     )
     _require_supported(made.source_admin, made.target_admin, made.producer)
     _require_supported(made.offset_syncs_consumer, made.checkpoints_consumer)
@@ -143,10 +156,12 @@ def checkpoint_connector(connector: Properties, worker_properties: Properties) -
 
 def heartbeat_connector(connector: Properties) -> HeartbeatConnector:
     """Raises ConfigError with key, value and reason for whatever can't be used."""
+    settings = mirror_heartbeat_settings(connector)
     made = HeartbeatConnector(
         ConnectorName(connector["name"].strip()),
-        mirror_heartbeat_settings(connector),
+        settings,
         clients.target_admin(connector, "heartbeats-target-admin"),
+        admin_plugins(connector, settings.flow),
     )
     _require_supported(made.admin)
     return made

@@ -34,7 +34,8 @@ class Heartbeats:
         told = self._connector.settings
         topic = heartbeats_topic(self._flow, self._connector)
         with closing(Admin(self._connector.admin, topic.cluster)) as admin:
-            ensure_topics(admin, [topic.creation])
+            writes = self._connector.admin_plugins.over(admin, topic.cluster)
+            ensure_topics(admin, [topic.creation], writes)
         if not told.emit:
             return ()
         return (Job("emit heartbeat", told.interval_s, self._emit, first_after_s=told.interval_s),)

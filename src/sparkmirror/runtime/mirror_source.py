@@ -119,11 +119,12 @@ class MirrorSource:
             self._admins.close()
 
     def _create_own_topics(self, admins: FlowAdmins) -> None:
-        ensure_topics(admins.target, topics_on_target(self._settings, self._connector))
+        ensure_topics(admins.target, topics_on_target(self._settings, self._connector), admins.writes)
         syncs = offset_syncs_topic(self._settings, self._connector)
         if syncs is not None:
             with closing(Admin(self._connector.offset_syncs_admin, syncs.cluster)) as admin:
-                ensure_topics(admin, [syncs.creation])
+                writes = self._connector.admin_plugins.over(admin, syncs.cluster)
+                ensure_topics(admin, [syncs.creation], writes)
 
     # topics
 

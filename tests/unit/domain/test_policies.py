@@ -1,19 +1,17 @@
 """Vectors of Kafka's ReplicationPolicyTest, MirrorClientTest, MirrorSourceConnectorTest, and KIP-1074."""
 
+from typing import cast
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.policies import (
-    POLICIES,
     CustomMM2ReplicationPolicy,
     DefaultReplicationPolicy,
     IdentityReplicationPolicy,
-    PolicySettings,
     ReplicationPolicy,
     is_cycle,
-    make_policy,
 )
 
 DEFAULT = DefaultReplicationPolicy()
@@ -185,17 +183,29 @@ def test_cycles(policy: ReplicationPolicy, cycles: list[str], others: list[str])
     assert not any(is_cycle(policy, topic, "target") for topic in others)
 
 
-def test_policies_are_found_by_their_java_class() -> None:
-    made = [make_policy(PolicySettings(name, "source", "_")) for name in POLICIES]
-    assert made == [
-        DefaultReplicationPolicy("_"),
-        IdentityReplicationPolicy("_", source_alias="source"),
-        CustomMM2ReplicationPolicy("_", source_alias="source"),
-    ]
+class _Round:
+    """A policy by which two names are each other's upstream."""
+
+    def topic_source(self, topic: str) -> str:  # noqa: ARG002
+        return "elsewhere"
+
+    def upstream_topic(self, topic: str) -> str:
+        return {"a": "b", "b": "a"}[topic]
 
 
-def test_an_unknown_policy_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match="IdentityReplicationPolicy") as caught:
-        make_policy(PolicySettings("com.example.Mine", "source"))
-    assert caught.value.key == "replication.policy.class"
-    assert caught.value.value == "com.example.Mine"
+def test_upstreams_that_go_round_end() -> None:
+    assert not is_cycle(cast("ReplicationPolicy", _Round()), "a", "target")
+    assert is_cycle(cast("ReplicationPolicy", _Round()), "a", "elsewhere")
+
+
+class _Renamed(DefaultReplicationPolicy):
+    """As people write in Java: what isn't overridden asks what is."""
+
+    def topic_source(self, topic: str) -> str | None:
+        return "us" if topic.startswith("us.") else None
+
+
+def test_a_subclass_may_say_another_source() -> None:
+    assert _Renamed().upstream_topic("us.orders") == "orders"
+    assert _Renamed().original_topic("eu.orders") == "eu.orders"
+    assert not _Renamed().is_heartbeats_topic("eu.heartbeats")

@@ -43,5 +43,6 @@ def _access(flow: FlowSettings, source: SourceConnector) -> FlowAccess:
             target_admin=checkpoint.target_admin,
             offset_syncs=checkpoint.offset_syncs_consumer,
             checkpoints=checkpoint.checkpoints_consumer,
+            admin_plugins=checkpoint.admin_plugins,
         ),
     )

@@ -3,26 +3,16 @@
 A value that can't be parsed is judged as null, so one mistake may be told twice; Connect answers so too.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
-from sparkmirror.config.connector_options import MIRROR_PACKAGE
 from sparkmirror.config.definitions import JAVA_WHITESPACE, Option, Required, Type, Value
+from sparkmirror.config.validation.classes import class_problem
 from sparkmirror.config.validation.converters import converter_class, converter_error
 from sparkmirror.config.validation.descriptions import shown
 from sparkmirror.config.validation.given import Given
 from sparkmirror.config.validation.infos import ConfigValue
 from sparkmirror.config.validators import AtLeast, DistinctItems, OneOf, OneOfAnyCase, UniqueAliases
-from sparkmirror.domain.policies import POLICIES
-
-_CLASSES: Final[Mapping[str, tuple[str, ...]]] = {
-    "replication.policy.class": tuple(POLICIES),
-    "topic.filter.class": (MIRROR_PACKAGE + "DefaultTopicFilter",),
-    "group.filter.class": (MIRROR_PACKAGE + "DefaultGroupFilter",),
-    "config.property.filter.class": (MIRROR_PACKAGE + "DefaultConfigPropertyFilter",),
-    "forwarding.admin.class": ("org.apache.kafka.clients.admin.ForwardingAdmin",),
-}
-"""The Java classes that have a counterpart here, where only those can be used."""
 
 _CONVERTERS: Final = ("key.converter", "value.converter", "header.converter")
 
@@ -41,7 +31,7 @@ def judged(option: Option, default: str | None, given: Given) -> ConfigValue:
         return _rejected(ConfigValue(name), option, None, "null")
     written = given.shown(name)
     if option.type is Type.CLASS:
-        return _class(option, text, written)
+        return _class(option, text, given)
     try:
         value = option.parse_type(text)
     except ValueError as error:
@@ -129,15 +119,16 @@ def _list_error(name: str, validator: DistinctItems, value: Value) -> str | None
     return _invalid(name, strange, f"String must be one of: {', '.join(validator.choices)}")
 
 
-def _class(option: Option, text: str, written: str) -> ConfigValue:
-    name, class_name = option.name, text.strip(JAVA_WHITESPACE)
+def _class(option: Option, text: str, given: Given) -> ConfigValue:
+    name, class_name, written = option.name, text.strip(JAVA_WHITESPACE), given.shown(option.name)
     if name in _CONVERTERS:
         reason = converter_error(class_name)
         found = ConfigValue(name, converter_class(class_name))
         return found if reason is None else found.with_error(_invalid(name, written, reason))
-    known = _CLASSES.get(name)
-    if known is None or class_name in known:
+    reason = class_problem(name, class_name)
+    if reason is None:
         return ConfigValue(name, class_name)
-    ours = " or ".join(known)
-    reason = f"Class {written} could not be found. There is no Java here; of such classes, use {ours}."
-    return ConfigValue(name, errors=(_invalid(name, written, reason),))
+    if given.is_resolved(name):
+        reason = "what stands behind the placeholder can't be used"
+    error = _invalid(name, written, f"Class {written} could not be found. {reason}")
+    return ConfigValue(name, errors=(error,))

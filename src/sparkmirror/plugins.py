@@ -1,0 +1,71 @@
+"""What authors of plug-ins import: the shapes that sparkmirror asks for, classes to start from, values.
+
+A plug-in is a class. Policies and filters are called with the connector's properties (texts by name); an
+admin is a subclass of `ForwardingAdmin`. docs/plugins.md shows each, `sparkmirror.testing` tests them.
+"""
+
+from sparkmirror.config.default_plugins import (
+    CustomMM2ReplicationPolicy,
+    DefaultConfigPropertyFilter,
+    DefaultGroupFilter,
+    DefaultReplicationPolicy,
+    DefaultTopicFilter,
+    IdentityReplicationPolicy,
+)
+from sparkmirror.config.plugins import GroupFilterPlugin as GroupFilter
+from sparkmirror.config.plugins import TopicFilterPlugin as TopicFilter
+from sparkmirror.domain.accounts import (
+    QuotaChange,
+    QuotaEntity,
+    SaltedCredential,
+    ScramCredential,
+    ScramMechanism,
+)
+from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
+from sparkmirror.domain.admin_writes import AclResults, AdminWrites, QuotaResults, Results, TopicCreation
+from sparkmirror.domain.config_filter import AlterConfigOp, AlterConfigOpType, ConfigPropertyFilter
+from sparkmirror.domain.errors import (
+    AuthorizationError,
+    ConfigError,
+    KafkaError,
+    RetriableError,
+    TopicExistsError,
+)
+from sparkmirror.domain.forwarding_admin import ForwardingAdmin
+from sparkmirror.domain.policies import ReplicationPolicy
+
+__all__ = [
+    "AclBinding",
+    "AclOperation",
+    "AclPermission",
+    "AclResults",
+    "AdminWrites",
+    "AlterConfigOp",
+    "AlterConfigOpType",
+    "AuthorizationError",
+    "ConfigError",
+    "ConfigPropertyFilter",
+    "CustomMM2ReplicationPolicy",
+    "DefaultConfigPropertyFilter",
+    "DefaultGroupFilter",
+    "DefaultReplicationPolicy",
+    "DefaultTopicFilter",
+    "ForwardingAdmin",
+    "GroupFilter",
+    "IdentityReplicationPolicy",
+    "KafkaError",
+    "PatternType",
+    "QuotaChange",
+    "QuotaEntity",
+    "QuotaResults",
+    "ReplicationPolicy",
+    "ResourceType",
+    "Results",
+    "RetriableError",
+    "SaltedCredential",
+    "ScramCredential",
+    "ScramMechanism",
+    "TopicCreation",
+    "TopicExistsError",
+    "TopicFilter",
+]
