@@ -1,7 +1,7 @@
 """Two flows that keep names, one in each direction: each record crosses over once, and none comes back."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -17,12 +17,19 @@ from confluent_kafka.admin import (
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
+from sparkmirror.domain.comparison import Comparison
 from sparkmirror.domain.copy_plan import CopyPartition, StatePlan, TaskPlan, TransactionPlan
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
 from sparkmirror.domain.incidents import DEFAULT_REACTIONS, OnLoop
+from sparkmirror.domain.sync_history import Place, SyncHistory
+from sparkmirror.domain.wire_records import OffsetSync
+from sparkmirror.engine.verification import Sides, verify_range
+from sparkmirror.engine.verification_plan import MirroredPartition, plan_ranges
 from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.runtime.flow_log import flow_log
+from sparkmirror.runtime.offset_resolver import OffsetResolver, Wanted
 from sparkmirror.storage.positions import Position, position_record, read_positions
-from sparkmirror.storage.producer_ids import PRODUCER_IDS_TOPIC
+from sparkmirror.storage.producer_ids import PRODUCER_IDS_TOPIC, WriterDirectory
 from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader
 from tests.contract.copying import CONNECTOR, connection, keyed_of, running
 from tests.contract.isolation import seen_by
@@ -167,6 +174,18 @@ def test_each_record_crosses_over_once(ways: tuple[Way, Way]) -> None:
     assert [report.records for report in (*reports, *tiny_reports)] == [100, 100, 300, 300]
     assert [report.incidents for report in reports] == [{"loop": 1}, {"loop": 1}]
     assert "were mirrored from near to far: they, and what follows" in str(reports[1].notice)
+    for way in ways:
+        assert verified(way, topic) == Comparison(equal=100, foreign=100)
+
+
+def verified(way: Way, topic: str) -> Comparison:
+    """What `sparkmirror verify` finds of partition 0."""
+    here, there = connection(way.here), connection(way.there)
+    left_out = WriterDirectory(here, there).from_target()
+    sides = Sides(way.flow, ConsumerSettings(here), ConsumerSettings(there), left_out)
+    partition = TopicPartition(topic, 0)
+    mirrored = MirroredPartition(CopyPartition(partition, topic), way.positions(topic)[partition])
+    return sum(map(verify_range, plan_ranges(sides, [mirrored], range_offsets=60)), Comparison())
 
 
 def test_transactions_and_their_markers_do_not_come_back(ways: tuple[Way, Way]) -> None:
@@ -215,6 +234,30 @@ def test_who_goes_on_leaves_out_the_same(ways: tuple[Way, Way]) -> None:
         append(out.here, topic, numbered(5, 3000))
         append(back.here, topic, numbered(5, 4000))
         await_everywhere(ways, topic, [*every, *numbered(5, 3000), *numbered(5, 4000)])
+
+
+def test_offsets_are_translated_past_what_comes_back(ways: tuple[Way, Way]) -> None:
+    """Here 20 records of its own come first; there ten of each side are in turn."""
+    topic, (out, back) = "loops.translated", ways
+    create(ways, topic)
+    for first in (0, 10):
+        append(out.here, topic, numbered(10, first))
+        with running(out.plan(topic)):
+            await_count(out, topic, 2 * first + 10)
+        append(back.here, topic, numbered(10, 100 + first))
+    with running(back.plan(topic)):
+        back.await_position(topic, 40)
+    assert keyed_of(back.there, topic) == [*numbered(20), *numbered(20, 100)]
+    partition = TopicPartition(topic, 0)
+    known = SyncHistory(OffsetSync(partition, 10, 20))
+    known.add(OffsetSync(partition, 39, 39))
+    source, target = ConsumerSettings(connection(back.here)), ConsumerSettings(connection(back.there))
+    with closing(
+        OffsetResolver(source, target, flow_log(__name__, back.flow), names_show_origin=False)
+    ) as resolver:
+        wanted = Wanted(partition, 35, partition, known)
+        assert resolver.resolve([wanted], WAIT_S) == {wanted}
+    assert known.place(35) == Place(35, 0)
 
 
 def test_a_loop_can_stop_the_partition(ways: tuple[Way, Way]) -> None:

@@ -51,6 +51,10 @@ class KnownWriters:
         self._from_target: set[int] = set()
         self._others = {NO_PRODUCER_ID}
 
+    @property
+    def from_target(self) -> frozenset[int]:
+        return frozenset(self._from_target)
+
     def are_from_target(self, producer_id: int) -> bool | None:
         """Whether what it wrote was mirrored from there; None until it's looked up."""
         if producer_id in self._from_target:

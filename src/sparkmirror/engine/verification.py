@@ -18,6 +18,8 @@ class Sides:
     flow: Flow
     source: ConsumerSettings
     target: ConsumerSettings
+    left_out: frozenset[int] = frozenset()
+    """Producer ids of the source whose batches came from the target: the flow does not copy them back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ def verify_range(plan: RangePlan) -> Comparison:
     if plan.source_span.first >= plan.source_span.end and rules.source_lost_beginning:
         return Comparison(not_comparable=max(plan.lost, plan.size))
     with ExitStack() as opened:
-        source = opened.enter_context(open_log(sides.source, plan.source, sides.flow.source))
+        source = opened.enter_context(open_log(sides.source, plan.source, sides.flow.source, sides.left_out))
         target = opened.enter_context(open_log(sides.target, plan.target, sides.flow.target))
         aligned = _align(plan, source, target)
         found = compare(

@@ -1,6 +1,6 @@
 """Reads one partition as the flow's consumer sees it, up to a given offset; every wait is bounded."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
 from itertools import islice
 
@@ -20,18 +20,27 @@ _SEARCHED_RECORDS = 10_000
 
 
 class PartitionLog:
-    """Not thread-safe: one owner. `side` is the cluster's alias, for errors."""
+    """Not thread-safe: one owner. `side` is the cluster's alias, for errors.
+
+    Batches of the producer ids `left_out` are passed over.
+    """
 
     def __init__(
-        self, reader: PartitionReader, settings: ConsumerSettings, partition: TopicPartition, side: str
+        self,
+        reader: PartitionReader,
+        settings: ConsumerSettings,
+        partition: TopicPartition,
+        side: str,
+        left_out: Collection[int] = (),
     ) -> None:
         self._reader = reader
         self._settings = settings
         self._partition = partition
         self._side = side
+        self._left_out = left_out
 
     def batches(self, span: Span) -> Iterator[FetchedBatch]:
-        """Those that reach into the span, without control batches, aborted and empty ones.
+        """Those that reach into the span, without control batches, aborted, empty and left out ones.
 
         Ends with the log when that is shorter. Raises KafkaError and CorruptBatchError.
         """
@@ -48,6 +57,7 @@ class PartitionLog:
             for batch in self._whole(fetched.records):
                 header = batch.header
                 is_dropped = aborted is not None and aborted.drops(batch)
+                is_dropped = is_dropped or header.producer_id in self._left_out
                 if header.last_offset < offset:
                     continue
                 if header.base_offset >= span.end:
@@ -118,6 +128,8 @@ def _opened(batch: FetchedBatch, span: Span, *, timestamps: bool) -> list[Record
 
 
 @contextmanager
-def open_log(settings: ConsumerSettings, partition: TopicPartition, side: str) -> Iterator[PartitionLog]:
+def open_log(
+    settings: ConsumerSettings, partition: TopicPartition, side: str, left_out: Collection[int] = ()
+) -> Iterator[PartitionLog]:
     with closing(PartitionReader(settings)) as reader:
-        yield PartitionLog(reader, settings, partition, side)
+        yield PartitionLog(reader, settings, partition, side, left_out)

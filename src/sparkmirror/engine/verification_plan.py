@@ -132,7 +132,7 @@ def _common_places(whole: RangePlan, wanted: Collection[int]) -> Iterator[Offset
     shift = whole.target_span.end - whole.source_span.end
     last = Offsets(whole.source_span.first, whole.target_span.first)
     with ExitStack() as opened:
-        source = opened.enter_context(open_log(sides.source, whole.source, sides.flow.source))
+        source = opened.enter_context(open_log(sides.source, whole.source, sides.flow.source, sides.left_out))
         target = opened.enter_context(open_log(sides.target, whole.target, sides.flow.target))
         for offset in wanted:
             record = source.first_record(Span(offset, whole.source_span.end), timestamps=timestamps)

@@ -11,6 +11,7 @@ from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.domain.log_records import LogRecord
+from sparkmirror.domain.loops import names_show_origin
 from sparkmirror.domain.offset_resolution import ResolveOffsets
 from sparkmirror.domain.sync_history import SyncHistory
 from sparkmirror.domain.wire_records import Checkpoint
@@ -58,7 +59,10 @@ class Checkpoints:
         self._syncs = OffsetSyncsReader(connector.offset_syncs_consumer, self._told.offset_syncs_topic)
         self._reverse_syncs = ReverseSyncs(connector)
         self._resolver = OffsetResolver(
-            connector.records_consumer, ConsumerSettings(connector.target_admin), self._log
+            connector.records_consumer,
+            ConsumerSettings(connector.target_admin),
+            self._log,
+            names_show_origin=names_show_origin(connector.settings.policy, settings.flow.source),
         )
         self._seen: dict[Position, int] = {}
         self._moved: set[Position] = set()

@@ -16,6 +16,7 @@ from sparkmirror.domain.record_batch import CONTROL, FetchedBatch
 from sparkmirror.domain.sync_history import SyncHistory
 from sparkmirror.kafka.span_reader import SpanReader
 from sparkmirror.runtime.flow_log import FlowLog
+from sparkmirror.storage.producer_ids import WriterDirectory
 
 GAP_BYTES: Final = 4 << 20
 """Of each log, for one offset and round; the next round goes on where this one ended."""
@@ -35,11 +36,19 @@ class Wanted(NamedTuple):
 class OffsetResolver:
     """One owner. Connects when it's first asked."""
 
-    def __init__(self, source: ConsumerSettings, target: ConsumerSettings, log: FlowLog) -> None:
-        """`source` sees what the mirror copies."""
+    def __init__(
+        self,
+        source: ConsumerSettings,
+        target: ConsumerSettings,
+        log: FlowLog,
+        *,
+        names_show_origin: bool = True,
+    ) -> None:
+        """`source` sees what the mirror copies; where names don't show what comes back, producer ids do."""
         self._source = SpanReader(source)
         self._target = SpanReader(target)
         self._log = log
+        self._writers = None if names_show_origin else WriterDirectory(source.connection, target.connection)
         self._futile: dict[tuple[TopicPartition, int], Gap] = {}
         self._is_refused = False
 
@@ -90,11 +99,23 @@ class OffsetResolver:
         (after, begin), (before, end) = gap
         copied = self._source.read(wanted.source, after, before, GAP_BYTES)
         copies = self._target.read(wanted.target, begin, end, GAP_BYTES)
-        wanted.history.learn(resolve(gap, wanted.upstream, _records(copied), copies))
+        wanted.history.learn(resolve(gap, wanted.upstream, self._records(copied), copies))
 
+    def _records(self, batches: Iterable[FetchedBatch]) -> Iterator[FetchedBatch]:
+        """Of what was read, what a mirror copies."""
+        for batch in batches:
+            header = batch.header
+            if not header.attributes & CONTROL and not self._comes_back(header.producer_id):
+                yield batch
 
-def _records(batches: Iterable[FetchedBatch]) -> Iterator[FetchedBatch]:
-    return (batch for batch in batches if not batch.header.attributes & CONTROL)
+    def _comes_back(self, producer_id: int) -> bool:
+        if self._writers is None:
+            return False
+        try:
+            self._writers.look_up([producer_id])
+        except AuthorizationError:  # which keeps the mirror from leaving anything out, too
+            self._writers.known.learn((), [producer_id])
+        return bool(self._writers.known.are_from_target(producer_id))
 
 
 def _distance(wanted: Wanted) -> int:

@@ -81,6 +81,12 @@ class WriterDirectory:
             if unknown:
                 self.known.learn(self._read_on(), unknown)
 
+    def from_target(self) -> frozenset[int]:
+        """All that are recorded until now. Raises as `look_up` does."""
+        with self._lock:
+            self.known.learn(self._read_on())
+        return self.known.from_target
+
     def _read_on(self) -> set[int]:
         """What the log has of the target's flows since it was read last."""
         if self._cluster_id is None:

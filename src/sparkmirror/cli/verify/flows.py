@@ -10,14 +10,16 @@ from sparkmirror.connectors.topic_plan import CopyPlan, SourceTopic, copy_partit
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.config_filter import ConfigEntry
 from sparkmirror.domain.copy_plan import CopyPartition
-from sparkmirror.domain.errors import KafkaError
+from sparkmirror.domain.errors import AuthorizationError, KafkaError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.incidents import OnLoop
 from sparkmirror.engine.verification import Sides
 from sparkmirror.engine.verification_plan import MirroredPartition
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.runtime.flow_settings import FlowSettings, SourceConnector
 from sparkmirror.storage.positions import Position, read_positions
+from sparkmirror.storage.producer_ids import WriterDirectory
 
 
 class NotBegun(NamedTuple):
@@ -72,7 +74,8 @@ def flow_contents(
         *(NotBegun(left, f"{left.target} does not exist on {flow.target}") for left in plan.waiting),
     ]
     return FlowContents(
-        sides,
+        # Asked for after the positions: whoever wrote what is before them is recorded.
+        replace(sides, left_out=_left_out(connector)),
         mirrored,
         [left for left in not_begun if left.plan.source not in empty],
         [left.plan for left in not_begun if left.plan.source in empty],
@@ -101,6 +104,18 @@ def _positions(
         raise KafkaError(
             f"the positions of {flow} can't be read on {flow.target}: {error}. Has the flow run?", error.code
         ) from error
+
+
+def _left_out(connector: SourceConnector) -> frozenset[int]:
+    """Whose batches the flow does not copy, because they came from the target."""
+    told = connector.settings
+    if told.names_show_origin or told.reactions.on_loop is OnLoop.COPY:
+        return frozenset()
+    directory = WriterDirectory(connector.consumers[0].connection, connector.target_admin)
+    try:
+        return directory.from_target()
+    except AuthorizationError:  # which keeps the flow from leaving anything out, too
+        return frozenset()
 
 
 def _topics_with(configs: Mapping[str, Sequence[ConfigEntry]], name: str, value: str) -> Collection[str]:

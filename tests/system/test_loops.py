@@ -1,0 +1,102 @@
+"""Two clusters that mirror each other under the same names (`IdentityReplicationPolicy`), in one process."""
+
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Final
+
+import psutil
+import pytest
+
+from sparkmirror.clusters import LocalCluster
+from tests.system.broker_data import Keyed, append, keyed, numbered, topics
+from tests.system.dual_run import Sides
+from tests.system.mirror import Mirror, await_value, running_mirror
+from tests.system.mixed_data import create_topic
+from tests.system.progress import await_caught_up
+
+TOPIC: Final = "round.orders"
+TIMEOUT_S: Final = 60.0
+BATCH: Final = 40
+ALIASES: Final = ("near", "far")
+
+
+@pytest.fixture(scope="module")
+def pair(sides: Sides) -> Mapping[str, LocalCluster]:
+    for cluster in sides:
+        create_topic(cluster.bootstrap_servers, TOPIC, partitions=2)
+    return dict(zip(ALIASES, sides, strict=True))
+
+
+@pytest.fixture(scope="module")
+def mirror(pair: Mapping[str, LocalCluster], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirror]:
+    properties = {
+        "clusters": ", ".join(ALIASES),
+        **{f"{alias}.bootstrap.servers": cluster.bootstrap_servers for alias, cluster in pair.items()},
+        "near->far.enabled": "true",
+        "far->near.enabled": "true",
+        "topics": r"round\..*",
+        "replication.policy.class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
+        "heartbeats.replication.enabled": "false",
+        "refresh.topics.interval.seconds": "1",
+    }
+    write(pair, 0)
+    with running_mirror(tmp_path_factory.mktemp("loops") / "mirror", properties) as started:
+        yield started
+
+
+def write(pair: Mapping[str, LocalCluster], number: int) -> None:
+    """A batch of records of its own to each side; who writes is idempotent, and not, in turn."""
+    for side, cluster in enumerate(pair.values()):
+        settings = {"enable.idempotence": "true"} if (number + side) % 2 else {}
+        records = numbered(BATCH, (2 * number + side) * BATCH)
+        for partition in range(2):
+            append(cluster, TOPIC, records, partition=partition, settings=settings)
+
+
+def await_everywhere(pair: Mapping[str, LocalCluster], batches: int) -> None:
+    """Every record is on both sides, once in each of two partitions, and nothing more is on its way."""
+    expected = sorted([*numbered(2 * batches * BATCH)] * 2)
+    seen: dict[str, list[Keyed]] = {}
+
+    def has_all(alias: str) -> bool:
+        seen[alias] = keyed(pair[alias], TOPIC)
+        return len(seen[alias]) >= len(expected)
+
+    for alias in pair:
+        await_value(lambda: has_all(alias), TIMEOUT_S, lambda: f"{alias} has {len(seen[alias])} records")  # noqa: B023
+    for here, there in (ALIASES, ALIASES[::-1]):
+        await_caught_up(pair[here], pair[there], here, [TOPIC])
+    for cluster in pair.values():
+        assert sorted(keyed(cluster, TOPIC)) == expected
+
+
+def test_each_record_crosses_over_once(pair: Mapping[str, LocalCluster], mirror: Mirror) -> None:
+    await_everywhere(pair, 1)
+    write(pair, 1)
+    await_everywhere(pair, 2)
+    mirror.await_log(rf"{TOPIC}-[01]: offsets \d+ to \d+ were mirrored from near to far")
+
+
+def test_a_killed_worker_and_a_restart_change_nothing(
+    pair: Mapping[str, LocalCluster], mirror: Mirror
+) -> None:
+    write(pair, 2)
+    for worker in mirror.workers():
+        with suppress(psutil.NoSuchProcess):
+            worker.send_signal(signal.SIGKILL)
+    write(pair, 3)
+    await_everywhere(pair, 4)
+    mirror.stop()
+    write(pair, 4)
+    mirror.start()
+    write(pair, 5)
+    await_everywhere(pair, 6)
+    mirror.stop()
+
+
+def test_own_topics_stay_where_they_are(pair: Mapping[str, LocalCluster]) -> None:
+    for here, there in (ALIASES, ALIASES[::-1]):
+        names = set(topics(pair[here]))
+        assert {"mm2-producer-ids.internal", f"mm2-progress.{there}.internal", TOPIC} <= names
+        assert f"mm2-progress.{here}.internal" not in names
