@@ -6,7 +6,8 @@ A Strimzi KafkaMirrorMaker2 resource does as well: it's read as the mm2.properti
 import logging
 import os
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +18,8 @@ from sparkmirror.config.conversion.model import Remarks
 from sparkmirror.config.known_keys import UnknownKey
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties, parse_properties, read_text
-from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.connectors.rings import RingFlow, check_rings
+from sparkmirror.domain.errors import ConfigError, SparkmirrorError
 from sparkmirror.engine.session import log_directory
 from sparkmirror.runtime.flow_settings import FlowSettings, flow_settings
 
@@ -45,10 +47,22 @@ def read_mirror_maker_file(file: Path, into_clusters: Collection[str] | None = N
     try:
         config = MirrorMakerConfig(properties)
         flows = [flow_settings(flow) for flow in config.flows(into_clusters)]
+        _check_rings(config, flows)
         spark = dict(config.spark_properties())
         return MirrorMakerFile(flows, spark, config.unknown_keys(), config.internal_rest)
     except SparkmirrorError as error:
         raise SparkmirrorError(f"{file}: {error}") from error
+
+
+def _check_rings(config: MirrorMakerConfig, flows: Sequence[FlowSettings]) -> None:
+    """With the file's other flows, which run elsewhere: what is wrong with those is told there."""
+    every = {flow.flow: flow for flow in flows}
+    with suppress(ConfigError):
+        every.update(
+            (other.flow, flow_settings(other)) for other in config.flows() if other.flow not in every
+        )
+    sources = [flow.source for flow in every.values() if flow.source is not None]
+    check_rings([RingFlow(source.settings, source.writes_producer_ids) for source in sources])
 
 
 def read_mirror_maker_properties(file: Path, remarks: Remarks | None = None) -> Properties:

@@ -28,6 +28,7 @@ class DefaultTopicFilter:
     def __init__(
         self, topics: Sequence[str] = DEFAULT_TOPICS, topics_exclude: Sequence[str] = DEFAULT_TOPICS_EXCLUDE
     ) -> None:
+        self.topics = tuple(topics)
         self._lists = NameLists("topics", topics, topics_exclude)
 
     @property

@@ -43,6 +43,11 @@ class SourceConnector:
     """None where records are written without."""
     admin_plugins: AdminPlugins = DIRECTLY
 
+    @property
+    def writes_producer_ids(self) -> bool:
+        """Whether every batch on the target says by its producer id that it's the flow's."""
+        return self.transactions is not None or all(each.idempotent for each in self.producers.values())
+
 
 @dataclass(frozen=True, slots=True)
 class CheckpointConnector:

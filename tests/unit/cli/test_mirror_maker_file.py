@@ -103,3 +103,21 @@ def test_limits_change_while_it_runs(file: Path) -> None:
     assert changed.look() == {}
     (limits,) = changed.look().values()
     assert limits.flow == 5000
+
+
+def test_a_ring_is_refused_whichever_of_its_flows_run_here(tmp_path: Path) -> None:
+    file = tmp_path / "mm2.properties"
+    flows = ("A->B", "B->C", "C->A")
+    file.write_text(
+        "clusters = A, B, C\nreplication.policy.class = "
+        "org.apache.kafka.connect.mirror.IdentityReplicationPolicy\n"
+        + "".join(f"{alias}.bootstrap.servers = {alias}:9092\n" for alias in "ABC")
+        + "".join(f"{flow}.enabled = true\n{flow}.topics = orders\n" for flow in flows)
+    )
+    for into in (None, ["B"]):
+        with pytest.raises(SparkmirrorError, match=r"\w->\w->\w->\w is a ring") as raised:
+            read_mirror_maker_file(file, into)
+        assert str(file) in str(raised.value)
+    with file.open("a") as more:
+        more.write("C->A.topics = payments\n")
+    assert len([flow for flow in read_mirror_maker_file(file).flows if flow.source is not None]) == 3

@@ -1,0 +1,108 @@
+"""Flows that lead back to where they began, under policies that keep names: what would go round for ever.
+
+Between two clusters producer ids tell what comes back (`domain.loops`). Around a longer ring, or where a flow
+writes without producer ids, nothing does, and the configuration is refused as far as it shows that topics go
+round: a sample name for each pattern of the flows' topic filters says so.
+"""
+
+import re
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from sparkmirror.connectors.source import MirrorSourceSettings, remote_topic, should_replicate
+from sparkmirror.domain.errors import ConfigError
+from sparkmirror.domain.ids import Alias, Flow
+from sparkmirror.domain.incidents import OnLoop
+from sparkmirror.domain.topic_filter import DefaultTopicFilter
+
+_ESCAPED: Final = re.compile(r"\\(.)")
+_ANYTHING: Final = re.compile(r"(\.|\[[^\]]*\]|\\[dDwWsS])[*+?]?")
+_FILLER: Final = "x"
+
+
+class RingFlow(NamedTuple):
+    """A flow, and whether each of its batches has a producer id."""
+
+    settings: MirrorSourceSettings
+    has_producer_ids: bool = True
+
+
+def check_rings(flows: Sequence[RingFlow]) -> None:
+    """Raises ConfigError that names the ring and a topic that goes round, or would."""
+    # Who wants records to go round, or sees by names that they would, needs no help.
+    kept = [
+        flow
+        for flow in flows
+        if not flow.settings.names_show_origin and flow.settings.reactions.on_loop is not OnLoop.COPY
+    ]
+    for topic in _samples(kept):
+        by_flow = {flow.settings.flow: flow for flow in kept if _keeps(flow.settings, topic)}
+        ring = _ring(by_flow)
+        if ring is not None:
+            raise _about(
+                "replication.policy.class",
+                ring,
+                f"is a ring of flows that keep topics' names, so that records of a topic like '{topic}' "
+                "would go round for ever. Leave out one of these flows, or let one of them exclude such "
+                "topics (topics.exclude), or use DefaultReplicationPolicy. Between two clusters no ring is harmful",
+            )
+        for flow in by_flow.values():
+            source, target = flow.settings.flow
+            if not flow.has_producer_ids and Flow(target, source) in by_flow:
+                raise _about(
+                    "enable.idempotence",
+                    (source, target, source),
+                    f"would send records of a topic like '{topic}' round for ever: {source}->{target} writes "
+                    "without producer ids, by which the other flow tells what came from its target. Let its "
+                    "producer have enable.idempotence=true and acks=all",
+                )
+
+
+def _about(key: str, ring: Sequence[Alias], reason: str) -> ConfigError:
+    return ConfigError(key, None, f"{'->'.join(ring)} {reason}; on.loop=copy lets them go round as MM2 does")
+
+
+def _keeps(settings: MirrorSourceSettings, topic: str) -> bool:
+    return should_replicate(settings, topic) and remote_topic(settings, topic) == topic
+
+
+def _ring(flows: Collection[Flow]) -> tuple[Alias, ...] | None:
+    """A shortest ring of at least three clusters, with its first one also at the end."""
+    following: dict[Alias, list[Alias]] = {}
+    for source, target in flows:
+        following.setdefault(source, []).append(target)
+    rings = [(source, *way) for source, target in flows if (way := _way(following, target, source))]
+    return min(rings, key=len, default=None)
+
+
+def _way(following: Mapping[Alias, Sequence[Alias]], begin: Alias, end: Alias) -> tuple[Alias, ...] | None:
+    """The shortest way over at least one other cluster."""
+    ways: deque[tuple[Alias, ...]] = deque([(begin,)])
+    seen = {begin}
+    while ways:
+        way = ways.popleft()
+        for alias in following.get(way[-1], ()):
+            if alias == end and len(way) > 1:
+                return (*way, alias)
+            if alias != end and alias not in seen:
+                seen.add(alias)
+                ways.append((*way, alias))
+    return None
+
+
+def _samples(flows: Sequence[RingFlow]) -> Iterator[str]:
+    """Names of topics that some of these flows may mirror: one for each pattern, and those of heartbeats."""
+    found: dict[str, None] = {}
+    for settings, _ in flows:
+        if isinstance(settings.topic_filter, DefaultTopicFilter):
+            patterns = [part for pattern in settings.topic_filter.topics for part in pattern.split("|")]
+            found.update(dict.fromkeys(map(_sample, patterns)))
+        found[settings.policy.heartbeats_topic()] = None
+    return iter(found)
+
+
+def _sample(pattern: str) -> str:
+    """A name that most patterns like this one match; who relies on it tries."""
+    dots_kept = pattern.replace(r"\.", "\0")
+    return _ESCAPED.sub(r"\1", _ANYTHING.sub(_FILLER, dots_kept)).replace("\0", ".")
