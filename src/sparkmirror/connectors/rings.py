@@ -45,7 +45,7 @@ def check_rings(flows: Sequence[RingFlow]) -> None:
                 ring,
                 f"is a ring of flows that keep topics' names, so that records of a topic like '{topic}' "
                 "would go round for ever. Leave out one of these flows, or let one of them exclude such "
-                "topics (topics.exclude), or use DefaultReplicationPolicy. Between two clusters no ring is harmful",
+                "topics (topics.exclude), or use DefaultReplicationPolicy",
             )
         for flow in by_flow.values():
             source, target = flow.settings.flow
