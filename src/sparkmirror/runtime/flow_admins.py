@@ -19,11 +19,15 @@ class FlowAdmins:
             self.source.close()
             raise
         try:
-            self.writes: AdminWrites = connector.admin_plugins.over(self.target, flow.target)
-            """What changes the target goes this way."""
+            self._writes = connector.admin_plugins.over(self.target, flow.target)
         except BaseException:
             self.close()
             raise
+
+    @property
+    def writes(self) -> AdminWrites:
+        """What changes the target goes this way."""
+        return self._writes
 
     def close(self) -> None:
         self.source.close()
