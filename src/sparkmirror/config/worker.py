@@ -6,6 +6,7 @@ from typing import Final
 from sparkmirror.config.definitions import Values
 from sparkmirror.config.properties import Properties
 from sparkmirror.config.worker_options import WORKER
+from sparkmirror.domain.worker_group import GroupOptions
 
 _SESSION_TIMEOUT_S: Final = 8.0
 _HEARTBEAT_INTERVAL_S: Final = 1.0
@@ -45,6 +46,16 @@ class WorkerSettings:
     topic_tracking: bool = True
     standby_session: bool = False
     """Whether a node has Spark ready before it leads."""
+
+    def group(self, *, spreads: bool = False) -> GroupOptions:
+        """How the workers' nodes are a group."""
+        return GroupOptions(
+            self.group_id,
+            self.session_timeout_s,
+            self.heartbeat_interval_s,
+            self.rebalance_timeout_s,
+            spreads,
+        )
 
 
 def worker_settings(worker: Properties) -> WorkerSettings:

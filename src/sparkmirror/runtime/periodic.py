@@ -1,14 +1,17 @@
 """A thread that runs periodic jobs until it is stopped. A failed job is logged and runs again in its turn."""
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.runtime.flow_log import FlowLog
 from sparkmirror.runtime.schedule import Job, Schedule
+
+T = TypeVar("T")
 
 _STOP_TIMEOUT_S: Final = 7.5
 """All that end at the same time together. Spark's JVM takes up to 2 s more; supervisors give ten before they
@@ -68,7 +71,7 @@ class PeriodicThread:
         self._schedule.hasten(job, time.monotonic() + delay_s)
 
     def _run(self) -> None:
-        jobs = self._prepared()
+        jobs = persist(self._prepared, self._stopping, self._log)
         if jobs is not None:
             self._schedule = Schedule(jobs, time.monotonic())
             while not self._stopping.wait(self._schedule.wait_s(time.monotonic())):
@@ -87,20 +90,38 @@ class PeriodicThread:
             self._log.exception("%s failed", job.name)
 
     def _prepared(self) -> Iterable[Job] | None:
-        failures = 0
-        while not self._stopping.is_set():
-            try:
-                if self._may_run():
-                    return self._prepare()
-                self._stopping.wait(_MAY_NOT_RUN_S)
-            except SparkmirrorError as error:
-                if self._stopping.is_set():
-                    break
-                failures += 1
-                delay_s = _UNREACHABLE.delay_s(failures, 0.5)
-                self._log.warning("%s; trying again in %.0f s", error, delay_s)
-                self._stopping.wait(delay_s)
-        return None
+        """None when it is stopped before it may run."""
+        while not self._may_run():
+            if self._stopping.wait(_MAY_NOT_RUN_S):
+                return None
+        return self._prepare()
+
+
+def persist(
+    action: Callable[[], T],
+    stopping: threading.Event,
+    log: "FlowLog | logging.Logger",
+    *,
+    gives_up: Callable[[SparkmirrorError], bool] = lambda _: False,
+) -> T | None:
+    """What the action returns when it works at last; None when it's to stop before that.
+
+    Raises SparkmirrorError when that is one to give up for.
+    """
+    failures = 0
+    while not stopping.is_set():
+        try:
+            return action()
+        except SparkmirrorError as error:
+            if gives_up(error):
+                raise
+            if stopping.is_set():
+                break
+            failures += 1
+            delay_s = _UNREACHABLE.delay_s(failures, 0.5)
+            log.warning("%s; trying again in %.0f s", error, delay_s)
+            stopping.wait(delay_s)
+    return None
 
 
 def begin(threads: Iterable[PeriodicThread], may_run: Callable[[], bool]) -> None:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow
-from sparkmirror.domain.worker_group import GroupOptions
 from sparkmirror.kafka.worker_group import WorkerGroup
 from sparkmirror.runtime.flow_log import flow_log
 from sparkmirror.runtime.flow_run import FlowRun, end_flows
@@ -53,15 +52,7 @@ class _SharedFlow:
         self.run: FlowRun | None = None
         self._make = make
         self._log = flow_log(__name__, flow.flow)
-        worker = flow.worker
-        options = GroupOptions(
-            worker.group_id,
-            worker.session_timeout_s,
-            worker.heartbeat_interval_s,
-            worker.rebalance_timeout_s,
-            spreads=True,
-        )
-        self.group = WorkerGroup(flow.worker_client, options, node, lambda _: None)
+        self.group = WorkerGroup(flow.worker_client, flow.worker.group(spreads=True), node, lambda _: None)
 
     def look(self) -> None:
         if self.group.failure is not None:

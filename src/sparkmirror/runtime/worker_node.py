@@ -14,11 +14,10 @@ from sparkmirror.config.worker import InternalTopic
 from sparkmirror.config.worker_file import WorkerFile
 from sparkmirror.domain.admin_writes import TopicCreation
 from sparkmirror.domain.assignment import slots_share
-from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.connect_configs import ConnectConfigs, LoggerLevel, SessionKey
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.metrics import ConnectorReading
-from sparkmirror.domain.worker_group import GroupOptions, Membership
+from sparkmirror.domain.worker_group import Membership
 from sparkmirror.engine.session import Session
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.metadata import read_metadata
@@ -28,6 +27,7 @@ from sparkmirror.runtime.herder import Herder, NodeTopics
 from sparkmirror.runtime.internal_topics import ensure_topics
 from sparkmirror.runtime.leader import Leader
 from sparkmirror.runtime.log_levels import LogLevels
+from sparkmirror.runtime.periodic import persist
 from sparkmirror.runtime.spark_on_demand import SparkOnDemand
 from sparkmirror.storage.connect_configs import ConfigTopic
 from sparkmirror.storage.connect_statuses import StatusTopic
@@ -41,7 +41,6 @@ _RECONCILE_INTERVAL_S: Final = 1.0
 _READ_TIMEOUT_S: Final = 60.0
 _POLL_S: Final = 1.0
 _JOIN_TIMEOUT_S: Final = 1.0
-_UNREACHABLE: Final = Backoff(1.0, 30.0)
 _SESSION_KEY_BYTES: Final = 32
 _SESSION_KEY_ALGORITHM: Final = "HmacSHA256"
 
@@ -67,14 +66,8 @@ class WorkerNode:
             lambda: self._membership.is_leader,
             tracks_topics=settings.topic_tracking,
         )
-        options = GroupOptions(
-            settings.group_id,
-            settings.session_timeout_s,
-            settings.heartbeat_interval_s,
-            settings.rebalance_timeout_s,
-        )
         self._group = WorkerGroup(
-            worker_client(file.properties, "group"), options, url, lambda _: self._wake()
+            worker_client(file.properties, "group"), settings.group(), url, lambda _: self._wake()
         )
         self.herder = Herder(
             file,
@@ -142,8 +135,10 @@ class WorkerNode:
 
     def _run(self) -> None:
         try:
-            if self._prepared():
-                self._lead_when_due()
+            persist(self._prepare, self._stopping, _log, gives_up=lambda error: not error.retriable)
+            self._lead_when_due()
+        except SparkmirrorError as error:
+            self._failure = error
         except Exception as error:  # noqa: BLE001 - whatever it is, others must be able to take over
             _log.exception("the worker ended")
             self._failure = SparkmirrorError(f"the worker ended: {error!r}")
@@ -151,25 +146,8 @@ class WorkerNode:
             self._leader.give_up()
             self._group.leave()
 
-    def _prepared(self) -> bool:
-        failures = 0
-        while not self._stopping.is_set():
-            try:
-                self._prepare()
-            except SparkmirrorError as error:
-                if not error.retriable:
-                    self._failure = error
-                    return False
-                failures += 1
-                delay_s = _UNREACHABLE.delay_s(failures, 0.5)
-                _log.warning("%s; trying again in %.0f s", error, delay_s)
-                self._stopping.wait(delay_s)
-            else:
-                return True
-        return False
-
     def _prepare(self) -> None:
-        """Everything that must be known before anything is answered."""
+        """Learn what must be known before anything is answered."""
         settings = self._file.settings
         cluster_id = read_metadata(self._client, ()).cluster_id
         admin = Admin(self._client, "the worker's cluster")

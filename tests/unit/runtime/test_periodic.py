@@ -9,10 +9,10 @@ from typing import Final
 
 import pytest
 
-from sparkmirror.domain.errors import DisconnectedError
+from sparkmirror.domain.errors import ConfigError, DisconnectedError
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.runtime.flow_log import flow_log
-from sparkmirror.runtime.periodic import PeriodicThread, begin, end
+from sparkmirror.runtime.periodic import PeriodicThread, begin, end, persist
 from sparkmirror.runtime.schedule import Job
 
 WAIT_S: Final = 10.0
@@ -150,6 +150,15 @@ def test_what_can_not_be_prepared_is_said_with_the_delay(make: Make) -> None:
     record = said.get(timeout=WAIT_S)
     logging.getLogger(LOGGER).removeHandler(handler)
     assert record.getMessage() == "can't connect to b; trying again in 1 s"
+
+
+def test_some_failures_are_to_be_given_up_for(caplog: pytest.LogCaptureFixture) -> None:
+    def action() -> None:
+        raise ConfigError("group.id", "mm2", "belongs to a group of another kind")
+
+    with pytest.raises(ConfigError):
+        persist(action, threading.Event(), logging.getLogger(LOGGER), gives_up=lambda e: not e.retriable)
+    assert not caplog.records
 
 
 def test_nobody_waits_for_what_can_not_be_prepared(make: Make, caplog: pytest.LogCaptureFixture) -> None:
