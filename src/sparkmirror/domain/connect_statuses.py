@@ -76,19 +76,28 @@ class StatusFold:
         if not (task.isascii() and task.isdigit()):
             raise MalformedRecordError("the key has no task's number at its end")
         if value is None:
-            self.tasks.get(name, {}).pop(int(task), None)
+            self._forget_task(name, int(task))
             return
         status = _status(value)
         tasks = self.tasks.setdefault(_required(name), {})
         if not _is_stale(tasks.get(int(task)), status):
             tasks[int(task)] = status
 
+    def _forget_task(self, name: str, task: int) -> None:
+        tasks = self.tasks.get(name, {})
+        tasks.pop(task, None)
+        if not tasks:
+            self.tasks.pop(name, None)
+
     def _take_topic(self, rest: str, value: object) -> None:
         topic, _, name = map(_required, rest.partition(_TOPIC_OF))
+        topics = self.topics.setdefault(name, set())
         if value is None:
-            self.topics.get(name, set()).discard(topic)
+            topics.discard(topic)
         else:
-            self.topics.setdefault(name, set()).add(topic)
+            topics.add(topic)
+        if not topics:
+            del self.topics[name]
 
 
 def _is_stale(known: Status | None, status: Status) -> bool:

@@ -35,19 +35,19 @@ class StatusTopic:
         self._writing = threading.Lock()
         self._lock = threading.Lock()
         self._fold = StatusFold()
-        self._offsets: dict[bytes, int] = {}
-        """Of each key's newest record that was taken: what we write is taken before it's read."""
+        self._unread: dict[bytes, int] = {}
+        """The offset of each key's newest record that was written here, taken, and not read back yet."""
 
     def read_to_end(self, timeout_s: float) -> None:
         """Everything that is there now. Raises KafkaError."""
         with self._reading:
             for record in self._tail.read_to_end(timeout_s):
-                self._take([record])
+                self._take_read([record])
 
     def poll(self, timeout_s: float) -> None:
         """What arrived, at once if there is something. Raises KafkaError."""
         with self._reading:
-            self._take(self._tail.poll(timeout_s))
+            self._take_read(self._tail.poll(timeout_s))
 
     def connectors(self) -> Mapping[str, Status]:
         with self._lock:
@@ -98,16 +98,24 @@ class StatusTopic:
     def _put(self, records: Sequence[LogRecord]) -> None:
         with self._writing:
             offsets = self._writer.write(self._topic, records)
-        self._take(record._replace(offset=offset) for record, offset in zip(records, offsets, strict=True))
+            with self._lock:
+                for record, offset in zip(records, offsets, strict=True):
+                    self._unread[record.key or b""] = offset
+                    self._take(record._replace(offset=offset))
 
-    def _take(self, records: Iterable[LogRecord]) -> None:
-        with self._lock:
+    def _take_read(self, records: Iterable[LogRecord]) -> None:
+        """Not before what is just being written is taken: others may have written behind it already."""
+        with self._writing, self._lock:
             for record in records:
                 key = record.key or b""
-                if record.offset <= self._offsets.get(key, -1):
-                    continue
-                self._offsets[key] = record.offset
-                try:
-                    self._fold.take(record)
-                except MalformedRecordError as error:
-                    _log.warning("%s: offset %d is ignored: %s", self._topic, record.offset, error)
+                written = self._unread.get(key, -1)
+                if record.offset >= written:
+                    self._unread.pop(key, None)
+                if record.offset > written:
+                    self._take(record)
+
+    def _take(self, record: LogRecord) -> None:
+        try:
+            self._fold.take(record)
+        except MalformedRecordError as error:
+            _log.warning("%s: offset %d is ignored: %s", self._topic, record.offset, error)
