@@ -31,8 +31,7 @@ class ConfigFold:
     def __init__(self) -> None:
         self._connectors: dict[str, ConnectorConfig] = {}
         self._states: dict[str, TargetState] = {}
-        self._committed: dict[str, dict[int, ConnectorConfig]] = {}
-        self._counts: dict[str, int] = {}
+        self._tasks: dict[str, Sequence[ConnectorConfig]] = {}
         self._deferred: dict[str, dict[int, ConnectorConfig]] = {}
         self._inconsistent: set[str] = set()
         self._session_key: SessionKey | None = None
@@ -63,18 +62,14 @@ class ConfigFold:
         names = self._connectors
         return ConnectConfigs(
             connectors=dict(names),
-            task_configs={name: self._tasks(name) for name in names},
+            task_configs={
+                name: () if name in self._inconsistent else self._tasks.get(name, ()) for name in names
+            },
             target_states={name: self._states[name] for name in names},
             inconsistent=frozenset(self._inconsistent),
             session_key=self._session_key,
             task_counts=dict(self._task_counts),
         )
-
-    def _tasks(self, name: str) -> Sequence[ConnectorConfig]:
-        if name in self._inconsistent:
-            return ()
-        committed = self._committed.get(name, {})
-        return tuple(committed[task] for task in range(self._counts.get(name, 0)))
 
     def _take_connector(self, name: str, value: object) -> None:
         if value is None:
@@ -107,8 +102,7 @@ class ConfigFold:
         deferred = self._deferred.pop(name, {})
         # There may be more: what compaction has left of a larger set before.
         if all(task in deferred for task in range(count)):
-            self._committed[name] = deferred
-            self._counts[name] = count
+            self._tasks[name] = tuple(deferred[task] for task in range(count))
             self._inconsistent.discard(name)
         else:
             self._inconsistent.add(name)
@@ -127,8 +121,7 @@ class ConfigFold:
     def _forget(self, name: str) -> None:
         """The target state has a record of its own."""
         self._connectors.pop(name, None)
-        self._committed.pop(name, None)
-        self._counts.pop(name, None)
+        self._tasks.pop(name, None)
         self._deferred.pop(name, None)
         self._inconsistent.discard(name)
 

@@ -71,6 +71,20 @@ class ConnectConfigs:
     task_counts: Mapping[str, int] = field(default_factory=dict)
     """How many tasks may still write in transactions, also of connectors that are gone (KIP-618)."""
 
+    def changed_since(self, before: "ConnectConfigs") -> set[str]:
+        """The connectors of which something else is said than before, and those that came or went."""
+        names = self.connectors.keys() | before.connectors.keys()
+        return {name for name in names if _about(name, self) != _about(name, before)}
+
+
+def _about(name: str, configs: ConnectConfigs) -> tuple[object, ...]:
+    return (
+        configs.connectors.get(name),
+        configs.task_configs.get(name),
+        configs.target_states.get(name),
+        name in configs.inconsistent,
+    )
+
 
 # records
 

@@ -120,7 +120,7 @@ class Herder:
 
     def status(self, name: str) -> ConnectorStatus:
         self._require_started()
-        connector = self._topics.statuses.connectors().get(name)
+        connector = self._topics.statuses.connector(name)
         if connector is None:
             raise _not_found(f"No status found for connector {name}")
         return ConnectorStatus(name, connector, self._topics.statuses.tasks(name))

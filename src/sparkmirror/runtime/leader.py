@@ -1,7 +1,7 @@
 """What the leader of a group of workers does: run what the config topic wants, and say how it goes.
 
-`reconcile` compares and acts; it is called again and again, and at once when something has changed. Whatever
-went wrong in between, the next comparison mends it.
+`reconcile` compares and acts; it is called again and again for everything, and at once for what is wanted
+anew. Whatever went wrong in between, the next comparison mends it.
 """
 
 import logging
@@ -59,6 +59,7 @@ class Leader:
         self._leads = leads
         self._tracks_topics = tracks_topics
         self._kept: dict[str, _Kept] = {}
+        self._seen = ConnectConfigs()
         self._lock = threading.Lock()
         self._to_restart: set[str] = set()
 
@@ -67,32 +68,33 @@ class Leader:
         with self._lock:
             self._to_restart.add(name)
 
-    def reconcile(self, generation: int) -> None:
-        """Start, stop and replace connectors as wanted; publish their tasks and states. Raises KafkaError."""
+    def reconcile(self, generation: int, *, whole: bool = True) -> None:
+        """Start, stop and replace connectors as wanted; publish their tasks and states. Raises KafkaError.
+
+        `whole`: look after all of them, not only after those of which something else is wanted now.
+        """
         wanted = self._configs.configs
-        running = {
-            name: config
-            for name, config in wanted.connectors.items()
-            if wanted.target_states[name] is TargetState.RUNNING
-        }
-        if self._leads():
-            self._publish_tasks(wanted, [*self._pausing(wanted)])  # before nobody knows them any more
         with self._lock:
-            again, self._to_restart = self._to_restart, set()
-        self._end(
-            [name for name, kept in self._kept.items() if kept.config != running.get(name) or name in again]
-        )
-        for name, config in running.items():
-            if name not in self._kept:
-                self._begin(name, config)
+            again = frozenset(self._to_restart)
+        names = wanted.changed_since(self._seen) | again
+        if whole:
+            names.update(wanted.connectors, self._kept, self._statuses.connectors())
         if self._leads():
-            self._publish_tasks(wanted, wanted.connectors)
-            self._publish_states(self._configs.configs, generation)
-            self._publish_topics()
+            self._publish_tasks(wanted, self._pausing(wanted, names))  # before nobody knows them any more
+            self._publish_restarts(again & self._kept.keys(), generation)
+        self._run(wanted, names, again)
+        with self._lock:
+            self._to_restart -= again
+        if self._leads():
+            self._publish_tasks(wanted, names & wanted.connectors.keys())
+            self._publish_states(self._configs.configs, names, generation)
+            self._publish_topics(names & self._kept.keys())
+            self._seen = wanted
 
     def give_up(self) -> None:
         """Stop everything; others will run it."""
         self._end(list(self._kept))
+        self._seen = ConnectConfigs()
 
     def unassign(self, generation: int) -> None:
         """Say that nobody runs the connectors, as a worker does that stops in order. Raises KafkaError."""
@@ -112,6 +114,18 @@ class Leader:
         return [reading for run in self._runs() if (reading := run.reading())]
 
     # runs
+
+    def _run(self, wanted: ConnectConfigs, names: Collection[str], again: Collection[str]) -> None:
+        running = {
+            name: wanted.connectors[name]
+            for name in sorted(names)
+            if wanted.target_states.get(name) is TargetState.RUNNING
+        }
+        kept = {name: self._kept[name].config for name in names if name in self._kept}
+        self._end([name for name, config in kept.items() if config != running.get(name) or name in again])
+        for name, config in running.items():
+            if name not in self._kept:
+                self._begin(name, config)
 
     def _runs(self) -> list[ConnectorRun]:
         return [kept.run for kept in list(self._kept.values()) if kept.run is not None]
@@ -135,10 +149,10 @@ class Leader:
 
     # what is said
 
-    def _pausing(self, wanted: ConnectConfigs) -> Iterable[str]:
+    def _pausing(self, wanted: ConnectConfigs, names: Iterable[str]) -> list[str]:
         """Those that still run, and keep their tasks when they don't."""
         states = wanted.target_states
-        return (name for name in self._kept if states.get(name) is TargetState.PAUSED)
+        return [name for name in names if name in self._kept and states.get(name) is TargetState.PAUSED]
 
     def _publish_tasks(self, wanted: ConnectConfigs, names: Iterable[str]) -> None:
         for name in names:
@@ -160,14 +174,23 @@ class Leader:
         task_class = kept.config["connector.class"].removesuffix("Connector") + "Task"
         return [{**kept.config, **share, _TASK_CLASS: task_class} for share in shares]
 
-    def _publish_states(self, wanted: ConnectConfigs, generation: int) -> None:
-        known = self._statuses.connectors()
-        for name in known.keys() - wanted.connectors.keys():
-            self._statuses.remove_connector(name)
-        for name in wanted.connectors:
-            state, trace = self._state(name, wanted.target_states[name])
-            self._say(known.get(name), self._status(state, generation, trace), name, None)
-            self._publish_task_states(name, wanted, generation)
+    def _publish_restarts(self, names: Iterable[str], generation: int) -> None:
+        """Until what begins anew is published as running."""
+        status = self._status(State.RESTARTING, generation)
+        for name in names:
+            self._statuses.put_connector(name, status)
+            for task in self._statuses.tasks(name):
+                self._statuses.put_task(name, task, status)
+
+    def _publish_states(self, wanted: ConnectConfigs, names: Iterable[str], generation: int) -> None:
+        for name in names:
+            known = self._statuses.connector(name)
+            if name in wanted.connectors:
+                state, trace = self._state(name, wanted.target_states[name])
+                self._say(known, self._status(state, generation, trace), name, None)
+                self._publish_task_states(name, wanted, generation)
+            elif known is not None:
+                self._statuses.remove_connector(name)
 
     def _publish_task_states(self, name: str, wanted: ConnectConfigs, generation: int) -> None:
         known = self._statuses.tasks(name)
@@ -213,15 +236,12 @@ class Leader:
         else:
             self._statuses.put_task(name, task, status)
 
-    def _publish_topics(self) -> None:
+    def _publish_topics(self, names: Iterable[str]) -> None:
         if not self._tracks_topics:
             return
         now_ms = int(time.time() * 1000)
-        for name, topic in self._new_topics():
-            self._statuses.put_topic(name, topic, 0, now_ms)
-
-    def _new_topics(self) -> Iterable[tuple[str, str]]:
-        for name, kept in self._kept.items():
-            if kept.run is not None:
-                for topic in sorted(set(kept.run.topics()) - set(self._statuses.topics(name))):
-                    yield name, topic
+        for name in names:
+            run = self._kept[name].run
+            if run is not None:
+                for topic in sorted(set(run.topics()) - set(self._statuses.topics(name))):
+                    self._statuses.put_topic(name, topic, 0, now_ms)

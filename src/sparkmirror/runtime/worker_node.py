@@ -6,6 +6,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -168,14 +169,17 @@ class WorkerNode:
         _log.info("the worker answers: %d connectors", len(self._configs.configs.connectors))
 
     def _lead_when_due(self) -> None:
-        led = False
+        led, look_at = False, 0.0
         while not self._stopping.is_set():
+            is_due = time.monotonic() >= look_at
+            if is_due:
+                look_at = time.monotonic() + _RECONCILE_INTERVAL_S
             now = self._membership
             if now.is_leader != led:
                 led = self._take_over() if now.is_leader else self._step_down()
             if led:
-                self._attempt(self._reconcile)
-            self._woken.wait(_RECONCILE_INTERVAL_S)
+                self._attempt(partial(self._reconcile, whole=is_due))
+            self._woken.wait(max(0.0, look_at - time.monotonic()))
             self._woken.clear()
         if led:
             self._leader.give_up()
@@ -192,9 +196,9 @@ class WorkerNode:
         self._leader.give_up()
         return False
 
-    def _reconcile(self) -> None:
+    def _reconcile(self, *, whole: bool) -> None:
         self._renew_session_key()
-        self._leader.reconcile(self._membership.generation)
+        self._leader.reconcile(self._membership.generation, whole=whole)
 
     def _renew_session_key(self) -> None:
         known, now_ms = self._configs.configs.session_key, int(time.time() * 1000)

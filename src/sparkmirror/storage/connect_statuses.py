@@ -53,6 +53,10 @@ class StatusTopic:
         with self._lock:
             return dict(self._fold.connectors)
 
+    def connector(self, name: str) -> Status | None:
+        with self._lock:
+            return self._fold.connectors.get(name)
+
     def tasks(self, connector: str) -> Mapping[int, Status]:
         with self._lock:
             return dict(sorted(self._fold.tasks.get(connector, {}).items()))
@@ -65,7 +69,7 @@ class StatusTopic:
         self._put([connector_status_record(name, status)])
 
     def put_connector_safely(self, name: str, status: Status) -> None:
-        if is_safe(self.connectors().get(name), status):
+        if is_safe(self.connector(name), status):
             self.put_connector(name, status)
 
     def put_task(self, name: str, task: int, status: Status) -> None:

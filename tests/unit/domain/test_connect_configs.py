@@ -147,6 +147,24 @@ def test_an_incomplete_set_is_inconsistent_until_a_whole_one_comes() -> None:
     assert folded([*history, connector_record("c", None)]).inconsistent == frozenset()
 
 
+@pytest.mark.parametrize(
+    ("news", "changed"),
+    [
+        ([], set()),
+        ([task_record("b", 0, {})], set()),
+        ([connector_record("b", {**CONFIG, "a": "z"})], {"b"}),
+        ([target_state_record("a", TargetState.PAUSED)], {"a"}),
+        ([task_record("b", 0, {}), commit_record("b", 1)], {"b"}),
+        ([commit_record("b", 2)], {"b"}),
+        ([connector_record("a", None), connector_record("c", CONFIG)], {"a", "c"}),
+        ([task_count_record("a", 2), session_key_record(KEY)], set()),
+    ],
+)
+def test_what_has_changed_since(news: Sequence[LogRecord], changed: set[str]) -> None:
+    history = [*created("a", 1), *created("b", 1)]
+    assert folded([*history, *news]).changed_since(folded(history)) == changed
+
+
 def test_a_larger_set_that_compaction_has_left_a_part_of_is_no_harm() -> None:
     left = [connector_record("c", CONFIG), task_record("c", 1, {"old": "1"}), *published("c", "new", 1)]
     assert folded(left).task_configs == {"c": (task("c", "new", 0),)}

@@ -1,5 +1,6 @@
 """What a leader makes of the config topic: it runs what is wanted, and says how it goes."""
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -87,6 +88,35 @@ def test_tasks_follow_when_partitions_are_dealt_anew(bench: Bench) -> None:
     assert bench.states() == (State.RUNNING, [State.RUNNING])
 
 
+def test_only_what_is_wanted_anew_is_looked_after_in_between(bench: Bench) -> None:
+    other = "other"
+    for name in (NAME, other):
+        bench.configs.put_connector(name, CONFIG)
+    bench.leader.reconcile(3, whole=False)
+    assert len(bench.runs) == 2
+    for run in bench.runs:
+        run.failed = {0: "too large"}
+    bench.configs.put_connector(NAME, {**CONFIG, "topics": "orders"})
+    bench.configs.remove_connector(other)
+    bench.leader.reconcile(3, whole=False)
+    assert [run.config.get("topics") for run in bench.runs] == [None, None, "orders"]
+    assert bench.statuses.connector(other) is None
+    bench.leader.reconcile(3, whole=False)  # its own tasks are news, too
+    bench.runs[-1].failed = {0: "too large"}
+    bench.leader.reconcile(3, whole=False)
+    assert bench.states() == (State.RUNNING, [State.RUNNING])
+    bench.reconcile()
+    assert bench.states() == (State.RUNNING, [State.FAILED])
+
+
+def test_whoever_leads_again_looks_after_everything(bench: Bench) -> None:
+    bench.configs.put_connector(NAME, CONFIG)
+    bench.reconcile()
+    bench.leader.give_up()
+    bench.leader.reconcile(5, whole=False)
+    assert len(bench.runs) == 2
+
+
 def test_another_config_makes_another_run(bench: Bench) -> None:
     bench.configs.put_connector(NAME, CONFIG)
     bench.reconcile()
@@ -150,10 +180,13 @@ def test_a_config_that_can_not_be_used_fails_its_connector_only(bench: Bench) ->
 def test_a_restart_is_another_run(bench: Bench) -> None:
     bench.configs.put_connector(NAME, CONFIG)
     bench.reconcile()
+    before = len(bench.written)
     bench.leader.restart(NAME)
     bench.reconcile()
     bench.reconcile()
     assert len(bench.runs) == 2
+    said = [json.loads(record.value or b"{}")["state"] for record in bench.written[before:]]
+    assert said == ["RESTARTING", "RESTARTING", "RUNNING", "RUNNING"]
 
 
 def test_the_slots_of_all_are_those_of_what_runs(bench: Bench) -> None:
