@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from typing import Final
 
@@ -12,6 +13,7 @@ from sparkmirror.clusters.ports import HOST, ReservedPort
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.connect import ConnectError, Health
 from sparkmirror.domain.errors import ConfigError
+from sparkmirror.rest import herder_calls
 from sparkmirror.rest.server import RestServer
 from sparkmirror.rest.settings import rest_settings
 from tests.system.mirror import await_value
@@ -19,6 +21,7 @@ from tests.system.rest_asking import Answer, Request, ask
 from tests.system.rest_herder import MemoryHerder
 from tests.system.rest_serving import server, serving, settings
 
+WAIT_S: Final = 30.0
 JSON: Final = {"Content-Type": "application/json"}
 HEARTBEAT: Final = b"""{"name": "hb", "config": {"connector.class": "MirrorHeartbeat", "tasks.max": 1,
     "source.cluster.alias": "a", "target.cluster.alias": "b",
@@ -188,9 +191,10 @@ class Deaf(MemoryHerder):
 
     def __init__(self) -> None:
         super().__init__()
-        self.free = threading.Event()
+        self.asked, self.free = threading.Event(), threading.Event()
 
     def delete(self, name: str) -> None:
+        self.asked.set()
         self.free.wait()
         raise ConnectError(HTTPStatus.NOT_FOUND, name)
 
@@ -248,11 +252,37 @@ def test_odd_names_reach_the_leader_as_they_are() -> None:
     assert list(leader.connectors()) == ["a/b é%?+"]
 
 
-def test_without_a_leader_it_is_said() -> None:
+def test_without_a_leader_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(herder_calls, "_LEADER_FOUND_S", 0.2)
     with serving(MemoryHerder(leads=False)) as url:
         status, message = error(ask(url, Request("PUT", "/connectors/hb/pause")))
         assert status == 409
         assert message.startswith("Cannot complete request momentarily due to no known leader URL")
+
+
+def test_what_is_asked_before_a_leader_is_found_waits_for_it() -> None:
+    herder = MemoryHerder(leads=False)
+    with serving(herder) as url, ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(ask, url, Request("POST", "/connectors", HEARTBEAT, JSON))
+        with pytest.raises(TimeoutError):
+            asked.result(0.5)
+        herder.leads = True
+        assert asked.result().status == 201
+
+
+def test_the_answer_of_who_leads_no_more_is_not_waited_for() -> None:
+    leader = Deaf()
+    with serving(leader) as leader_url, ThreadPoolExecutor(1) as pool:
+        follower = MemoryHerder(leads=False, leader_url=leader_url)
+        with serving(follower) as url:
+            asked = pool.submit(ask, url, Request("DELETE", "/connectors/hb"))
+            assert leader.asked.wait(WAIT_S)
+            follower.leader_url = "http://another:8083/"
+            assert error(asked.result()) == (
+                409,
+                "The leader was lost meanwhile; whether the request was met is not known",
+            )
+        leader.free.set()
 
 
 def test_two_nodes_that_take_each_other_for_the_leader_give_up() -> None:

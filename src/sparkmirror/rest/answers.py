@@ -9,6 +9,7 @@ from starlette.responses import Response
 Answer = Response
 
 _JSON: Final = "application/json"
+_encoded: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def json_answer(content: object, status: HTTPStatus = HTTPStatus.OK) -> Answer:
@@ -21,4 +22,4 @@ def empty_answer(status: HTTPStatus) -> Answer:
 
 def json_bytes(content: object) -> bytes:
     """Without spaces. Half a surrogate pair, which Java may have stored, is a question mark, as in Java."""
-    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    return _encoded(content).encode("utf-8", "replace")

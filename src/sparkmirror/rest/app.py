@@ -59,12 +59,12 @@ def connect_app(node: Node, settings: RestSettings) -> ConnectApp:
 
 def routes(node: Node, settings: RestSettings) -> tuple[list[Route], list[Route]]:
     """What is served to everybody, and what to administrators."""
-    calls = HerderCalls(Forwarder(settings.tls))
+    calls = HerderCalls(Forwarder(settings.tls), lambda: node.herder.leader_url)
     internal = InternalRequests(node.herder, settings.verification_algorithms)
     main = [
-        *RootResource(node.herder).routes(),
         *ConnectorsResource(node.herder, calls, settings.topic_tracking, internal).routes(),
         *PlanResource(node.herder, calls).routes(),
+        *RootResource(node.herder).routes(),
         *PluginsResource(node.plugins, calls).routes(),
         *openapi_routes(),
     ]

@@ -44,11 +44,11 @@ class ConnectorsResource:
 
     def routes(self) -> list[Route]:
         one = "/connectors/{connector}"
-        return [
+        return [  # the first that matches is taken, and polls are for statuses
+            Route(one + "/status", Endpoint({"GET": self._status})),
             Route("/connectors", Endpoint({"GET": self._list, "POST": self._create})),
             Route(one, Endpoint({"GET": self._info, "DELETE": self._delete})),
             Route(one + "/config", Endpoint({"GET": self._config, "PUT": self._put, "PATCH": self._patch})),
-            Route(one + "/status", Endpoint({"GET": self._status})),
             Route(one + "/restart", Endpoint({"POST": self._restart})),
             Route(one + "/pause", Endpoint({"PUT": self._pause})),
             Route(one + "/resume", Endpoint({"PUT": self._resume})),

@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Final
 
-import anyio
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -22,7 +21,6 @@ logger = logging.getLogger(__name__)
 
 Handler = Callable[[Request], Awaitable[Answer]]
 
-REQUEST_TIMEOUT_S: Final = 90.0
 _JSON: Final = "application/json"
 _ACCEPTED: Final = frozenset({"", _JSON, "application/*", "*/*", "*"})
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -37,7 +35,6 @@ class Endpoint:
         *,
         consumes_json: bool = True,
         produces_json: bool = True,
-        timeout_s: float = REQUEST_TIMEOUT_S,
     ) -> None:
         self._handlers = dict(handlers)
         if "GET" in handlers:
@@ -45,7 +42,6 @@ class Endpoint:
         self._handlers["OPTIONS"] = self._options
         self._consumes_json = consumes_json
         self._produces_json = produces_json
-        self._timeout_s = timeout_s
 
     @property
     def verbs(self) -> frozenset[str]:
@@ -61,8 +57,7 @@ class Endpoint:
     async def _answer(self, request: Request) -> Answer:
         try:
             handler = self._negotiated(request)
-            with anyio.fail_after(self._timeout_s):
-                return await handler(request)
+            return await handler(request)
         except ConnectError as error:
             return error_answer(error)
         except TimeoutError:

@@ -5,7 +5,6 @@ on, `false` on what the second does.
 """
 
 import logging
-from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final, NamedTuple
 from urllib.parse import urlencode, urlsplit
@@ -14,14 +13,14 @@ import urllib3
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sparkmirror.domain.connect import ConnectError, NotLeaderError
+from sparkmirror.domain.connect import ConnectError
 from sparkmirror.rest.answers import Answer
-from sparkmirror.rest.endpoints import REQUEST_TIMEOUT_S
 from sparkmirror.rest.paths import first
 from sparkmirror.rest.tls import TlsSettings, client_context
 
 logger = logging.getLogger(__name__)
 
+REQUEST_TIMEOUT_S: Final = 90.0
 _FORWARD: Final = "forward"
 _CONNECT_TIMEOUT_S: Final = 5.0
 _NO_LEADER: Final = (
@@ -70,14 +69,9 @@ class Forwarder:
             timeout=urllib3.Timeout(connect=_CONNECT_TIMEOUT_S, read=REQUEST_TIMEOUT_S),
         )
 
-    def done_or_sent_on(self, hop: Hop, action: Callable[[], Answer]) -> Answer:
-        """What this node answers; what the leader answers where only that can. Blocks."""
-        try:
-            return action()
-        except NotLeaderError as error:
-            return self._send(_next_hop(hop, error.leader_url), hop)
-
-    def _send(self, url: str, hop: Hop) -> Answer:
+    def sent_on(self, hop: Hop, leader_url: str | None) -> Answer:
+        """What the leader answers. Blocks."""
+        url = _next_hop(hop, leader_url)
         logger.debug("sending %s %s on to %s", hop.method, hop.path, url)
         headers = {"Accept": "application/json", "User-Agent": "kafka-connect", "Connection": "close"}
         if hop.body:

@@ -28,6 +28,11 @@ class Herder(Protocol):
 
     def kafka_cluster_id(self) -> str: ...
 
+    @property
+    def leader_url(self) -> str | None:
+        """Where the leader is, as far as is known; None while nobody is known to lead."""
+        ...
+
     def session_key(self) -> bytes | None:
         """With which nodes sign what they send each other (KIP-507); None before one is known."""
         ...

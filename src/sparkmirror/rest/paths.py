@@ -14,6 +14,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from sparkmirror.domain.connect import ConnectError
 from sparkmirror.rest.errors import bad_request, error_answer
 
+_PLAIN: Final = re.compile(r"(?:/[A-Za-z0-9._-]+)+")
+"""Canonical already, as nearly all paths are: polls must cost little."""
 _BROKEN_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _ABSOLUTE: Final = re.compile(r"[a-z]+://[^/?]*", re.IGNORECASE)
@@ -36,6 +38,8 @@ class CanonicalPaths:
 
 def canonical_path(raw: str) -> str:
     """Raises ConnectError, in the words of Java's server."""
+    if _PLAIN.fullmatch(raw):
+        return raw
     absolute = _ABSOLUTE.match(raw)
     if absolute is not None:
         # As proxies ask.

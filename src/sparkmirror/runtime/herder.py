@@ -101,6 +101,10 @@ class Herder:
             raise ConnectError(HTTPStatus.SERVICE_UNAVAILABLE, _STARTING)
         return self.cluster_id
 
+    @property
+    def leader_url(self) -> str | None:
+        return self._membership().leader_url
+
     def session_key(self) -> bytes | None:
         key = self._configs.session_key
         return None if key is None else key.key
