@@ -10,6 +10,12 @@ from tests.contract.copying import Bench, Watch
 TRIO_SESSION_S = 6.0
 """How long brokers of `trio` miss one that does not answer before they go on without it."""
 
+AUTHORIZER = {
+    # Who has no ACL is open to all.
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+}
+
 
 @pytest.fixture(scope="session")
 def bench(source_cluster: LocalCluster, target_cluster: LocalCluster) -> Bench:
@@ -49,10 +55,16 @@ def frail_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalClu
         "broker.session.timeout.ms": "1500",
         # Members of groups may be missed sooner than after Kafka's 6 s.
         "group.min.session.timeout.ms": "1000",
-        # Who has no ACL is open to all.
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "allow.everyone.if.no.acl.found": "true",
+        **AUTHORIZER,
     }
     spec = ClusterSpec("frail", settings=settings, heap_mb=256)
     with LocalCluster.start(spec, tmp_path_factory.mktemp("frail")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def guarded_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """One broker with an authorizer: a source for `frail_cluster`. A test takes back its ACLs."""
+    spec = ClusterSpec("guarded", settings=AUTHORIZER, heap_mb=192)
+    with LocalCluster.start(spec, tmp_path_factory.mktemp("guarded")) as cluster:
         yield cluster

@@ -1,6 +1,6 @@
 """Client quotas and SCRAM users of one cluster. Bulk calls return a result per item."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from kafka.protocol.admin import (
@@ -67,11 +67,14 @@ class Accounts:
             if result.error_code not in (NONE, _RESOURCE_NOT_FOUND):
                 raise self._error(f"describe SCRAM user {result.user}", result, Need.DESCRIBE_USERS)
         return {
-            result.user: [
-                ScramCredential(result.user, ScramMechanism(info.mechanism), info.iterations)
-                for info in result.credential_infos or ()
-                if info.mechanism in _KNOWN_MECHANISMS
-            ]
+            result.user: sorted(
+                (
+                    ScramCredential(result.user, ScramMechanism(info.mechanism), info.iterations)
+                    for info in result.credential_infos or ()
+                    if info.mechanism in _KNOWN_MECHANISMS
+                ),
+                key=lambda credential: credential.mechanism,
+            )
             for result in answer.results
         }
 
@@ -90,9 +93,14 @@ class Accounts:
         return results
 
     def alter_users(self, credentials: Sequence[SaltedCredential]) -> Results:
-        """By user, of whom one credential that is refused lets all wait."""
-        if not credentials:
-            return {}
+        """By user: the first refusal of several credentials."""
+        results: dict[str, KafkaError | None] = {}
+        for one_of_each in _rounds(credentials):
+            for user, error in self._alter_users(one_of_each).items():
+                results[user] = results.get(user) or error
+        return results
+
+    def _alter_users(self, credentials: Sequence[SaltedCredential]) -> Results:
         request = AlterUserScramCredentialsRequest(
             deletions=[],
             upsertions=[
@@ -119,6 +127,15 @@ class Accounts:
         return error_for(
             answer.error_code, f"{action} on {self._broker.cluster}", answer.error_message, needed
         )
+
+
+def _rounds(credentials: Sequence[SaltedCredential]) -> Iterator[Sequence[SaltedCredential]]:
+    """Brokers take one credential of a user in a request, whatever its mechanism."""
+    left = list(credentials)
+    while left:
+        first = {one.credential.user: one for one in reversed(left)}
+        yield list(first.values())
+        left = [one for one in left if first[one.credential.user] is not one]
 
 
 def _entity(parts: Sequence[Any]) -> QuotaEntity:

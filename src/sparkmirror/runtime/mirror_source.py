@@ -13,6 +13,7 @@ from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.rate_limits import NO_LIMITS, RateLimits
 from sparkmirror.engine.session import Session
 from sparkmirror.kafka.admin import Admin
+from sparkmirror.runtime.account_sync import AccountSync
 from sparkmirror.runtime.acl_sync import AclSync
 from sparkmirror.runtime.config_sync import ConfigSync
 from sparkmirror.runtime.flow_admins import FlowAdmins
@@ -101,9 +102,10 @@ class MirrorSource:
         if told.partition_assignment is PartitionAssignment.LOAD and told.tasks_max > 1:
             interval_s = self._rebalances.look_interval_s
             jobs.append(Job("rebalance", interval_s, self._rebalance, first_after_s=interval_s))
-        syncs: list[tuple[str, float | None, ConfigSync | AclSync]] = [
+        syncs: list[tuple[str, float | None, ConfigSync | AclSync | AccountSync]] = [
             ("sync topic configs", told.sync_topic_configs_interval_s, ConfigSync(told, admins, self._log)),
             ("sync topic ACLs", told.sync_topic_acls_interval_s, AclSync(told, admins, self._log)),
+            ("sync accounts", told.sync_accounts_interval_s, AccountSync(told, admins, self._log)),
         ]
         jobs += [
             Job(name, interval_s, sync.run, first_after_s=_FIRST_SYNC_AFTER_S)
