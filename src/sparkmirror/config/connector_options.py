@@ -234,6 +234,21 @@ OWN_SOURCE: Final = Definition(
             "How fast each topic may be copied: REGEX=BYTES items, of which the first that matches counts. "
             "Takes effect while the mirror runs.",
         ),
+        Option(
+            "sync.topic.deletes",
+            Type.STRING,
+            "false",
+            "Whether topics that were deleted at the source are deleted on the target: those that this "
+            "mirror wrote, once missing for the grace period. dry-run only says which and when.",
+            validator=OneOf(("false", "true", "dry-run")),
+        ),
+        Option(
+            "sync.topic.deletes.grace.seconds",
+            Type.LONG,
+            86400,
+            "For how long a topic must have been missing at the source before it's deleted on the target.",
+            validator=AtLeast(0),
+        ),
         *ACCESS,
     )
 )

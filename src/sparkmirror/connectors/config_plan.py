@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from sparkmirror.domain.config_filter import (
     AlterConfigOp,
+    ConfigChanges,
     ConfigEntry,
     ConfigPropertyFilter,
     config_changes,
@@ -30,11 +31,19 @@ class MirroredConfigs:
 
 
 def plan_configs(config_filter: ConfigPropertyFilter, mirrored: Iterable[MirroredConfigs]) -> ConfigPlan:
-    """Differences only: a plan made right after another was carried out is empty."""
+    """Differences only: a plan made right after another was carried out is empty.
+
+    Most topics are configured alike: what is the same object on both sides is compared once.
+    """
     changes: dict[str, tuple[AlterConfigOp, ...]] = {}
     unknown: dict[str, tuple[str, ...]] = {}
+    compared: dict[tuple[int, int], tuple[MirroredConfigs, ConfigChanges]] = {}
     for one in mirrored:
-        found = config_changes(config_filter, one.source, one.target)
+        alike = id(one.source), id(one.target)
+        if alike not in compared:
+            # Held together with what it's about: ids are given again once their objects are gone.
+            compared[alike] = one, config_changes(config_filter, one.source, one.target)
+        _, found = compared[alike]
         if found.operations:
             changes[one.topic] = found.operations
         if found.unknown:

@@ -6,6 +6,7 @@ one more function that makes changes of it.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
@@ -153,6 +154,11 @@ def topic_changes(target: Alias, plan: TopicPlan, present: Mapping[str, int]) ->
         text = f"{before} -> {_counted(grown.partitions, 'partition')}"
         details = {"before": before, "partitions": grown.partitions}
         yield Change(Action.ALTER, "partitions", target, grown.name, text, details)
+    for gone in plan.deletes:
+        when = datetime.fromtimestamp(gone.due, UTC).isoformat(" ", "seconds")
+        text = f"after {when}: {gone.source} is gone from the source"
+        told = {"source": gone.source, "due": gone.due}
+        yield Change(Action.DELETE, "topic", target, gone.name, text, told)
 
 
 def config_changes(target: Alias, plan: ConfigPlan) -> Iterator[Change]:

@@ -22,6 +22,8 @@ MISSING_TOPIC: Final = "missing topic"
 LOST_RECORDS: Final = "lost records"
 NO_POSITION: Final = "no position"
 MORE_PARTITIONS: Final = "more partitions"
+GONE_TOPIC: Final = "gone topic"
+NO_DELETES: Final = "no deletes"
 ACLS: Final = "ACLs"
 
 _NAME_MAX: Final = 249
@@ -171,6 +173,15 @@ def _more_partitions(survey: FlowSurvey) -> Iterator[Finding]:
             )
 
 
+def _gone_topics(survey: FlowSurvey) -> Iterator[Finding]:
+    """What becomes of the copies of topics that were deleted at the source."""
+    for note in survey.topics.notes:
+        if note.source not in survey.source_topics:
+            yield Finding(GONE_TOPIC, Severity.NOTE, note.name, note.text)
+    if survey.topics.held is not None:
+        yield Finding(NO_DELETES, Severity.WARNS, "deletes", f"no topic is deleted: {survey.topics.held}")
+
+
 def _missing_topics(survey: FlowSurvey) -> Iterator[Finding]:
     for name in sorted(survey.named):
         if name not in survey.source_topics and survey.source.errors.get(name) == UNKNOWN_TOPIC_OR_PARTITION:
@@ -255,6 +266,7 @@ _JUDGES: Final[Sequence[Callable[[FlowSurvey], Iterable[Finding]]]] = (
     _lost_records,
     _unknown_configs,
     _more_partitions,
+    _gone_topics,
     _acls,
 )
 

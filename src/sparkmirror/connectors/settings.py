@@ -21,6 +21,7 @@ from sparkmirror.config.properties import Properties
 from sparkmirror.connectors.checkpoint import MirrorCheckpointSettings
 from sparkmirror.connectors.heartbeat import MirrorHeartbeatSettings
 from sparkmirror.connectors.source import MirrorSourceSettings
+from sparkmirror.connectors.topic_deletes import TopicDeletes
 from sparkmirror.domain.acls import SyncAcls
 from sparkmirror.domain.assignment import PartitionAssignment
 from sparkmirror.domain.errors import ConfigError
@@ -63,6 +64,8 @@ def mirror_source_settings(connector: Properties) -> MirrorSourceSettings:
         ),
         partition_assignment=PartitionAssignment(values.string("partition.assignment")),
         rate_limits=_rate_limits(connector, values),
+        topic_deletes=TopicDeletes(values.string("sync.topic.deletes")),
+        topic_deletes_grace_s=float(values.integer("sync.topic.deletes.grace.seconds")),
         sync_acls=SyncAcls(values.string("sync.acls")),
         sync_acls_delete=values.boolean("sync.acls.delete"),
         sync_quotas=values.boolean("sync.quotas"),

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from sparkmirror.connectors.topic_deletes import TopicDeletes
 from sparkmirror.domain.acls import SyncAcls
 from sparkmirror.domain.assignment import PartitionAssignment
 from sparkmirror.domain.config_filter import ConfigPropertyFilter
@@ -37,6 +38,8 @@ class MirrorSourceSettings:
     partition_assignment: PartitionAssignment = PartitionAssignment.LOAD
     rate_limits: RateLimits = NO_LIMITS
     """As of the start; others may take their place while the mirror runs."""
+    topic_deletes: TopicDeletes = TopicDeletes.NO
+    topic_deletes_grace_s: float = 86400.0
     sync_acls: SyncAcls = SyncAcls.TOPIC
     sync_acls_delete: bool = False
     sync_quotas: bool = False

@@ -42,6 +42,7 @@ from sparkmirror.runtime.flow_admins import FlowAdmins
 from sparkmirror.runtime.flow_log import flow_log
 from sparkmirror.runtime.flow_settings import FlowSettings, FlowWorker, SourceConnector
 from sparkmirror.runtime.own_topics import checkpoints_topic, heartbeats_topic, own_topics
+from sparkmirror.runtime.topic_delete_sync import TopicDeleteSync
 from sparkmirror.runtime.topic_sync import Topics, TopicSync
 
 DEFAULT_RATE: Final = Rate(100_000_000, "a guess, what 1 Gbit/s carries")
@@ -169,7 +170,8 @@ class _Planning:
             source = {name: SourceTopic(count) for name, count in admins.source.partition_counts().items()}
             return Topics(source, admins.target.partition_counts(), TopicPlan())
 
-        sync = TopicSync(self._told, admins, self._log)
+        deletes = TopicDeleteSync(self._on, self._connector, admins, self._log)
+        sync = TopicSync(self._told, admins, self._log, deletes)
         found = self._part("topics", sync.plan, None)
         return listed() if found is None else found
 

@@ -4,9 +4,8 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import closing
-from dataclasses import replace
 
-from sparkmirror.connectors.topic_plan import copy_partitions
+from sparkmirror.connectors.topic_plan import CopyPlan, copy_partitions
 from sparkmirror.domain.assignment import Assignment, PartitionAssignment, count_moves
 from sparkmirror.domain.copy_plan import CopyPartition
 from sparkmirror.domain.errors import SparkmirrorError
@@ -15,6 +14,7 @@ from sparkmirror.engine.session import Session
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.runtime.account_sync import AccountSync
 from sparkmirror.runtime.acl_sync import AclSync
+from sparkmirror.runtime.append_time import AppendTimeTopics
 from sparkmirror.runtime.config_sync import ConfigSync
 from sparkmirror.runtime.flow_admins import FlowAdmins
 from sparkmirror.runtime.flow_log import flow_log
@@ -26,7 +26,8 @@ from sparkmirror.runtime.periodic import PeriodicThread
 from sparkmirror.runtime.rebalancing import DEFAULT_REBALANCES, Imbalance, Rebalances, Rebalancing, Running
 from sparkmirror.runtime.schedule import Job
 from sparkmirror.runtime.spark_watch import SparkWatch
-from sparkmirror.runtime.topic_sync import TopicSync
+from sparkmirror.runtime.topic_delete_sync import TopicDeleteSync
+from sparkmirror.runtime.topic_sync import Topics, TopicSync
 from sparkmirror.storage.progress import progress_topic
 
 _WATCH_INTERVAL_S = 1.0
@@ -44,7 +45,6 @@ _FIRST_SYNC_AFTER_S = 10.0
 _NEVER_S = float("inf")
 
 _REFRESH = "refresh topics"
-_TIMESTAMP_TYPE = "message.timestamp.type"
 
 
 class MirrorSource:
@@ -74,6 +74,10 @@ class MirrorSource:
         self._admins: FlowAdmins | None = None
         self._running: tuple[CopyPartition, ...] = ()
         self._topic_sync: TopicSync | None = None
+        self._append_time: AppendTimeTopics | None = None
+        self._topics: Topics | None = None
+        self._copy = CopyPlan()
+        self._wanted: tuple[CopyPartition, ...] = ()
         self.thread = PeriodicThread("source connector", self._log, self._prepare, self._finish)
 
     @property
@@ -88,7 +92,9 @@ class MirrorSource:
         self._admins = self._admins or FlowAdmins(self._settings.flow, self._connector)
         self._create_own_topics(self._admins)
         self._generations.recall()
-        self._topic_sync = TopicSync(self._told, self._admins, self._log)
+        deletes = TopicDeleteSync(self._settings, self._connector, self._admins, self._log)
+        self._topic_sync = TopicSync(self._told, self._admins, self._log, deletes)
+        self._append_time = AppendTimeTopics(self._admins.target)
         return self._jobs(self._admins)
 
     def _jobs(self, admins: FlowAdmins) -> list[Job]:
@@ -117,6 +123,8 @@ class MirrorSource:
     def _finish(self) -> None:
         self._generations.stop(in_order=self.thread.may_run)
         self._rebalancing.close()
+        if self._topic_sync is not None:
+            self._topic_sync.close()
         if self._admins is not None:
             self._admins.close()
 
@@ -139,36 +147,29 @@ class MirrorSource:
 
     def _refresh_once(self) -> None:
         assert self._topic_sync is not None
+        assert self._append_time is not None
         assert self._admins is not None
         topics = self._topic_sync.plan()
         made = self._topic_sync.apply(topics.plan)
-        target = self._admins.target.await_partitions(made, _VISIBLE_TIMEOUT_S)
-        copy = copy_partitions(self._told, topics.source, target)
-        if copy.waiting:
+        if topics is not self._topics or made or self._append_time.is_due:
+            target = self._admins.target.await_partitions(made, _VISIBLE_TIMEOUT_S) if made else topics.target
+            self._copy = copy_partitions(self._told, topics.source, target, topics.pairs)
+            if self._running and self._copy.waiting and self._topic_sync.awaits_what_it_made:
+                # A broker lists thousands of new topics little by little: one generation for all of them.
+                self.thread.hasten(_REFRESH, _WAITING_RETRY_S)
+                return
+            self._wanted = self._append_time.noted(self._copy.ready)
+            self._topics = topics
+        if self._copy.waiting:
             self.thread.hasten(
                 _REFRESH, _PROBLEM_RETRY_S if self._topic_sync.has_problems else _WAITING_RETRY_S
             )
-        self._run(self._with_timestamp_types(self._admins.target, copy.ready))
-
-    def _with_timestamp_types(
-        self, target: Admin, partitions: tuple[CopyPartition, ...]
-    ) -> tuple[CopyPartition, ...]:
-        """Note which target topics stamp records with their own time: copied batches must say so."""
-        topics = sorted({partition.target_topic for partition in partitions})
-        stamping = {
-            topic
-            for topic, entries in target.topic_configs(topics, [_TIMESTAMP_TYPE]).items()
-            if any(entry.name == _TIMESTAMP_TYPE and entry.value == "LogAppendTime" for entry in entries)
-        }
-        return tuple(
-            replace(partition, target_stamps_append_time=partition.target_topic in stamping)
-            for partition in partitions
-        )
+        self._run(self._wanted)
 
     # tasks
 
     def _run(self, partitions: tuple[CopyPartition, ...]) -> None:
-        if partitions == self._running:
+        if partitions is self._running or partitions == self._running:
             return
         self._generations.replace(partitions, self._rebalancing.load)
         self._running = partitions

@@ -6,12 +6,13 @@ not look at, hold what is needed to continue exactly: see `ProducerState` and `L
 
 import base64
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.connect_records import (
     SourcePartition,
+    parse_source_position_key,
     parse_source_position_value,
     source_position_key,
     source_position_value,
@@ -69,10 +70,29 @@ def read_positions(
     KafkaError.
     """
     wanted = {position_key(connector, source, partition): partition for partition in partitions}
+    return _latest(settings, topic, wanted.get)
+
+
+def read_all_positions(
+    settings: ConnectionSettings, topic: str, connector: ConnectorName, source: Alias
+) -> Mapping[TopicPartition, Position]:
+    """As `read_positions`, of every partition that the connector has ever copied."""
+
+    def of_connector(key: bytes) -> TopicPartition | None:
+        found = parse_source_position_key(key)
+        is_theirs = found is not None and (found.connector, found.cluster_alias) == (connector, source)
+        return TopicPartition(found.topic, found.partition) if found is not None and is_theirs else None
+
+    return _latest(settings, topic, of_connector)
+
+
+def _latest(
+    settings: ConnectionSettings, topic: str, partition_of: Callable[[bytes], TopicPartition | None]
+) -> Mapping[TopicPartition, Position]:
     positions: dict[TopicPartition, Position] = {}
     await_stable(settings, topic)
     for record in read_topic(settings, topic, read_committed=True):
-        partition = wanted.get(record.key or b"")
+        partition = partition_of(record.key or b"")
         if partition is None:
             continue
         position = _position(record)

@@ -1,11 +1,15 @@
 from dataclasses import replace
+from typing import ClassVar
 
 from sparkmirror.connectors.source import MirrorSourceSettings
+from sparkmirror.connectors.topic_deletes import TopicDeletes
 from sparkmirror.connectors.topic_plan import (
     CopyPlan,
     GrowTopic,
     NewTopic,
+    Selection,
     SourceTopic,
+    TopicNote,
     TopicPlan,
     copy_partitions,
     missing_topics,
@@ -16,6 +20,7 @@ from sparkmirror.domain.config_filter import ConfigEntry, ConfigSource
 from sparkmirror.domain.copy_plan import CopyPartition
 from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.domain.policies import IdentityReplicationPolicy
+from sparkmirror.domain.topic_filter import DefaultTopicFilter
 
 
 def test_a_missing_topic_is_created_like_its_source(settings: MirrorSourceSettings) -> None:
@@ -31,8 +36,43 @@ def test_a_missing_topic_is_created_like_its_source(settings: MirrorSourceSettin
 
 def test_a_topic_grows_and_never_shrinks(settings: MirrorSourceSettings) -> None:
     source = {"less": SourceTopic(1), "more": SourceTopic(5), "same": SourceTopic(2)}
-    target = {"source.less": 3, "source.more": 3, "source.same": 2, "source.deleted": 1}
-    assert plan_topics(settings, source, target) == TopicPlan(grows=(GrowTopic("source.more", 5),))
+    plan = plan_topics(settings, source, {"source.less": 3, "source.more": 3, "source.same": 2})
+    assert plan.grows == (GrowTopic("source.more", 5, "more", 3),)
+    assert plan.grows[0].waiting == "partitions 3 to 4"
+    assert plan.creates == ()
+    (note,) = plan.notes
+    assert str(note).startswith(
+        "source.less: it has 3 partitions, less at the source 1: nothing is copied to"
+    )
+
+
+def test_a_copy_whose_source_is_gone_is_told(settings: MirrorSourceSettings) -> None:
+    """Not what came from elsewhere, what is left out, and what is MM2's own."""
+    target = dict.fromkeys(("source.gone", "source.there", "other.gone", "source.x.replica", "gone"), 1)
+    target |= {"source.heartbeats": 1, "source.checkpoints.internal": 1, "mm2-progress.source.internal": 1}
+    source = {name: SourceTopic(1) for name in ("there", "heartbeats")}
+    gone = TopicNote("source.gone", "gone", "gone is gone from the source; its copy stays")
+    assert plan_topics(settings, source, target) == TopicPlan(notes=(gone,))
+    told = replace(settings, topic_deletes=TopicDeletes.DRY_RUN)
+    assert plan_topics(told, source, target) == TopicPlan()
+    identity = replace(settings, policy=IdentityReplicationPolicy(source_alias="source"))
+    assert plan_topics(identity, source, {"there": 1, "heartbeats": 1, "gone": 1}).notes == ()
+
+
+def test_the_filter_is_asked_once_about_each_name(settings: MirrorSourceSettings) -> None:
+    class Counting(DefaultTopicFilter):
+        asked: ClassVar[list[str]] = []
+
+        def should_replicate(self, topic: str) -> bool:
+            self.asked.append(topic)
+            return super().should_replicate(topic)
+
+    selection = Selection(replace(settings, topic_filter=Counting(["a.*"])))
+    assert selection.pairs({"b", "a2", "a1"}) == [("a1", "source.a1"), ("a2", "source.a2")]
+    assert selection.pairs(["a3", "a2", "b"]) == [("a2", "source.a2"), ("a3", "source.a3")]
+    assert selection.pairs({"a2", "b"}) == [("a2", "source.a2")]
+    assert sorted(Counting.asked) == ["a1", "a2", "a3", "b"]
+    assert selection.pairs({"a1"}) == [("a1", "source.a1")]
 
 
 def test_topics_that_are_not_mirrored_are_left_out(settings: MirrorSourceSettings) -> None:
@@ -62,7 +102,7 @@ def test_a_name_that_kafka_would_refuse_is_a_warning(settings: MirrorSourceSetti
 def test_an_alias_with_the_separator_in_it_still_grows(settings: MirrorSourceSettings) -> None:
     dotted = replace(settings, flow=settings.flow._replace(source=Alias("us.west")))
     plan = plan_topics(dotted, {"orders": SourceTopic(2)}, {"us.west.orders": 1})
-    assert plan == TopicPlan(grows=(GrowTopic("us.west.orders", 2),))
+    assert plan == TopicPlan(grows=(GrowTopic("us.west.orders", 2, "orders", 1),))
 
 
 def test_partitions_are_copied_once_the_target_has_them(settings: MirrorSourceSettings) -> None:

@@ -1,0 +1,204 @@
+"""What becomes of the target's topics while those of the source come, grow and go; without Spark."""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+import pytest
+
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.config.mirror_maker import MirrorMakerConfig
+from sparkmirror.config.properties import Properties
+from sparkmirror.connectors.topic_deletes import DeleteTopic
+from sparkmirror.domain.admin_writes import TopicCreation
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.log_identity import LogIdentity
+from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.runtime.flow_admins import FlowAdmins
+from sparkmirror.runtime.flow_log import flow_log
+from sparkmirror.runtime.flow_settings import FlowSettings, SourceConnector, flow_settings
+from sparkmirror.runtime.internal_topics import COMPACTED, ensure_topics
+from sparkmirror.runtime.topic_delete_sync import TopicDeleteSync
+from sparkmirror.runtime.topic_sync import Topics, TopicSync
+from sparkmirror.storage.missed_topics import read_missed
+from sparkmirror.storage.positions import Position, position_record
+from sparkmirror.storage.progress import progress_topic
+from tests.contract.looping import WAIT_S
+from tests.system.broker_data import topics
+from tests.system.mirror import await_value
+
+GRACE_S: Final = 1000
+NAMES: Final = tuple(f"contract.life.{name}" for name in "abcde")
+
+
+@dataclass
+class Clock:
+    """Epoch seconds."""
+
+    now: float = 1_700_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Life:
+    """A flow L->target and its syncs; `restart` makes them anew."""
+
+    settings: FlowSettings
+    connector: SourceConnector
+    admins: FlowAdmins
+    clock: Clock = field(default_factory=Clock)
+
+    def __post_init__(self) -> None:
+        self.sync = self._made()
+
+    def restart(self) -> None:
+        self.sync.close()
+        self.sync = self._made()
+
+    def _made(self) -> TopicSync:
+        log = flow_log("tests.topic_life", self.settings.flow, self.connector.name)
+        deletes = TopicDeleteSync(self.settings, self.connector, self.admins, log, self.clock)
+        return TopicSync(self.connector.settings, self.admins, log, deletes)
+
+    def step(self) -> Topics:
+        planned = self.sync.plan()
+        self.sync.apply(planned.plan)
+        return planned
+
+    def step_until(self, holds: Callable[[Topics], bool]) -> Topics:
+        def step() -> Topics | None:
+            planned = self.step()
+            return planned if holds(planned) else None
+
+        return await_value(step, WAIT_S, lambda: str(self.step().plan))
+
+    def delete_at_source(self, topic: str) -> None:
+        assert self.admins.source.delete_topics({topic: b""}) == {topic: None}
+
+    def create_at_source(self, *names: str, partitions: int = 1) -> None:
+        created = self.admins.source.create_topics([TopicCreation(name, partitions, 1, {}) for name in names])
+        assert set(created.values()) == {None}
+
+    def store_positions(self) -> None:
+        """As if a record of each topic had been copied."""
+        there = self.admins.target.listing().topics
+        source = self.settings.flow.source
+        records = [
+            position_record(
+                self.connector.name,
+                source,
+                TopicPartition(name, 0),
+                Position(7, logs=LogIdentity(b"s" * 16, 0, there[f"{source}.{name}"].topic_id)),
+            )
+            for name in NAMES
+        ]
+        writer = TopicWriter(self.settings.worker_client)
+        writer.write(self.settings.worker.offset_topic.name, records)
+        writer.close()
+
+    @property
+    def missed(self) -> set[str]:
+        topic = progress_topic(self.settings.flow.source)
+        return set(read_missed(self.settings.worker_client, topic, self.connector.name))
+
+
+@contextmanager
+def living(source: LocalCluster, target: LocalCluster, alias: str, deletes: str) -> Iterator[Life]:
+    properties = {
+        "clusters": f"{alias}, target",
+        f"{alias}.bootstrap.servers": source.bootstrap_servers,
+        "target.bootstrap.servers": target.bootstrap_servers,
+        f"{alias}->target.enabled": "true",
+        f"{alias}->target.topics": r"contract\.life\..*",
+        "replication.factor": "1",
+        "heartbeats.replication.enabled": "false",
+        "sync.topic.deletes": deletes,
+        "sync.topic.deletes.grace.seconds": str(GRACE_S),
+    }
+    config = next(
+        flow for flow in MirrorMakerConfig(Properties(properties), {}).flows() if flow.flow.source == alias
+    )
+    settings = flow_settings(config)
+    assert settings.source is not None
+    admins = FlowAdmins(settings.flow, settings.source)
+    own = [settings.worker.offset_topic.name, progress_topic(settings.flow.source)]
+    life = Life(settings, settings.source, admins)
+    try:
+        ensure_topics(admins.target, [TopicCreation(name, 1, 1, COMPACTED) for name in own])
+        yield life
+    finally:
+        for admin, ours in ((admins.source, NAMES[0][:-1]), (admins.target, f"{alias}.{NAMES[0][:-1]}")):
+            admin.delete_topics({name: b"" for name in admin.partition_counts() if name.startswith(ours)})
+        life.sync.close()
+        admins.close()
+
+
+def test_topics_come_grow_and_go(
+    source_cluster: LocalCluster, target_cluster: LocalCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    a, b, *_ = NAMES
+    with living(source_cluster, target_cluster, "L", "true") as life:
+        life.create_at_source(*NAMES)
+        life.step_until(lambda seen: {f"L.{name}" for name in NAMES} <= seen.target.keys())
+        life.store_positions()
+        planned = life.step()
+        assert life.step() is planned, "nothing has changed, and nothing is decoded or planned"
+
+        assert life.admins.source.grow_topics({b: 3}) == {b: None}
+        assert life.admins.target.grow_topics({f"L.{a}": 2}) == {f"L.{a}": None}
+        seen = life.step_until(lambda seen: seen.target[f"L.{b}"] == 3 and seen.target[f"L.{a}"] == 2)
+        assert [note.name for note in seen.plan.notes] == [f"L.{a}"]
+
+        life.delete_at_source(a)
+        (gone,) = life.step_until(lambda seen: bool(seen.plan.deletes)).plan.deletes
+        topic_id = life.admins.target.listing().topics[f"L.{a}"].topic_id
+        assert gone == DeleteTopic(f"L.{a}", a, topic_id, life.clock.now + GRACE_S)
+        assert life.missed == {a}
+        life.clock.now += GRACE_S - 1
+        life.restart()
+        assert life.step().plan.deletes == (gone,)
+        assert f"L.{a}" in topics(target_cluster)
+
+        life.delete_at_source(b)
+        life.step_until(lambda seen: len(seen.plan.deletes) == 2)
+        assert life.missed == {a, b}
+        life.create_at_source(b)
+        life.step_until(lambda seen: len(seen.plan.deletes) == 1)
+        assert life.missed == {a}
+
+        life.clock.now += 1
+        life.step_until(lambda seen: f"L.{a}" not in seen.target)
+        life.clock.now += GRACE_S
+        life.step_until(lambda seen: not seen.plan.deletes)
+        assert {f"L.{name}" for name in NAMES if name != a} <= topics(target_cluster).keys()
+        assert life.missed == set()
+    assert caplog.messages.count(f"deleted L.{a}: {a} is gone from the source") == 1
+    assert any(
+        f"L.{b}: {b} is gone from the source; its copy is deleted unless" in said for said in caplog.messages
+    )
+
+
+def test_a_dry_run_says_what_would_be_deleted_and_deletes_nothing(
+    source_cluster: LocalCluster, target_cluster: LocalCluster
+) -> None:
+    a, b, c, *_ = NAMES
+    with living(source_cluster, target_cluster, "D", "dry-run") as life:
+        life.create_at_source(*NAMES)
+        life.step_until(lambda seen: {f"D.{name}" for name in NAMES} <= seen.target.keys())
+        life.store_positions()
+        life.delete_at_source(a)
+        (note,) = life.step_until(lambda seen: bool(seen.plan.notes)).plan.notes
+        assert "its copy would be deleted after 2023-11-14 22:30:00+00:00" in note.text
+        life.clock.now += GRACE_S + 1
+        life.restart()
+        assert life.step().plan.notes[0].name == f"D.{a}"
+        life.delete_at_source(b)
+        life.delete_at_source(c)
+        held = life.step_until(lambda seen: seen.plan.held is not None).plan.held
+        assert held == "3 of the 5 topics that were copied are missing at the source at once"
+        assert {f"D.{name}" for name in NAMES} <= topics(target_cluster).keys()
