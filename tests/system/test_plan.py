@@ -135,7 +135,11 @@ def test_a_cluster_that_is_away_is_another(plan: Plan) -> None:
 
 
 def test_after_a_mirror_nothing_is_left_but_what_has_drifted(
-    plan: Plan, properties: dict[str, str], tmp_path: Path, sides: tuple[LocalCluster, LocalCluster]
+    plan: Plan,
+    properties: dict[str, str],
+    sides: tuple[LocalCluster, LocalCluster],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     source, target = sides
     with running_mirror(tmp_path / "mirror", properties) as mirror:
@@ -144,6 +148,10 @@ def test_after_a_mirror_nothing_is_left_but_what_has_drifted(
     assert config(target, REMOTE)["retention.ms"] == "86400001"
     code, out, _ = plan.said()
     assert (code, out.splitlines()[-1]) == (0, "Plan: nothing to change, nothing to copy.")
+    code, topic = explained(properties, tmp_path, capsys)
+    assert (code, topic["mirrored"], topic["target_topic"], topic["configs"]) == (0, True, REMOTE, [])
+    copied = topic["partitions"][1]
+    assert (copied["mirrored_to"], copied["lag"], copied["target_end_offset"]) == (RECORDS, 0, RECORDS)
     configure(target, REMOTE, {"retention.ms": "1234567"})
     grow(source, TOPIC, 4)
     append(source, TOPIC, numbered(7), partition=2)
@@ -156,3 +164,25 @@ def test_after_a_mirror_nothing_is_left_but_what_has_drifted(
     assert changes(flow, "configs")[REMOTE]["details"] == {"configs": {"retention.ms": "86400001"}}
     assert changes(flow, "partitions")[REMOTE]["text"] == "3 -> 4 partitions"
     assert flow["copy"]["records"] == 7
+    _, topic = explained(properties, tmp_path, capsys)
+    (config_,) = topic["configs"]
+    assert config_ == {
+        "name": "retention.ms",
+        "source": "86400001",
+        "target": "1234567",
+        "why": "the next sync sets it",
+    }
+    code, topic = explained(properties, tmp_path, capsys, "planned.secret")
+    assert (code, topic["mirrored"], topic["partitions"]) == (1, False, [])
+    assert [rule["passes"] for rule in topic["rules"]] == [False, True, True]
+
+
+def explained(
+    properties: dict[str, str], folder: Path, capsys: pytest.CaptureFixture[str], topic: str = TOPIC
+) -> tuple[int, dict[str, Any]]:
+    file = folder / "explained.properties"
+    file.write_text(javaproperties.dumps(properties), encoding="ascii")
+    capsys.readouterr()
+    code = main(["topics", "explain", topic, str(file), "--from", "pl", "--to", "pt", "-o", "json"])
+    (found,) = json.loads(capsys.readouterr().out)
+    return code, found

@@ -56,6 +56,7 @@ examples:
   sparkmirror clusters status        their addresses, sizes and logs
   sparkmirror clusters down --all    stop them
   sparkmirror translate-offsets -h   where consumer groups go on after they have moved
+  sparkmirror topics explain -h      why a topic is mirrored or not, and how far it is
   sparkmirror groups explain -h      why a consumer group is where it is on a target
   sparkmirror migrate consumers -h   move consumer groups to another cluster, step by step
   sparkmirror convert -h             mm2.properties to connector JSON or Strimzi resources, and back

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from sparkmirror.cli import topics_explain
 from sparkmirror.client.mirror_client import MirrorClient
 from sparkmirror.config.properties import read_properties
 from sparkmirror.domain import formatters
@@ -88,13 +89,15 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.set_defaults(run=translate_offsets)
     parser = subparsers.add_parser(
         "topics",
-        help="print the topics that were replicated into a cluster",
+        help="print the topics that were replicated into a cluster, or why one is mirrored or not",
         description="Print the topics that were replicated into a cluster, a line each: the topic, the "
         "cluster it comes from, its name there, and all clusters it has come through, the nearest first.",
     )
-    _add_cluster(parser)
+    _add_cluster(parser, is_required=False)
     parser.add_argument("--source", metavar="ALIAS", help="only those from this cluster")
-    parser.set_defaults(run=topics)
+    parser.set_defaults(run=lambda arguments: topics(arguments, parser))
+    verbs = parser.add_subparsers(title="commands", metavar="[COMMAND]")
+    topics_explain.add_verb(verbs)
     for dump in _DUMPS:
         _add_dump(subparsers, dump)
 
@@ -123,7 +126,9 @@ def translate_offsets(arguments: argparse.Namespace) -> int:
     return _DONE if rows else _NOTHING_FOUND
 
 
-def topics(arguments: argparse.Namespace) -> int:
+def topics(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    if arguments.bootstrap_server is None:
+        parser.error("--bootstrap-server is needed; or a command")
     with _client(arguments) as client:
         policy = client.policy
         for topic in sorted(client.remote_topics(arguments.source)):
@@ -173,8 +178,10 @@ def _add_dump(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]",
     parser.set_defaults(run=lambda arguments: _dump(arguments, dump))
 
 
-def _add_cluster(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT", help="the cluster to ask")
+def _add_cluster(parser: argparse.ArgumentParser, *, is_required: bool = True) -> None:
+    parser.add_argument(
+        "--bootstrap-server", required=is_required, metavar="HOST:PORT", help="the cluster to ask"
+    )
     parser.add_argument(
         "--command-config",
         type=Path,

@@ -1,18 +1,8 @@
 """The rules by which a source topic is mirrored or not, in the order in which they are asked."""
 
-from dataclasses import dataclass
-
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.policies import is_cycle
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What one rule says of a topic; `why` names the setting and its pattern, or what of the name decides."""
-
-    rule: str
-    passes: bool
-    why: str
+from sparkmirror.domain.topic_explanation import Verdict
 
 
 def verdicts(settings: MirrorSourceSettings, topic: str) -> list[Verdict]:

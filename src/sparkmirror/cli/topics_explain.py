@@ -1,0 +1,194 @@
+"""`sparkmirror topics explain`: why a topic is mirrored or not, and how far it is."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.topic_explanation import PartitionExplanation, TopicExplanation, explain
+from sparkmirror.runtime.flow_settings import FlowSettings, SourceConnector
+from sparkmirror.runtime.topic_facts import topic_facts
+
+_MIRRORED: Final = 0
+_NOT_MIRRORED: Final = 1
+_WRONG_USAGE: Final = 2
+
+_HELP: Final = """\
+Says of a topic of a flow's source, rule by rule, why it is mirrored or not, what it's called on the target,
+what is in its way there (rights, names, replicas), which configs and ACLs differ and whether that stays so,
+and how far each partition is. Changes nothing; the mirror may run, Java's or this one.
+
+the rules, in their order:
+  filter      topics, topics.exclude; heartbeats need no consent (heartbeats.replication.enabled)
+  internal    Kafka's own topics and MirrorMaker's are never mirrored
+  cycle       a topic that came from the target, by its name, is not sent back
+
+examples:
+  sparkmirror topics explain orders mm2.properties
+  sparkmirror topics explain orders mm2.properties --from us-west --to us-east -o json
+
+exit codes: 0 it is mirrored, 1 something keeps it, or a part of it, from that, or it could not be told, 2
+wrong usage
+"""
+
+
+def add_verb(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = verbs.add_parser(
+        "explain",
+        help="why a topic is mirrored or not, rule by rule, and how far it is",
+        description=_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("topic", metavar="TOPIC", help="a topic, by its name on the source")
+    parser.add_argument("file", type=Path, metavar="FILE", help="the mm2.properties of the mirror")
+    parser.add_argument("--from", dest="source", metavar="ALIAS", help="only flows from this cluster")
+    parser.add_argument("--to", dest="target", metavar="ALIAS", help="only flows to this cluster")
+    parser.add_argument(
+        "-o", "--output", choices=("table", "json"), default="table", help="the result's form (table)"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        flows = _flows(arguments.file, arguments.source, arguments.target)
+    except (SparkmirrorError, OSError) as error:
+        sys.stderr.write(f"sparkmirror topics explain: {error}\n")
+        return _WRONG_USAGE
+    found = [explain(topic_facts(flow, connector, arguments.topic)) for flow, connector in flows]
+    if arguments.output == "json":
+        sys.stdout.write(json.dumps([to_json(each) for each in found], indent=2) + "\n")
+    else:
+        console = Console()
+        for each in found:
+            show(console, each)
+    return _MIRRORED if all(each.is_mirrored for each in found) else _NOT_MIRRORED
+
+
+def _flows(
+    file: Path, source: str | None, target: str | None
+) -> Sequence[tuple[FlowSettings, SourceConnector]]:
+    """Those that mirror topics: others emit heartbeats only."""
+    flows = [(flow, flow.source) for flow in read_mirror_maker_file(file).flows if flow.source is not None]
+    wanted = [
+        (settings, connector)
+        for settings, connector in flows
+        if settings.flow.source == (source or settings.flow.source)
+        and settings.flow.target == (target or settings.flow.target)
+    ]
+    if not wanted:
+        names = ", ".join(str(settings.flow) for settings, _ in flows) or "none"
+        ends = f" from {source}" * bool(source) + f" to {target}" * bool(target)
+        raise SparkmirrorError(f"{file} has no flow{ends} that mirrors topics (it has: {names})")
+    return wanted
+
+
+def show(console: Console, found: TopicExplanation) -> None:
+    facts = found.facts
+    console.print(f"[bold]{facts.topic}[/]  {facts.flow}  as {facts.remote}", highlight=False)
+    for verdict in facts.verdicts:
+        _say(console, f"{'✓' if verdict.passes else '✗'} {verdict.rule}: {verdict.why}")
+    for line in found.obstacles:
+        _say(console, f"✗ {line}")
+    for line in found.notes:
+        _say(console, line)
+    if found.partitions:
+        console.print(_partitions(found))
+    for partition in found.partitions:
+        _say(console, f"{'✓' if partition.is_fine else '✗'} {partition.facts.source}: {partition.why}")
+    if facts.configs:
+        console.print(_configs(found))
+    for acl in facts.acls:
+        _say(console, f"ACL that {facts.flow.target} lacks until the next sync: {acl}")
+
+
+def _say(console: Console, line: str) -> None:
+    console.print(f"  {line}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _partitions(found: TopicExplanation) -> Table:
+    table = Table(box=SIMPLE_HEAD)
+    table.add_column(f"on {found.facts.flow.source}")
+    for name in ("first", "end", "mirrored to", "lag"):
+        table.add_column(name, justify="right")
+    table.add_column(f"on {found.facts.flow.target}")
+    table.add_column("end", justify="right")
+    for each in found.partitions:
+        facts = each.facts
+        table.add_row(
+            str(facts.source),
+            _number(facts.start),
+            _number(facts.end),
+            _number(facts.mirrored_to),
+            _number(each.lag),
+            str(facts.target),
+            _number(facts.target_end),
+        )
+    return table
+
+
+def _configs(found: TopicExplanation) -> Table:
+    table = Table(box=SIMPLE_HEAD)
+    flow = found.facts.flow
+    for name in ("config that differs", f"on {flow.source}", f"on {flow.target}", ""):
+        table.add_column(name)
+    for each in found.facts.configs:
+        table.add_row(each.name, _text(each.source), _text(each.target), each.why)
+    return table
+
+
+def _number(number: int | None) -> str:
+    return "-" if number is None else str(number)
+
+
+def _text(value: str | None) -> str:
+    return "-" if value is None else value
+
+
+def to_json(found: TopicExplanation) -> dict[str, Any]:
+    facts = found.facts
+    return {
+        "flow": str(facts.flow),
+        "topic": facts.topic,
+        "target_topic": facts.remote,
+        "mirrored": found.is_mirrored,
+        "rules": [
+            {"rule": verdict.rule, "passes": verdict.passes, "why": verdict.why} for verdict in facts.verdicts
+        ],
+        "obstacles": list(found.obstacles),
+        "notes": list(found.notes),
+        "source_partitions": facts.source_partitions,
+        "target_partitions": facts.target_partitions,
+        "configs": [
+            {"name": each.name, "source": each.source, "target": each.target, "why": each.why}
+            for each in facts.configs
+        ],
+        "missing_acls": list(facts.acls),
+        "partitions": [_partition_to_json(partition) for partition in found.partitions],
+    }
+
+
+def _partition_to_json(partition: PartitionExplanation) -> dict[str, Any]:
+    facts = partition.facts
+    return {
+        "source": str(facts.source),
+        "target": str(facts.target),
+        "why": partition.why,
+        "first_offset": facts.start,
+        "end_offset": facts.end,
+        "mirrored_to": facts.mirrored_to,
+        "lag": partition.lag,
+        "target_end_offset": facts.target_end,
+        "state": facts.state,
+        "error": facts.error,
+        "notice": facts.notice,
+        "incidents": dict(facts.incidents),
+    }
