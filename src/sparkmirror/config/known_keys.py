@@ -20,18 +20,32 @@ from sparkmirror.config.definitions import nearest
 from sparkmirror.config.worker_options import MIRROR_MAKER, WORKER
 from sparkmirror.domain.ids import Alias, Flow
 
+_EXCLUDE: Final = "called {} since Kafka 2.7, and no longer read under this name"
+_LISTENERS: Final = "removed in Kafka 3.0, {} replaces it"
+_MIRROR_MAKER_1: Final = "of MirrorMaker 1; here it is {}"
+_STRIMZI: Final = "of a Strimzi resource; here it is {}"
+_SINK: Final = "of Connect's sinks; {} takes regular expressions"
+
 RENAMED: Final = {
-    "topics.blacklist": "topics.exclude",
-    "topics.whitelist": "topics",
-    "groups.blacklist": "groups.exclude",
-    "groups.whitelist": "groups",
-    "config.properties.blacklist": "config.properties.exclude",
-    "blacklist": "topics.exclude",
-    "whitelist": "topics",
-    "rest.host.name": "listeners",
-    "rest.port": "listeners",
+    "topics.blacklist": ("topics.exclude", _EXCLUDE),
+    "groups.blacklist": ("groups.exclude", _EXCLUDE),
+    "config.properties.blacklist": ("config.properties.exclude", _EXCLUDE),
+    "topics.whitelist": ("topics", "MirrorMaker 2 calls it {}"),
+    "groups.whitelist": ("groups", "MirrorMaker 2 calls it {}"),
+    "blacklist": ("topics.exclude", _MIRROR_MAKER_1 + ", and config.properties.exclude for configs"),
+    "whitelist": ("topics", _MIRROR_MAKER_1),
+    "num.streams": ("tasks.max", _MIRROR_MAKER_1),
+    "topicsPattern": ("topics", _STRIMZI),
+    "topicsExcludePattern": ("topics.exclude", _STRIMZI),
+    "topicsBlacklistPattern": ("topics.exclude", _STRIMZI),
+    "groupsPattern": ("groups", _STRIMZI),
+    "groupsExcludePattern": ("groups.exclude", _STRIMZI),
+    "groupsBlacklistPattern": ("groups.exclude", _STRIMZI),
+    "topics.regex": ("topics", _SINK),
+    "rest.host.name": ("listeners", _LISTENERS),
+    "rest.port": ("listeners", _LISTENERS),
 }
-"""Former names and their successors (KIP-629, KIP-208)."""
+"""Names that once, or elsewhere, mean what another one means here, and why (KIP-629, KIP-208)."""
 
 REMOVED: Final = {
     "use.incremental.alter.configs": "removed in Kafka 4.0, incremental alteration is always required",
@@ -148,7 +162,8 @@ def _explained(key: str, places: Mapping[str, Scope]) -> UnknownKey:
     if name in REMOVED:
         return UnknownKey(key, note=REMOVED[name])
     if name in RENAMED:
-        return UnknownKey(key, head + RENAMED[name])
+        successor, reason = RENAMED[name]
+        return UnknownKey(key, head + successor, reason.format(head + successor))
     meant = _elsewhere(name, head, places) or _similar(name, head, places)
     return UnknownKey(key, meant)
 

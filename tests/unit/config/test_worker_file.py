@@ -204,7 +204,7 @@ def test_connectors_that_inherit_a_converter_are_told() -> None:
 @pytest.mark.parametrize(
     ("key", "warning"),
     [
-        ("topics.blacklist", "nothing reads topics.blacklist (did you mean topics.exclude?)"),
+        ("topics.blacklist", "nothing reads topics.blacklist (called topics.exclude since Kafka 2.7"),
         ("clusters", "nothing reads clusters"),
         ("source.cluster.max.poll.records", "Write source.consumer.max.poll.records"),
         ("target.cluster.batch.size", "Write target.producer.batch.size"),

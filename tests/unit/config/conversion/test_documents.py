@@ -1,5 +1,6 @@
 """Configurations as tutorials have them: every line is accepted, with the warning that it deserves."""
 
+import json
 from pathlib import Path
 from typing import Final
 
@@ -10,11 +11,14 @@ from sparkmirror.config.conversion.forms import File, Form, read, written
 from sparkmirror.config.conversion.model import Remarks
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties, parse_properties, read_properties, read_text
+from sparkmirror.config.validation import validate
+from sparkmirror.config.worker_file import connector_warnings
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.runtime.flow_settings import flow_settings
 
 DATA: Final = Path(__file__).parent / "data"
 THREE: Final = ("mm2-cpc-source-0.json", "mm2-hbc-source-0.json", "mm2-msc-source-0.json")
+WORKER_FILE: Final = "connect-distributed.properties"
 POLICIES: Final = (
     "source-0->target-0: replication.policy.class is"
     " org.apache.kafka.connect.mirror.IdentityReplicationPolicy for its MirrorSourceConnector and"
@@ -56,7 +60,7 @@ def test_three_connectors() -> None:
 
 
 def test_with_their_worker_they_go_on_where_they_were() -> None:
-    properties, said = converted(*THREE, "connect-distributed.properties")
+    properties, said = converted(*THREE, WORKER_FILE)
     (flow,) = (flow_settings(flow) for flow in MirrorMakerConfig(properties, {}).flows())
     assert flow.source is not None
     assert flow.source.name == "mm2-msc-source-0"
@@ -64,14 +68,14 @@ def test_with_their_worker_they_go_on_where_they_were() -> None:
     assert MirrorMakerConfig(properties, {}).unknown_keys() == ()
     assert said == [
         *(
-            f"connect-distributed.properties: nothing reads internal.{key} (removed in Kafka 3.0)"
+            f"{WORKER_FILE}: nothing reads internal.{key} (removed in Kafka 3.0)"
             for key in ("key.converter", "value.converter")
         ),
         *(
-            f"connect-distributed.properties: nothing reads internal.{key} (removed in Kafka 3.0)"
+            f"{WORKER_FILE}: nothing reads internal.{key} (removed in Kafka 3.0)"
             for key in ("key.converter.schemas.enable", "value.converter.schemas.enable")
         ),
-        "connect-distributed.properties: nothing reads rest.port (did you mean listeners?)",
+        f"{WORKER_FILE}: nothing reads rest.port (removed in Kafka 3.0, listeners replaces it)",
         POLICIES,
     ]
 
@@ -141,4 +145,45 @@ def test_a_part_of_a_resource_is_told_from_a_whole_one() -> None:
         converted("mirror-maker-2-fragment.yaml")
     assert str(caught.value) == (
         "mirror-maker-2-fragment.yaml: holds no resource with kind: KafkaMirrorMaker2 and its spec"
+    )
+
+
+@pytest.mark.parametrize("name", THREE)
+def test_a_worker_takes_each_connector_without_a_word(name: str) -> None:
+    """The same files, PUT to Connect's REST API."""
+    config = json.loads(read_text(DATA / name))
+    texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in config.items()}
+    worker = read_properties(DATA / WORKER_FILE)
+    said = validate(None, texts, worker, {})
+    assert [one["value"]["errors"] for one in said["configs"] if one["value"]["errors"]] == []
+    assert connector_warnings(texts, worker) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        # A document shows a line as it is to be added to a connector's.
+        (
+            '{\n  "replication.policy.class": "com.amazonaws.kafka.samples.CustomMM2ReplicationPolicy",\n}\n',
+            "part.json: is no JSON: ",
+        ),
+        (
+            '{"replication.policy.class": "com.amazonaws.kafka.samples.CustomMM2ReplicationPolicy"}',
+            "part.json: has no connector.class, so it's no connector",
+        ),
+    ],
+)
+def test_a_part_of_a_connector_is_told_from_a_whole_one(text: str, reason: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read([File("part.json", text)], Remarks())
+    assert str(caught.value).startswith(reason)
+
+
+def test_a_line_that_a_document_quotes() -> None:
+    """It speaks of excluded topics and quotes MM2's first list of excluded configs."""
+    quoted = r"blacklist = [follower\.replication\.throttled\.replicas, message\.timestamp\.type]"
+    text = f"{read_text(DATA / 'cloud-to-local.properties')}\n{quoted}\n"
+    (unknown,) = MirrorMakerConfig(parse_properties(text, "mm2.properties"), {}).unknown_keys()
+    assert str(unknown) == (
+        "blacklist (of MirrorMaker 1; here it is topics.exclude, and config.properties.exclude for configs)"
     )
