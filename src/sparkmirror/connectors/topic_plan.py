@@ -200,7 +200,9 @@ def _left_behind(
         if topic is None or topic in source or topic == remote or policy.is_internal_topic(remote):
             continue
         if should_replicate(settings, topic) and remote_topic(settings, topic) == remote:
-            yield TopicNote(remote, topic, f"{topic} is gone from the source; its copy stays")
+            yield TopicNote(
+                remote, topic, f"the source has no {topic} any more, or hides it; this copy stays"
+            )
 
 
 def _new_topic(settings: MirrorSourceSettings, name: str, topic: SourceTopic) -> NewTopic:

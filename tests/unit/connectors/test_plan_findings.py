@@ -10,7 +10,7 @@ from sparkmirror.connectors.flow_plan import Finding, FlowPlan, PlannedCopy, Sev
 from sparkmirror.connectors.flow_survey import FlowSurvey, OwnTopic, Refusal
 from sparkmirror.connectors.plan_findings import findings, findings_between
 from sparkmirror.connectors.source import MirrorSourceSettings
-from sparkmirror.connectors.topic_plan import GrowTopic, NewTopic, TopicPlan
+from sparkmirror.connectors.topic_plan import GrowTopic, NewTopic, TopicNote, TopicPlan
 from sparkmirror.domain.acls import AclOperation
 from sparkmirror.domain.admin_writes import TopicCreation
 from sparkmirror.domain.cluster_survey import ApiRange, ClusterSurvey, SurveyedBroker
@@ -279,3 +279,13 @@ def test_one_cluster_may_have_two_aliases_and_heartbeats_may_meet() -> None:
     assert all(findings_between(one_cluster))
     assert not any(findings_between([plan("a", "x", "x"), plan("b", "x", "x", target_id="other")]))
     assert not any(findings_between([plan(source, "heartbeats", "heartbeats") for source in "ab"]))
+
+
+def test_what_becomes_of_copies_whose_source_is_gone(survey: FlowSurvey) -> None:
+    gone = TopicNote("source.gone", "gone", "why it stays")
+    more = TopicNote("source.orders", "orders", "it has more partitions")
+    plan = replace(survey.topics, notes=(gone, more), held="most are missing")
+    assert [told(finding) for finding in findings(replace(survey, topics=plan))] == [
+        ("no deletes", Severity.WARNS, "deletes"),
+        ("gone topic", Severity.NOTE, "source.gone"),
+    ]

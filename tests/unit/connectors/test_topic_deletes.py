@@ -4,6 +4,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sparkmirror.connectors.flow_plan import Action, topic_changes
 from sparkmirror.connectors.topic_deletes import (
     NOTHING_LISTED,
     Absence,
@@ -14,6 +15,8 @@ from sparkmirror.connectors.topic_deletes import (
     absent,
     plan_deletes,
 )
+from sparkmirror.connectors.topic_plan import TopicPlan
+from sparkmirror.domain.ids import Alias
 from sparkmirror.domain.listed_topics import ListedTopic
 from sparkmirror.domain.missed_topics import Missed
 
@@ -132,3 +135,11 @@ def test_nothing_is_deleted_without_evidence(ids: list[bytes], gone: frozenset[s
     long_missed = dict.fromkeys(NAMES, Missed(0, 950))
     for topic in plan_deletes(copied, sight(1000, *gone), long_missed, GRACE_S).deletes:
         assert topic.topic_id == f"id-{topic.source}".encode()
+
+
+def test_a_plan_tells_what_is_deleted_and_when() -> None:
+    gone = DeleteTopic("s.b", "b", b"id-b", due=1_700_000_000.0)
+    (change,) = topic_changes(Alias("target"), TopicPlan(deletes=(gone,)), {"s.b": 1})
+    assert (change.action, change.kind, change.name) == (Action.DELETE, "topic", "s.b")
+    assert change.text == "after 2023-11-14 22:13:20+00:00: b is gone from the source"
+    assert change.details == {"source": "b", "due": 1_700_000_000.0}

@@ -51,7 +51,7 @@ def test_a_copy_whose_source_is_gone_is_told(settings: MirrorSourceSettings) -> 
     target = dict.fromkeys(("source.gone", "source.there", "other.gone", "source.x.replica", "gone"), 1)
     target |= {"source.heartbeats": 1, "source.checkpoints.internal": 1, "mm2-progress.source.internal": 1}
     source = {name: SourceTopic(1) for name in ("there", "heartbeats")}
-    gone = TopicNote("source.gone", "gone", "gone is gone from the source; its copy stays")
+    gone = TopicNote("source.gone", "gone", "the source has no gone any more, or hides it; this copy stays")
     assert plan_topics(settings, source, target) == TopicPlan(notes=(gone,))
     told = replace(settings, topic_deletes=TopicDeletes.DRY_RUN)
     assert plan_topics(told, source, target) == TopicPlan()
