@@ -143,7 +143,9 @@ def test_a_group_without_rights_keeps_no_other_back(frail_cluster: LocalCluster)
         assert found[well] == offsets(7)
         with pytest.raises(AuthorizationError, match=f"{sick} .*on here"):
             raise found[sick]  # type: ignore[misc]  # it's one
-        assert isinstance(groups.members({sick: groups.listed()[well]})[sick], AuthorizationError)
+        members = groups.members({sick: groups.listed()[well]})[sick]
+        assert isinstance(members, AuthorizationError)
+        assert f"needs DESCRIBE on group {sick}: kafka-acls.sh --bootstrap-server " in str(members)
 
 
 def test_who_waits_for_a_silent_coordinator_waits_last(trio: LocalCluster) -> None:

@@ -145,4 +145,7 @@ def _binding(resource: Any, acl: Any) -> AclBinding | None:
 
 def _known(kind: type[_Enum], number: int) -> _Enum:
     """UNKNOWN, which is 0, for what this version does not know."""
-    return kind(number) if number in list(kind) else kind(0)
+    try:
+        return kind(number)
+    except ValueError:
+        return kind(0)

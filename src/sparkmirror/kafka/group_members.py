@@ -8,10 +8,12 @@ from typing import Final, NamedTuple
 
 from kafka.protocol.admin import DescribeGroupsRequest, DescribeGroupsResponse
 
+from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import GroupId
+from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.connection import Connection
-from sparkmirror.kafka.error_codes import NONE, error_for
+from sparkmirror.kafka.error_codes import NONE, Needed, error_for
 from sparkmirror.kafka.wire import NO_TAGS, Reader, array_size, request_header, string
 
 _CONSUMER_GROUP_DESCRIBE: Final = 69
@@ -32,7 +34,12 @@ class Member(NamedTuple):
 Members = Mapping[GroupId, Sequence[Member] | KafkaError]
 
 
-def classic_members(connection: Connection, groups: Sequence[GroupId], timeout_s: float) -> Members:
+def classic_members(
+    connection: Connection,
+    groups: Sequence[GroupId],
+    timeout_s: float,
+    settings: ConnectionSettings | None = None,
+) -> Members:
     """Members of groups of the classic protocol; a KafkaError for others. Raises KafkaError."""
     response = connection.request(
         DescribeGroupsRequest(groups=list(groups), include_authorized_operations=False),
@@ -41,14 +48,19 @@ def classic_members(connection: Connection, groups: Sequence[GroupId], timeout_s
     )
     return {
         GroupId(group.group_id): _error(
-            group.error_code, group.group_id, getattr(group, "error_message", None)
+            group.error_code, group.group_id, getattr(group, "error_message", None), settings
         )
         or [Member(member.client_id, member.client_host) for member in group.members]
         for group in response.groups
     }
 
 
-def consumer_members(connection: Connection, groups: Sequence[GroupId], timeout_s: float) -> Members:
+def consumer_members(
+    connection: Connection,
+    groups: Sequence[GroupId],
+    timeout_s: float,
+    settings: ConnectionSettings | None = None,
+) -> Members:
     """Members of groups of the new protocol; a KafkaError for others. Raises KafkaError."""
     version = connection.version_of(_CONSUMER_GROUP_DESCRIBE, "ConsumerGroupDescribe", _VERSION, _VERSION)
     correlation_id = connection.next_correlation_id()
@@ -63,10 +75,12 @@ def consumer_members(connection: Connection, groups: Sequence[GroupId], timeout_
     reader.int32()  # correlation id
     reader.skip_tags()
     reader.int32()  # throttle time
-    return dict(_group(reader) for _ in range(reader.array_size()))
+    return dict(_group(reader, settings) for _ in range(reader.array_size()))
 
 
-def _group(reader: Reader) -> tuple[GroupId, Sequence[Member] | KafkaError]:
+def _group(
+    reader: Reader, settings: ConnectionSettings | None
+) -> tuple[GroupId, Sequence[Member] | KafkaError]:
     code, message, group = reader.int16(), reader.string(), reader.string() or ""
     reader.string()  # state
     reader.at += 2 * _INT32  # epochs of the group and of its assignment
@@ -74,7 +88,7 @@ def _group(reader: Reader) -> tuple[GroupId, Sequence[Member] | KafkaError]:
     members = [_member(reader) for _ in range(reader.array_size())]
     reader.at += _INT32  # authorized operations
     reader.skip_tags()
-    return GroupId(group), _error(code, group, message) or members
+    return GroupId(group), _error(code, group, message, settings) or members
 
 
 def _member(reader: Reader) -> Member:
@@ -97,5 +111,10 @@ def _member(reader: Reader) -> Member:
     return Member(client_id, host)
 
 
-def _error(code: int, group: str, message: str | None) -> KafkaError | None:
-    return None if code == NONE else error_for(code, f"describe group {group}", message)
+def _error(
+    code: int, group: str, message: str | None, settings: ConnectionSettings | None
+) -> KafkaError | None:
+    if code == NONE:
+        return None
+    needed = None if settings is None else Needed(settings, (Need.DESCRIBE_GROUP.of(group),))
+    return error_for(code, f"describe group {group}", message, needed)

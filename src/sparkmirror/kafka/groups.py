@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 from kafka.protocol.consumer import (
@@ -128,7 +129,7 @@ class Groups:
         found: dict[GroupId, Sequence[Member] | KafkaError] = {}
         classic = [group for group, listed in groups.items() if listed.kind != "consumer"]
         for some, ask in ((classic, classic_members), (groups.keys() - classic, consumer_members)):
-            for part in self._coordinators.ask(some, ask):
+            for part in self._coordinators.ask(some, partial(ask, settings=self._settings)):
                 found.update(part)
         return found
 
