@@ -6,7 +6,17 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bench.measures import Percentiles, Spread
-from bench.results import DrillRun, HotRun, Moment, Pairing, Results, ThroughputRun, Victim, highest
+from bench.results import (
+    DrillRun,
+    HotRun,
+    Moment,
+    Pairing,
+    Results,
+    ThroughputRun,
+    TopicsRun,
+    Victim,
+    highest,
+)
 from bench.sides import Side
 from bench.workloads import (
     BY_NAME,
@@ -19,6 +29,7 @@ from bench.workloads import (
     REST,
     SLOW_ROAD,
     THROUGHPUT,
+    TOPICS,
     TRANSACTIONAL,
     TRANSLATION,
     Workload,
@@ -82,6 +93,7 @@ def goals(results: Results) -> list[Goal]:
     rows += _many_groups_goals(results) if results.many_groups or results.was_tried(GROUPS) else ()
     rested = results.rest_loads or results.rest_rounds
     rows += _rest_goals(results) if rested or results.was_tried(REST) else ()
+    rows += _topics_goals(results) if results.topics or results.was_tried(TOPICS) else ()
     return [*rows, *(goal for run in results.drills if run.side is Side.OURS for goal in _drill_goals(run))]
 
 
@@ -226,6 +238,25 @@ def _rest_goals(results: Results) -> Iterator[Goal]:
     yield Goal(f"{gone}: threads left", "≤", THREADS_LEFT_MAX, threads, "threads")
     yield Goal(f"{gone}: sockets left", "≤", SOCKETS_LEFT_MAX, sockets, "sockets")
     yield Goal(f"{gone}: memory of each", "≤", KB_PER_DELETED_MAX, memory, "KB")
+
+
+def _topics_goals(results: Results) -> Iterator[Goal]:
+    """For each topic: Java may have had fewer."""
+    ours, mm2 = results.of_topics(Side.OURS), results.of_topics(Side.MM2)
+
+    def ratio(value: Callable[[TopicsRun], float | None]) -> float | None:
+        here, there = (None if run is None else value(run) for run in (ours, mm2))
+        return here / ours.topics / (there / mm2.topics) if ours and mm2 and here and there else None
+
+    what = f"{ours.topics:,} topics" if ours else "many topics"
+    yield Goal(f"{what}: time until all are there against MM2", "≤", 1.0, ratio(lambda run: run.first_sync_s))
+    yield Goal(f"{what}: CPU until then against MM2", "≤", 1.0, ratio(_cpu_until_all_were_there))
+    steady = ratio(lambda run: run.steady_cpu_s)
+    yield Goal(f"{what}: CPU of looking again against MM2", "≤", 0.5, steady)
+
+
+def _cpu_until_all_were_there(run: TopicsRun) -> float | None:
+    return None if run.first_sync_s is None else run.first_cpu_s
 
 
 def _drill_goals(run: DrillRun) -> Iterator[Goal]:

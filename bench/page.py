@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 
-from bench import many_groups, rest, translation
+from bench import many_groups, many_topics, rest, translation
 from bench.dataset import Dataset
 from bench.drill import RECORDS_PER_S
 from bench.far import IN_FLIGHT as FAR_IN_FLIGHT
@@ -240,6 +240,7 @@ def _method(occasion: Occasion) -> str:
   first new record on the target to the last; memory, the peak of its whole life.
 {_groups_method()}
 {_rest_method(plan)}
+{_topics_method(plan)}
 - Source data: confluent-kafka writes batches of {plan.batch_bytes:,} B uncompressed with JSON-like values;
   copies of these batches fill the topic.
 """
@@ -287,6 +288,23 @@ def _rest_method(plan: Plan) -> str:
   to {few} more are no growth: some come and go anyway (pools, idle connections),
   and a leak would be one for each connector. Nor are {memory} KB for each, a small part of what a running
   connector holds."""
+
+
+def _topics_method(plan: Plan) -> str:
+    asked = plan.many_topics
+    if asked is None:
+        return "- Many topics: not measured."
+    every, patience = many_topics.CONFIGURED_EVERY, f"{many_topics.PATIENCE_S:.0f}"
+    refresh, configs = many_topics.REFRESH_S, many_topics.CONFIG_SYNC_S
+    settle = f"{many_topics.SETTLE_S:.0f}"
+    fewer = "" if asked.mm2_topics == asked.topics else f" (MM2: {asked.mm2_topics:,})"
+    topics, seconds = f"{asked.topics:,}", f"{asked.seconds:.0f}"
+    return f"""- Many topics: {topics}{fewer} of one partition, without records, are there before the mirror;
+  every {every}rd has a config of its own. "All there" is when the target lists all of them with these
+  configs; who has not got so far after {patience} s is not waited for. {settle} s later the steady state is
+  watched for {seconds} s, in which both look for topics every {refresh} s and sync configs every {configs}
+  s. CPU is that of all processes of a side, its tasks that follow the partitions included. Requests are
+  those about topics and configs to both clusters, counted by a proxy before each."""
 
 
 def _settings(occasion: Occasion) -> str:

@@ -20,6 +20,7 @@ from bench.workloads import (
     NAMES,
     REST,
     THROUGHPUT,
+    TOPICS,
     TRANSLATION,
     Workload,
 )
@@ -54,6 +55,18 @@ class ManyGroups:
 
 
 @dataclass(frozen=True, slots=True)
+class ManyTopics:
+    """So many topics, of one partition each, looked at for so long; fewer for Java."""
+
+    topics: int
+    seconds: float
+    mm2_topics: int
+
+    def of(self, side: Side) -> "ManyTopics":
+        return replace(self, topics=self.mm2_topics) if side.is_java else self
+
+
+@dataclass(frozen=True, slots=True)
 class Rest:
     """So many connectors on a Connect worker: polled by clients for so long, and made anew in rounds."""
 
@@ -77,6 +90,8 @@ _MANY = ManyGroups(groups=5000)
 _SOME = ManyGroups(groups=500)
 _REST = Rest(connectors=200, clients=200, seconds=20.0, rounds=3, mm2_connectors=20)
 _REST_A_LITTLE = Rest(connectors=50, clients=200, seconds=5.0, rounds=2, mm2_connectors=10)
+_TOPICS = ManyTopics(topics=5000, seconds=60.0, mm2_topics=5000)
+_TOPICS_A_LITTLE = ManyTopics(topics=500, seconds=20.0, mm2_topics=500)
 _AS_THEY_ARE = 3
 """Every so manyth pair is followed by one of the settings as they are."""
 
@@ -109,6 +124,7 @@ class Plan:
     translated: bool
     many_groups: ManyGroups | None
     rest: Rest | None
+    many_topics: ManyTopics | None
     batch_bytes: int
     tasks_max: int
 
@@ -142,8 +158,8 @@ class Plan:
     def is_complete(self) -> bool:
         """Whether this may replace the published numbers."""
         alone = (self.memory_workload, self.pair_workloads, self.idle_partitions, self.far_megabytes)
-        groups = (self.translated, self.many_groups, self.rest)
-        everything = all((*alone, self.grown, self.hot, self.drill_kills, *groups))
+        around = (self.translated, self.many_groups, self.rest, self.many_topics)
+        everything = all((*alone, self.grown, self.hot, self.drill_kills, *around))
         everything = everything and self.workloads == COPIED
         return everything and min(self.runs, self.latency_runs) >= 3 and self.sides == tuple(Side)
 
@@ -186,6 +202,7 @@ def plan_from(options: Namespace) -> Plan:
         translated=TRANSLATION in chosen,
         many_groups=(_SOME if options.quick else _MANY) if GROUPS in chosen else None,
         rest=(_REST_A_LITTLE if options.quick else _REST) if REST in chosen else None,
+        many_topics=(_TOPICS_A_LITTLE if options.quick else _TOPICS) if TOPICS in chosen else None,
         batch_bytes=options.batch_bytes,
         tasks_max=options.tasks_max,
     )

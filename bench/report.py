@@ -20,6 +20,7 @@ from bench.results import (
     RestRoundsRun,
     Results,
     ThroughputRun,
+    TopicsRun,
     TranslationRun,
 )
 from bench.sides import Side
@@ -69,6 +70,7 @@ def tables(results: Results) -> list[Table]:
         many_groups_table(results),
         rest_load_table(results),
         rest_rounds_table(results),
+        topics_table(results),
         resource_table(results),
         failure_table(results),
     ]
@@ -367,6 +369,47 @@ def _times(count: int) -> str:
 
 def _held(held: Holdings) -> str:
     return f"{held.rss_mb:.0f} MB, {held.threads} threads, {held.sockets} sockets, {held.descriptors} files"
+
+
+def topics_table(results: Results) -> Table:
+    columns = (
+        "",
+        "topics made",
+        "all there after, s",
+        "CPU s until then",
+        "the brokers'",
+        "requests",
+        "then CPU s a minute",
+        "the brokers'",
+        "requests a minute",
+        "peak memory, MB",
+    )
+    title = "Many topics: the first sync, and looking at them again"
+    return Table(title, columns, tuple(_topics_row(run) for run in results.topics))
+
+
+def _topics_row(run: TopicsRun) -> tuple[str, ...]:
+    return (
+        run.side.title,
+        f"{run.made:,} of {run.topics:,}",
+        _digits(run.first_sync_s),
+        _digits(run.first_cpu_s),
+        _digits(run.first_brokers_cpu_s),
+        _requests(run.first_requests),
+        _digits(run.steady_cpu_s),
+        _digits(run.steady_brokers_cpu_s),
+        _requests(run.steady_requests or {}),
+        f"{run.peak_pss_mb:.0f}",
+    )
+
+
+def _digits(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
+
+
+def _requests(counts: Mapping[str, float]) -> str:
+    """How many of each kind."""
+    return ", ".join(f"{count:,.0f} {name}" for name, count in sorted(counts.items())) or "-"
 
 
 def resource_table(results: Results) -> Table:

@@ -260,6 +260,28 @@ class RestRoundsRun:
 
 
 @dataclass(frozen=True, slots=True)
+class TopicsRun:
+    """Many topics: until the target had them with their configs, and a minute of looking at them again.
+
+    CPU is that of all processes of the side, and of both brokers. Requests are those about topics, by Kafka's
+    names, to both clusters. A side that has not `made` all of them has only what it took in vain.
+    """
+
+    side: Side
+    topics: int
+    made: int
+    first_cpu_s: float
+    first_brokers_cpu_s: float
+    first_requests: Mapping[str, int]
+    peak_pss_mb: float
+    first_sync_s: float | None = None
+    """From the start of the first process."""
+    steady_cpu_s: float | None = None
+    steady_brokers_cpu_s: float | None = None
+    steady_requests: Mapping[str, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Failure:
     """A run that gave no numbers, and why. `side` None: no mirror between."""
 
@@ -294,6 +316,7 @@ class Results:
     many_groups: list[ManyGroupsRun] = field(default_factory=list)
     rest_loads: list[RestLoadRun] = field(default_factory=list)
     rest_rounds: list[RestRoundsRun] = field(default_factory=list)
+    topics: list[TopicsRun] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
 
     def was_tried(self, workload: str) -> bool:
@@ -317,6 +340,9 @@ class Results:
 
     def of_many_groups(self, side: Side) -> ManyGroupsRun | None:
         return next((run for run in self.many_groups if run.side is side), None)
+
+    def of_topics(self, side: Side) -> TopicsRun | None:
+        return next((run for run in self.topics if run.side is side), None)
 
     def hot_alone(self, side: Side) -> HotRun | None:
         return next((run for run in self.hot if run.side is side and not run.neighbours), None)

@@ -16,6 +16,7 @@ from bench import (
     idle,
     latency,
     many_groups,
+    many_topics,
     pairs,
     rest,
     throughput,
@@ -27,7 +28,7 @@ from bench.dataset import Dataset
 from bench.errors import BenchError
 from bench.far import Load
 from bench.latency import Timing
-from bench.plan import Grown, Hot, ManyGroups, Plan, Rest
+from bench.plan import Grown, Hot, ManyGroups, ManyTopics, Plan, Rest
 from bench.results import Failure, LatencyRun, Pairing, RestLoadRun, Results, ThroughputRun, Victim
 from bench.sides import Side
 from bench.throughput import Job
@@ -42,6 +43,7 @@ from bench.workloads import (
     LATENCY,
     MEMORY,
     REST,
+    TOPICS,
     TRANSACTIONAL,
     TRANSLATION,
     Workload,
@@ -77,6 +79,7 @@ class Runner:
         self._many_partitions()
         self._groups()
         self._rest()
+        self._topics()
 
     def _throughput(self, workload: Workload) -> None:
         data = self._write(workload)
@@ -236,6 +239,26 @@ class Runner:
         seconds = ", ".join(f"{seconds:.1f}" for seconds in rounds.seconds)
         held = ", ".join(f"{each.rss_mb:.0f} MB {each.threads}/{each.sockets}" for each in rounds.held)
         return f"{_polled(load)}; rounds of {seconds} s; held after each (threads/sockets): {held}"
+
+    def _topics(self) -> None:
+        if planned := self.plan.many_topics:
+            self.say(f"{TOPICS}: creating {planned.topics:,} topics on the source")
+            many_topics.write(self.bed, planned)
+            for side in self.plan.mirror_sides:
+                self._attempt(Failure(TOPICS, side, 1), partial(self._many_topics, side, planned.of(side)))
+            self.bed.drop_data()
+
+    def _many_topics(self, side: Side, planned: ManyTopics) -> str:
+        run = many_topics.measure(self.bed, side, planned)
+        self.results.topics.append(run)
+        asked = dict(run.first_requests)
+        until = f"{run.first_cpu_s:.1f} CPU s and {asked} until then"
+        if run.first_sync_s is None or run.steady_cpu_s is None:
+            return f"{run.made:,} of {run.topics:,} topics were made, {until}"
+        return (
+            f"{run.topics:,} topics after {run.first_sync_s:.1f} s, {until}; "
+            f"then {run.steady_cpu_s:.1f} CPU s and {dict(run.steady_requests or {})} a minute"
+        )
 
     def _drill(self, side: Side, victim: Victim) -> str:
         run = drill.measure(self.bed, side, victim, self.plan.drill_kills)

@@ -5,7 +5,8 @@ topic that was created after others were deleted.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from confluent_kafka.admin import (
     AdminClient,
@@ -22,6 +23,14 @@ from bench.wire import Wire
 _TIMEOUT_S = 60.0
 _REPLICATION_FACTOR = 1
 _CRITICAL = 2  # the brokers end before this client does; it need not say so
+_TOPIC_TIMEOUT_S = 0.04
+"""More for each topic: a broker makes and deletes the logs of their partitions one after the other."""
+
+_POLL_S = 0.2
+_IN_A_REQUEST = 500
+"""Fewer than a controller refuses."""
+
+_Item = TypeVar("_Item")
 
 
 class Topics:
@@ -38,6 +47,25 @@ class Topics:
             created.result(_TIMEOUT_S)
         self._wait(lambda: self._answers(name, partitions), f"topic {name} did not appear")
 
+    def create_many(self, configs: Mapping[str, Mapping[str, str]]) -> None:
+        """Topics of one partition, with these configs; return when all are listed."""
+        topics = [
+            NewTopic(name, 1, _REPLICATION_FACTOR, config=dict(config)) for name, config in configs.items()
+        ]
+        for some in _portions(topics):
+            for created in self._admin.create_topics(some).values():
+                created.result(_TIMEOUT_S)
+        self._wait(lambda: configs.keys() <= self.names(), "topics did not appear", len(configs))
+
+    def configs(self, topics: Sequence[str], key: str) -> Mapping[str, str | None]:
+        """What each of them has there."""
+        found: dict[str, str | None] = {}
+        for some in _portions(topics):
+            resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in some]
+            for resource, described in self._admin.describe_configs(resources).items():
+                found[resource.name] = described.result(_TIMEOUT_S)[key].value
+        return found
+
     def reset_config(self, name: str, keys: Iterable[str]) -> None:
         """Give these keys of a topic their defaults again."""
         entries = [ConfigEntry(key, None, incremental_operation=AlterConfigOpType.DELETE) for key in keys]
@@ -53,9 +81,11 @@ class Topics:
         doomed = sorted(name for name in self.names() if name not in kept and not name.startswith("__"))
         if not doomed:
             return
-        for deleted in self._admin.delete_topics(doomed).values():
-            deleted.result(_TIMEOUT_S)
-        self._wait(lambda: self.names().isdisjoint(doomed), f"topics {doomed} were not deleted")
+        for some in _portions(doomed):
+            for deleted in self._admin.delete_topics(some).values():
+                deleted.result(_TIMEOUT_S)
+        complaint = f"topics {doomed[:9]} … were not deleted"
+        self._wait(lambda: self.names().isdisjoint(doomed), complaint, len(doomed))
 
     def end_offsets(self, topic: str, partitions: int) -> int:
         """The sum of the partitions' end offsets, with one request."""
@@ -68,9 +98,15 @@ class Topics:
         except BenchError:
             return False
 
-    def _wait(self, condition: Callable[[], bool], complaint: str) -> None:
-        deadline = time.monotonic() + _TIMEOUT_S
+    def _wait(self, condition: Callable[[], bool], complaint: str, topics: int = 1) -> None:
+        timeout_s = _TIMEOUT_S + topics * _TOPIC_TIMEOUT_S
+        deadline = time.monotonic() + timeout_s
         while not condition():
             if time.monotonic() > deadline:
-                raise BenchError(f"{complaint} within {_TIMEOUT_S:.0f} s")
-            time.sleep(0.1)
+                raise BenchError(f"{complaint} within {timeout_s:.0f} s")
+            time.sleep(_POLL_S)
+
+
+def _portions(items: Sequence[_Item]) -> Iterator[list[_Item]]:
+    for at in range(0, len(items), _IN_A_REQUEST):
+        yield list(items[at : at + _IN_A_REQUEST])

@@ -116,7 +116,22 @@ DRILL = "drill"
 TRANSLATION = "translation"
 GROUPS = "groups"
 REST = "rest"
-NAMES = (*BY_NAME, EXACTLY_ONCE, LATENCY, MEMORY, IDLE, FAR, GROWTH, HOT, DRILL, TRANSLATION, GROUPS, REST)
+TOPICS = "topics"
+NAMES = (
+    *BY_NAME,
+    EXACTLY_ONCE,
+    LATENCY,
+    MEMORY,
+    IDLE,
+    FAR,
+    GROWTH,
+    HOT,
+    DRILL,
+    TRANSLATION,
+    GROUPS,
+    REST,
+    TOPICS,
+)
 
 
 def values(record_bytes: int, count: int, seed: int = 1) -> Iterator[bytes]:

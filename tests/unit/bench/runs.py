@@ -1,7 +1,7 @@
 """Results as tests need them: round numbers, one field changed at a time."""
 
 from bench.measures import Percentiles, Window
-from bench.results import Holdings, RestLoadRun, RestRoundsRun, ThroughputRun
+from bench.results import Holdings, RestLoadRun, RestRoundsRun, ThroughputRun, TopicsRun
 from bench.sides import Side
 
 
@@ -37,3 +37,12 @@ def rest_rounds(side: Side, *held: Holdings) -> RestRoundsRun:
     """As many rounds of 200 connectors as there are holdings."""
     each = tuple(3.0 for _ in held)
     return RestRoundsRun(side, 200, each, each, held, Holdings(300.0, 250, 400, 390), {"201": 200})
+
+
+def topics_run(side: Side, *, topics: int, cpu_s: float, made: int | None = None) -> TopicsRun:
+    """All were there after as many seconds as they took CPU; then a tenth of it a minute."""
+    requests = {"Metadata": 7, "CreateTopics": 2}
+    if made is not None:
+        return TopicsRun(side, topics, made, cpu_s, 3.0, requests, 400.0)
+    steady = {"Metadata": 12.0}
+    return TopicsRun(side, topics, topics, cpu_s, 3.0, requests, 400.0, cpu_s, cpu_s / 10, 1.5, steady)

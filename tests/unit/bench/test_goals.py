@@ -18,7 +18,7 @@ from bench.results import (
     TranslationRun,
 )
 from bench.sides import Side
-from tests.unit.bench.runs import rest_load, rest_rounds, throughput_run
+from tests.unit.bench.runs import rest_load, rest_rounds, throughput_run, topics_run
 
 
 def goal(results: Results, what: str) -> Goal:
@@ -166,6 +166,16 @@ def test_many_groups() -> None:
     assert goal(results, "checkpoints of many groups: CPU against MM2").reached == 0.25
     after = goal(results, "checkpoints of many groups: from the first to the last")
     assert (after.target, after.reached) == (15.0, 9.0)
+
+
+def test_many_topics_are_compared_by_what_each_takes() -> None:
+    ours = topics_run(Side.OURS, topics=5000, cpu_s=20.0)
+    results = Results(topics=[ours, topics_run(Side.MM2, topics=2500, cpu_s=20.0)])
+    for what in ("time until all are there", "CPU until then", "CPU of looking again"):
+        assert goal(results, f"5,000 topics: {what} against MM2").reached == 0.5
+    results.topics[1] = topics_run(Side.MM2, topics=2500, cpu_s=20.0, made=17)
+    for what in ("time until all are there", "CPU until then", "CPU of looking again"):
+        assert goal(results, f"5,000 topics: {what} against MM2").reached is None
 
 
 def test_a_loaded_api_answers_in_time_and_without_errors() -> None:

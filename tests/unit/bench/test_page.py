@@ -21,7 +21,7 @@ from bench.results import (
     TranslationRun,
 )
 from bench.sides import Side
-from tests.unit.bench.runs import rest_load, rest_rounds, throughput_run
+from tests.unit.bench.runs import rest_load, rest_rounds, throughput_run, topics_run
 
 OCCASION = Occasion(
     date="2026-01-02",
@@ -174,3 +174,16 @@ def test_the_api_has_the_floor_beside_the_workers_and_what_they_held() -> None:
     assert "### Connectors created, configured anew and deleted, round after round" in text
     assert "| sparkmirror, 200 connectors, 2 times |" in text
     assert "100 MB, 13 threads, 30 sockets, 40 files | 102 MB, 14 threads, 28 sockets, 38 files |" in text
+
+
+def test_many_topics_have_what_was_asked_and_what_it_took() -> None:
+    filled = results()
+    filled.topics += [
+        topics_run(Side.OURS, topics=5000, cpu_s=20.0),
+        topics_run(Side.MM2, topics=5000, cpu_s=30.0, made=17),
+    ]
+    text = page(filled, OCCASION)
+    first = "| 3.0 | 2 CreateTopics, 7 Metadata |"
+    assert f"| sparkmirror | 5,000 of 5,000 | 20.0 | 20.0 {first} 2.0 | 1.5 | 12 Metadata | 400 |" in text
+    assert f"| MM2, defaults | 17 of 5,000 | - | 30.0 {first} - | - | - | 400 |" in text
+    assert "every 3rd has a config of its own" in text

@@ -1,5 +1,5 @@
 from bench.__main__ import options_from
-from bench.plan import Grown, Hot, ManyGroups, Plan, Rest, plan_from
+from bench.plan import Grown, Hot, ManyGroups, ManyTopics, Plan, Rest, plan_from
 from bench.results import Pairing
 from bench.sides import Side
 from bench.workloads import BY_NAME
@@ -15,6 +15,7 @@ def test_without_options_everything_runs_and_may_be_published() -> None:
     assert plan().grown == Grown(5000, 30.0)
     assert plan().hot == Hot(2000, 1_000_000, 200_000)
     assert (plan().translated, plan().many_groups) == (True, ManyGroups(5000))
+    assert plan().many_topics == ManyTopics(topics=5000, seconds=60.0, mm2_topics=5000)
     assert plan().rest == Rest(connectors=200, clients=200, seconds=20.0, rounds=3, mm2_connectors=20)
 
 
@@ -87,3 +88,12 @@ def test_the_api_alone_is_no_complete_run() -> None:
     assert chosen.rest == Rest(connectors=50, clients=200, seconds=5.0, rounds=2, mm2_connectors=10)
     assert (chosen.workloads, chosen.many_groups, chosen.is_complete) == ((), None, False)
     assert plan("--only", "idle").rest is None
+
+
+def test_topics_are_for_mirrors_and_may_be_fewer_for_java() -> None:
+    chosen = plan("--only", "topics", "--quick", "--sides", "ours,mm2")
+    assert (chosen.workloads, chosen.rest, chosen.mirror_sides) == ((), None, (Side.OURS, Side.MM2))
+    assert chosen.many_topics == ManyTopics(topics=500, seconds=20.0, mm2_topics=500)
+    asked = ManyTopics(topics=9, seconds=1.0, mm2_topics=4)
+    assert (asked.of(Side.OURS), asked.of(Side.MM2).topics) == (asked, 4)
+    assert plan("--only", "idle").many_topics is None
