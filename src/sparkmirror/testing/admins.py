@@ -1,0 +1,86 @@
+"""What every admin plug-in must keep to, and a cluster to try one with."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final, cast
+
+from sparkmirror.config.admin_plugins import AdminPlugins
+from sparkmirror.config.plugin_guard import methods_of
+from sparkmirror.config.properties import Properties
+from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
+from sparkmirror.domain.admin_writes import AdminWrites, TopicCreation
+from sparkmirror.domain.config_filter import AlterConfigOp, AlterConfigOpType
+from sparkmirror.domain.errors import KafkaError, RetriableError
+from sparkmirror.domain.forwarding_admin import ForwardingAdmin
+
+_READ: Final = AclBinding(
+    *(ResourceType.TOPIC, PatternType.LITERAL, "orders", "User:alice", "*"),
+    *(AclOperation.READ, AclPermission.ALLOW),
+)
+_ASKED: Final[Mapping[str, Any]] = {
+    "create_topics": [TopicCreation("orders", 3, 2, {"retention.ms": "1000"})],
+    "grow_topics": {"orders": 6},
+    "alter_configs": {"orders": [AlterConfigOp("retention.ms", AlterConfigOpType.SET, "2000")]},
+    "create_acls": [_READ],
+}
+
+
+class AskedAdmin:
+    """A cluster: does all it is asked, and keeps what that was. `asked` are names of methods and items."""
+
+    def __init__(self, error: KafkaError | None = None) -> None:
+        """`error` is what every call raises, if there is one."""
+        self.asked: list[tuple[str, Any]] = []
+        self._error = error
+
+    def __getattr__(self, method: str) -> Any:
+        if method not in methods_of(AdminWrites):
+            raise AttributeError(method)
+
+        def call(items: Mapping[Any, Any] | Sequence[Any]) -> Mapping[Any, None]:
+            if self._error is not None:
+                raise self._error
+            self.asked.append((method, items))
+            return dict.fromkeys(item.name if isinstance(item, TopicCreation) else item for item in items)
+
+        return call
+
+
+class ForwardingAdminContract:
+    """Of `forwarding.admin.class`. Set `admin_class`; put something in the place of a control plane."""
+
+    admin_class: ClassVar[type[ForwardingAdmin]]
+    properties: ClassVar[Mapping[str, str]] = {}
+    """What an admin client is told: `bootstrap.servers` and what stands below `admin.`."""
+
+    def admin(self, cluster: AskedAdmin) -> AdminWrites:
+        told = Properties({"bootstrap.servers": "localhost:9092", **self.properties})
+        plugins = AdminPlugins(self.admin_class.__name__, self.admin_class, {"eu": told})
+        return plugins.over(cast("AdminWrites", cluster), "eu")
+
+    def test_it_does_what_it_is_asked(self) -> None:
+        for method, items in _ASKED.items():
+            results = getattr(self.admin(AskedAdmin()), method)(items)
+            failed = [str(error) for error in results.values() if error is not None]
+            assert not failed, f"{method}: {failed}"
+
+    def test_it_asks_for_nothing_unasked(self) -> None:
+        cluster = AskedAdmin()
+        for method, items in _ASKED.items():
+            results = getattr(self.admin(cluster), method)(type(items)())
+            assert not results, f"{method} of nothing tells of {results}"
+        told = [method for method, items in cluster.asked if items]
+        assert not told, f"asked for nothing, it told the cluster to {told}"
+
+    def test_it_tells_of_what_it_was_asked_and_nothing_else(self) -> None:
+        for method, items in _ASKED.items():
+            results = getattr(self.admin(AskedAdmin()), method)(items)
+            expected = {item.name if isinstance(item, TopicCreation) else item for item in items}
+            assert results.keys() == expected, f"{method} of {expected} tells of {set(results)}"
+
+    def test_a_cluster_that_is_away_is_no_crash(self) -> None:
+        for method, items in _ASKED.items():
+            away = AskedAdmin(RetriableError("nobody answers"))
+            try:
+                getattr(self.admin(away), method)(items)
+            except KafkaError:
+                continue  # which says that the request as a whole failed

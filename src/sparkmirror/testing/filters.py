@@ -1,0 +1,92 @@
+"""What every filter must keep to."""
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from sparkmirror.config.plugins import CONFIG_PROPERTY_FILTER, GROUP_FILTER, TOPIC_FILTER
+from sparkmirror.config.properties import Properties
+from sparkmirror.domain.config_filter import ConfigPropertyFilter
+from sparkmirror.domain.group_filter import GroupFilter
+from sparkmirror.domain.topic_filter import TopicFilter
+from sparkmirror.testing.names import ODD, TOPICS
+
+
+class _NameFilterContract:
+    """Set `filter_class`, and names that are wanted and unwanted with these `properties`."""
+
+    filter_class: ClassVar[type]
+    properties: ClassVar[Mapping[str, str]] = {}
+    wanted: ClassVar[Sequence[str]]
+    unwanted: ClassVar[Sequence[str]]
+
+    def filter(self) -> TopicFilter | GroupFilter:
+        raise NotImplementedError
+
+    def test_it_selects_what_is_wanted(self) -> None:
+        made = self.filter()
+        for name in self.wanted:
+            assert made.should_replicate(name), f"{name!r} is wanted"
+        assert self.wanted, "say at least one name that is wanted"
+
+    def test_it_leaves_out_what_is_not(self) -> None:
+        made = self.filter()
+        for name in self.unwanted:
+            assert not made.should_replicate(name), f"{name!r} is not wanted"
+        assert self.unwanted, "say at least one name that is not wanted"
+
+    def test_it_answers_whatever_it_is_asked(self) -> None:
+        made = self.filter()
+        for name in (*TOPICS, *ODD):
+            made.should_replicate(name)
+
+    def test_it_always_answers_alike(self) -> None:
+        one, other = self.filter(), self.filter()
+        names = (*self.wanted, *self.unwanted, *TOPICS, *ODD)
+        forwards = {name: one.should_replicate(name) for name in names}
+        backwards = {name: other.should_replicate(name) for name in reversed(names)}
+        assert forwards == backwards, "what is asked before, and by whom, must not matter"
+
+
+class TopicFilterContract(_NameFilterContract):
+    """Of `topic.filter.class`. Set `filter_class`, `wanted`, `unwanted`, and `properties` if it reads any."""
+
+    def filter(self) -> TopicFilter:
+        kind = self.filter_class
+        return TOPIC_FILTER.made(kind, kind.__name__, Properties(self.properties))
+
+
+class GroupFilterContract(_NameFilterContract):
+    """Of `group.filter.class`. Set `filter_class`, `wanted`, `unwanted`, and `properties` if it reads any."""
+
+    def filter(self) -> GroupFilter:
+        kind = self.filter_class
+        return GROUP_FILTER.made(kind, kind.__name__, Properties(self.properties))
+
+
+class ConfigPropertyFilterContract:
+    """Of `config.property.filter.class`. Set `filter_class`, and some configs of both kinds."""
+
+    filter_class: ClassVar[type]
+    properties: ClassVar[Mapping[str, str]] = {}
+    replicated: ClassVar[Sequence[str]]
+    excluded: ClassVar[Sequence[str]]
+
+    def filter(self) -> ConfigPropertyFilter:
+        kind = self.filter_class
+        return CONFIG_PROPERTY_FILTER.made(kind, kind.__name__, Properties(self.properties))
+
+    def test_it_replicates_and_excludes(self) -> None:
+        made = self.filter()
+        for name in self.replicated:
+            assert made.should_replicate_config_property(name), f"{name!r} is to be replicated"
+        for name in self.excluded:
+            assert not made.should_replicate_config_property(name), f"{name!r} is to be kept away"
+        assert self.replicated, "say at least one config that is replicated"
+        assert self.excluded, "say at least one config that is kept away"
+
+    def test_it_always_answers_alike(self) -> None:
+        one, other = self.filter(), self.filter()
+        for name in (*self.replicated, *self.excluded, "cleanup.policy", "", "x" * 300, "no.such.config"):
+            here = one.should_replicate_config_property(name), one.should_replicate_source_default(name)
+            there = other.should_replicate_config_property(name), other.should_replicate_source_default(name)
+            assert here == there, f"of {name!r}"

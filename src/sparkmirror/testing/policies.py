@@ -1,0 +1,164 @@
+"""What every replication policy must keep to, or a mirror loops, loses its state or mixes topics up."""
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import ClassVar, Final
+
+from sparkmirror.config.plugins import REPLICATION_POLICY
+from sparkmirror.config.properties import Properties
+from sparkmirror.domain.policies import ReplicationPolicy, is_cycle
+from sparkmirror.testing.names import ODD, TOPICS
+
+_LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_HOPS_MAX: Final = 300
+
+
+class ReplicationPolicyContract:
+    """Of `replication.policy.class`. Set `policy_class`, and what else differs."""
+
+    policy_class: ClassVar[type]
+    properties: ClassVar[Mapping[str, str]] = {}
+    """The connector's, as far as the policy reads them."""
+    aliases: ClassVar[Sequence[str]] = ("us", "eu-1")
+    """Source clusters, for each of which a policy is made with that `source.cluster.alias`."""
+    topics: ClassVar[Sequence[str]] = TOPICS
+    """Users' topics that the policy is meant for."""
+    names_source: ClassVar[bool] = True
+    """Whether a remote topic's name tells where it is from. Otherwise cycles can't be seen."""
+    names_upstream: ClassVar[bool] = True
+    """Whether `upstream_topic` tells the name that a remote topic has there; otherwise it answers None."""
+
+    def policy(self, alias: str) -> ReplicationPolicy:
+        properties = Properties({"source.cluster.alias": alias, **self.properties})
+        return REPLICATION_POLICY.made(self.policy_class, self.policy_class.__name__, properties)
+
+    def test_a_remote_name_is_read_back(self) -> None:
+        for alias, topic in product(self.aliases, self.topics):
+            policy = self.policy(alias)
+            remote = policy.format_remote_topic(alias, topic)
+            assert policy.topic_source(remote) == alias, f"topic_source({remote!r}) must be {alias!r}"
+            upstream = topic if self.names_upstream else None
+            assert policy.upstream_topic(remote) == upstream, (
+                f"upstream_topic({remote!r}) must be {upstream!r}"
+            )
+
+    def test_a_topic_of_this_cluster_is_its_own_original(self) -> None:
+        for alias in self.aliases:
+            policy = self.policy(alias)
+            remote = policy.format_remote_topic(alias, "orders")
+            first = "orders" if self.names_upstream else remote
+            assert policy.original_topic("orders") == "orders", "nobody replicated 'orders'"
+            assert policy.original_topic(remote) == first, f"original_topic({remote!r}) must be {first!r}"
+
+    def test_a_name_tells_every_cluster_it_came_through(self) -> None:
+        if not self.names_source:
+            return self._assert_no_cycle_is_seen()
+        for alias, topic in product(self.aliases, self.topics):
+            policy = self.policy(alias)
+            twice = policy.format_remote_topic("third", policy.format_remote_topic(alias, topic))
+            assert policy.topic_source(twice) == "third", f"topic_source({twice!r}) must be 'third'"
+            assert is_cycle(policy, twice, alias), (
+                f"{twice!r} came through {alias!r}, and would go there again"
+            )
+            assert is_cycle(policy, twice, "third"), f"{twice!r} came from 'third', and would go there again"
+            assert not is_cycle(policy, twice, "fourth"), f"{twice!r} has not been on 'fourth'"
+        return None
+
+    def _assert_no_cycle_is_seen(self) -> None:
+        policy = self.policy(self.aliases[0])
+        remote = policy.format_remote_topic("third", "orders")
+        assert not is_cycle(policy, remote, "third"), "cycles are seen, so say names_source = True"
+
+    def test_no_two_topics_become_one(self) -> None:
+        for alias in self.aliases:
+            self._assert_distinct([(alias, topic) for topic in self.topics])
+        if self.names_source:
+            self._assert_distinct(list(product(self.aliases, self.topics)))
+
+    def _assert_distinct(self, replicated: Sequence[tuple[str, str]]) -> None:
+        taken: dict[str, tuple[str, str]] = {}
+        for alias, topic in replicated:
+            remote = self.policy(alias).format_remote_topic(alias, topic)
+            other = taken.setdefault(remote, (alias, topic))
+            assert other == (alias, topic), f"{other} and {(alias, topic)} would both become {remote!r}"
+
+    def test_names_are_those_that_kafka_allows(self) -> None:
+        for alias in self.aliases:
+            policy = self.policy(alias)
+            remote = [policy.format_remote_topic(alias, topic) for topic in self.topics]
+            own = [policy.heartbeats_topic(), policy.offset_syncs_topic("b"), policy.checkpoints_topic(alias)]
+            for name in (*remote, *own):
+                is_legal = _LEGAL.fullmatch(name) and name not in (".", "..")
+                assert is_legal, f"{name!r} is no topic's name: up to 249 letters, digits, '.', '_' and '-'"
+
+    def test_users_topics_are_not_internal(self) -> None:
+        for alias, topic in product(self.aliases, self.topics):
+            policy = self.policy(alias)
+            for name in (topic, policy.format_remote_topic(alias, topic)):
+                assert not policy.is_internal_topic(name), f"{name!r} would never be replicated"
+                assert not policy.is_mm2_internal_topic(name), f"{name!r} is a user's topic"
+                assert not policy.is_heartbeats_topic(name), f"{name!r} is a user's topic"
+                assert not policy.is_checkpoints_topic(name), f"{name!r} is a user's topic"
+
+    def test_state_is_internal(self) -> None:
+        for alias in self.aliases:
+            policy = self.policy(alias)
+            for name in (policy.offset_syncs_topic(alias), policy.checkpoints_topic(alias)):
+                assert policy.is_internal_topic(name), f"{name!r} would be replicated"
+                assert policy.is_mm2_internal_topic(name), f"{name!r} is a mirror's own"
+            assert policy.is_checkpoints_topic(policy.checkpoints_topic(alias))
+            assert policy.is_internal_topic("__consumer_offsets"), "Kafka's own topics are never replicated"
+
+    def test_state_of_two_clusters_is_kept_apart(self) -> None:
+        policy = self.policy(self.aliases[0])
+        own = [
+            f(alias) for f in (policy.offset_syncs_topic, policy.checkpoints_topic) for alias in ("b", "c")
+        ]
+        own.append(policy.heartbeats_topic())
+        assert len(set(own)) == len(own), f"some of a mirror's own topics have the same name: {own}"
+
+    def test_heartbeats_are_replicated(self) -> None:
+        for alias in self.aliases:
+            policy = self.policy(alias)
+            here = policy.heartbeats_topic()
+            for name in (here, policy.format_remote_topic(alias, here)):
+                assert policy.is_heartbeats_topic(name), f"{name!r} holds heartbeats"
+                assert not policy.is_internal_topic(name), f"{name!r} would not be replicated"
+
+    def test_it_answers_whatever_it_is_asked(self) -> None:
+        policy = self.policy(self.aliases[0])
+        for name in ODD:
+            policy.format_remote_topic(self.aliases[0], name)
+            policy.topic_source(name)
+            policy.original_topic(name)
+            policy.is_heartbeats_topic(name)
+            policy.is_internal_topic(name)
+            policy.is_mm2_internal_topic(name)
+            policy.is_checkpoints_topic(name)
+            self._assert_upstreams_end(policy, name)
+
+    def _assert_upstreams_end(self, policy: ReplicationPolicy, name: str) -> None:
+        seen: list[str] = []
+        upstream: str | None = name
+        while upstream is not None and upstream not in seen:
+            seen.append(upstream)
+            upstream = policy.upstream_topic(upstream)
+            assert len(seen) < _HOPS_MAX, f"upstream_topic of {name!r} leads to ever other names: {seen[:5]}"
+
+    def test_it_always_answers_alike(self) -> None:
+        for alias in self.aliases:
+            one, other = self.policy(alias), self.policy(alias)
+            for name in (*self.topics, *ODD, *reversed(self.topics)):
+                assert _said(one, alias, name) == _said(other, alias, name), f"of {name!r}"
+                assert _said(one, alias, name) == _said(one, alias, name), f"of {name!r}, asked twice"
+
+
+def _said(policy: ReplicationPolicy, alias: str, topic: str) -> tuple[object, ...]:
+    return (
+        policy.format_remote_topic(alias, topic),
+        policy.topic_source(topic),
+        policy.upstream_topic(topic),
+        policy.original_topic(topic),
+        policy.is_internal_topic(topic),
+    )
