@@ -49,3 +49,12 @@ def plan_configs(config_filter: ConfigPropertyFilter, mirrored: Iterable[Mirrore
         if found.unknown:
             unknown[one.topic] = found.unknown
     return ConfigPlan(changes, unknown)
+
+
+def topics_by_unknown(plan: ConfigPlan) -> Mapping[str, tuple[str, ...]]:
+    """The topics of the target that lack each config which its version does not have; both sorted."""
+    topics: dict[str, list[str]] = {}
+    for topic in sorted(plan.unknown):
+        for name in plan.unknown[topic]:
+            topics.setdefault(name, []).append(topic)
+    return {name: tuple(topics[name]) for name in sorted(topics)}

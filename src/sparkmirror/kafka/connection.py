@@ -65,9 +65,8 @@ class Connection:
         """The highest version within [low, high] that the broker speaks, or UnsupportedVersionError."""
         offered = self.versions.get(api_key)
         if offered is None or offered.high < low or offered.low > high:
-            raise UnsupportedVersionError(
-                f"{self.address} speaks {name} {offered}, needed is v{low} to v{high}"
-            )
+            spoken = "does not know" if offered is None else f"speaks v{offered.low} to v{offered.high} of"
+            raise UnsupportedVersionError(f"{self.address} {spoken} {name}, needed is v{low} to v{high}")
         return min(offered.high, high)
 
     def request(self, request: Any, response_class: Any, *, timeout_s: float, version_max: int = 99) -> Any:

@@ -47,6 +47,10 @@ class ConnectorRun(Protocol):
         """The tasks that need a person, and why."""
         ...
 
+    def trouble(self) -> str | None:
+        """Why the connector itself needs a person, while its tasks go on; None if it doesn't."""
+        ...
+
     def topics(self) -> Collection[str]:
         """The topics on the target that it has written to (KIP-558)."""
         ...
@@ -92,6 +96,9 @@ class SourceRun:
     def failures(self) -> Mapping[int, str]:
         return self._progress.failed_tasks()
 
+    def trouble(self) -> str | None:
+        return self._source.trouble
+
     def topics(self) -> Collection[str]:
         return self._progress.written_topics()
 
@@ -115,6 +122,9 @@ class CheckpointRun:
 
     def failures(self) -> Mapping[int, str]:
         return _NO_FAILURES
+
+    def trouble(self) -> str | None:
+        return None
 
     def topics(self) -> Collection[str]:
         return self._checkpoints.written_topics
@@ -140,6 +150,9 @@ class HeartbeatRun:
     def failures(self) -> Mapping[int, str]:
         return _NO_FAILURES
 
+    def trouble(self) -> str | None:
+        return None
+
     def topics(self) -> Collection[str]:
         return self._heartbeats.written_topics
 
@@ -159,6 +172,9 @@ class IdleRun:
 
     def failures(self) -> Mapping[int, str]:
         return _NO_FAILURES
+
+    def trouble(self) -> str | None:
+        return None
 
     def topics(self) -> Collection[str]:
         return ()

@@ -210,7 +210,8 @@ class Leader:
     def _state(self, name: str, target: TargetState) -> tuple[State, str | None]:
         if target is not TargetState.RUNNING:
             return State[target.name], None
-        trace = self._kept[name].trace if name in self._kept else None
+        kept = self._kept.get(name)
+        trace = None if kept is None else kept.trace if kept.run is None else kept.run.trouble()
         return (State.RUNNING, None) if trace is None else (State.FAILED, trace)
 
     def _failures(self, name: str) -> Mapping[int, str]:

@@ -74,6 +74,7 @@ class MirrorSource:
         self._admins: FlowAdmins | None = None
         self._running: tuple[CopyPartition, ...] = ()
         self._topic_sync: TopicSync | None = None
+        self._config_sync: ConfigSync | None = None
         self._append_time: AppendTimeTopics | None = None
         self._topics: Topics | None = None
         self._copy = CopyPlan()
@@ -85,6 +86,11 @@ class MirrorSource:
         """The partitions of each task that runs; None while none does. Safe in any thread."""
         running = self._generations.running
         return None if running is None else running.dealt
+
+    @property
+    def trouble(self) -> str | None:
+        """What needs a person while everything else goes on; None if nothing does. Safe in any thread."""
+        return None if self._config_sync is None else self._config_sync.incompatible
 
     # life
 
@@ -108,8 +114,9 @@ class MirrorSource:
         if told.partition_assignment is PartitionAssignment.LOAD and told.tasks_max > 1:
             interval_s = self._rebalances.look_interval_s
             jobs.append(Job("rebalance", interval_s, self._rebalance, first_after_s=interval_s))
+        self._config_sync = ConfigSync(told, admins, self._log)
         syncs: list[tuple[str, float | None, ConfigSync | AclSync | AccountSync]] = [
-            ("sync topic configs", told.sync_topic_configs_interval_s, ConfigSync(told, admins, self._log)),
+            ("sync topic configs", told.sync_topic_configs_interval_s, self._config_sync),
             ("sync topic ACLs", told.sync_topic_acls_interval_s, AclSync(told, admins, self._log)),
             ("sync accounts", told.sync_accounts_interval_s, AccountSync(told, admins, self._log)),
         ]

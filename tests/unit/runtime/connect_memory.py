@@ -56,6 +56,7 @@ class Run:
         self.slots = 1
         self.shares: Sequence[ConnectorConfig] | None = [{"task.index": "0"}]
         self.failed: dict[int, str] = {}
+        self.needs: str | None = None
         self.written: set[str] = set()
 
     def tasks(self) -> Sequence[ConnectorConfig] | None:
@@ -63,6 +64,9 @@ class Run:
 
     def failures(self) -> dict[int, str]:
         return self.failed
+
+    def trouble(self) -> str | None:
+        return self.needs
 
     def topics(self) -> set[str]:
         return self.written

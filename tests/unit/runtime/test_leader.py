@@ -167,6 +167,18 @@ def test_a_task_that_needs_a_person_has_failed_until_it_is_well(bench: Bench) ->
     assert bench.states() == (State.RUNNING, [State.RUNNING])
 
 
+def test_a_connector_that_needs_a_person_has_failed_while_its_tasks_go_on(bench: Bench) -> None:
+    bench.configs.put_connector(NAME, CONFIG)
+    bench.reconcile()
+    bench.runs[0].needs = "the target is too old"
+    bench.reconcile()
+    assert bench.states() == (State.FAILED, [State.RUNNING])
+    assert bench.statuses.connectors()[NAME].trace == "the target is too old"
+    bench.runs[0].needs = None
+    bench.reconcile()
+    assert bench.states() == (State.RUNNING, [State.RUNNING])
+
+
 def test_a_config_that_can_not_be_used_fails_its_connector_only(bench: Bench) -> None:
     bench.configs.put_connector("other", {**CONFIG, "bad": "x"})
     bench.configs.put_connector(NAME, CONFIG)

@@ -1,0 +1,75 @@
+"""Configs of topics follow from one real cluster to another, as far as its brokers take them."""
+
+import logging
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.config.mirror_maker import MirrorMakerConfig
+from sparkmirror.config.properties import Properties
+from sparkmirror.connectors.config_plan import ConfigPlan
+from sparkmirror.domain.config_filter import AlterConfigOp, AlterConfigOpType
+from sparkmirror.runtime.config_sync import ConfigSync
+from sparkmirror.runtime.flow_admins import FlowAdmins
+from sparkmirror.runtime.flow_log import flow_log
+from sparkmirror.runtime.flow_settings import flow_settings
+from tests.system.broker_data import config, configure
+from tests.system.mixed_data import create_topic
+
+TOPIC: Final = "contract.configs"
+COPY: Final = f"near.{TOPIC}"
+TIERED: Final = AlterConfigOp("remote.storage.enable", AlterConfigOpType.SET, "true")
+LONGER: Final = AlterConfigOp("retention.ms", AlterConfigOpType.SET, "777777")
+LOGGER: Final = "tests.contract.config_sync"
+
+
+@pytest.fixture(scope="module")
+def sync(source_cluster: LocalCluster, target_cluster: LocalCluster) -> Iterator[ConfigSync]:
+    properties = {
+        "clusters": "near, far",
+        "near.bootstrap.servers": source_cluster.bootstrap_servers,
+        "far.bootstrap.servers": target_cluster.bootstrap_servers,
+        "near->far.enabled": "true",
+        "near->far.topics": TOPIC,
+        "emit.heartbeats.enabled": "false",
+    }
+    (flow,) = MirrorMakerConfig(Properties(properties), {}).flows()
+    connector = flow_settings(flow).source
+    assert connector is not None
+    create_topic(source_cluster.bootstrap_servers, TOPIC, config={"retention.ms": "86400001"})
+    create_topic(target_cluster.bootstrap_servers, COPY, config={"segment.ms": "86400002"})
+    admins = FlowAdmins(flow.flow, connector)
+    yield ConfigSync(connector.settings, admins, flow_log(LOGGER, flow.flow, connector.name))
+    admins.close()
+
+
+def test_a_plan_that_was_carried_out_leaves_nothing_to_do(
+    sync: ConfigSync, target_cluster: LocalCluster
+) -> None:
+    assert sync.plan() == ConfigPlan(
+        {
+            COPY: (
+                AlterConfigOp("retention.ms", AlterConfigOpType.SET, "86400001"),
+                AlterConfigOp("segment.ms", AlterConfigOpType.DELETE),
+            )
+        }
+    )
+    sync.run()
+    assert sync.plan() == ConfigPlan()
+    configure(target_cluster, COPY, {"min.insync.replicas": "2"})  # excluded
+    assert sync.plan() == ConfigPlan()
+
+
+def test_what_brokers_refuse_does_not_keep_the_rest(
+    sync: ConfigSync, target_cluster: LocalCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They leave all of a topic's configs as they are for one that they don't take."""
+    caplog.set_level(logging.INFO, LOGGER)
+    sync.apply(ConfigPlan({COPY: (TIERED, LONGER)}))
+    (warning,) = (record.getMessage() for record in caplog.records)
+    assert warning.startswith(f"remote.storage.enable: alter configs of {COPY} on far: INVALID_CONFIG (")
+    assert config(target_cluster, COPY)["retention.ms"] == "777777"
+    sync.run()
+    assert config(target_cluster, COPY)["retention.ms"] == "86400001"
