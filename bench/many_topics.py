@@ -3,6 +3,7 @@
 Between the mirror and each cluster lies a proxy that counts requests and delays nothing.
 """
 
+import math
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -25,9 +26,10 @@ CONFIG_SYNC_S: Final = 60
 CONFIGURED_EVERY: Final = 3
 """Every so manyth topic has a config of its own."""
 PATIENCE_S: Final = 150.0
-SETTLE_S: Final = 30.0
+SETTLE_S: Final = 20.0
 _PREFIX: Final = f"{DATA_PREFIX}tp-"
 _CONFIG: Final = ("retention.ms", "86400001")
+_IN_A_GROUP: Final = 500
 _POLL_S: Final = 1.0
 _ABOUT_TOPICS: Final = {
     3: "Metadata",
@@ -54,7 +56,7 @@ def measure(bed: Bed, side: Side, planned: ManyTopics) -> TopicsRun:
         proxies = [stack.enter_context(proxied(_address(each)))[0] for each in (bed.source, bed.target)]
         source, target = (f"{proxy.address[0]}:{proxy.address[1]}" for proxy in proxies)
         mirroring = replace(
-            bed.mirroring(alias, f"{_PREFIX}.*"), source_bootstrap=source, target_bootstrap=target
+            bed.mirroring(alias, _pattern(planned.topics)), source_bootstrap=source, target_bootstrap=target
         )
         settings = {
             "refresh.topics.interval.seconds": str(REFRESH_S),
@@ -147,7 +149,12 @@ def _await_copies(watch: _Watch, mirroring: Mirroring, names: Sequence[str]) -> 
 
 
 def _names(count: int) -> list[str]:
-    return [f"{_PREFIX}{number:05}" for number in range(count)]
+    return [f"{_PREFIX}{number // _IN_A_GROUP}-{number % _IN_A_GROUP:03}" for number in range(count)]
+
+
+def _pattern(count: int) -> str:
+    """The first so many topics, in whole groups."""
+    return ",".join(f"{_PREFIX}{group}-.*" for group in range(math.ceil(count / _IN_A_GROUP)))
 
 
 def _configs(names: Sequence[str]) -> dict[str, Mapping[str, str]]:

@@ -290,6 +290,11 @@ def _rest_method(plan: Plan) -> str:
   connector holds."""
 
 
+_FEWER = """ MM2 gets {} of
+  them: it asks for all in one request, and KRaft's controller refuses those that would make more than 10,000
+  records, two for each topic and one for each config. Of all of them it makes none."""
+
+
 def _topics_method(plan: Plan) -> str:
     asked = plan.many_topics
     if asked is None:
@@ -297,14 +302,14 @@ def _topics_method(plan: Plan) -> str:
     every, patience = many_topics.CONFIGURED_EVERY, f"{many_topics.PATIENCE_S:.0f}"
     refresh, configs = many_topics.REFRESH_S, many_topics.CONFIG_SYNC_S
     settle = f"{many_topics.SETTLE_S:.0f}"
-    fewer = "" if asked.mm2_topics == asked.topics else f" (MM2: {asked.mm2_topics:,})"
+    fewer = "" if asked.mm2_topics == asked.topics else _FEWER.format(f"{asked.mm2_topics:,}")
     topics, seconds = f"{asked.topics:,}", f"{asked.seconds:.0f}"
-    return f"""- Many topics: {topics}{fewer} of one partition, without records, are there before the mirror;
+    return f"""- Many topics: {topics} of one partition, without records, are there before the mirror;
   every {every}rd has a config of its own. "All there" is when the target lists all of them with these
   configs; who has not got so far after {patience} s is not waited for. {settle} s later the steady state is
   watched for {seconds} s, in which both look for topics every {refresh} s and sync configs every {configs}
   s. CPU is that of all processes of a side, its tasks that follow the partitions included. Requests are
-  those about topics and configs to both clusters, counted by a proxy before each."""
+  those about topics and configs to both clusters, counted by a proxy before each.{fewer}"""
 
 
 def _settings(occasion: Occasion) -> str:

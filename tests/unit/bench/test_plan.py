@@ -15,7 +15,7 @@ def test_without_options_everything_runs_and_may_be_published() -> None:
     assert plan().grown == Grown(5000, 30.0)
     assert plan().hot == Hot(2000, 1_000_000, 200_000)
     assert (plan().translated, plan().many_groups) == (True, ManyGroups(5000))
-    assert plan().many_topics == ManyTopics(topics=5000, seconds=60.0, mm2_topics=5000)
+    assert plan().many_topics == ManyTopics(topics=5000, seconds=60.0, mm2_topics=4000)
     assert plan().rest == Rest(connectors=200, clients=200, seconds=20.0, rounds=3, mm2_connectors=20)
 
 
