@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from sparkmirror.connectors.flow_plan import Finding, Severity
-from sparkmirror.connectors.flow_survey import FlowSurvey
+from sparkmirror.connectors.flow_survey import FlowSurvey, OwnTopic
 from sparkmirror.domain.cluster_survey import ApiRange, ClusterSurvey
 from sparkmirror.domain.ids import Alias
 from sparkmirror.domain.rights import Need, Right
@@ -81,7 +81,7 @@ def missing_right(side: ClusterSurvey, right: Right) -> Finding:
 
 
 def _wanted_rights(survey: FlowSurvey) -> Iterator[tuple[Alias, Right]]:
-    here, there, told = survey.source.alias, survey.target.alias, survey.settings
+    here, there = survey.source.alias, survey.target.alias
     for topic in (name for name in sorted(survey.named) if name not in survey.source_topics):
         yield here, Need.DESCRIBE_TOPIC.of(topic)
     for topic, remote in survey.mirrored:
@@ -91,16 +91,40 @@ def _wanted_rights(survey: FlowSurvey) -> Iterator[tuple[Alias, Right]]:
             yield there, need.of(remote)
     for grown in survey.topics.grows:
         yield there, Need.GROW_TOPIC.of(grown.name)
-    for own in survey.missing:
-        yield own.cluster, Need.CREATE_TOPIC.of(own.creation.name)
+    for gone in survey.topics.deletes:
+        yield there, Need.DELETE_TOPIC.of(gone.name)
     for own in survey.own:
-        yield own.cluster, Need.WRITE_TOPIC.of(own.creation.name)
-        if own.is_read:
-            yield own.cluster, Need.READ_TOPIC.of(own.creation.name)
-    if told.sync_topic_acls_interval_s is not None and survey.acls.unavailable is None:
-        yield here, Need.DESCRIBE_ACLS.of()
-        yield there, Need.DESCRIBE_ACLS.of()
-        yield there, Need.ALTER_ACLS.of()
+        for need in _of_own(survey, own):
+            yield own.cluster, need.of(own.creation.name)
+    for cluster, need in _on_clusters(survey):
+        yield cluster, need.of()
+
+
+def _of_own(survey: FlowSurvey, own: OwnTopic) -> Iterator[Need]:
+    if own in survey.missing:
+        yield Need.CREATE_TOPIC
+    yield Need.WRITE_TOPIC
+    if own.is_read:
+        yield Need.READ_TOPIC
+
+
+def _on_clusters(survey: FlowSurvey) -> Iterator[tuple[Alias, Need]]:
+    """What is described on both and altered on the target."""
+    told = survey.settings
+    syncs_accounts = told.sync_accounts_interval_s is not None
+    for is_synced, describe, alter in (
+        (
+            told.sync_topic_acls_interval_s is not None and survey.acls.unavailable is None,
+            Need.DESCRIBE_ACLS,
+            Need.ALTER_ACLS,
+        ),
+        (syncs_accounts and told.sync_quotas, Need.DESCRIBE_QUOTAS, Need.ALTER_QUOTAS),
+        (syncs_accounts and told.sync_users is not None, Need.DESCRIBE_USERS, Need.ALTER_USERS),
+    ):
+        if is_synced:
+            yield survey.source.alias, describe
+            yield survey.target.alias, describe
+            yield survey.target.alias, alter
 
 
 def _at_source(survey: FlowSurvey, remote: str) -> Iterator[Need]:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+from sparkmirror.connectors.account_plan import AccountPlan
 from sparkmirror.connectors.acl_plan import AclPlan
 from sparkmirror.connectors.config_plan import ConfigPlan
 from sparkmirror.connectors.topic_plan import TopicPlan
@@ -57,6 +58,9 @@ class Finding:
     subject: str
     text: str
     remedy: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.text}" + (f": {self.remedy}" if self.remedy else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,15 +148,13 @@ def own_topic_changes(missing: Iterable[tuple[Alias, TopicCreation]]) -> Iterato
         yield _creation("internal topic", cluster, topic, {})
 
 
-def topic_changes(target: Alias, plan: TopicPlan, present: Mapping[str, int]) -> Iterator[Change]:
-    """`present`: the target's topics, with their partitions."""
+def topic_changes(target: Alias, plan: TopicPlan) -> Iterator[Change]:
     for new in plan.creates:
         topic = TopicCreation(new.name, new.partitions, new.replication_factor, dict(new.configs))
         yield _creation("topic", target, topic, {"source": new.source})
     for grown in plan.grows:
-        before = present.get(grown.name, 0)
-        text = f"{before} -> {_counted(grown.partitions, 'partition')}"
-        details = {"before": before, "partitions": grown.partitions}
+        text = f"{grown.existing} -> {_counted(grown.partitions, 'partition')}"
+        details = {"source": grown.source, "before": grown.existing, "partitions": grown.partitions}
         yield Change(Action.ALTER, "partitions", target, grown.name, text, details)
     for gone in plan.deletes:
         when = datetime.fromtimestamp(gone.due, UTC).isoformat(" ", "seconds")
@@ -176,6 +178,17 @@ def acl_changes(target: Alias, plan: AclPlan) -> Iterator[Change]:
         yield _acl(Action.CREATE, target, binding)
     for binding in plan.deletes:
         yield _acl(Action.DELETE, target, binding)
+
+
+def account_changes(target: Alias, plan: AccountPlan) -> Iterator[Change]:
+    for quota in plan.quotas:
+        text = ", ".join(f"{key}={value:g}" for key, value in quota.values)
+        details = {"entity": dict(quota.entity.names), "values": dict(quota.values)}
+        yield Change(Action.ALTER, "quotas", target, str(quota.entity), text, details)
+    for credential in plan.users:
+        text = f"{credential.mechanism}, {credential.iterations} iterations"
+        details = {"mechanism": str(credential.mechanism), "iterations": credential.iterations}
+        yield Change(Action.CREATE, "user", target, credential.user, text, details)
 
 
 def _creation(kind: str, cluster: Alias, topic: TopicCreation, more: Mapping[str, Any]) -> Change:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from sparkmirror.connectors.account_plan import AccountPlan
 from sparkmirror.connectors.acl_plan import AclPlan
 from sparkmirror.connectors.config_plan import ConfigPlan
 from sparkmirror.connectors.source import MirrorSourceSettings
@@ -54,6 +55,7 @@ class FlowSurvey:
     topics: TopicPlan = field(default_factory=TopicPlan)
     configs: ConfigPlan = field(default_factory=ConfigPlan)
     acls: AclPlan = field(default_factory=AclPlan)
+    accounts: AccountPlan = field(default_factory=AccountPlan)
     own: Sequence[OwnTopic] = ()
     begun: Collection[str] = ()
     filled: Collection[str] = ()

@@ -21,8 +21,8 @@ UNKNOWN_CONFIG: Final = "unknown config"
 MISSING_TOPIC: Final = "missing topic"
 LOST_RECORDS: Final = "lost records"
 NO_POSITION: Final = "no position"
-MORE_PARTITIONS: Final = "more partitions"
-GONE_TOPIC: Final = "gone topic"
+TOPIC: Final = "topic"
+ACCOUNTS: Final = "accounts"
 NO_DELETES: Final = "no deletes"
 ACLS: Final = "ACLs"
 
@@ -44,6 +44,7 @@ def findings(survey: FlowSurvey) -> tuple[Finding, ...]:
     """Of one flow by itself; what blocks comes first."""
     found = [finding for judge in _JUDGES for finding in judge(survey)]
     found += _refused(survey, {finding.kind for finding in found})
+    found += _warnings(survey, {finding.text for finding in found})
     order = list(Severity)
     return tuple(sorted(found, key=lambda finding: order.index(finding.severity)))
 
@@ -100,7 +101,7 @@ def _bad_names(survey: FlowSurvey) -> Iterator[Finding]:
     for topic, remote in survey.mirrored:
         if remote in survey.target_topics:
             continue
-        text = f"topic {topic} can't be mirrored: its name on {survey.target.alias}, {remote}, "
+        text = f"topic {topic} can't be mirrored: its name on the target, {remote}, "
         if len(remote) > _NAME_MAX:
             text += f"has {len(remote)} characters and Kafka allows {_NAME_MAX}"
         elif not _LEGAL.issuperset(remote) or remote in ("", ".", ".."):
@@ -160,24 +161,10 @@ def _strangers(survey: FlowSurvey) -> Iterator[Finding]:
             )
 
 
-def _more_partitions(survey: FlowSurvey) -> Iterator[Finding]:
-    for topic, remote in survey.mirrored:
-        here, there = survey.source_topics.get(topic, 0), survey.target_topics.get(remote, 0)
-        if there > here:
-            yield Finding(
-                MORE_PARTITIONS,
-                Severity.NOTE,
-                remote,
-                f"has {there} partitions on {survey.target.alias} and {topic} has {here}: those beyond "
-                "stay empty, which is fine",
-            )
-
-
-def _gone_topics(survey: FlowSurvey) -> Iterator[Finding]:
-    """What becomes of the copies of topics that were deleted at the source."""
+def _notes(survey: FlowSurvey) -> Iterator[Finding]:
+    """What people may wonder about, and need do nothing about."""
     for note in survey.topics.notes:
-        if note.source not in survey.source_topics:
-            yield Finding(GONE_TOPIC, Severity.NOTE, note.name, note.text)
+        yield Finding(TOPIC, Severity.NOTE, note.name, note.text)
     if survey.topics.held is not None:
         yield Finding(NO_DELETES, Severity.WARNS, "deletes", f"no topic is deleted: {survey.topics.held}")
 
@@ -241,8 +228,6 @@ def _unknown_configs(survey: FlowSurvey) -> Iterator[Finding]:
 
 
 def _acls(survey: FlowSurvey) -> Iterator[Finding]:
-    for warning in survey.acls.warnings:
-        yield Finding(ACLS, Severity.WARNS, "ACLs", warning)
     if survey.acls.unavailable is not None:
         yield Finding(
             ACLS,
@@ -251,6 +236,15 @@ def _acls(survey: FlowSurvey) -> Iterator[Finding]:
             f"there are none to sync: {survey.acls.unavailable}",
             "set sync.topic.acls.enabled=false",
         )
+
+
+def _warnings(survey: FlowSurvey, said: Collection[str]) -> Iterator[Finding]:
+    """Of the parts themselves, but what is said already."""
+    parts = ((TOPIC, survey.topics), (ACLS, survey.acls), (ACCOUNTS, survey.accounts))
+    for kind, plan in parts:
+        for warning in plan.warnings:
+            if warning not in said:
+                yield Finding(kind, Severity.WARNS, kind, warning)
 
 
 _JUDGES: Final[Sequence[Callable[[FlowSurvey], Iterable[Finding]]]] = (
@@ -265,8 +259,7 @@ _JUDGES: Final[Sequence[Callable[[FlowSurvey], Iterable[Finding]]]] = (
     _no_position,
     _lost_records,
     _unknown_configs,
-    _more_partitions,
-    _gone_topics,
+    _notes,
     _acls,
 )
 

@@ -5,6 +5,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Final, TypeVar
 
+from sparkmirror.connectors.account_plan import AccountPlan
 from sparkmirror.connectors.acl_plan import AclPlan
 from sparkmirror.connectors.config_plan import ConfigPlan
 from sparkmirror.connectors.flow_plan import (
@@ -15,6 +16,7 @@ from sparkmirror.connectors.flow_plan import (
     Rate,
     Severity,
     Skipped,
+    account_changes,
     acl_changes,
     config_changes,
     joined,
@@ -23,8 +25,8 @@ from sparkmirror.connectors.flow_plan import (
 )
 from sparkmirror.connectors.flow_survey import FlowSurvey, OwnTopic, Refusal
 from sparkmirror.connectors.plan_findings import UNREADABLE, findings
-from sparkmirror.connectors.source import MirrorSourceSettings, remote_topic, should_replicate
-from sparkmirror.connectors.topic_plan import SourceTopic, TopicPlan
+from sparkmirror.connectors.source import MirrorSourceSettings
+from sparkmirror.connectors.topic_plan import Selection, SourceTopic, TopicPlan
 from sparkmirror.connectors.topic_rules import first_refusal
 from sparkmirror.domain.admin_writes import Results, TopicCreation
 from sparkmirror.domain.assignment import assign
@@ -35,6 +37,7 @@ from sparkmirror.domain.topic_filter import DefaultTopicFilter
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.cluster_survey import survey
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
+from sparkmirror.runtime.account_sync import AccountSync
 from sparkmirror.runtime.acl_sync import AclSync
 from sparkmirror.runtime.backlog import Backlog, backlog, mirrored_rate
 from sparkmirror.runtime.config_sync import ConfigSync
@@ -47,6 +50,9 @@ from sparkmirror.runtime.topic_sync import Topics, TopicSync
 
 DEFAULT_RATE: Final = Rate(100_000_000, "a guess, what 1 Gbit/s carries")
 """For a mirror that was never behind long enough to tell."""
+
+_ASKED_MAX: Final = 500
+"""Topics about which a mirror that begins asks for its rights: who lacks them lacks most of them."""
 
 _T = TypeVar("_T")
 
@@ -75,18 +81,30 @@ def plan_source(
         return _Planning(on, connector, admins).plan(rate, more_own)
 
 
+def obstacles(on: FlowWorker, connector: SourceConnector, topics: Topics) -> Sequence[Finding]:
+    """What is in the way of a flow that begins, by a request to each broker. Raises KafkaError."""
+    surveyed = survey_flow(on, connector, topics, asked_max=_ASKED_MAX)
+    return [finding for finding in findings(surveyed) if finding.severity is Severity.BLOCKS]
+
+
 def survey_flow(
-    on: FlowWorker, connector: SourceConnector, topics: Topics, more_own: Sequence[OwnTopic] = ()
+    on: FlowWorker,
+    connector: SourceConnector,
+    topics: Topics,
+    more_own: Sequence[OwnTopic] = (),
+    asked_max: int | None = None,
 ) -> FlowSurvey:
-    """What both clusters say of themselves, and of what a flow needs there. Raises KafkaError."""
+    """What both clusters say of themselves, and of what a flow needs there. Raises KafkaError.
+
+    `asked_max` is for whoever wants rights on so many topics at most: thousands take seconds.
+    """
     told, flow = connector.settings, on.flow
-    mirrored = tuple(
-        (topic, remote_topic(told, topic)) for topic in sorted(topics.source) if should_replicate(told, topic)
-    )
+    mirrored = topics.pairs
     own = [*own_topics(on, connector), *more_own]
     named = told.topic_filter.named if isinstance(told.topic_filter, DefaultTopicFilter) else ()
-    at_source = {topic for topic, _ in mirrored} | set(named) | _names(own, flow.source)
-    at_target = {remote for _, remote in mirrored} | _names(own, flow.target)
+    asked = mirrored[:asked_max]
+    at_source = {topic for topic, _ in asked} | set(named) | _names(own, flow.source)
+    at_target = {remote for _, remote in asked} | _names(own, flow.target)
     return FlowSurvey(
         told,
         survey(connector.source_admin, flow.source, at_source),
@@ -115,6 +133,7 @@ class _Planning:
         topics = self._topics()
         configs = self._configs()
         acls = self._acls()
+        accounts = self._accounts()
         surveyed = survey_flow(self._on, self._connector, topics, more_own)
         dealt = self._dealt(surveyed)
         left = self._part("positions", lambda: backlog(self._on, self._connector, list(dealt)), Backlog())
@@ -123,6 +142,7 @@ class _Planning:
             surveyed,
             configs=configs,
             acls=acls,
+            accounts=accounts,
             begun=begun,
             filled=self._filled(surveyed, begun),
             lost=left.lost,
@@ -133,21 +153,22 @@ class _Planning:
             self._on.flow,
             self._connector.name,
             surveyed.target.cluster_id,
-            self._changes(surveyed, configs, acls),
+            self._changes(surveyed),
             _copies(surveyed, dealt, left),
             self._rate(rate),
             tuple(self._skipped(topics)),
             (*self._unreadable, *findings(surveyed)),
         )
 
-    def _changes(self, surveyed: FlowSurvey, configs: ConfigPlan, acls: AclPlan) -> tuple[Change, ...]:
+    def _changes(self, surveyed: FlowSurvey) -> tuple[Change, ...]:
         target = self._on.flow.target
         return joined(
             [
                 own_topic_changes((own.cluster, own.creation) for own in surveyed.missing),
-                topic_changes(target, surveyed.topics, surveyed.target_topics),
-                config_changes(target, configs),
-                acl_changes(target, acls),
+                topic_changes(target, surveyed.topics),
+                config_changes(target, surveyed.configs),
+                acl_changes(target, surveyed.acls),
+                account_changes(target, surveyed.accounts),
             ]
         )
 
@@ -168,11 +189,12 @@ class _Planning:
 
         def listed() -> Topics:
             source = {name: SourceTopic(count) for name, count in admins.source.partition_counts().items()}
-            return Topics(source, admins.target.partition_counts(), TopicPlan())
+            pairs = Selection(self._told).pairs(source)
+            return Topics(source, admins.target.partition_counts(), TopicPlan(), pairs)
 
         deletes = TopicDeleteSync(self._on, self._connector, admins, self._log)
-        sync = TopicSync(self._told, admins, self._log, deletes)
-        found = self._part("topics", sync.plan, None)
+        with closing(TopicSync(self._told, admins, self._log, deletes)) as sync:
+            found = self._part("topics", sync.plan, None)
         return listed() if found is None else found
 
     def _configs(self) -> ConfigPlan:
@@ -185,6 +207,11 @@ class _Planning:
         if self._told.sync_topic_acls_interval_s is None:
             return AclPlan()
         return self._part("ACLs", AclSync(self._told, self._admins, self._log).plan, AclPlan())
+
+    def _accounts(self) -> AccountPlan:
+        if self._told.sync_accounts_interval_s is None:
+            return AccountPlan()
+        return self._part("accounts", AccountSync(self._told, self._admins, self._log).plan, AccountPlan())
 
     # data
 

@@ -84,7 +84,7 @@ class _Asking:
         """Of a plan for this topic alone; what is in the way of others is none of its affair."""
         only = {topic: SourceTopic(source[topic])}
         remote = remote_topic(self._told, topic)
-        topics = Topics(only, target, plan_topics(self._told, only, target))
+        topics = Topics(only, target, plan_topics(self._told, only, target), [(topic, remote)])
         surveyed = replace(survey_flow(self._settings, self._connector, topics), own=(), named=())
         mine = {topic, remote, *(setting for setting in ("replication.factor",) if remote not in target)}
         return [

@@ -287,5 +287,6 @@ def test_what_becomes_of_copies_whose_source_is_gone(survey: FlowSurvey) -> None
     plan = replace(survey.topics, notes=(gone, more), held="most are missing")
     assert [told(finding) for finding in findings(replace(survey, topics=plan))] == [
         ("no deletes", Severity.WARNS, "deletes"),
-        ("gone topic", Severity.NOTE, "source.gone"),
+        ("topic", Severity.NOTE, "source.gone"),
+        ("topic", Severity.NOTE, "source.orders"),
     ]

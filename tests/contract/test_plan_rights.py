@@ -1,0 +1,141 @@
+"""Rights that a mirror lacks show in its plan, with the line that grants each, before anything fails."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import javaproperties
+import pytest
+
+from sparkmirror.cli.main import main
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
+from sparkmirror.domain.rights import CLUSTER_NAME
+from sparkmirror.kafka.admin import Admin
+from tests.contract.copying import connection
+from tests.system.mirror import REPLICATION, await_value
+from tests.system.mixed_data import create_topic
+
+SEEN: Final = "rights.seen"
+HIDDEN: Final = "rights.hidden"
+REMOTE: Final = "rs.rights.seen"
+ANYBODY: Final = "User:ANONYMOUS"
+WAIT_S: Final = 20.0
+
+
+def allow(topic: str, operation: AclOperation, principal: str = ANYBODY) -> AclBinding:
+    """Where anybody may do something, all others are shut out of everything else."""
+    return AclBinding(
+        ResourceType.TOPIC, PatternType.LITERAL, topic, principal, "*", operation, AclPermission.ALLOW
+    )
+
+
+@contextmanager
+def granted(cluster: LocalCluster, bindings: Sequence[AclBinding]) -> Iterator[None]:
+    with closing(Admin(connection(cluster), "guarded")) as admin:
+
+        def there() -> set[AclBinding]:
+            return set(bindings) & set(admin.acls())
+
+        try:
+            assert set(admin.create_acls(bindings).values()) == {None}
+            await_value(lambda: there() == set(bindings), WAIT_S, lambda: f"only {there()}")
+            yield
+        finally:
+            admin.delete_acls(bindings)
+            await_value(lambda: not there(), WAIT_S, lambda: f"still {there()}")
+
+
+@pytest.fixture(scope="module")
+def file(guarded_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A flow within one cluster: rights are those of names."""
+    for topic in (SEEN, HIDDEN):
+        create_topic(guarded_cluster.bootstrap_servers, topic)
+    properties = {
+        "clusters": "rs, rt",
+        "rs.bootstrap.servers": guarded_cluster.bootstrap_servers,
+        "rt.bootstrap.servers": guarded_cluster.bootstrap_servers,
+        "rs->rt.enabled": "true",
+        "topics": f"{SEEN}, {HIDDEN}",
+        "heartbeats.replication.enabled": "false",
+        **REPLICATION,
+    }
+    made = tmp_path_factory.mktemp("rights") / "mm2.properties"
+    made.write_text(javaproperties.dumps(properties), encoding="ascii")
+    return made
+
+
+def planned(file: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, list[dict[str, Any]]]:
+    code = main(["plan", str(file), "-o", "json"])
+    (flow,) = json.loads(capsys.readouterr().out)
+    return code, [finding for finding in flow["findings"] if finding["severity"] == "blocks"]
+
+
+def test_every_missing_right_is_named_with_its_command(
+    file: Path, guarded_cluster: LocalCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert planned(file, capsys) == (0, [])
+    poor = [
+        allow(SEEN, AclOperation.DESCRIBE),
+        allow(SEEN, AclOperation.DESCRIBE_CONFIGS),
+        allow(HIDDEN, AclOperation.READ, "User:other"),
+        allow(REMOTE, AclOperation.READ),
+        allow(REMOTE, AclOperation.DESCRIBE_CONFIGS),
+        allow(REMOTE, AclOperation.ALTER_CONFIGS),
+    ]
+    with granted(guarded_cluster, poor):
+        code, blocking = planned(file, capsys)
+        lines = {finding["subject"]: finding["remedy"] for finding in blocking}
+        tool = f"kafka-acls.sh --bootstrap-server {guarded_cluster.bootstrap_servers} --add"
+        assert (code, lines) == (
+            2,
+            {
+                SEEN: f"{tool} --allow-principal {ANYBODY} --operation Read --topic {SEEN}",
+                HIDDEN: f"{tool} --allow-principal {ANYBODY} --operation Describe --topic {HIDDEN}",
+                REMOTE: f"{tool} --allow-principal {ANYBODY} --operation Write --topic {REMOTE}",
+            },
+        )
+        with granted(
+            guarded_cluster,
+            [
+                allow(SEEN, AclOperation.READ),
+                allow(HIDDEN, AclOperation.ALL),
+                allow(REMOTE, AclOperation.WRITE),
+            ],
+        ):
+            assert planned(file, capsys) == (0, [])
+
+
+def test_a_topic_that_may_not_be_made_is_found_before(
+    file: Path, guarded_cluster: LocalCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The broker is told that its own rights stay: it comes as the same principal."""
+    on_cluster = [
+        AclBinding(
+            ResourceType.CLUSTER,
+            PatternType.LITERAL,
+            CLUSTER_NAME,
+            ANYBODY,
+            "*",
+            operation,
+            AclPermission.ALLOW,
+        )
+        for operation in (AclOperation.ALTER, AclOperation.CLUSTER_ACTION)
+    ]
+    on_topic = [
+        allow(REMOTE, operation)
+        for operation in (
+            AclOperation.READ,
+            AclOperation.WRITE,
+            AclOperation.DESCRIBE_CONFIGS,
+            AclOperation.ALTER_CONFIGS,
+        )
+    ]
+    with granted(guarded_cluster, [*on_cluster, *on_topic]):
+        code, blocking = planned(file, capsys)
+    assert code == 2
+    assert [finding["remedy"].partition(" --operation ")[2] for finding in blocking] == [
+        f"Create --topic {REMOTE}"
+    ]
