@@ -114,7 +114,9 @@ class Accounts:
                 for one in credentials
             ],
         )
-        answer = self._broker.request("alter SCRAM users", request, AlterUserScramCredentialsResponse)
+        answer = self._broker.request_of_controller(
+            "alter SCRAM users", request, AlterUserScramCredentialsResponse
+        )
         return {
             result.user: None
             if result.error_code == NONE

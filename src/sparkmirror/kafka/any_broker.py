@@ -6,16 +6,21 @@ take seconds to decode.
 
 import struct
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any, Final, NamedTuple, TypeVar
 
+from kafka.protocol.metadata import MetadataRequest, MetadataResponse
+
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.errors import DisconnectedError, KafkaError
+from sparkmirror.domain.errors import DisconnectedError, KafkaError, RetriableError
 from sparkmirror.kafka.connection import Connection
 from sparkmirror.kafka.metadata import connect_to_any
 from sparkmirror.kafka.wire import INT32, Reader, request_header
 
 UNREADABLE: Final = (IndexError, struct.error, UnicodeDecodeError, ValueError)
 """What decoding raises where an answer ends too early or holds something else."""
+
+_METADATA_VERSION_MAX: Final = 12
 
 _Answer = TypeVar("_Answer")
 
@@ -60,6 +65,15 @@ class AnyBroker:
             action, lambda connection: connection.request(request, response_class, timeout_s=timeout_s)
         )
 
+    def request_of_controller(self, action: str, request: Any, response_class: Any) -> Any:
+        """As `request`, of the broker that is named as the controller.
+
+        With ZooKeeper no other does what is asked of it; with KRaft any broker is named, and sends it on.
+        """
+        return self._asked(
+            action, lambda connection: self._from_controller(connection, request, response_class)
+        )
+
     def unreadable(self, api: Api) -> DisconnectedError:
         """What to raise when an answer can't be decoded."""
         self.close()
@@ -82,6 +96,18 @@ class AnyBroker:
         except KafkaError as error:
             self.close()
             raise type(error)(f"{action} on {self.cluster}: {error}", error.code) from error
+
+    def _from_controller(self, connection: Connection, request: Any, response_class: Any) -> Any:
+        timeout_s = self._settings.request_timeout_s
+        asked = MetadataRequest(topics=[], allow_auto_topic_creation=False)
+        told = connection.request(
+            asked, MetadataResponse, timeout_s=timeout_s, version_max=_METADATA_VERSION_MAX
+        )
+        for broker in told.brokers:
+            if broker.node_id == told.controller_id:
+                with closing(Connection.open(broker.host, broker.port, self._settings)) as controller:
+                    return controller.request(request, response_class, timeout_s=timeout_s)
+        raise RetriableError("the cluster has no controller for the moment")
 
     def _exchange(self, connection: Connection, api: Api, body: Callable[[int], bytes]) -> Answer:
         version = connection.version_of(api.key, api.name, api.low, api.high)
