@@ -8,6 +8,7 @@ from typing import cast
 import pytest
 
 from sparkmirror.config.admin_plugins import DIRECTLY, AdminPlugins, admin_plugins
+from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.plugins import (
     CONFIG_PROPERTY_FILTER,
     GROUP_FILTER,
@@ -342,3 +343,20 @@ def test_no_item_goes_missing() -> None:
     assert str(silent.alter_quotas([QuotaChange(entity, ())])[entity]).startswith("mine.alter_quotas said no")
     credential = SaltedCredential(ScramCredential("bob", ScramMechanism.SCRAM_SHA_256, 4096), b"s", b"p")
     assert str(silent.alter_users([credential])["bob"]) == "mine.alter_users said nothing of bob"
+
+
+def test_keys_that_a_plugin_may_read_are_not_called_unread() -> None:
+    told = {"clusters": "us,eu", "us.bootstrap.servers": "u:1", "eu.bootstrap.servers": "e:1"}
+    keys = {
+        **dict.fromkeys(("us->eu.topic.filter.team", "us->eu.acme.url", "eu.admin.desk.file"), "x"),
+        **dict.fromkeys(("us->eu.topcis", "acme.url", "us->eu.topics.blacklist"), "x"),
+    }
+    without = [unknown.key for unknown in MirrorMakerConfig(Properties(told | keys), {}).unknown_keys()]
+    assert without == list(keys)
+    named = told | keys | {"us->eu.topic.filter.class": HERE + "Initials"}
+    found = [unknown.key for unknown in MirrorMakerConfig(Properties(named), {}).unknown_keys()]
+    assert found == ["us->eu.topcis", "acme.url", "us->eu.topics.blacklist"]
+    kafkas = (
+        told | keys | {"us->eu.topic.filter.class": " org.apache.kafka.connect.mirror.DefaultTopicFilter "}
+    )
+    assert len(MirrorMakerConfig(Properties(kafkas), {}).unknown_keys()) == len(keys)

@@ -1,0 +1,73 @@
+"""A mirror with a policy, a topic filter and an admin of somebody's own: the package of docs/plugins.md."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sparkmirror.clusters import LocalCluster
+from tests.documented_plugins import install
+from tests.system.broker_data import append, keyed, numbered, replication_factor, topics
+from tests.system.mirror import await_value, running_mirror
+from tests.system.mixed_data import create_topic
+from tests.system.progress import await_caught_up
+
+ARRIVES_WITHIN_S = 30
+
+
+def test_plugins_of_ones_own(
+    source_cluster: LocalCluster,
+    target_cluster: LocalCluster,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder, orders = install(tmp_path / "acme"), tmp_path / "orders"
+    path = os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH", ""))))
+    monkeypatch.setenv("PYTHONPATH", path)
+    for topic in ("team.plugged", "team.plugged-test", "other.plugged"):
+        create_topic(source_cluster.bootstrap_servers, topic, partitions=2)
+        append(source_cluster, topic, numbered(5))
+    properties = {
+        "clusters": "plug, in",
+        "plug.bootstrap.servers": source_cluster.bootstrap_servers,
+        "in.bootstrap.servers": target_cluster.bootstrap_servers,
+        "plug->in.enabled": "true",
+        "plug->in.topics": "(team|other)[.]plugged.*",
+        "plug->in.topics.exclude": ".*-test",
+        "plug->in.groups": "none",
+        "plug->in.topic.filter.class": "com.acme.kafka.TeamTopics",
+        "plug->in.topic.filter.team": "team",
+        "replication.policy.class": "com.acme.kafka.SuffixPolicy",
+        "forwarding.admin.class": "acme_mirror:TopicDesk",
+        **{f"{alias}.admin.desk.file": str(orders) for alias in ("plug", "in")},
+        **{f"{alias}.admin.desk.replicas": "1" for alias in ("plug", "in")},
+        "replication.factor": "3",  # which one broker refuses, but nobody asks it for that
+        "refresh.topics.interval.seconds": "1",
+        "heartbeats.replication.enabled": "false",
+        "emit.heartbeats.interval.seconds": "1",
+        "plug->in.emit.heartbeats.enabled": "true",
+    }
+    with running_mirror(tmp_path / "mirror", properties) as mirror:
+        await_caught_up(source_cluster, target_cluster, "plug", ["team.plugged"])
+        await_value(lambda: "in heartbeats 1\n" in orders.read_text(), ARRIVES_WITHIN_S, mirror.log_text)
+        (folder / "acme_mirror.py").unlink()  # nobody imports it again
+        create_topic(source_cluster.bootstrap_servers, "team.plugged.late", partitions=1)
+        await_value(
+            lambda: "team.plugged.late--plug" in topics(target_cluster), ARRIVES_WITHIN_S, mirror.log_text
+        )
+        mirror.stop()
+    assert keyed(target_cluster, "team.plugged--plug") == numbered(5)
+    assert not [name for name in topics(target_cluster) if "plugged-test" in name or "other.plugged" in name]
+    assert replication_factor(target_cluster, "team.plugged--plug") == 1
+    assert sorted(orders.read_text().splitlines()) == sorted(
+        [
+            "in heartbeats 1",
+            "in mm2-offsets.plug.internal 25",
+            "in mm2-progress.plug.internal 1",
+            "in plug.checkpoints.internal 1",
+            "in team.plugged--plug 2",
+            "in team.plugged.late--plug 1",
+            "plug mm2-offset-syncs.in.internal 1",
+        ]
+    )
+    assert "keys that nothing reads" not in mirror.log_text()
