@@ -142,8 +142,13 @@ def test_after_a_mirror_nothing_is_left_but_what_has_drifted(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     source, target = sides
-    with running_mirror(tmp_path / "mirror", properties) as mirror:
+    create_topic(source.bootstrap_servers, "collides.x")
+    create_topic(target.bootstrap_servers, "pl.collides_x")
+    with running_mirror(
+        tmp_path / "mirror", {**properties, "pl->pt.topics": "planned.*, collides.x"}
+    ) as mirror:
         await_caught_up(source, target, "pl", [TOPIC])
+        mirror.await_log("pl.collides.x: on pt it differs from pl.collides_x by '.' and '_' only")
         mirror.stop()
     assert config(target, REMOTE)["retention.ms"] == "86400001"
     code, out, _ = plan.said()

@@ -18,6 +18,7 @@ from sparkmirror.runtime.append_time import AppendTimeTopics
 from sparkmirror.runtime.config_sync import ConfigSync
 from sparkmirror.runtime.flow_admins import FlowAdmins
 from sparkmirror.runtime.flow_log import flow_log
+from sparkmirror.runtime.flow_planning import obstacles
 from sparkmirror.runtime.flow_settings import FlowWorker, SourceConnector
 from sparkmirror.runtime.generations import Generations
 from sparkmirror.runtime.internal_topics import ensure_topics
@@ -45,6 +46,11 @@ _FIRST_SYNC_AFTER_S = 10.0
 _NEVER_S = float("inf")
 
 _REFRESH = "refresh topics"
+_LOOK_AHEAD = "look ahead"
+_LOOK_AHEAD_AFTER_S = 1.0
+"""What can be copied is under way by then."""
+_OBSTACLES_MAX = 20
+"""So many are said in full."""
 
 
 class MirrorSource:
@@ -115,6 +121,7 @@ class MirrorSource:
             interval_s = self._rebalances.look_interval_s
             jobs.append(Job("rebalance", interval_s, self._rebalance, first_after_s=interval_s))
         self._config_sync = ConfigSync(told, admins, self._log)
+        jobs.append(Job(_LOOK_AHEAD, _NEVER_S, self._look_ahead, first_after_s=_LOOK_AHEAD_AFTER_S))
         syncs: list[tuple[str, float | None, ConfigSync | AclSync | AccountSync]] = [
             ("sync topic configs", told.sync_topic_configs_interval_s, self._config_sync),
             ("sync topic ACLs", told.sync_topic_acls_interval_s, AclSync(told, admins, self._log)),
@@ -172,6 +179,18 @@ class MirrorSource:
                 _REFRESH, _PROBLEM_RETRY_S if self._topic_sync.has_problems else _WAITING_RETRY_S
             )
         self._run(self._wanted)
+
+    def _look_ahead(self) -> None:
+        """Say once what is in the way, with what to do about it; whatever can go on goes on."""
+        if self._topics is None:
+            self.thread.hasten(_LOOK_AHEAD, _PROBLEM_RETRY_S)
+            return
+        found = obstacles(self._settings, self._connector, self._topics)
+        news = [finding for finding in found if finding.text not in self._topics.plan.warnings]
+        for finding in news[:_OBSTACLES_MAX]:
+            self._log.warning("%s", finding)
+        if len(news) > _OBSTACLES_MAX:
+            self._log.warning("and %d more: sparkmirror plan tells all", len(news) - _OBSTACLES_MAX)
 
     # tasks
 
