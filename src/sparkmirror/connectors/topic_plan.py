@@ -37,6 +37,8 @@ class NewTopic:
     partitions: int
     replication_factor: int
     configs: tuple[tuple[str, str], ...]
+    unknown: tuple[str, ...] = ()
+    """Configs that the target's brokers don't have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +134,13 @@ def plan_topics(
     source: Mapping[str, SourceTopic],
     target: Mapping[str, int],
     pairs: Pairs | None = None,
+    known_configs: Container[str] | None = None,
 ) -> TopicPlan:
     """What the target lacks. `target` maps its topics to their numbers of partitions.
 
-    Nothing is ever shrunk, and `plan_deletes` says what becomes of topics that disappear at the source.
+    A broker makes no topic with a config that it does not know: what is not in `known_configs` is left out,
+    unless that is None. Nothing is ever shrunk, and `plan_deletes` says what becomes of topics that disappear
+    at the source.
     `pairs`, here and elsewhere, are those of a `Selection` that has seen the same source.
     """
     creates: list[NewTopic] = []
@@ -156,7 +161,8 @@ def plan_topics(
                 f"characters and Kafka allows {_TOPIC_NAME_MAX}"
             )
         else:
-            creates.append(_new_topic(settings, topic, source[topic]))
+            creates.append(_new_topic(settings, topic, source[topic], known_configs))
+    warnings += _unknown(settings.flow.target, creates)
     if settings.topic_deletes is TopicDeletes.NO:
         notes += _left_behind(settings, source, target)
     return TopicPlan(tuple(creates), tuple(grows), tuple(warnings), tuple(notes))
@@ -205,11 +211,26 @@ def _left_behind(
             )
 
 
-def _new_topic(settings: MirrorSourceSettings, name: str, topic: SourceTopic) -> NewTopic:
+def _unknown(target: str, creates: Iterable[NewTopic]) -> Iterable[str]:
+    topics: dict[str, list[str]] = {}
+    for new in creates:
+        for name in new.unknown:
+            topics.setdefault(name, []).append(new.name)
+    for name, of in sorted(topics.items()):
+        more = f" and {len(of) - 1:,} more" if len(of) > 1 else ""
+        yield f"{target} does not know the config {name}; made without it: {of[0]}{more}"
+
+
+def _new_topic(
+    settings: MirrorSourceSettings, name: str, topic: SourceTopic, known: Container[str] | None
+) -> NewTopic:
+    configs = creation_configs(settings.config_filter, topic.configs)
+    unknown = () if known is None else tuple(key for key, _ in configs if key not in known)
     return NewTopic(
         name=remote_topic(settings, name),
         source=name,
         partitions=topic.partitions,
         replication_factor=settings.replication_factor,
-        configs=creation_configs(settings.config_filter, topic.configs),
+        configs=tuple(config for config in configs if config[0] not in unknown),
+        unknown=unknown,
     )

@@ -1,7 +1,7 @@
 """Makes the target's topics those that the source's call for."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -18,7 +18,7 @@ from sparkmirror.connectors.topic_plan import (
     plan_topics,
 )
 from sparkmirror.domain.admin_writes import Results, TopicCreation
-from sparkmirror.domain.errors import KafkaError, TopicExistsError
+from sparkmirror.domain.errors import AuthorizationError, KafkaError, TopicExistsError
 from sparkmirror.domain.listed_topics import TopicListing
 from sparkmirror.runtime.flow_admins import FlowAdmins
 from sparkmirror.runtime.flow_log import FlowLog
@@ -146,8 +146,20 @@ class TopicSync:
         missing = missing_topics(self._told, source, target, pairs)
         configs = self._admins.source.topic_configs(missing)
         source |= {topic: replace(source[topic], configs=configs.get(topic, ())) for topic in missing}
-        plan = plan_topics(self._told, source, target, pairs)
+        known = self._known_configs(sight.target.counts) if missing else None
+        plan = plan_topics(self._told, source, target, pairs, known)
         return Topics(source, sight.target.counts, self._with_deletes(plan, sight.deletes), pairs)
+
+    def _known_configs(self, target: Iterable[str]) -> Collection[str] | None:
+        """What a topic of the target has; None if there is none, or none that may be told of."""
+        some = next(iter(target), None)
+        if some is None:
+            return None
+        try:
+            described = self._admins.target.topic_configs([some])
+        except AuthorizationError:
+            return None
+        return {entry.name for entry in described[some]} if some in described else None
 
     def _with_made(self, target: Mapping[str, int]) -> Mapping[str, int]:
         """The target's topics as if it listed all that was made."""
