@@ -1,15 +1,16 @@
 """Nodes of a Connect group as a user runs them: `sparkmirror worker`, asked over its REST API."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import urllib3
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST, ReservedPort
+from tests.proxy import proxied
 from tests.system.java_mm2 import connector_class
 from tests.system.mirror import START_TIMEOUT_S, Mirror, await_value
 
@@ -37,7 +38,8 @@ class ConnectNode(Mirror):
         self.url = f"http://{HOST}:{self._port.number}"
         self.worker_id = f"{HOST}:{self._port.number}"
         self._http = urllib3.PoolManager(timeout=_ASK_TIMEOUT_S, retries=False)
-        super().__init__(folder, {**properties, "listeners": self.url})
+        self._properties = {**properties, "listeners": self.url}
+        super().__init__(folder, self._properties)
 
     def ask(self, method: str, path: str, body: object = None) -> Answer:
         encoded = None if body is None else json.dumps(body).encode()
@@ -85,6 +87,48 @@ class ConnectNode(Mirror):
         self._port.release()
 
 
+class NetworkedNode(ConnectNode):
+    """Reaches both clusters, and is reached by other nodes, over a network of its own. Tests ask it directly.
+
+    Its connectors find the clusters at `${env:SOURCE}` and `${env:TARGET}`.
+    """
+
+    def __init__(
+        self, folder: Path, properties: Mapping[str, str], source: LocalCluster, target: LocalCluster
+    ) -> None:
+        super().__init__(folder, properties)
+        self._proxies = ExitStack()
+        # HTTP passes such a proxy as one frame that never ends.
+        served = [*(cluster.brokers[0].port for cluster in (source, target)), self._port.number]
+        self._network = self._proxies.enter_context(proxied(*((HOST, port) for port in served)))
+        source_here, target_here, self.worker_id = (f"{HOST}:{proxy.port}" for proxy in self._network)
+        self.environment = {"SOURCE": source_here, "TARGET": target_here}
+        own = {
+            "bootstrap.servers": target_here,
+            "rest.advertised.port": str(self._network[-1].port),
+            "config.providers": "env",
+            "config.providers.env.class": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+        }
+        self.configure({**self._properties, **own})
+
+    def cut_off(self) -> None:
+        """Nothing comes through any more, and nobody is told."""
+        for proxy in self._network:
+            proxy.silence()
+
+    def connect_again(self) -> None:
+        """What was under way arrives late."""
+        for proxy in self._network:
+            proxy.restore()
+
+    def close(self) -> None:
+        super().close()
+        self._proxies.close()
+
+
+Node = TypeVar("Node", bound=ConnectNode)
+
+
 def group_properties(cluster: LocalCluster, group: str) -> dict[str, str]:
     """A worker file's content, as people have it."""
     return {
@@ -129,11 +173,17 @@ def connector_config(
 @contextmanager
 def running_nodes(folder: Path, properties: Mapping[str, str], count: int) -> Iterator[list[ConnectNode]]:
     """Started nodes of one group; on the way out they are ended by force if that is still needed."""
+    with started(ConnectNode(folder / f"node-{number}", properties) for number in range(count)) as nodes:
+        yield nodes
+
+
+@contextmanager
+def started(nodes: Iterable[Node]) -> Iterator[list[Node]]:
+    """On the way out they are ended by force if that is still needed."""
     with ExitStack() as stack:
-        nodes = []
-        for number in range(count):
-            node = ConnectNode(folder / f"node-{number}", properties)
+        begun = []
+        for node in nodes:
             stack.callback(node.close)
             node.start()
-            nodes.append(node)
-        yield nodes
+            begun.append(node)
+        yield begun

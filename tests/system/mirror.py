@@ -52,13 +52,16 @@ class Mirror:
         self.file = folder / "mm2.properties"
         self.configure(properties)
         self._arguments = arguments
+        self.environment: Mapping[str, str] = {}
+        """What it finds there besides our own."""
         self._mark = f"{_MARK}={uuid4().hex}"
         self._process: Process | None = None
 
     def start(self) -> None:
         """Every process that comes of it inherits the mark, wherever it's adopted later."""
         run = [COMMAND, self.command, str(self.file), "--log-file", str(self.spark_log)]
-        step = ["env", self._mark, *run, *self._arguments]
+        more = [f"{name}={value}" for name, value in self.environment.items()]
+        step = ["env", self._mark, *more, *run, *self._arguments]
         self._process = start_process([step], self.log, outlives_us=False)
 
     def configure(self, properties: Mapping[str, str]) -> None:

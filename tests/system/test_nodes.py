@@ -10,7 +10,7 @@ import pytest
 from sparkmirror.clusters import LocalCluster
 from tests.flowing import flowing
 from tests.system.broker_data import end_offsets, keyed, topics
-from tests.system.connect_node import SOURCE, ConnectNode, connector_config, group_properties, running_nodes
+from tests.system.connect_node import SOURCE, NetworkedNode, connector_config, group_properties, started
 from tests.system.mirror import Mirror, await_value
 from tests.system.mixed_data import create_topic
 
@@ -24,7 +24,7 @@ WAIT_S = 90.0
 @pytest.fixture(scope="module")
 def nodes(
     source_cluster: LocalCluster, target_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Sequence[ConnectNode]]:
+) -> Iterator[Sequence[NetworkedNode]]:
     """Three nodes, one of which mirrors the topic."""
     create_topic(source_cluster.bootstrap_servers, TOPIC, partitions=2)
     properties = {
@@ -32,8 +32,13 @@ def nodes(
         "session.timeout.ms": "6000",
         "heartbeat.interval.ms": "1000",
     }
-    with running_nodes(tmp_path_factory.mktemp("nodes"), properties, 3) as started:
-        for node in started:
+    folder = tmp_path_factory.mktemp("nodes")
+    made = (
+        NetworkedNode(folder / f"node-{number}", properties, source_cluster, target_cluster)
+        for number in range(3)
+    )
+    with started(made) as running:
+        for node in running:
             node.await_answers()
         config = connector_config(
             SOURCE,
@@ -42,24 +47,25 @@ def nodes(
             topics=TOPIC,
             heartbeats_replication_enabled="false",
         )
-        started[-1].put(NAME, config)
-        yield started
-        for node in started:
+        here = {f"{end.lower()}.cluster.bootstrap.servers": f"${{env:{end}}}" for end in ("SOURCE", "TARGET")}
+        running[-1].put(NAME, {**config, **here})
+        yield running
+        for node in running:
             node.stop()
 
 
 class Group:
     """The nodes, and what they copy."""
 
-    def __init__(self, nodes: Sequence[ConnectNode], source: LocalCluster, target: LocalCluster) -> None:
+    def __init__(self, nodes: Sequence[NetworkedNode], source: LocalCluster, target: LocalCluster) -> None:
         self.nodes = nodes
         self._source = source
         self._target = target
 
-    def leader(self) -> ConnectNode:
+    def leader(self) -> NetworkedNode:
         """The one that is said to run the connector, when it does."""
 
-        def running() -> ConnectNode | None:
+        def running() -> NetworkedNode | None:
             return next((node for node in self.nodes if is_run_by(self.nodes[0], [node])), None)
 
         return await_value(running, WAIT_S, self._said)
@@ -70,7 +76,7 @@ class Group:
         before = self._copied()
         await_value(lambda: self._copied() > before, WAIT_S, self._said)
 
-    def await_taken_over(self, lost: ConnectNode) -> None:
+    def await_taken_over(self, lost: NetworkedNode) -> None:
         """Until another one says that it runs the connector, and records arrive."""
         others = [node for node in self.nodes if node is not lost]
         await_value(lambda: is_run_by(others[0], others), WAIT_S, self._said)
@@ -94,11 +100,13 @@ class Group:
 
 
 @pytest.fixture
-def group(nodes: Sequence[ConnectNode], source_cluster: LocalCluster, target_cluster: LocalCluster) -> Group:
+def group(
+    nodes: Sequence[NetworkedNode], source_cluster: LocalCluster, target_cluster: LocalCluster
+) -> Group:
     return Group(nodes, source_cluster, target_cluster)
 
 
-def is_run_by(asked: ConnectNode, nodes: Sequence[ConnectNode]) -> bool:
+def is_run_by(asked: NetworkedNode, nodes: Sequence[NetworkedNode]) -> bool:
     """Whether the connector and its task run on one of these."""
     answer = asked.ask("GET", f"/connectors/{NAME}/status")
     if answer.status != 200 or not answer.body["tasks"]:
@@ -117,35 +125,40 @@ def test_a_node_that_stops_in_order_hands_over(group: Group) -> None:
         leader.await_answers()
 
 
-def kill(node: ConnectNode) -> None:
+def kill(node: NetworkedNode) -> None:
     Mirror.close(node)
 
 
-def freeze(node: ConnectNode) -> None:
+def freeze(node: NetworkedNode) -> None:
     """As a machine does that hangs: nothing of it runs any more, and no connection is closed."""
     for process in node.processes():
         process.send_signal(signal.SIGSTOP)
 
 
-def start_again(node: ConnectNode) -> None:
-    node.start()
-
-
-def thaw(node: ConnectNode) -> None:
+def thaw(node: NetworkedNode) -> None:
     for process in node.processes():
         process.send_signal(signal.SIGCONT)
 
 
-@pytest.mark.parametrize(("strike", "heal"), [(kill, start_again), (freeze, thaw)])
+@pytest.mark.parametrize(
+    ("strike", "heal"),
+    [
+        (kill, NetworkedNode.start),
+        (freeze, thaw),
+        (NetworkedNode.cut_off, NetworkedNode.connect_again),
+    ],
+)
 def test_others_take_over_what_a_lost_leader_did(
-    strike: Callable[[ConnectNode], None], heal: Callable[[ConnectNode], None], group: Group
+    strike: Callable[[NetworkedNode], None], heal: Callable[[NetworkedNode], None], group: Group
 ) -> None:
     with group.exact():
         lost = group.leader()
         strike(lost)
-        for node in group.nodes:
-            if node is not lost:
-                assert node.ask("GET", "/connectors").body == [NAME]
+        others = [node for node in group.nodes if node is not lost]
+        for node in others:
+            assert node.ask("GET", "/connectors").body == [NAME]
+        # A change is answered too, whoever leads by then, and not only when the lost one comes back.
+        assert others[0].ask("PUT", f"/connectors/{NAME}/resume").status in {202, 409, 500}
         group.await_taken_over(lost)
         heal(lost)
         lost.await_answers()
