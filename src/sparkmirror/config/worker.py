@@ -44,8 +44,8 @@ class WorkerSettings:
     session_key_ttl_s: float = 3600.0
     """How long nodes sign with the same key; 0 for ever."""
     topic_tracking: bool = True
-    standby_session: bool = False
-    """Whether a node has Spark ready before it leads."""
+    standby_session: bool = True
+    """Whether a node has Spark ready before it leads, as in dedicated mode."""
 
     def group(self, *, spreads: bool = False) -> GroupOptions:
         """How the workers' nodes are a group."""
@@ -74,7 +74,7 @@ def worker_settings(worker: Properties) -> WorkerSettings:
         heartbeat_interval_s=heartbeat_interval_s,
         rebalance_timeout_s=values.seconds("rebalance.timeout.ms"),
         session_key_ttl_s=values.seconds("inter.worker.key.ttl.ms"),
-        standby_session=values.boolean("standby.spark.session"),
+        standby_session=_standby_session(worker, values),
         topic_tracking=values.boolean("topic.tracking.enable"),
     )
 
@@ -86,6 +86,13 @@ def _rhythm(values: Values) -> tuple[float, float]:
         return _SESSION_TIMEOUT_S, _HEARTBEAT_INTERVAL_S
     session_timeout_s, heartbeat_interval_s = map(values.seconds, names)
     return session_timeout_s, heartbeat_interval_s
+
+
+def _standby_session(worker: Properties, values: Values) -> bool:
+    """Unless somebody says so, not on a cluster, where it would hold executors that do nothing."""
+    if values.given("standby.spark.session"):
+        return values.boolean("standby.spark.session")
+    return (worker.get("spark.master") or "local").startswith("local")
 
 
 def _topic(worker: Properties, values: Values, kind: str, partitions: int | None = None) -> InternalTopic:

@@ -151,8 +151,9 @@ _OWN: Final = (
     Option(
         "standby.spark.session",
         Type.BOOLEAN,
-        default=False,
-        doc="Whether a node that does not lead has Spark ready: it takes over sooner, and costs memory.",
+        default=None,
+        doc="Whether a node that does not lead has Spark ready: it takes over sooner, and costs memory. "
+        "By default where Spark is local.",
     ),
 )
 

@@ -46,6 +46,20 @@ def test_everything_wrong_is_named() -> None:
 
 
 @pytest.mark.parametrize(
+    ("given", "standby"),
+    [
+        ({}, True),
+        ({"spark.master": "local[4]"}, True),
+        ({"spark.master": "spark://host:7077"}, False),
+        ({"spark.master": "k8s://host", "standby.spark.session": "true"}, True),
+        ({"standby.spark.session": "false"}, False),
+    ],
+)
+def test_a_local_spark_is_ready_before_it_is_needed(given: dict[str, str], standby: bool) -> None:
+    assert worker_settings(Properties(NEEDED | given)).standby_session is standby
+
+
+@pytest.mark.parametrize(
     ("given", "session_s", "heartbeat_s"),
     [
         ({}, 8.0, 1.0),
