@@ -8,6 +8,7 @@ import confluent_kafka as confluent
 
 from sparkmirror.clusters import LocalCluster
 from tests.system.broker_data import Keyed
+from tests.system.mirror import await_value
 
 _WAIT_S: Final = 30.0
 
@@ -53,7 +54,18 @@ def commit(cluster: LocalCluster, group: str, topic: str, offsets: Mapping[int, 
         positions = [
             confluent.TopicPartition(topic, partition, offset) for partition, offset in offsets.items()
         ]
+        await_value(lambda: _commits(consumer, positions), _WAIT_S, lambda: f"{group} commits nothing")
+
+
+def _commits(consumer: confluent.Consumer, positions: list[confluent.TopicPartition]) -> bool:
+    """Not while a coordinator that nobody has asked before looks what it has."""
+    try:
         consumer.commit(offsets=positions, asynchronous=False)
+    except confluent.KafkaException as error:
+        if error.args[0].code() != confluent.KafkaError.COORDINATOR_LOAD_IN_PROGRESS:
+            raise
+        return False
+    return True
 
 
 def committed(cluster: LocalCluster, group: str, topic: str, partitions: int) -> Mapping[int, int]:

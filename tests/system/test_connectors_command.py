@@ -1,6 +1,6 @@
 """`sparkmirror connectors`, `deploy` and its kin, and `bin/mm2.sh`, asking a real Java Connect worker.
 
-They need no more of it than its URL.
+They need no more of it than its URL. The life of connectors is asked of a worker of ours too.
 """
 
 import json
@@ -18,6 +18,7 @@ import pytest
 
 from sparkmirror.cli.main import main
 from sparkmirror.clusters import LocalCluster
+from tests.system.connect_node import group_properties, running_nodes
 from tests.system.java_mm2 import connect_worker, connector_class
 from tests.system.mirror import COMMAND, REPLICATION, START_TIMEOUT_S, await_value
 from tests.system.mixed_data import create_topic
@@ -30,7 +31,7 @@ CONVERTER: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
 
 
 @pytest.fixture(scope="module")
-def worker_url(target_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def java_url(target_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Of a Connect worker beside the target cluster, with no connectors."""
     stores = {
         f"{store}.storage.{key}": value
@@ -51,6 +52,26 @@ def worker_url(target_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFa
         await_value(lambda: worker.ask("GET", "/connectors") is not None, START_TIMEOUT_S, worker.log_text)
         yield worker.url
         worker.stop()
+
+
+@pytest.fixture(scope="module")
+def our_url(target_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Of a node of ours, with no connectors."""
+    properties = group_properties(target_cluster, f"{GROUP}-ours")
+    with running_nodes(tmp_path_factory.mktemp("ours"), properties, 1) as (node,):
+        node.await_answers()
+        yield node.url
+        node.stop()
+
+
+@pytest.fixture
+def worker_url(request: pytest.FixtureRequest) -> str:
+    """Java's, unless a test asks for another one."""
+    url: str = request.getfixturevalue(getattr(request, "param", "java_url"))
+    return url
+
+
+both_workers = pytest.mark.parametrize("worker_url", ["java_url", "our_url"], indirect=True)
 
 
 class Commands:
@@ -129,13 +150,18 @@ class Mm2Sh:
         return done.returncode, done.stdout
 
 
+@pytest.fixture(scope="module")
+def read_topic(source_cluster: LocalCluster) -> None:
+    """One that a group reads."""
+    create_topic(source_cluster.bootstrap_servers, "commanded", partitions=2)
+    commit(source_cluster, "commanded-group", "commanded", {0: 0})
+
+
 @pytest.fixture
 def mirror(
     worker_url: str, source_cluster: LocalCluster, target_cluster: LocalCluster, tmp_path: Path
 ) -> Mm2Sh:
     """Of one topic, which one group reads, so that each connector has a task."""
-    create_topic(source_cluster.bootstrap_servers, "commanded", partitions=2)
-    commit(source_cluster, "commanded-group", "commanded", {0: 0})
     own = {"topics": "commanded", "groups": "commanded-group", "sync.topic.acls.enabled": False}
     for short, kind in (("cpc", "Checkpoint"), ("hbc", "Heartbeat"), ("msc", "Source")):
         name = f"mm2-{short}-source-0"
@@ -144,6 +170,7 @@ def mirror(
     return Mm2Sh(tmp_path, worker_url)
 
 
+@both_workers
 def test_a_connector_lives_as_it_is_told(command: Commands, heartbeats: Path, tmp_path: Path) -> None:
     out, _ = command.run("connectors", "create", heartbeats, "name=life", "--wait")
     assert out == "life: created\nlife: RUNNING, 1 task\n"
@@ -298,6 +325,8 @@ def _read(stream: IO[str], lines: "Queue[str]") -> None:
         lines.put(line)
 
 
+@both_workers
+@pytest.mark.usefixtures("read_topic")
 def test_mm2_sh_deploys_tells_and_undeploys(command: Commands, mirror: Mm2Sh) -> None:
     states = "".join(f'{part} connector: "RUNNING"\n' for part in ("Checkpoint", "Heartbeat", "Source"))
     deploying = "".join(f"Deploying {part} connector\n" for part in ("checkpoints", "heartbeats", "source"))

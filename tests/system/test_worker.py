@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
+from kafka_connect import KafkaConnect  # type: ignore[import-untyped] # it says nothing about types
 
 from sparkmirror.cli.main import main
 from sparkmirror.clusters import LocalCluster
@@ -176,6 +177,38 @@ def test_a_restarted_node_knows_its_connectors(
     copying.await_answers()
     copying.await_states("mm2-msc", "RUNNING", "RUNNING", "RUNNING")
     await_copied(copying, clusters, before + 5)
+
+
+def test_a_foreign_client_finds_what_it_knows(
+    copying: ConnectNode, clusters: tuple[LocalCluster, LocalCluster]
+) -> None:
+    """kafka-connect-py; `test_rest_clients` has all of it, over a herder without connectors."""
+    client = KafkaConnect(copying.url)
+    one, two, both = "foreign-one", "foreign-two", "foreign-.*"
+    beats = config(HEARTBEAT, clusters)
+    assert client.create_connector({"name": one, "config": beats})["name"] == one
+    assert client.update_connector(two, beats)["config"] == {**beats, "name": two}
+    assert client.list_connectors(pattern=both) == [one, two]
+    for name in (one, two):
+        copying.await_states(name, "RUNNING", "RUNNING")
+    client.pause_all_connectors(pattern=both)
+    for name in (one, two):
+        copying.await_states(name, "PAUSED", "PAUSED")
+    assert list(client.list_connectors(expand="status", pattern=both, state="PAUSED")) == [one, two]
+    client.resume_connector(one)
+    copying.await_states(one, "RUNNING", "RUNNING")
+    client.restart_connector_task(one, 0)
+    client.restart_connector(one, include_tasks=True)
+    copying.await_states(one, "RUNNING", "RUNNING")
+    await_value(
+        lambda: client.list_connector_topics(one) == {one: {"topics": ["heartbeats"]}},
+        COPY_TIMEOUT_S,
+        copying.log_text,
+    )
+    told = client.validate_connector_config(beats["connector.class"], {**beats, "name": one})
+    assert told["error_count"] == 0
+    client.delete_all_connectors(pattern=both)
+    assert client.list_connectors(pattern=both) == []
 
 
 def test_a_deleted_connector_leaves_nothing_in_the_topics(
