@@ -52,14 +52,21 @@ _DEFAULTS = {
     "spark.python.worker.reuse": "false",
     # A pulse must leave the Python worker at once, or the JVM would not notice that it should kill the task.
     "spark.sql.execution.pandas.udf.buffer.size": "64",
+    # Failures count over a job's whole life, which here is weeks; tasks back off by themselves.
+    "spark.task.maxFailures": "1000000",
+    "spark.task.reaper.enabled": "false",
+}
+
+_ON_A_CLUSTER = {
     # By default a driver that is cut off leaves its executors copying for 10 to 20 minutes.
     "spark.executor.heartbeatInterval": "1s",
     "spark.executor.heartbeat.maxFailures": "5",
     "spark.network.timeout": "10s",
     "spark.network.timeoutInterval": "1s",
-    # Failures count over a job's whole life, which here is weeks; tasks back off by themselves.
-    "spark.task.maxFailures": "1000000",
-    "spark.task.reaper.enabled": "false",
+}
+_IN_ONE_JVM = {
+    # A machine that slept goes on: the executor is not lost, though nothing was heard of it for a while.
+    "spark.network.timeout": "30d",
 }
 
 
@@ -85,10 +92,13 @@ class Session:
         Raises SparkmirrorError naming the log file when the JVM does not come up.
         """
         given = {"spark.master": master, **settings}
+        patience = _ON_A_CLUSTER
         if given["spark.master"].startswith("local"):
+            patience = _IN_ONE_JVM
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         conf = SparkConf(loadDefaults=False)
-        own = {**_DEFAULTS, _DRIVER_OPTIONS: " ".join([_JVM_OPTIONS, *map(shlex.quote, _classes().options)])}
+        jvm_options = " ".join([_JVM_OPTIONS, *map(shlex.quote, _classes().options)])
+        own = {**_DEFAULTS, **patience, _DRIVER_OPTIONS: jvm_options}
         python, shipping = shipped(given)
         for key, value in {**own, **given, **shipping}.items():
             conf.set(key, value)
