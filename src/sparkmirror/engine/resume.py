@@ -259,7 +259,7 @@ class Resumption:
         try:
             found = read_back.find(plan, first, state, end)
         except AuthorizationError as error:
-            text = f"{error}; records behind the stored position may come twice"
+            text = f"records behind the stored position may come twice: {error}"
             incident = Incident(IncidentKind.NOT_READ_BACK, text)
             return _renumbered(Start(first, state._replace(next_offset=end), incident))
         except SparkmirrorError as error:
@@ -318,7 +318,7 @@ class Resumption:
         try:
             return new_producer_id(self.plan.producer.connection), None
         except (AuthorizationError, UnsupportedVersionError) as error:
-            text = f"{error}; writing at least once"
+            text = f"writing at least once: {error}"
             _log.warning("%s", text)
             return NOT_IDEMPOTENT, Incident(IncidentKind.NOT_IDEMPOTENT, text)
 

@@ -13,7 +13,7 @@ from kafka.errors import UnknownBrokerIdError
 
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import DisconnectedError, KafkaError, UnsupportedVersionError
-from sparkmirror.kafka.error_codes import translate
+from sparkmirror.kafka.error_codes import Needed, translate
 from sparkmirror.kafka.metadata import addresses, connect_to_any
 
 
@@ -56,8 +56,13 @@ class LibraryAdmin:
     def close(self) -> None:
         self._client.close()
 
-    def call(self, action: str, method: str, *arguments: Any, **options: Any) -> Any:
-        """The answer of the client's method. Raises KafkaError, UnsupportedVersionError."""
+    def call(
+        self, action: str, method: str, *arguments: Any, needed: Needed | None = None, **options: Any
+    ) -> Any:
+        """The answer of the client's method. Raises KafkaError, UnsupportedVersionError.
+
+        `needed` is what an AuthorizationError names.
+        """
         what = f"{action} on {self._cluster}"
         try:
             return getattr(self._client, method)(*arguments, **options)
@@ -67,7 +72,7 @@ class LibraryAdmin:
                 # the cluster, and would ask for it for ever. Another client looks anew.
                 self._client.close()
                 self._client = open_admin(self._settings)
-            raise self._explained(translate(error, what)) from error
+            raise self._explained(translate(error, what, needed)) from error
         except ValueError as error:  # the library's word for an API that the broker lacks
             raise UnsupportedVersionError(f"{what}: {error}") from error
 

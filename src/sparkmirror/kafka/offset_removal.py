@@ -20,16 +20,18 @@ def remove_offsets(
 
     `cluster` names it in errors: an alias.
     """
-    action = f"remove offsets of group {group}"
+    action, right = f"remove offsets of group {group}", Need.DELETE_GROUP.of(group)
     with closing(LibraryAdmin(settings, cluster)) as client:
         wanted = [LibraryPartition(*partition) for partition in partitions]
-        answers = client.call(action, "delete_group_offsets", group, wanted)
+        answers = client.call(
+            action, "delete_group_offsets", group, wanted, needed=Needed(settings, (right,))
+        )
     errors = {TopicPartition(*partition): answer.errno for partition, answer in answers.items()}
     return {
         partition: error_for(
             code,
             f"{action} for {partition} on {cluster}",
-            needed=Needed(settings, (Need.DELETE_GROUP.of(group), Need.READ_TOPIC.of(partition.topic))),
+            needed=Needed(settings, (right, Need.READ_TOPIC.of(partition.topic))),
         )
         for partition, code in errors.items()
         if code != NONE

@@ -24,7 +24,7 @@ def ensure_topics(
     missing = [topic for topic in topics if topic.name not in existing]
     for name, error in (through or admin).create_topics(missing).items():
         if isinstance(error, AuthorizationError):
-            _log.warning("%s; it must be created by hand", error)
+            _log.warning("somebody else must create it: %s", error)
         elif error is not None and not isinstance(error, TopicExistsError):
             raise error
         elif error is None:

@@ -37,7 +37,7 @@ def test_a_missing_right_is_said_and_no_error(caplog: pytest.LogCaptureFixture) 
     """As in MM2's MirrorUtils.createSinglePartitionCompactedTopic."""
     ensure_topics(Cluster(missing=AuthorizationError("create topic missing: not authorized")), WANTED)
     (record,) = (record for record in caplog.records if record.levelname == "WARNING")
-    assert record.getMessage() == "create topic missing: not authorized; it must be created by hand"
+    assert record.getMessage() == "somebody else must create it: create topic missing: not authorized"
 
 
 @pytest.mark.parametrize("error", [KafkaError("INVALID_REPLICATION_FACTOR", 38), DisconnectedError("gone")])
