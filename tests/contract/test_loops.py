@@ -21,6 +21,7 @@ from sparkmirror.domain.comparison import Comparison
 from sparkmirror.domain.copy_plan import CopyPartition, StatePlan, TaskPlan, TransactionPlan
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
 from sparkmirror.domain.incidents import DEFAULT_REACTIONS, OnLoop
+from sparkmirror.domain.passage import HEADER, Passage
 from sparkmirror.domain.sync_history import Place, SyncHistory
 from sparkmirror.domain.wire_records import OffsetSync
 from sparkmirror.engine.verification import Sides, verify_range
@@ -33,7 +34,7 @@ from sparkmirror.storage.producer_ids import PRODUCER_IDS_TOPIC, WriterDirectory
 from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader
 from tests.contract.copying import CONNECTOR, connection, keyed_of, running
 from tests.contract.isolation import seen_by
-from tests.system.broker_data import Keyed, admin, append, latest, numbered
+from tests.system.broker_data import Keyed, admin, append, latest, numbered, records, topics
 from tests.system.mirror import await_value
 from tests.system.mixed_data import create_topic
 
@@ -102,11 +103,15 @@ class Way:
             reader.close()
 
 
+def create_own_topics(cluster: LocalCluster) -> None:
+    for name in {POSITIONS, PROGRESS, PRODUCER_IDS_TOPIC} - topics(cluster).keys():
+        create_topic(cluster.bootstrap_servers, name, config=COMPACTED)
+
+
 @pytest.fixture(scope="module")
 def ways(source_cluster: LocalCluster, target_cluster: LocalCluster) -> tuple[Way, Way]:
     for cluster in (source_cluster, target_cluster):
-        for name in (POSITIONS, PROGRESS, PRODUCER_IDS_TOPIC):
-            create_topic(cluster.bootstrap_servers, name, config=COMPACTED)
+        create_own_topics(cluster)
     near, far = Alias("near"), Alias("far")
     return (
         Way(Flow(near, far), source_cluster, target_cluster),
@@ -178,11 +183,11 @@ def test_each_record_crosses_over_once(ways: tuple[Way, Way]) -> None:
         assert verified(way, topic) == Comparison(equal=100, foreign=100)
 
 
-def verified(way: Way, topic: str) -> Comparison:
+def verified(way: Way, topic: str, passage: Passage | None = None) -> Comparison:
     """What `sparkmirror verify` finds of partition 0."""
     here, there = connection(way.here), connection(way.there)
     left_out = WriterDirectory(here, there).from_target()
-    sides = Sides(way.flow, ConsumerSettings(here), ConsumerSettings(there), left_out)
+    sides = Sides(way.flow, ConsumerSettings(here), ConsumerSettings(there), left_out, passage)
     partition = TopicPartition(topic, 0)
     mirrored = MirroredPartition(CopyPartition(partition, topic), way.positions(topic)[partition])
     return sum(map(verify_range, plan_ranges(sides, [mirrored], range_offsets=60)), Comparison())
@@ -212,17 +217,18 @@ def test_transactions_and_their_markers_do_not_come_back(ways: tuple[Way, Way]) 
         assert sorted(keyed_of(way.there, topic)) == sorted(every)
 
 
-def test_who_goes_on_leaves_out_the_same(ways: tuple[Way, Way]) -> None:
+@pytest.mark.parametrize("header", [False, True])
+def test_who_goes_on_leaves_out_the_same(ways: tuple[Way, Way], *, header: bool) -> None:
     """After an orderly stop, and after a crash: a position that lags is matched with what has arrived."""
-    topic, (out, back) = "loops.resumed", ways
+    topic, (out, back) = f"loops.resumed.{header}", ways
     create(ways, topic)
     append(out.here, topic, numbered(10))
     append(back.here, topic, numbered(10, 100))
-    with both(ways, topic):
+    with both(ways, topic, provenance_header=header):
         await_everywhere(ways, topic, [*numbered(10), *numbered(10, 100)])
     before = [way.positions(topic) for way in ways]
     every = [*numbered(10), *numbered(10, 100)]
-    with both(ways, topic):
+    with both(ways, topic, provenance_header=header):
         for number in range(3):
             append(out.here, topic, numbered(10, 1000 + 10 * number))
             append(back.here, topic, numbered(10, 2000 + 10 * number), settings=IDEMPOTENT)
@@ -230,10 +236,14 @@ def test_who_goes_on_leaves_out_the_same(ways: tuple[Way, Way]) -> None:
             await_everywhere(ways, topic, every)
     for way, positions in zip(ways, before, strict=True):
         way.store(positions)
-    with both(ways, topic):
+    with both(ways, topic, provenance_header=header):
         append(out.here, topic, numbered(5, 3000))
         append(back.here, topic, numbered(5, 4000))
         await_everywhere(ways, topic, [*every, *numbered(5, 3000), *numbered(5, 4000)])
+    passages = [Passage(*way.flow) if header else None for way in ways]
+    for way, passage in zip(ways, passages, strict=True):
+        found = verified(way, topic, passage)
+        assert (found.equal, found.counts) == (45, {})
 
 
 def test_offsets_are_translated_past_what_comes_back(ways: tuple[Way, Way]) -> None:
@@ -301,10 +311,31 @@ def test_what_came_from_elsewhere_is_copied(ways: tuple[Way, Way], frail_cluster
     assert keyed_of(ways[1].there, topic) == numbered(10)
 
 
+def test_headers_end_a_ring_of_three(ways: tuple[Way, Way], frail_cluster: LocalCluster) -> None:
+    topic, (out, _) = "loops.ring", ways
+    near, far, third = out.here, out.there, frail_cluster
+    names = dict(zip((near, far, third), map(Alias, ("near", "far", "third")), strict=True))
+    ring = [Way(Flow(names[a], names[b]), a, b) for a, b in ((near, far), (far, third), (third, near))]
+    create_own_topics(frail_cluster)
+    for cluster in names:
+        create_topic(cluster.bootstrap_servers, topic)
+    for number, way in enumerate(ring):
+        append(way.here, topic, numbered(10, 100 * number))
+    every = [record for number in range(3) for record in numbered(10, 100 * number)]
+    with both(ring, topic, provenance_header=True):
+        await_everywhere(ring, topic, every)
+        reports = [way.await_report(topic, lambda report: report.looped == 10) for way in ring]
+    assert [report.records for report in reports] == [20, 20, 20]
+    come = {record.key(): record.headers() for record in records(near, topic)}
+    assert come[b"key-0"] is None
+    assert come[b"key-100"] == [(HEADER.decode(), b"far,third")]
+    assert come[b"key-200"] == [(HEADER.decode(), b"third")]
+
+
 @pytest.fixture
 def unreadable(frail_cluster: LocalCluster) -> Iterator[LocalCluster]:
     """Its producer ids are kept from us."""
-    create_topic(frail_cluster.bootstrap_servers, PRODUCER_IDS_TOPIC, config=COMPACTED)
+    create_own_topics(frail_cluster)
     client = admin(frail_cluster)
     pattern = ResourceType.TOPIC, PRODUCER_IDS_TOPIC, ResourcePatternType.LITERAL, "User:ANONYMOUS", "*"
     denied = AclOperation.READ, AclPermissionType.DENY

@@ -214,6 +214,14 @@ OWN_SOURCE: Final = Definition(
             validator=OneOf(("filter", "fail", "copy")),
         ),
         Option(
+            "provenance.header",
+            Type.BOOLEAN,
+            default=False,
+            doc="Whether every record is given a header that names the clusters it has come from, where "
+            "topics' names don't. With it records come back neither around rings of more than two clusters "
+            "nor through Java MM2. Needs every batch to be opened, and on.loop other than copy.",
+        ),
+        Option(
             "partition.assignment",
             Type.STRING,
             "load",

@@ -1,8 +1,9 @@
 """Flows that lead back to where they began, under policies that keep names: what would go round for ever.
 
 Between two clusters producer ids tell what comes back (`domain.loops`). Around a longer ring, or where a flow
-writes without producer ids, nothing does, and the configuration is refused as far as it shows that topics go
-round: a sample name for each pattern of the flows' topic filters says so.
+writes without producer ids, only a header in every record does (`domain.passage`). Without it a configuration
+is refused as far as it shows that topics go round: a sample name for each pattern of the flows' topic filters
+says so.
 """
 
 import re
@@ -38,18 +39,21 @@ def check_rings(flows: Sequence[RingFlow]) -> None:
     ]
     for topic in _samples(kept):
         by_flow = {flow.settings.flow: flow for flow in kept if _keeps(flow.settings, topic)}
-        ring = _ring(by_flow)
+        without = [flow for flow, each in by_flow.items() if not each.settings.provenance_header]
+        ring = _ring(by_flow, without)
         if ring is not None:
             raise _about(
                 "replication.policy.class",
                 ring,
                 f"is a ring of flows that keep topics' names, so that records of a topic like '{topic}' "
-                "would go round for ever. Leave out one of these flows, or let one of them exclude such "
-                "topics (topics.exclude), or use DefaultReplicationPolicy",
+                "would go round for ever. Let all of them have provenance.header=true, or leave out one of "
+                "them, or let one of them exclude such topics (topics.exclude), or use "
+                "DefaultReplicationPolicy",
             )
         for flow in by_flow.values():
             source, target = flow.settings.flow
-            if not flow.has_producer_ids and Flow(target, source) in by_flow:
+            is_told = flow.has_producer_ids or flow.settings.provenance_header
+            if not is_told and Flow(target, source) in by_flow:
                 raise _about(
                     "enable.idempotence",
                     (source, target, source),
@@ -67,12 +71,12 @@ def _keeps(settings: MirrorSourceSettings, topic: str) -> bool:
     return should_replicate(settings, topic) and remote_topic(settings, topic) == topic
 
 
-def _ring(flows: Collection[Flow]) -> tuple[Alias, ...] | None:
-    """A shortest ring of at least three clusters, with its first one also at the end."""
+def _ring(flows: Collection[Flow], through: Collection[Flow]) -> tuple[Alias, ...] | None:
+    """A shortest ring of three clusters or more through one of these; its first one is also at the end."""
     following: dict[Alias, list[Alias]] = {}
     for source, target in flows:
         following.setdefault(source, []).append(target)
-    rings = [(source, *way) for source, target in flows if (way := _way(following, target, source))]
+    rings = [(source, *way) for source, target in through if (way := _way(following, target, source))]
     return min(rings, key=len, default=None)
 
 

@@ -27,6 +27,7 @@ from sparkmirror.domain.assignment import PartitionAssignment
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.incidents import OnBadBatch, OnDataLoss, OnLoop, OnTopicRecreated, Reactions
+from sparkmirror.domain.loops import names_show_origin
 from sparkmirror.domain.offset_resolution import ResolveOffsets
 from sparkmirror.domain.policies import ReplicationPolicy
 from sparkmirror.domain.rate_limits import FLOW_KEY, TOPICS_KEY, RateLimits
@@ -71,6 +72,7 @@ def mirror_source_settings(connector: Properties) -> MirrorSourceSettings:
         sync_quotas=values.boolean("sync.quotas"),
         sync_users=_users_file(values),
         sync_accounts_interval_s=_accounts_interval_s(connector, values),
+        provenance_header=_provenance_header(connector, values, policy),
     )
 
 
@@ -143,6 +145,15 @@ def _flow(values: Values) -> Flow:
 
 def _are_syncs_on_source(values: Values) -> bool:
     return values.string("offset-syncs.topic.location") == "source"
+
+
+def _provenance_header(connector: Properties, values: Values, policy: ReplicationPolicy) -> bool:
+    """Only where names don't say where records came from."""
+    if not values.boolean("provenance.header"):
+        return False
+    if OnLoop(values.string("on.loop")) is OnLoop.COPY:
+        raise connector.error("provenance.header", "is of no use with on.loop=copy; use filter or fail")
+    return not names_show_origin(policy, _flow(values).source)
 
 
 def _offset_syncs_topic(values: Values, flow: Flow, policy: ReplicationPolicy) -> str:

@@ -47,6 +47,8 @@ class MirrorSourceSettings:
     """The file that holds their passwords."""
     sync_accounts_interval_s: float | None = None
     """Of quotas and users; None where neither is asked for."""
+    provenance_header: bool = False
+    """Whether records are given a header that says where they came from. Names don't, then."""
 
     @property
     def names_show_origin(self) -> bool:

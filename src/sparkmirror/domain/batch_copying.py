@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from sparkmirror.domain.aborted_transactions import AbortedTransactions
-from sparkmirror.domain.batch_opening import recompress, reopen
+from sparkmirror.domain.batch_opening import Carry, recompress, reopen
 from sparkmirror.domain.errors import CorruptBatchError
 from sparkmirror.domain.loops import LoopError, LoopFilter, UnknownWriterError
 from sparkmirror.domain.record_batch import (
@@ -65,8 +65,8 @@ def copy_batches(
     comes back, None where nothing can. Raises CorruptBatchError naming the offset, UnknownWriterError and
     LoopError; what came before it has been yielded.
     """
-    merging = _Merging(rules, position)
-    tiny_bytes = 0 if aborted else merging.tiny_bytes
+    merging = _Merging(rules, position, None if loops is None or not loops.opens_all else loops.carry)
+    tiny_bytes = 0 if aborted or merging.carry else merging.tiny_bytes
     for part, tiny in part_response(response, tiny_bytes):
         steps = None if tiny is None else _copy_together(tiny, merging.position, rules, loops)
         if steps is None:
@@ -147,6 +147,8 @@ def _judged(
             continue
         if dropped or (loops is not None and road is not Road.NOTHING_LEFT and loops.drops(header)):
             road = Road.NOTHING_LEFT
+        elif road is Road.FAST and loops is not None and loops.opens_all:
+            road = Road.REWRITE
         yield batch, road
         position = header.last_offset + 1
 
@@ -154,8 +156,9 @@ def _judged(
 class _Merging:
     """Neighbours that wait to become one batch. `position` is the next offset behind all that was seen."""
 
-    def __init__(self, rules: CopyRules, position: int) -> None:
+    def __init__(self, rules: CopyRules, position: int, carry: Carry | None) -> None:
         self.position = position
+        self.carry = carry
         self._rules = rules
         self.tiny_bytes = min(_TINY_BYTES, rules.merged_bytes_max)
         self._from = position
@@ -193,7 +196,8 @@ class _Merging:
     def _merged(self, batches: Sequence[FetchedBatch]) -> list[OutgoingBatch] | None:
         """None if one is corrupt: one by one, those before it can be copied, and its offset be named."""
         try:
-            return reopen(batches, self._from, _codec(batches[0], self._rules), self._rules.batch_bytes_max)
+            codec, bytes_max = _codec(batches[0], self._rules), self._rules.batch_bytes_max
+            return reopen(batches, self._from, codec, bytes_max, self.carry)
         except CorruptBatchError:
             return None
 
@@ -201,7 +205,9 @@ class _Merging:
         position = self._from
         for number, (batch, road) in enumerate(waited, start=1):
             copied = (
-                _whole(batch, self._rules) if road is Road.FAST else _opened(batch, position, self._rules)
+                _whole(batch, self._rules)
+                if road is Road.FAST
+                else _opened(batch, position, self._rules, self.carry)
             )
             position = self.position if number == len(waited) else batch.header.last_offset + 1
             yield Step(copied, position)
@@ -224,6 +230,8 @@ def _whole(batch: FetchedBatch, rules: CopyRules) -> list[OutgoingBatch]:
     return _opened(batch, header.base_offset, rules)
 
 
-def _opened(batch: FetchedBatch, position: int, rules: CopyRules) -> list[OutgoingBatch]:
+def _opened(
+    batch: FetchedBatch, position: int, rules: CopyRules, carry: Carry | None = None
+) -> list[OutgoingBatch]:
     with naming_offset(batch.header.base_offset):
-        return reopen([batch], position, _codec(batch, rules), rules.batch_bytes_max)
+        return reopen([batch], position, _codec(batch, rules), rules.batch_bytes_max, carry)

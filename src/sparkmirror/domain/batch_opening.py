@@ -1,7 +1,7 @@
 """Batches that can't go as they are, opened and written again: renumbered, merged, split, recompressed."""
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -18,20 +18,26 @@ from sparkmirror.domain.record_batch import (
     stamp,
 )
 from sparkmirror.domain.record_index import RecordIndex, index_payloads, pack_records, payloads_of
-from sparkmirror.domain.records import new_header, read_records, rewrite
+from sparkmirror.domain.records import RawRecord, new_header, read_records, rewrite
 
 MANY_RECORDS = 100
 """From here on columns are faster than a loop over the records: see `python -m bench.slow_road`."""
 
 
-def reopen(batches: Sequence[FetchedBatch], position: int, codec: int, bytes_max: int) -> list[OutgoingBatch]:
+Carry = Callable[[list[RawRecord]], list[RawRecord]]
+"""Changes records, or leaves some out."""
+
+
+def reopen(
+    batches: Sequence[FetchedBatch], position: int, codec: int, bytes_max: int, carry: Carry | None = None
+) -> list[OutgoingBatch]:
     """The records from `position` on as one batch, or as several where it would exceed `bytes_max` bytes.
 
     The batches follow each other in a partition, and each has a record. A single record above the limit
-    becomes a batch of its own: whether the target takes it is the target's to say.
+    becomes a batch of its own: whether the target takes it is the target's to say. `carry` is asked last.
     Raises CorruptBatchError.
     """
-    if sum(batch.header.record_count for batch in batches) >= MANY_RECORDS:
+    if carry is None and sum(batch.header.record_count for batch in batches) >= MANY_RECORDS:
         return reopen_columns(headers_of(batches), payloads_of(batches), position, codec, bytes_max)
     records = [record for batch in batches for record in read_records(batch)]
     if records:
@@ -39,7 +45,8 @@ def reopen(batches: Sequence[FetchedBatch], position: int, codec: int, bytes_max
         low, high = batches[0].header.base_offset, batches[-1].header.last_offset
         _check_offsets(low, high, records[0].offset, records[-1].offset, increase=increase)
     try:
-        return rewrite([record for record in records if record.offset >= position], codec, bytes_max)
+        wanted = [record for record in records if record.offset >= position]
+        return rewrite(wanted if carry is None else carry(wanted), codec, bytes_max)
     except struct.error as error:
         raise CorruptBatchError("a record's timestamp has more than 64 bits") from error
 

@@ -84,3 +84,5 @@ class TaskPlan:
     transaction: TransactionPlan | None = None
     names_show_origin: bool = True
     """Whether topics' names say what was mirrored from the target; else producer ids do (`domain.loops`)."""
+    provenance_header: bool = False
+    """Whether records are given a header as well; only where names don't show it."""

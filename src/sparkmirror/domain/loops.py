@@ -3,6 +3,7 @@
 Under a policy that keeps names (Identity) nothing in a name says that `orders` of B came from A. But every
 batch that we write carries a producer id of its cluster, and a flow whose policy shows no cycle records its
 ids there before it uses them (`storage.producer_ids`). Who reads from that cluster looks an id up once.
+Longer rings, and those that Java MM2 is part of, need a header in every record (`domain.passage`).
 """
 
 from collections.abc import Collection, Iterable
@@ -13,8 +14,10 @@ from numpy.typing import NDArray
 
 from sparkmirror.domain.header_columns import Headers
 from sparkmirror.domain.incidents import OnLoop
+from sparkmirror.domain.passage import Passage
 from sparkmirror.domain.policies import ReplicationPolicy
 from sparkmirror.domain.record_batch import NO_PRODUCER_ID, BatchHeader
+from sparkmirror.domain.records import RawRecord
 
 _OTHERS_MAX: Final = 100_000
 """Ids that are remembered to be nobody's of ours; then they are looked up anew."""
@@ -75,9 +78,13 @@ class KnownWriters:
 class LoopFilter:
     """What of one partition comes back. So many `records` were left out; `first` are the first's offsets."""
 
-    def __init__(self, writers: KnownWriters, on_loop: OnLoop = OnLoop.FILTER) -> None:
+    def __init__(
+        self, writers: KnownWriters, on_loop: OnLoop = OnLoop.FILTER, passage: Passage | None = None
+    ) -> None:
+        """With a `passage` every record is given its header, and those come back whose headers say so."""
         self._writers = writers
         self._fails = on_loop is OnLoop.FAIL
+        self._passage = passage
         self.records = 0
         self.first: tuple[int, int] | None = None
 
@@ -88,11 +95,24 @@ class LoopFilter:
             if from_target is None:
                 raise UnknownWriterError(header.producer_id)
             return False
-        if self._fails:
-            raise LoopError(header.base_offset, header.last_offset)
-        self.records += header.record_count
-        self.first = self.first or (header.base_offset, header.last_offset)
+        self._found(header.base_offset, header.last_offset, header.record_count)
         return True
+
+    @property
+    def opens_all(self) -> bool:
+        """Whether no batch can go as it is."""
+        return self._passage is not None
+
+    def carry(self, records: Iterable[RawRecord]) -> list[RawRecord]:
+        """The records as they arrive, without those that come back. Raises as `drops` does."""
+        carried = []
+        for record in records:
+            body = record.body if self._passage is None else self._passage.carry(record.body)
+            if body is None:
+                self._found(record.offset, record.offset, 1)
+            else:
+                carried.append(record._replace(body=body))
+        return carried
 
     def keeps(self, headers: Headers) -> NDArray[np.bool_] | None:
         """Which batches don't come back, of many; None if they must be asked about one by one."""
@@ -105,6 +125,12 @@ class LoopFilter:
         if from_target:
             self._note(headers[~kept])
         return kept
+
+    def _found(self, first: int, last: int, records: int) -> None:
+        if self._fails:
+            raise LoopError(first, last)
+        self.records += records
+        self.first = self.first or (first, last)
 
     def _note(self, left_out: Headers) -> None:
         self.records += int(left_out["record_count"].sum())

@@ -4,7 +4,7 @@ Of a record only the timestamp and the offset are ever changed, so the rest (key
 run of bytes, `body`, exactly as the producer wrote it. Layout: Kafka's `DefaultRecord` (KIP-98).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -115,14 +115,31 @@ def read_records(batch: FetchedBatch) -> list[RawRecord]:
 def write_batch(records: Sequence[RawRecord], codec: int) -> memoryview:
     """One gapless batch of these records (at least one) from offset 0, without a producer's stamp."""
     base_timestamp = records[0].timestamp
+    newest = max(record.timestamp for record in records)
+    header = new_header(codec, len(records), base_timestamp, newest)
+    return build_batch(header, compress(codec, _encode(enumerate(records), base_timestamp)))
+
+
+def write_sparse_batch(records: Sequence[RawRecord], like: BatchHeader) -> memoryview:
+    """A batch of these records of another one, at the offsets that they have there; not compressed."""
+    header = like._replace(
+        attributes=like.attributes & ~(CODEC_MASK | LOG_APPEND_TIME),
+        base_timestamp=records[0].timestamp,
+        max_timestamp=max(record.timestamp for record in records),
+        record_count=len(records),
+    )
+    placed = ((record.offset - like.base_offset, record) for record in records)
+    return build_batch(header, _encode(placed, header.base_timestamp))
+
+
+def _encode(placed: Iterable[tuple[int, RawRecord]], base_timestamp: int) -> bytes:
+    """Records with their offset deltas."""
     parts: list[bytes] = []
-    for delta, record in enumerate(records):
+    for delta, record in placed:
         timestamp_delta, offset_delta = _varint(record.timestamp - base_timestamp), _varint(delta)
         size = 1 + len(timestamp_delta) + len(offset_delta) + len(record.body)
         parts += (_varint(size), b"\x00", timestamp_delta, offset_delta, record.body)
-    newest = max(record.timestamp for record in records)
-    header = new_header(codec, len(records), base_timestamp, newest)
-    return build_batch(header, compress(codec, b"".join(parts)))
+    return b"".join(parts)
 
 
 def new_header(codec: int, count: int, base_timestamp: int, max_timestamp: int) -> BatchHeader:

@@ -7,6 +7,7 @@ from sparkmirror.domain.copy_plan import CopyPartition, TaskPlan
 from sparkmirror.domain.errors import AuthorizationError, KafkaError
 from sparkmirror.domain.incidents import Incident, OnLoop, loops_unseen
 from sparkmirror.domain.loops import LoopError, LoopFilter
+from sparkmirror.domain.passage import Passage
 from sparkmirror.storage.producer_ids import OwnProducerIds, WriterDirectory
 
 _log = logging.getLogger(__name__)
@@ -22,6 +23,7 @@ class TaskLoops:
         self._own = None if plan.names_show_origin else OwnProducerIds(plan.flow.source, source, target)
         looks = not plan.names_show_origin and self._on_loop is not OnLoop.COPY
         self._directory = WriterDirectory(source, target) if looks else None
+        self._passage = Passage(*plan.flow) if plan.provenance_header else None
         self.unseen: Incident | None = None
         """Why loops can't be told, if that is so."""
 
@@ -32,11 +34,15 @@ class TaskLoops:
 
     def filter(self) -> LoopFilter | None:
         """For one partition; None where nothing is left out."""
-        return None if self._directory is None else LoopFilter(self._directory.known, self._on_loop)
+        return (
+            None
+            if self._directory is None
+            else LoopFilter(self._directory.known, self._on_loop, self._passage)
+        )
 
     def filter_of_copies(self) -> LoopFilter | None:
         """For what was copied before: under `on.loop=fail` that held nothing that came back."""
-        return None if self._directory is None else LoopFilter(self._directory.known)
+        return None if self._directory is None else LoopFilter(self._directory.known, passage=self._passage)
 
     def held_up(self, plan: CopyPartition, found: LoopError) -> KafkaError:
         """What a person must be told under `on.loop=fail`."""

@@ -1,6 +1,6 @@
 """Compares one range of a partition with the same range of its mirror, reading both from their clusters."""
 
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 
 from sparkmirror.domain.client_settings import ConsumerSettings
@@ -8,7 +8,8 @@ from sparkmirror.domain.comparison import Comparison, Rules
 from sparkmirror.domain.comparison_records import END, Span
 from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.domain.log_comparison import Log, compare
-from sparkmirror.engine.verification_log import PartitionLog, open_log
+from sparkmirror.domain.passage import Passage
+from sparkmirror.engine.verification_log import Mirrored, PartitionLog, open_log
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,16 @@ class Sides:
     target: ConsumerSettings
     left_out: frozenset[int] = frozenset()
     """Producer ids of the source whose batches came from the target: the flow does not copy them back."""
+    passage: Passage | None = None
+    """What makes the headers that the flow gives its records, if it does."""
+
+    def source_log(self, partition: TopicPartition) -> AbstractContextManager[PartitionLog]:
+        """What the flow copies, as it arrives."""
+        mirrored = Mirrored(self.left_out, self.passage)
+        return open_log(self.source, partition, self.flow.source, mirrored)
+
+    def target_log(self, partition: TopicPartition) -> AbstractContextManager[PartitionLog]:
+        return open_log(self.target, partition, self.flow.target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +59,8 @@ def verify_range(plan: RangePlan) -> Comparison:
     if plan.source_span.first >= plan.source_span.end and rules.source_lost_beginning:
         return Comparison(not_comparable=max(plan.lost, plan.size))
     with ExitStack() as opened:
-        source = opened.enter_context(open_log(sides.source, plan.source, sides.flow.source, sides.left_out))
-        target = opened.enter_context(open_log(sides.target, plan.target, sides.flow.target))
+        source = opened.enter_context(sides.source_log(plan.source))
+        target = opened.enter_context(sides.target_log(plan.target))
         aligned = _align(plan, source, target)
         found = compare(
             _log(source, aligned.source_span, is_compacted=rules.is_compacted),

@@ -1,14 +1,16 @@
 """Reads one partition as the flow's consumer sees it, up to a given offset; every wait is bounded."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import islice
+from typing import NamedTuple
 
 from sparkmirror.domain.aborted_transactions import AbortedTransactions
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.comparison_records import END, Record, Records, Span
 from sparkmirror.domain.errors import CorruptBatchError, KafkaError, RetriableError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.passage import Passage, carried
 from sparkmirror.domain.record_batch import CONTROL, FetchedBatch, iterate_batches
 from sparkmirror.kafka.offsets import list_offsets
 from sparkmirror.kafka.partition_reader import PartitionReader
@@ -19,11 +21,21 @@ _SEARCHED_RECORDS = 10_000
 """How many records of one timestamp are looked at for a certain one."""
 
 
-class PartitionLog:
-    """Not thread-safe: one owner. `side` is the cluster's alias, for errors.
+class Mirrored(NamedTuple):
+    """What a flow leaves out of its source, and changes in what is left: see `domain.loops`."""
 
-    Batches of the producer ids `left_out` are passed over.
-    """
+    left_out: frozenset[int] = frozenset()
+    passage: Passage | None = None
+
+    def carry(self, batch: FetchedBatch) -> Sequence[FetchedBatch]:
+        """One batch, or none."""
+        if batch.header.producer_id in self.left_out:
+            return ()
+        return (batch,) if self.passage is None else carried(batch, self.passage)
+
+
+class PartitionLog:
+    """Not thread-safe: one owner. `side` is the cluster's alias, for errors."""
 
     def __init__(
         self,
@@ -31,16 +43,17 @@ class PartitionLog:
         settings: ConsumerSettings,
         partition: TopicPartition,
         side: str,
-        left_out: Collection[int] = (),
+        mirrored: Mirrored | None = None,
     ) -> None:
+        """With `mirrored`, what a flow makes of it."""
         self._reader = reader
         self._settings = settings
         self._partition = partition
         self._side = side
-        self._left_out = left_out
+        self._mirrored = Mirrored() if mirrored is None else mirrored
 
     def batches(self, span: Span) -> Iterator[FetchedBatch]:
-        """Those that reach into the span, without control batches, aborted, empty and left out ones.
+        """Those that reach into the span, without control batches, aborted and empty ones.
 
         Ends with the log when that is shorter. Raises KafkaError and CorruptBatchError.
         """
@@ -57,14 +70,13 @@ class PartitionLog:
             for batch in self._whole(fetched.records):
                 header = batch.header
                 is_dropped = aborted is not None and aborted.drops(batch)
-                is_dropped = is_dropped or header.producer_id in self._left_out
                 if header.last_offset < offset:
                     continue
                 if header.base_offset >= span.end:
                     return
                 offset = header.last_offset + 1
                 if not (is_dropped or header.attributes & CONTROL or header.record_count == 0):
-                    yield batch
+                    yield from self._mirrored.carry(batch)
             if offset >= fetched.high_watermark:
                 return
             if offset >= fetched.last_stable_offset and committed:
@@ -129,7 +141,7 @@ def _opened(batch: FetchedBatch, span: Span, *, timestamps: bool) -> list[Record
 
 @contextmanager
 def open_log(
-    settings: ConsumerSettings, partition: TopicPartition, side: str, left_out: Collection[int] = ()
+    settings: ConsumerSettings, partition: TopicPartition, side: str, mirrored: Mirrored | None = None
 ) -> Iterator[PartitionLog]:
     with closing(PartitionReader(settings)) as reader:
-        yield PartitionLog(reader, settings, partition, side, left_out)
+        yield PartitionLog(reader, settings, partition, side, mirrored)

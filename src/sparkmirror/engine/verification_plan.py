@@ -15,7 +15,6 @@ from sparkmirror.domain.comparison import Rules
 from sparkmirror.domain.comparison_records import Span
 from sparkmirror.domain.copy_plan import CopyPartition
 from sparkmirror.engine.verification import RangePlan, Sides
-from sparkmirror.engine.verification_log import open_log
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, require_offsets
 from sparkmirror.storage.positions import Position
 
@@ -132,8 +131,8 @@ def _common_places(whole: RangePlan, wanted: Collection[int]) -> Iterator[Offset
     shift = whole.target_span.end - whole.source_span.end
     last = Offsets(whole.source_span.first, whole.target_span.first)
     with ExitStack() as opened:
-        source = opened.enter_context(open_log(sides.source, whole.source, sides.flow.source, sides.left_out))
-        target = opened.enter_context(open_log(sides.target, whole.target, sides.flow.target))
+        source = opened.enter_context(sides.source_log(whole.source))
+        target = opened.enter_context(sides.target_log(whole.target))
         for offset in wanted:
             record = source.first_record(Span(offset, whole.source_span.end), timestamps=timestamps)
             if record is None or record.offset <= last.source:

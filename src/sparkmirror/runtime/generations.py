@@ -82,6 +82,7 @@ def task_plans(
             rate_limits=announced.limits,
             rate_shares=rate_shares,
             names_show_origin=told.names_show_origin,
+            provenance_header=told.provenance_header,
         )
         for task, (share, rate_shares) in enumerate(zip(dealt, shares(dealt), strict=True))
     ]

@@ -53,6 +53,16 @@ def test_reactions(key: str, reaction: Enum) -> None:
         source(**{key: "ignore"})
 
 
+def test_provenance_header() -> None:
+    identity = {"replication.policy.class": MIRROR + "IdentityReplicationPolicy"}
+    asked = {"provenance.header": "true"}
+    assert source(**identity, **asked).provenance_header
+    assert not source(**identity).provenance_header
+    assert not source(**asked).provenance_header, "names say it"
+    with pytest.raises(ConfigError, match=r"provenance\.header: is of no use with on\.loop=copy"):
+        source(**identity, **asked, **{"on.loop": "copy"})
+
+
 def test_partition_assignment() -> None:
     assert source().partition_assignment is PartitionAssignment.LOAD
     told = source(**{"partition.assignment": "roundrobin"})

@@ -16,6 +16,7 @@ from sparkmirror.domain.compression import CODECS
 from sparkmirror.domain.errors import CorruptBatchError
 from sparkmirror.domain.incidents import OnLoop
 from sparkmirror.domain.loops import KnownWriters, LoopError, LoopFilter, UnknownWriterError
+from sparkmirror.domain.passage import HEADER, Passage
 from sparkmirror.domain.record_batch import (
     CODEC_MASK,
     HEADER_BYTES,
@@ -432,3 +433,25 @@ def test_before_a_loop_that_stops_the_partition_all_is_copied() -> None:
     with pytest.raises(LoopError, match="offsets 30 to 30"):
         copied.extend(record for step in steps for record in arrived(step.batches))
     assert [record.offset for record in copied] == list(range(30))
+
+
+@given(log=logs(), rules=RULES, skipped=st.integers(0, 5))
+def test_every_record_is_given_a_header(log: list[Logged], rules: CopyRules, skipped: int) -> None:
+    writers = KnownWriters()
+    writers.learn([], [5])  # which `arrived` writes
+    position = log[0].base_offset + skipped
+    response = joined([batch.data for batch in log])
+    loops = LoopFilter(writers, passage=Passage("A", "B"))
+    steps = list(copy_batches(response, position, rules, None, loops))
+    copied = [record for step in steps for record in arrived(step.batches)]
+    expected = [record for batch in log for record in batch.records if record.offset >= position]
+    assert [(record.offset, record.key, record.value) for record in copied] == [
+        (record.offset, record.key, record.value) for record in expected
+    ]
+    assert all(record.headers == ((HEADER.decode(), b"A"),) for record in copied)
+    assert [step.position for step in steps][-1:] in ([log[-1].last_offset + 1], [])
+    again = LoopFilter(writers, passage=Passage("B", "A"))
+    for batch in (batch for step in steps for batch in step.batches):
+        for step in copy_batches(joined([bytes(batch.data)]), 0, rules, None, again):
+            assert step.batches == []
+    assert again.records == len(copied)

@@ -13,6 +13,7 @@ from sparkmirror.domain.copy_plan import CopyPartition
 from sparkmirror.domain.errors import AuthorizationError, KafkaError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import OnLoop
+from sparkmirror.domain.passage import Passage
 from sparkmirror.engine.verification import Sides
 from sparkmirror.engine.verification_plan import MirroredPartition
 from sparkmirror.kafka.admin import Admin
@@ -46,6 +47,7 @@ def flow_contents(
     consumer = connector.consumers[0]
     target = ConsumerSettings(connector.target_admin, read_committed=consumer.read_committed)
     sides = Sides(flow, consumer, target)
+    passage = Passage(*flow) if connector.settings.provenance_header else None
     with (
         closing(Admin(connector.source_admin, flow.source)) as at_source,
         closing(Admin(connector.target_admin, flow.target)) as at_target,
@@ -75,7 +77,7 @@ def flow_contents(
     ]
     return FlowContents(
         # Asked for after the positions: whoever wrote what is before them is recorded.
-        replace(sides, left_out=_left_out(connector)),
+        replace(sides, left_out=_left_out(connector), passage=passage),
         mirrored,
         [left for left in not_begun if left.plan.source not in empty],
         [left.plan for left in not_begun if left.plan.source in empty],
