@@ -65,7 +65,8 @@ class ConnectorReading:
 class SourceReading(ConnectorReading):
     """`states` counts partitions; `retries` and `failures` how often one of them got into such a state.
 
-    `lost`, `looped` and `incidents` count those of partitions that are not copied any more, too.
+    `lost`, `looped` and `incidents` count those of partitions that are not copied any more, too. `gone` is
+    how many topics the target has copies of and the source has no more, as far as anybody can tell.
     """
 
     partitions: Sequence[PartitionReading]
@@ -77,6 +78,7 @@ class SourceReading(ConnectorReading):
     lost: int
     looped: int
     incidents: Mapping[str, int]
+    gone: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,6 +308,12 @@ def _of_connectors(readings: Sequence[SourceReading]) -> Iterator[Family]:
         "Have something to copy, have stood for a minute, and no error says why.",
         _CONNECTOR,
         [(of, it.stalled) for of, it in named],
+    )
+    yield Family(
+        "sparkmirror_topics_gone",
+        "Topics of which the target has copies and the source has no more.",
+        _CONNECTOR,
+        [(of, it.gone) for of, it in named],
     )
     yield Family(
         "sparkmirror_partitions",

@@ -6,6 +6,7 @@ The same in dedicated mode and on a Connect worker.
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import Final, Protocol
 
 from sparkmirror.domain.connect import ConnectorConfig
@@ -103,7 +104,9 @@ class SourceRun:
         return self._progress.written_topics()
 
     def reading(self) -> SourceReading:
-        return self._progress.meter.reading(self._of, self._source.dealt, self.failures(), time.monotonic())
+        source, now = self._source, time.monotonic()
+        reading = self._progress.meter.reading(self._of, source.dealt, self.failures(), now)
+        return replace(reading, gone=source.topics_gone)
 
 
 class CheckpointRun:

@@ -98,6 +98,11 @@ class MirrorSource:
         """What needs a person while everything else goes on; None if nothing does. Safe in any thread."""
         return None if self._config_sync is None else self._config_sync.incompatible
 
+    @property
+    def topics_gone(self) -> int:
+        """Topics that the source has no more, and the target has copies of. Safe in any thread."""
+        return 0 if self._topics is None else self._topics.gone
+
     # life
 
     def _prepare(self) -> Iterable[Job]:
@@ -120,8 +125,8 @@ class MirrorSource:
         if told.partition_assignment is PartitionAssignment.LOAD and told.tasks_max > 1:
             interval_s = self._rebalances.look_interval_s
             jobs.append(Job("rebalance", interval_s, self._rebalance, first_after_s=interval_s))
-        self._config_sync = ConfigSync(told, admins, self._log)
         jobs.append(Job(_LOOK_AHEAD, _NEVER_S, self._look_ahead, first_after_s=_LOOK_AHEAD_AFTER_S))
+        self._config_sync = ConfigSync(told, admins, self._log)
         syncs: list[tuple[str, float | None, ConfigSync | AclSync | AccountSync]] = [
             ("sync topic configs", told.sync_topic_configs_interval_s, self._config_sync),
             ("sync topic ACLs", told.sync_topic_acls_interval_s, AclSync(told, admins, self._log)),

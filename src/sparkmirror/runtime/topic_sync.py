@@ -43,6 +43,11 @@ class Topics:
     pairs: Pairs = ()
     """What is mirrored, and as what."""
 
+    @property
+    def gone(self) -> int:
+        """How many topics of the target are copies of what the source has no more, as far as that shows."""
+        return len({note.name for note in self.plan.notes if note.source not in self.source})
+
 
 @dataclass(frozen=True, slots=True)
 class _Sight:

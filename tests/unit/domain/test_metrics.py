@@ -1,5 +1,6 @@
 """Names and labels as Prometheus' JMX exporter makes them of MM2's MBeans."""
 
+from dataclasses import replace
 from math import nan
 
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPartition
@@ -176,3 +177,9 @@ def test_checkpoints_and_heartbeats() -> None:
 
 def test_nothing_runs() -> None:
     assert told()["kafka_connect_worker_connector_count"].samples == [((), 0)]
+
+
+def test_topics_that_the_source_has_no_more_are_counted() -> None:
+    family = told(replace(SOURCE, gone=3))["sparkmirror_topics_gone"]
+    assert sample(family, connector="MirrorSourceConnector") == 3
+    assert not family.is_counter
