@@ -238,7 +238,9 @@ class _Planning:
         return {partition.topic for partition in partitions if starts[partition] != ends[partition]}
 
     def _rate(self, wanted: Rate | None) -> Rate:
-        measured = mirrored_rate(self._on, self._connector) if wanted is None else None
+        measured = None
+        if wanted is None:
+            measured = self._part("progress", lambda: mirrored_rate(self._on, self._connector), None)
         found = (
             DEFAULT_RATE if measured is None else Rate(measured, "what the mirror has reached when behind")
         )

@@ -27,3 +27,8 @@ def test_both_filters_name_theirs() -> None:
     assert DefaultGroupFilter([], []).refused_by("billing") == "groups"
     with pytest.raises(ConfigError, match=r"groups\.exclude"):
         DefaultGroupFilter([".*"], ["("])
+
+
+def test_names_that_stand_in_the_list_themselves() -> None:
+    lists = NameLists("topics", ["orders", "pay.*", "a.b", ".", "secret", "x|y"], ["secret"])
+    assert lists.named == {"orders", "a.b"}

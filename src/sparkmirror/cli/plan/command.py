@@ -24,7 +24,7 @@ from sparkmirror.config.worker_file import worker_file
 from sparkmirror.connectors.flow_plan import FlowPlan, Rate
 from sparkmirror.connectors.flow_plan_json import from_json, to_json
 from sparkmirror.connectors.plan_findings import findings_between
-from sparkmirror.domain.errors import ConfigError, KafkaError, SparkmirrorError
+from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.runtime.connector_settings import ConnectorSettings
 from sparkmirror.runtime.flow_planning import DEFAULT_RATE, plan_flow, plan_source
 
@@ -115,7 +115,7 @@ def _planned(arguments: argparse.Namespace) -> tuple[list[FlowPlan], list[str]]:
         with connected(arguments) as connect:
             return _of_worker(connect, arguments.names), []
     if len(arguments.names) != 1:
-        raise ConfigError("FILE", None, "is needed, one of them; or --url, or --context")
+        raise SparkmirrorError("one FILE is needed; or --url, or --context")
     file = Path(arguments.names[0])
     rate = None if arguments.rate is None else Rate(arguments.rate, "--rate")
     if arguments.worker is not None:

@@ -16,6 +16,8 @@ from sparkmirror.connectors.flow_plan import (
 )
 
 _SIGNS: Final = {Action.CREATE: "+", Action.ALTER: "~", Action.DELETE: "-"}
+_WHOSE: Final = {"configs": "topic", "partitions": "topic", "quotas": "account"}
+"""What has kinds of several."""
 _MARKS: Final = {Severity.BLOCKS: "✗", Severity.WARNS: "!", Severity.NOTE: "·"}
 _SHOWN: Final = 20
 """Lines of a kind, unless everything is wanted."""
@@ -63,8 +65,13 @@ def _changes(changes: Sequence[Change], *, detail: bool) -> Iterator[str]:
     for _, same in groupby(changes, key=lambda change: (change.action, change.kind, change.cluster)):
         found = list(same)
         first = found[0]
-        kind = first.kind if first.kind.endswith("s") or len(found) == 1 else f"{first.kind}s"
-        yield f"{_SIGNS[first.action]} {first.action.value} {len(found):,} {kind} on {first.cluster}"
+        whose = _WHOSE.get(first.kind)
+        what = (
+            _counted(len(found), first.kind)
+            if whose is None
+            else f"the {first.kind} of {_counted(len(found), whose)}"
+        )
+        yield f"{_SIGNS[first.action]} {first.action.value} {what} on {first.cluster}"
         yield from _some([f"    {change.name}: {change.text}" for change in found], detail=detail)
 
 
@@ -83,7 +90,7 @@ def _copy(plan: FlowPlan, *, detail: bool) -> Iterator[str]:
     ]
     if plan.seconds is not None and plan.rate is not None and size:
         words.append(f"about {as_time(plan.seconds)} at {as_size(plan.rate.bytes_s)}/s ({plan.rate.origin})")
-    yield f"    {', '.join(words)}" if plan.records else "    everything is copied so far"
+    yield f"    {', '.join(words)}" if plan.records else "    nothing is left to copy"
     if detail:
         for task in dealt(plan.copies):
             yield f"    task {task[0].task}: {_counted(len(task), 'partition')}"

@@ -1,0 +1,141 @@
+"""How a plan looks, and what is wrong with a command line."""
+
+from pathlib import Path
+
+import pytest
+
+from sparkmirror.cli.main import main
+from sparkmirror.cli.plan.report import as_size, as_time, flow_lines, summary
+from sparkmirror.connectors.flow_plan import (
+    Action,
+    Change,
+    Finding,
+    FlowPlan,
+    PlannedCopy,
+    Rate,
+    Severity,
+    Skipped,
+)
+from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
+
+EU = Alias("eu")
+
+
+def created(name: str) -> Change:
+    return Change(Action.CREATE, "topic", EU, f"us.{name}", f"as {name}, 1 partition, 1 replica", {})
+
+
+PLAN = FlowPlan(
+    Flow(Alias("us"), EU),
+    ConnectorName("MirrorSourceConnector"),
+    "id",
+    (
+        created("orders"),
+        created("pages"),
+        Change(Action.ALTER, "configs", EU, "us.old", "retention.ms=5", {}),
+        Change(Action.DELETE, "ACL", EU, "us.old", "ALLOW READ on TOPIC us.old to User:ann", {}),
+    ),
+    (
+        PlannedCopy(TopicPartition("orders", 0), "us.orders", 0, 0, 1_200_000, 3_000_000_000),
+        PlannedCopy(TopicPartition("pages", 0), "us.pages", 0, 7, 7),
+    ),
+    Rate(50_000_000, "--rate"),
+    (
+        Skipped("secret", "filter", "topics.exclude (secret.*) leaves it out"),
+        Skipped("__x", "internal", "it is internal"),
+        Skipped("secret.too", "filter", "topics.exclude (secret.*) leaves it out"),
+    ),
+    (
+        Finding("missing right", Severity.BLOCKS, "orders", "no right to READ", "kafka-acls.sh --add"),
+        Finding("topic", Severity.NOTE, "us.old", "fine"),
+    ),
+)
+
+
+def test_it_reads_like_a_migration() -> None:
+    assert list(flow_lines(PLAN)) == [
+        "us->eu",
+        "",
+        "  + create 2 topics on eu",
+        "      us.orders: as orders, 1 partition, 1 replica",
+        "      us.pages: as pages, 1 partition, 1 replica",
+        "  ~ alter the configs of 1 topic on eu",
+        "      us.old: retention.ms=5",
+        "  - delete 1 ACL on eu",
+        "      us.old: ALLOW READ on TOPIC us.old to User:ann",
+        "",
+        "  copy 2 partitions of 2 topics in 1 task, if Spark has slots for them",
+        "      at most 1,200,000 records, about 3 GB, about 1 min at 50 MB/s (--rate)",
+        "",
+        "  leave out 3 topics",
+        "      2: topics.exclude (secret.*) leaves it out: secret, secret.too",
+        "      1: it is internal: __x",
+        "",
+        "  ✗ orders: no right to READ",
+        "      kafka-acls.sh --add",
+        "  · us.old: fine",
+    ]
+    assert summary([PLAN]) == (
+        "Plan: 2 to create, 1 to alter, 1 to delete, at most 1,200,000 records to copy. 1 thing blocks it."
+    )
+
+
+def test_details_say_what_each_task_does() -> None:
+    lines = list(flow_lines(PLAN, detail=True))
+    assert "      task 0: 2 partitions" in lines
+    assert "          orders-0 -> us.orders: 1,200,000 records from offset 0, about 3 GB" in lines
+    assert "          pages-0 -> us.pages: nothing left" in lines
+
+
+def test_long_lists_end_early_unless_everything_is_wanted() -> None:
+    many = FlowPlan(PLAN.flow, None, changes=tuple(created(f"t{number}") for number in range(50)))
+    assert len(list(flow_lines(many))) == 1 + 1 + 1 + 20 + 1
+    assert list(flow_lines(many))[-1].strip() == "… and 30 lines more: see --detail"
+    assert len(list(flow_lines(many, detail=True))) == 1 + 1 + 1 + 50
+
+
+def test_nothing_to_do_is_said() -> None:
+    assert summary([FlowPlan(PLAN.flow, None)]) == "Plan: nothing to change, nothing to copy."
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0, "0 B"), (999, "999 B"), (1500, "1.5 KB"), (123_456_789, "123 MB"), (5e12, "5.0 TB")],
+)
+def test_sizes(number: float, text: str) -> None:
+    assert as_size(number) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.1, "1 s"), (59, "59 s"), (600, "10 min"), (7200, "2.0 h"), (2e5, "2.3 days")]
+)
+def test_times(seconds: float, text: str) -> None:
+    assert as_time(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "one FILE is needed"),
+        (["a", "b"], "one FILE is needed"),
+        (["nowhere.properties"], "nowhere.properties"),
+        (["x.json", "--worker", "nowhere.properties"], "nowhere.properties"),
+        (["--context", "nobody"], "nobody"),
+    ],
+)
+def test_what_is_wrong_is_said_with_2(
+    arguments: list[str],
+    words: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert main(["plan", *arguments]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_worker_that_is_away_is_3(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--url", "http://127.0.0.1:1"]) == 3
+    assert capsys.readouterr().err.startswith("sparkmirror plan: http://127.0.0.1:1")
