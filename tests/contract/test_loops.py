@@ -354,7 +354,7 @@ def test_that_loops_can_not_be_told_is_said(ways: tuple[Way, Way], unreadable: L
     with running(way.plan(topic)):
         report = way.await_position(topic, 10)
     assert report.incidents == {"loops-unseen": 1}
-    assert f"would come back: read {PRODUCER_IDS_TOPIC}" in str(report.notice)
+    assert f"are copied back: read {PRODUCER_IDS_TOPIC}" in str(report.notice)
     with running(replace(way.plan(topic), reactions=FAIL)):
         append(way.here, topic, numbered(1, 10), settings=IDEMPOTENT)
         report = way.await_report(topic, lambda report: report.state is PartitionState.FAILED)

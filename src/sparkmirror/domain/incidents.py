@@ -80,7 +80,7 @@ class IncidentKind(Enum):
     LOOP = "loop"
     """The opposite flow's records are left out: said once, their number is counted elsewhere."""
     LOOPS_UNSEEN = "loops-unseen"
-    """Nobody lets us read which producer ids the opposite flow has: its records would come back."""
+    """Nobody lets us read which producer ids the opposite flow has: its records are copied back."""
 
 
 class Incident(NamedTuple):
@@ -163,5 +163,5 @@ def loop_found(first: int, last: int, source: object, target: object) -> Inciden
 def loops_unseen(error: object) -> Incident:
     return Incident(
         IncidentKind.LOOPS_UNSEEN,
-        f"which records the opposite flow has written can't be told, so that they would come back: {error}",
+        f"if a flow in the other direction writes to this source, its records are copied back: {error}",
     )

@@ -18,7 +18,8 @@ from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.domain.log_records import LogRecord, decode_log_batch
 from sparkmirror.domain.loops import KnownWriters
 from sparkmirror.domain.record_batch import NO_PRODUCER_ID, iterate_batches
-from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, error_for
+from sparkmirror.domain.rights import Need
+from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, Needed, error_for
 from sparkmirror.kafka.metadata import Metadata, read_metadata
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, require_offsets
 from sparkmirror.kafka.partition_reader import PartitionReader
@@ -96,7 +97,8 @@ class WriterDirectory:
         if code == UNKNOWN_TOPIC_OR_PARTITION:
             return set()  # whoever writes here has never recorded an id
         if code:
-            raise error_for(code, f"read {PRODUCER_IDS_TOPIC}")
+            needed = Needed(self._source, (Need.READ_TOPIC.of(PRODUCER_IDS_TOPIC),))
+            raise error_for(code, f"read {PRODUCER_IDS_TOPIC}", needed=needed)
         try:
             found = map(parse_producer_id, self._records(metadata))
             return {producer_id for producer_id, cluster_id in found if cluster_id == self._cluster_id}
