@@ -304,7 +304,8 @@ def _topics_method(plan: Plan) -> str:
     settle = f"{many_topics.SETTLE_S:.0f}"
     fewer = "" if asked.mm2_topics == asked.topics else _FEWER.format(f"{asked.mm2_topics:,}")
     topics, seconds = f"{asked.topics:,}", f"{asked.seconds:.0f}"
-    return f"""- Many topics: {topics} of one partition, without records, are there before the mirror;
+    return f"""- Many topics: {topics} of one partition, without records, are there before the mirror, and the
+  target's broker has made and deleted a fifth as many, so that no side meets one that has just started;
   every {every}rd has a config of its own. "All there" is when the target lists all of them with these
   configs; who has not got so far after {patience} s is not waited for. {settle} s later the steady state is
   watched for {seconds} s, in which both look for topics every {refresh} s and sync configs every {configs}
