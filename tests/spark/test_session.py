@@ -3,6 +3,7 @@
 import gc
 from pathlib import Path
 
+import psutil
 import pytest
 
 from sparkmirror.domain.errors import SparkmirrorError
@@ -18,6 +19,16 @@ def test_the_users_settings_win(session: Session) -> None:
     told = dict(session.spark.sparkContext.getConf().getAll())
     assert told["spark.ui.enabled"] == "false"
     assert told["spark.task.maxFailures"] == "1000000"
+
+
+def test_python_runs_behind_a_first_job(session: Session) -> None:
+    session.warm_up()
+    started = [
+        process.info["cmdline"] or []
+        for process in psutil.process_iter(["ppid", "cmdline"])
+        if process.info["ppid"] == session._jvm.pid
+    ]
+    assert any("sparkmirror.engine.worker_daemon" in command for command in started)
 
 
 @pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # the pipe that PySpark leaves open

@@ -146,6 +146,13 @@ class Session:
         except (Py4JError, OSError) as error:
             raise SparkmirrorError(f"Spark does not answer; its log is {self.log_file}") from error
 
+    def warm_up(self) -> None:
+        """Run a job as copy tasks are run: the first takes seconds more, for classes and for Python's daemon.
+
+        Raises what Spark raises, also when the session is closed meanwhile.
+        """
+        self.spark.range(0, 2, 1, 2).mapInArrow(_unchanged, "id long").collect()
+
     def close(self, jvm_exit_timeout_s: float = _JVM_EXIT_TIMEOUT_S) -> None:
         with contextlib.suppress(Exception):  # a gateway that is already gone refuses everything
             self.spark.stop()
@@ -169,7 +176,7 @@ def archive_spark_classes(log_file: Path) -> None:
             default_master(2), {_DRIVER_OPTIONS: f"{_JVM_OPTIONS} {shlex.quote(option)}"}, log_file
         )
         try:
-            session.spark.range(0, 2, 1, 2).mapInArrow(_unchanged, "id long").collect()
+            session.warm_up()
         finally:
             session.close(_ARCHIVE_TIMEOUT_S)
 

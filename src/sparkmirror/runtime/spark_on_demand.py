@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -26,12 +26,20 @@ class SparkOnDemand:
 
     def session(self) -> "Future[Session]":
         """Its result raises SparkmirrorError when Spark doesn't come up."""
+        return self._begun(lambda _: None)
+
+    def stand_by(self) -> None:
+        """Have a session, and its first job behind it, before one is needed."""
+        self._begun(_warm_up)
+
+    def _begun(self, then: Callable[[Session], None]) -> "Future[Session]":
         with self._lock:
             if self._session is None:
                 self._session = Future()
-                threading.Thread(
-                    target=self._run, args=(self._session,), name="start Spark", daemon=True
-                ).start()
+                starting = threading.Thread(
+                    target=self._run, args=(self._session, then), name="start Spark", daemon=True
+                )
+                starting.start()
             return self._session
 
     @property
@@ -53,7 +61,7 @@ class SparkOnDemand:
         if session is not None and session.exception() is None:
             session.result().close()
 
-    def _run(self, session: "Future[Session]") -> None:
+    def _run(self, session: "Future[Session]", then: Callable[[Session], None]) -> None:
         began = time.monotonic()
         try:
             made = Session.start(self._master, self._spark, self._log_file)
@@ -65,3 +73,11 @@ class SparkOnDemand:
             took_s = time.monotonic() - began
             _log.info("Spark runs on %s after %.1f s; its log is %s", self._master, took_s, self._log_file)
             session.set_result(made)
+            then(made)
+
+
+def _warm_up(session: Session) -> None:
+    try:
+        session.warm_up()
+    except Exception as error:  # noqa: BLE001 - whoever needs Spark will see it
+        _log.debug("Spark's first job failed: %s", error)

@@ -162,7 +162,7 @@ class WorkerNode:
         self._statuses.read_to_end(_READ_TIMEOUT_S)
         self._group.start()
         if settings.standby_session:
-            self._spark.session()
+            self._spark.stand_by()
         self.herder.cluster_id = cluster_id
         for thread in self._threads[1:]:
             thread.start()
