@@ -65,10 +65,10 @@ class DefaultConfigPropertyFilter(config_filter.DefaultConfigPropertyFilter):
 
 
 def _separators(properties: Mapping[str, str]) -> tuple[str, bool]:
-    # Kafka hands policies the text as written: `_ ` is another separator than `_`.
+    # Kafka hands policies the texts as written: `_ ` is another separator than `_`, and `true ` isn't true.
     separator = properties.get("replication.policy.separator", ".")
     enabled = properties.get("replication.policy.internal.topic.separator.enabled", "true")
-    return separator, enabled.strip(JAVA_WHITESPACE).lower() == "true"
+    return separator, enabled.lower() == "true"
 
 
 def _alias(properties: Mapping[str, str]) -> str | None:

@@ -94,6 +94,10 @@ class _Translator:
         self._at = 0
         self._flags = _Flags()
         self._names: set[str] = set()
+        self._choices = 0
+        """How many choices there were so far: between alternatives, and of how often to repeat."""
+        self._looks_behind = 0
+        """How many look-behinds are open."""
 
     def translate(self) -> str:
         regex = self._alternatives()
@@ -123,15 +127,17 @@ class _Translator:
         sequences = [self._sequence()]
         while self._peek() == "|":
             self._at += 1
+            self._choices += 1
             sequences.append(self._sequence())
         return "|".join(sequences)
 
     def _sequence(self) -> str:
         parts: list[str] = []
         while self._peek() not in ("", "|", ")"):
+            choices = self._choices
             atom = self._atom()
             if atom is not None:
-                parts.append(self._quantified(atom))
+                parts.append(self._quantified(atom, has_choices=self._choices > choices))
         return "".join(parts)
 
     def _atom(self) -> str | None:
@@ -165,7 +171,7 @@ class _Translator:
     def _cased(self, chars: CharSet) -> CharSet:
         return chars.ignoring_ascii_case() if self._flags.ignore_case else chars
 
-    def _quantified(self, atom: str) -> str:
+    def _quantified(self, atom: str, *, has_choices: bool) -> str:
         quantifier = self._take_match(_QUANTIFIER)
         if quantifier is None:
             if self._peek() == "{":
@@ -174,21 +180,22 @@ class _Translator:
         low, high = int(quantifier["low"] or 0), int(quantifier["high"] or _REPETITIONS_MAX)
         if not low <= high <= _REPETITIONS_MAX:
             self._fail("illegal repetition range")
-        repeated = f"(?:{atom}){quantifier['range']}"
-        match quantifier["mode"]:
-            case "?":
-                return f"{repeated}?"
-            case "+":
-                return f"(?>{repeated})"
-            case _:
-                return repeated
+        if self._looks_behind and has_choices and quantifier["mode"] != "+":
+            self._fail("a look-behind that repeats what has a choice has no obvious length")
+        is_fixed = low == high or (quantifier["low"] is not None and "," not in quantifier["range"])
+        self._choices += not is_fixed
+        if quantifier["mode"] == "+":
+            return f"(?>(?>{atom}){quantifier['range']})"  # not even a single repetition is tried another way
+        return f"(?:{atom}){quantifier['range']}{quantifier['mode']}"
 
     def _group(self) -> str | None:
         before = self._flags
         opening = self._group_opening()
         if opening is None:
             return None
+        self._looks_behind += opening.startswith("(?<")
         body = self._alternatives()
+        self._looks_behind -= opening.startswith("(?<")
         if self._take() != ")":
             self._fail("unclosed group")
         self._flags = before
