@@ -160,6 +160,11 @@ def connector_is(state: str, tasks: int = 0) -> Callable[[Answer], bool]:
     return enough
 
 
+def without_offsets(answer: Answer) -> bool:
+    """Of a connector that was reset. Java forgets the offset, and a moment later its partition."""
+    return answer.status == 200 and answer.json() == {"offsets": []}
+
+
 def states(answer: Answer) -> Sequence[str]:
     """Of a connector and its tasks."""
     if answer.status != 200:

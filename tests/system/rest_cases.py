@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tests.system.rest_asking import Answer, Request, calm, connector_is, running
+from tests.system.rest_asking import Answer, Request, calm, connector_is, running, without_offsets
 
 Reduce = Callable[[Any], Any]
 """A JSON body without what the two workers need not have in common."""
@@ -364,7 +364,7 @@ def offsets() -> Iterator[Case]:
     yield ask("PATCH", "/connectors/hb/offsets", _OFFSETS)
     yield ask("GET", "/connectors/hb/offsets")
     yield ask("DELETE", "/connectors/hb/offsets")
-    yield ask("GET", "/connectors/hb/offsets")
+    yield ask("GET", "/connectors/hb/offsets", until=without_offsets)
     yield ask("POST", "/connectors/hb/restart")
     yield ask("POST", "/connectors/hb/restart?includeTasks=true")
     yield ask("PUT", "/connectors/hb/topics/reset")
