@@ -255,7 +255,7 @@ OWN_SOURCE: Final = Definition(
             Type.LONG,
             86400,
             "For how long a topic must have been missing at the source before it's deleted on the target.",
-            validator=AtLeast(0),
+            validator=AtLeast(60),
         ),
         *ACCESS,
     )

@@ -90,12 +90,20 @@ def absent(copied: Iterable[Copied], source: Collection[str], target: Mapping[st
     return {one.source for one in copied if one.source not in source and one.target in target}
 
 
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a topic must be missing, and for how long nobody may have looked meanwhile."""
+
+    grace_s: float
+    gap_s: float
+
+
 def plan_deletes(
-    copied: Collection[Copied], sight: Sight, missed: Mapping[str, Missed], grace_s: float
+    copied: Collection[Copied], sight: Sight, missed: Mapping[str, Missed], patience: Patience
 ) -> DeletePlan:
     """`missed` is what was remembered. A topic that is listed again is forgotten, whether recreated or not.
 
-    Where nobody looked for longer than the grace period, it begins anew.
+    Where nobody looked for too long the grace period begins anew.
     """
     gone = absent(copied, sight.source, sight.target)
     remembered = {topic: one for topic, one in missed.items() if topic in gone}
@@ -114,8 +122,9 @@ def plan_deletes(
         if reason is not None:
             reasons[one.source] = reason
             continue
-        noted[one.source] = since = _missed(remembered.get(one.source), sight.now, grace_s)
-        deletes.append(DeleteTopic(one.target, one.source, one.target_id, since.since + grace_s))
+        noted[one.source] = since = _missed(remembered.get(one.source), sight.now, patience.gap_s)
+        due = since.since + patience.grace_s
+        deletes.append(DeleteTopic(one.target, one.source, one.target_id, due))
     return DeletePlan(noted, tuple(deletes), reasons)
 
 
@@ -139,8 +148,8 @@ def _reason_to_keep(one: Copied, sight: Sight) -> str | None:
             return _UNCLEAR
 
 
-def _missed(before: Missed | None, now: float, grace_s: float) -> Missed:
+def _missed(before: Missed | None, now: float, gap_s: float) -> Missed:
     """A clock that was set back begins the grace period anew."""
     if before is None or not before.since <= before.seen_missing <= now:
         return Missed(now, now)
-    return Missed(now, now) if now - before.seen_missing > grace_s else Missed(before.since, now)
+    return Missed(now, now) if now - before.seen_missing > gap_s else Missed(before.since, now)

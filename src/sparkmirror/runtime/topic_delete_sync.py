@@ -11,6 +11,7 @@ from sparkmirror.connectors.topic_deletes import (
     Copied,
     DeletePlan,
     DeleteTopic,
+    Patience,
     Sight,
     TopicDeletes,
     absent,
@@ -31,6 +32,9 @@ from sparkmirror.storage.progress import progress_topic
 _LOOKS_IN_GRACE = 10
 """How often at least a missing topic is looked at within the grace period."""
 _LOOK_INTERVAL_MIN_S = 60.0
+_GAP_MIN_S = 600.0
+_REFRESHES_IN_GAP = 3
+"""A mirror that was away for a while, or whose refresh failed, has not stopped looking."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,9 @@ class TopicDeleteSync:
         self._copied: Collection[Copied] = ()
         self._stored: Mapping[str, Missed] | None = None
         self._writer = TopicWriter(on.worker_client)
+        grace_s = self._told.topic_deletes_grace_s
+        refresh_s = self._told.refresh_topics_interval_s or 0.0
+        self._patience = Patience(grace_s, max(grace_s, _GAP_MIN_S, _REFRESHES_IN_GAP * refresh_s))
 
     def plan(self, source: TopicListing, target: TopicListing) -> DeletePlan:
         """Reads only; the same object as before while nothing has changed or is due. Raises KafkaError."""
@@ -75,7 +82,7 @@ class TopicDeleteSync:
         listed = source.counts
         missing = absent(self._copied, listed, target.topics)
         sight = Sight(now, listed, target.topics, self._absences(missing))
-        plan = plan_deletes(self._copied, sight, self._missed(target), self._told.topic_deletes_grace_s)
+        plan = plan_deletes(self._copied, sight, self._missed(target), self._patience)
         self._seen = _Seen(source, target, plan, self._look_again(plan, now) if missing else float("inf"))
         return plan
 
@@ -130,7 +137,7 @@ class TopicDeleteSync:
         return {topic: _absence(found) for topic, found in self._admins.source.named(topics).items()}
 
     def _look_again(self, plan: DeletePlan, now: float) -> float:
-        often_s = max(self._told.topic_deletes_grace_s / _LOOKS_IN_GRACE, _LOOK_INTERVAL_MIN_S)
+        often_s = max(self._patience.grace_s / _LOOKS_IN_GRACE, _LOOK_INTERVAL_MIN_S)
         return min([now + often_s, *(topic.due for topic in plan.deletes if topic.due > now)])
 
     def _store(self, missed: Mapping[str, Missed]) -> None:
