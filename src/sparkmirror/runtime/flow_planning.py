@@ -33,9 +33,7 @@ from sparkmirror.domain.assignment import assign
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.domain.rights import Need
-from sparkmirror.domain.topic_filter import DefaultTopicFilter
 from sparkmirror.kafka.admin import Admin
-from sparkmirror.kafka.cluster_survey import survey
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.runtime.account_sync import AccountSync
 from sparkmirror.runtime.acl_sync import AclSync
@@ -44,15 +42,13 @@ from sparkmirror.runtime.config_sync import ConfigSync
 from sparkmirror.runtime.flow_admins import FlowAdmins
 from sparkmirror.runtime.flow_log import flow_log
 from sparkmirror.runtime.flow_settings import FlowSettings, FlowWorker, SourceConnector
-from sparkmirror.runtime.own_topics import checkpoints_topic, heartbeats_topic, own_topics
+from sparkmirror.runtime.flow_survey import survey_flow
+from sparkmirror.runtime.own_topics import checkpoints_topic, heartbeats_topic
 from sparkmirror.runtime.topic_delete_sync import TopicDeleteSync
 from sparkmirror.runtime.topic_sync import Topics, TopicSync
 
 DEFAULT_RATE: Final = Rate(100_000_000, "a guess, what 1 Gbit/s carries")
 """For a mirror that was never behind long enough to tell."""
-
-_ASKED_MAX: Final = 500
-"""Topics about which a mirror that begins asks for its rights: who lacks them lacks most of them."""
 
 _T = TypeVar("_T")
 
@@ -79,43 +75,6 @@ def plan_source(
     """
     with closing(FlowAdmins(on.flow, connector)) as admins:
         return _Planning(on, connector, admins).plan(rate, more_own)
-
-
-def obstacles(on: FlowWorker, connector: SourceConnector, topics: Topics) -> Sequence[Finding]:
-    """What is in the way of a flow that begins, by a request to each broker. Raises KafkaError."""
-    surveyed = survey_flow(on, connector, topics, asked_max=_ASKED_MAX)
-    return [finding for finding in findings(surveyed) if finding.severity is Severity.BLOCKS]
-
-
-def survey_flow(
-    on: FlowWorker,
-    connector: SourceConnector,
-    topics: Topics,
-    more_own: Sequence[OwnTopic] = (),
-    asked_max: int | None = None,
-) -> FlowSurvey:
-    """What both clusters say of themselves, and of what a flow needs there. Raises KafkaError.
-
-    `asked_max` is for whoever wants rights on so many topics at most: thousands take seconds.
-    """
-    told, flow = connector.settings, on.flow
-    mirrored = topics.pairs
-    own = [*own_topics(on, connector), *more_own]
-    named = told.topic_filter.named if isinstance(told.topic_filter, DefaultTopicFilter) else ()
-    asked = mirrored[:asked_max]
-    at_source = {topic for topic, _ in asked} | set(named) | _names(own, flow.source)
-    at_target = {remote for _, remote in asked} | _names(own, flow.target)
-    return FlowSurvey(
-        told,
-        survey(connector.source_admin, flow.source, at_source),
-        survey(connector.target_admin, flow.target, at_target),
-        {topic: found.partitions for topic, found in topics.source.items()},
-        topics.target,
-        mirrored,
-        named,
-        topics.plan,
-        own=own,
-    )
 
 
 class _Planning:
@@ -162,9 +121,12 @@ class _Planning:
 
     def _changes(self, surveyed: FlowSurvey) -> tuple[Change, ...]:
         target = self._on.flow.target
+        own = sorted(
+            ((each.cluster, each.creation) for each in surveyed.missing), key=lambda each: each[0] != target
+        )
         return joined(
             [
-                own_topic_changes((own.cluster, own.creation) for own in surveyed.missing),
+                own_topic_changes(own),
                 topic_changes(target, surveyed.topics),
                 config_changes(target, surveyed.configs),
                 acl_changes(target, surveyed.acls),
@@ -304,7 +266,3 @@ def _copies(
         )
         for partition, task in sorted(dealt.items())
     )
-
-
-def _names(own: Iterable[OwnTopic], cluster: Alias) -> set[str]:
-    return {topic.creation.name for topic in own if topic.cluster == cluster}

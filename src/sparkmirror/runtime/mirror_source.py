@@ -18,8 +18,8 @@ from sparkmirror.runtime.append_time import AppendTimeTopics
 from sparkmirror.runtime.config_sync import ConfigSync
 from sparkmirror.runtime.flow_admins import FlowAdmins
 from sparkmirror.runtime.flow_log import flow_log
-from sparkmirror.runtime.flow_planning import obstacles
 from sparkmirror.runtime.flow_settings import FlowWorker, SourceConnector
+from sparkmirror.runtime.flow_survey import obstacles
 from sparkmirror.runtime.generations import Generations
 from sparkmirror.runtime.internal_topics import ensure_topics
 from sparkmirror.runtime.own_topics import offset_syncs_topic, topics_on_target

@@ -21,8 +21,8 @@ from sparkmirror.runtime.acl_sync import AclSync
 from sparkmirror.runtime.backlog import stored_positions
 from sparkmirror.runtime.flow_admins import FlowAdmins
 from sparkmirror.runtime.flow_log import flow_log
-from sparkmirror.runtime.flow_planning import survey_flow
 from sparkmirror.runtime.flow_settings import FlowSettings, SourceConnector
+from sparkmirror.runtime.flow_survey import survey_flow
 from sparkmirror.runtime.topic_sync import Topics
 from sparkmirror.storage.positions import Position
 from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader, progress_topic

@@ -1,5 +1,6 @@
 """How a plan looks, and what is wrong with a command line."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,13 @@ def test_it_reads_like_a_migration() -> None:
     ]
     assert summary([PLAN]) == (
         "Plan: 2 to create, 1 to alter, 1 to delete, at most 1,200,000 records to copy. 1 thing blocks it."
+    )
+
+
+def test_what_several_flows_want_counts_once() -> None:
+    other = replace(PLAN, changes=(created("orders"), created("more")), copies=())
+    assert summary([PLAN, other]) == (
+        "Plan: 3 to create, 1 to alter, 1 to delete, at most 1,200,000 records to copy. 1 thing blocks it."
     )
 
 

@@ -45,9 +45,15 @@ def flow_lines(plan: FlowPlan, *, detail: bool = False) -> Iterator[str]:
 
 
 def summary(plans: Sequence[FlowPlan]) -> str:
-    """The last line."""
-    counts = {action: sum(plan.count(action) for plan in plans) for action in Action}
-    blocking = sum(finding.severity is Severity.BLOCKS for plan in plans for finding in plan.findings)
+    """The last line. What several flows want, or meet, counts once."""
+    changes = {
+        (change.action, change.kind, change.cluster, change.name, change.text)
+        for plan in plans
+        for change in plan.changes
+    }
+    counts = {action: sum(change[0] is action for change in changes) for action in Action}
+    found = {finding for plan in plans for finding in plan.findings}
+    blocking = sum(finding.severity is Severity.BLOCKS for finding in found)
     what = ", ".join(f"{count:,} to {action.value}" for action, count in counts.items())
     records = sum(plan.records for plan in plans)
     if not any(counts.values()) and not records:
