@@ -1,4 +1,4 @@
-"""A mirror with a policy, a topic filter and an admin of somebody's own: the package of docs/plugins.md."""
+"""A mirror with a policy, a topic filter and an admin of somebody's own: those of docs/plugins.md."""
 
 import os
 from pathlib import Path
@@ -13,6 +13,15 @@ from tests.system.mixed_data import create_topic
 from tests.system.progress import await_caught_up
 
 ARRIVES_WITHIN_S = 30
+TOUCHY = """
+from acme_mirror import TeamTopics
+
+class Touchy(TeamTopics):
+    def should_replicate(self, topic):
+        if "boom" in topic:
+            raise ValueError("no, not that one")
+        return super().should_replicate(topic)
+"""
 
 
 def test_plugins_of_ones_own(
@@ -24,6 +33,7 @@ def test_plugins_of_ones_own(
     folder, orders = install(tmp_path / "acme"), tmp_path / "orders"
     path = os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH", ""))))
     monkeypatch.setenv("PYTHONPATH", path)
+    (folder / "touchy.py").write_text(TOUCHY)
     for topic in ("team.plugged", "team.plugged-test", "other.plugged"):
         create_topic(source_cluster.bootstrap_servers, topic, partitions=2)
         append(source_cluster, topic, numbered(5))
@@ -35,7 +45,7 @@ def test_plugins_of_ones_own(
         "plug->in.topics": "(team|other)[.]plugged.*",
         "plug->in.topics.exclude": ".*-test",
         "plug->in.groups": "none",
-        "plug->in.topic.filter.class": "com.acme.kafka.TeamTopics",
+        "plug->in.topic.filter.class": "touchy:Touchy",
         "plug->in.topic.filter.team": "team",
         "replication.policy.class": "com.acme.kafka.SuffixPolicy",
         "forwarding.admin.class": "acme_mirror:TopicDesk",
@@ -55,8 +65,14 @@ def test_plugins_of_ones_own(
         await_value(
             lambda: "team.plugged.late--plug" in topics(target_cluster), ARRIVES_WITHIN_S, mirror.log_text
         )
+        create_topic(source_cluster.bootstrap_servers, "boom.plugged", partitions=1)
+        mirror.await_log(
+            r"refresh topics failed: touchy:Touchy.should_replicate\('boom.plugged'\) raised ValueError: no"
+        )
+        append(source_cluster, "team.plugged", numbered(3))
+        await_caught_up(source_cluster, target_cluster, "plug", ["team.plugged"])
         mirror.stop()
-    assert keyed(target_cluster, "team.plugged--plug") == numbered(5)
+    assert keyed(target_cluster, "team.plugged--plug") == [*numbered(5), *numbered(3)]
     assert not [name for name in topics(target_cluster) if "plugged-test" in name or "other.plugged" in name]
     assert replication_factor(target_cluster, "team.plugged--plug") == 1
     assert sorted(orders.read_text().splitlines()) == sorted(

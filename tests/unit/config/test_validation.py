@@ -343,3 +343,51 @@ def test_later_errors_are_added_once() -> None:
     more = with_errors(infos, InvalidConfigError([known, later]))
     assert (infos["error_count"], more["error_count"]) == (1, 2)
     assert value(more, "source.cluster.bootstrap.servers")["errors"] == [str(later)]
+
+
+PLUGIN = "tests.unit.config.some_plugins:"
+
+
+def test_classes_of_peoples_own() -> None:
+    assert errors({"replication.policy.class": PLUGIN + "Suffixed"}) == {}
+    assert errors({"forwarding.admin.class": PLUGIN + "Choosy"}) == {}
+    infos = said({**GOOD, "replication.policy.class": f" {PLUGIN}Suffixed"})
+    assert value(infos, "replication.policy.class")["value"] == f"{PLUGIN}Suffixed"
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "reason"),
+    [
+        ("replication.policy.class", "com.acme.Policy", "there is no Java here"),
+        ("replication.policy.class", f"{PLUGIN}Initials", "is no ReplicationPolicy: it has no format_remote"),
+        ("topic.filter.class", f"{PLUGIN}Suffixed", "is no TopicFilter: it has no should_replicate"),
+        ("config.property.filter.class", "no_such:Filter", "there is no module no_such"),
+        ("forwarding.admin.class", f"{PLUGIN}NoSubclass", "is no subclass of sparkmirror.plugins.Forwarding"),
+    ],
+)
+def test_classes_that_can_not_be_used(key: str, name: str, reason: str) -> None:
+    found = errors({key: name})
+    assert found.keys() == {key}
+    start = f"Invalid value {name} for configuration {key}: Class {name} could not be found. "
+    assert found[key][0].startswith(start)
+    assert reason in found[key][0]
+
+
+def test_a_class_behind_a_placeholder_is_not_told() -> None:
+    worker = Properties(
+        {
+            "config.providers": "env",
+            "config.providers.env.class": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+        }
+    )
+    config = {**GOOD, "replication.policy.class": "${env:POLICY}"}
+    infos = said(config, worker, {"POLICY": "secret_module:Policy"})
+    (error,) = value(infos, "replication.policy.class")["errors"]
+    assert "what stands behind the placeholder can't be used" in error
+    assert "secret_module" not in str(infos)
+
+
+def test_what_a_filter_of_peoples_own_reads_is_its_affair() -> None:
+    own = {"topic.filter.class": PLUGIN + "Initials", "topics": "["}
+    assert errors(own) == {}
+    assert errors({**own, "config.properties.exclude": "["}).keys() == {"config.properties.exclude"}

@@ -5,6 +5,7 @@ from typing import Final
 
 from sparkmirror.config.connector_options import CHECKPOINT_CONNECTOR, SOURCE_CONNECTOR
 from sparkmirror.config.definitions import JAVA_WHITESPACE
+from sparkmirror.config.plugin_names import names_plugin
 from sparkmirror.config.validation.descriptions import KAFKA_VERSION, is_spoken_version
 from sparkmirror.config.validation.given import Given
 from sparkmirror.config.validation.infos import ConfigValue
@@ -24,6 +25,13 @@ _PATTERNS: Final[Mapping[str, tuple[str, ...]]] = {
     CHECKPOINT_CONNECTOR: ("topics", "topics.exclude", "groups", "groups.exclude"),
 }
 """The lists of regexes that a connector's filters read."""
+
+_READERS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("topics", "topics.exclude"), "topic.filter.class"),
+    **dict.fromkeys(("groups", "groups.exclude"), "group.filter.class"),
+    "config.properties.exclude": "config.property.filter.class",
+}
+"""Which filter reads each."""
 
 _TRIALS: Final[Mapping[str, Callable[[tuple[str, ...]], object]]] = {
     "topics": lambda items: DefaultTopicFilter(items, ()),
@@ -48,6 +56,8 @@ def refused(values: Mapping[str, ConfigValue], given: Given, connector: str) -> 
                 f"Invalid value {given.shown(key)} for configuration {key}: only {KAFKA_VERSION} is here",
             )
     for key in _PATTERNS.get(connector, ()):
+        if names_plugin(given.properties.only((_READERS[key],))):
+            continue  # whose filter it is knows what it means by that
         if given.resolved(key) is not None and (key not in values or not values[key].errors):
             error = _pattern_error(key, given)
             if error is not None:
