@@ -380,7 +380,7 @@ def test_a_class_behind_a_placeholder_is_not_told() -> None:
             "config.providers.env.class": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
         }
     )
-    config = {**GOOD, "replication.policy.class": "${env:POLICY}"}
+    config: Config = {**GOOD, "replication.policy.class": "${env:POLICY}"}
     infos = said(config, worker, {"POLICY": "secret_module:Policy"})
     (error,) = value(infos, "replication.policy.class")["errors"]
     assert "what stands behind the placeholder can't be used" in error
@@ -388,6 +388,6 @@ def test_a_class_behind_a_placeholder_is_not_told() -> None:
 
 
 def test_what_a_filter_of_peoples_own_reads_is_its_affair() -> None:
-    own = {"topic.filter.class": PLUGIN + "Initials", "topics": "["}
+    own: Config = {"topic.filter.class": PLUGIN + "Initials", "topics": "["}
     assert errors(own) == {}
     assert errors({**own, "config.properties.exclude": "["}).keys() == {"config.properties.exclude"}
