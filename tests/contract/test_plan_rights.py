@@ -108,6 +108,19 @@ def test_every_missing_right_is_named_with_its_command(
             assert planned(file, capsys) == (0, [])
 
 
+def test_a_part_that_can_not_be_planned_leaves_the_others(
+    file: Path, guarded_cluster: LocalCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with granted(guarded_cluster, [allow(SEEN, AclOperation.READ)]):
+        code = main(["plan", str(file), "-o", "json"])
+        (flow,) = json.loads(capsys.readouterr().out)
+    assert (code, flow["copy"]["partitions"]) == (2, 2)
+    remedies = [finding["remedy"] for finding in flow["findings"] if finding["kind"] == "missing right"]
+    assert [remedy.partition(" --operation ")[2] for remedy in remedies] == [
+        f"DescribeConfigs --topic {SEEN}"
+    ]
+
+
 def test_a_topic_that_may_not_be_made_is_found_before(
     file: Path, guarded_cluster: LocalCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:

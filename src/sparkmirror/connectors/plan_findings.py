@@ -31,11 +31,11 @@ _LEGAL: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0
 _NAMED_MAX: Final = 5
 """Topics that one finding names."""
 
-INVALID_REPLICATION_FACTOR: Final = 38
-INVALID_TOPIC: Final = 17
+_INVALID_REPLICATION_FACTOR: Final = 38
+_INVALID_TOPIC: Final = 17
 _EXPLAINED_BY: Final[Mapping[int, str]] = {
-    INVALID_REPLICATION_FACTOR: TOO_MANY_REPLICAS,
-    INVALID_TOPIC: BAD_NAME,
+    _INVALID_REPLICATION_FACTOR: TOO_MANY_REPLICAS,
+    _INVALID_TOPIC: BAD_NAME,
 }
 """Where a finding of our own says more than the broker's refusal."""
 
@@ -184,7 +184,7 @@ def _refused(survey: FlowSurvey, kinds: Collection[str]) -> Iterator[Finding]:
             if not side.lacks(right):  # or it has been said
                 yield missing_right(side, right)
         elif _EXPLAINED_BY.get(error.code) not in kinds and not (
-            error.code == INVALID_TOPIC and COLLIDING in kinds
+            error.code == _INVALID_TOPIC and COLLIDING in kinds
         ):
             yield Finding(REFUSED, Severity.BLOCKS, name, str(error))
 
