@@ -82,9 +82,9 @@ class Leader:
         if self._leads():
             self._publish_tasks(wanted, self._pausing(wanted, names))  # before nobody knows them any more
             self._publish_restarts(again & self._kept.keys(), generation)
-        self._run(wanted, names, again)
         with self._lock:
-            self._to_restart -= again
+            self._to_restart -= again  # who asks from here on asks for another one
+        self._run(wanted, names, again)
         if self._leads():
             self._publish_tasks(wanted, names & wanted.connectors.keys())
             self._publish_states(self._configs.configs, names, generation)
