@@ -211,8 +211,8 @@ def test_transactions_and_their_markers_do_not_come_back(ways: tuple[Way, Way]) 
         append(back.here, topic, numbered(20, 300))
         for way in ways:
             await_count(way, topic, len(every))
-        reports = [way.await_report(topic, lambda report: report.looped >= 70) for way in ways]
-    assert [report.looped for report in reports] == [70, 70]
+        for way in ways:
+            way.await_report(topic, lambda report: report.looped >= 70)
     for way in ways:
         assert sorted(keyed_of(way.there, topic)) == sorted(every)
 

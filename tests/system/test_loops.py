@@ -8,7 +8,12 @@ from typing import Final
 import psutil
 import pytest
 
+from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
+from sparkmirror.cli.verify.flows import flow_contents
 from sparkmirror.clusters import LocalCluster
+from sparkmirror.domain.comparison import Comparison
+from sparkmirror.engine.verification import verify_range
+from sparkmirror.engine.verification_plan import plan_ranges
 from tests.system.broker_data import Keyed, append, keyed, numbered, topics
 from tests.system.dual_run import Sides
 from tests.system.mirror import Mirror, await_value, running_mirror
@@ -91,6 +96,18 @@ def test_a_killed_worker_and_a_restart_change_nothing(
     mirror.start()
     await_everywhere(pair, 5)
     mirror.stop()
+
+
+def test_what_is_left_out_is_no_difference(pair: Mapping[str, LocalCluster], mirror: Mirror) -> None:
+    """As `sparkmirror verify` finds it, without Spark."""
+    flows = read_mirror_maker_file(mirror.file).flows
+    assert [flow.flow for flow in flows] == [ALIASES, ALIASES[::-1]]
+    of_each = len(keyed(pair["near"], TOPIC)) // 2
+    for flow in flows:
+        assert flow.source is not None
+        contents = flow_contents(flow, flow.source, None)
+        found = sum(map(verify_range, plan_ranges(contents.sides, contents.mirrored)), Comparison())
+        assert found == Comparison(equal=of_each, foreign=of_each)
 
 
 def test_own_topics_stay_where_they_are(pair: Mapping[str, LocalCluster]) -> None:
