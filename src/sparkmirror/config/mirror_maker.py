@@ -19,7 +19,7 @@ from sparkmirror.config.connector_options import (
 )
 from sparkmirror.config.definitions import JAVA_WHITESPACE
 from sparkmirror.config.known_keys import UnknownKey, unknown_keys
-from sparkmirror.config.plugin_names import names_plugin
+from sparkmirror.config.plugin_names import unread
 from sparkmirror.config.properties import Properties
 from sparkmirror.config.providers import PREFIX as CONFIG_PROVIDERS
 from sparkmirror.config.providers import configured_providers, resolved
@@ -131,11 +131,8 @@ class MirrorMakerConfig:
 
     def unknown_keys(self) -> tuple[UnknownKey, ...]:
         """The keys of the file that nothing reads, each with what was most likely meant."""
-        found = unknown_keys(self._properties, self.clusters)
-        if not names_plugin(self._properties):
-            return found
-        places = tuple(f"{place}." for place in (*self.clusters, *self._pairs()))
-        return tuple(unknown for unknown in found if not _may_be_a_plugins(unknown, places))
+        below = tuple(f"{place}." for place in (*self.clusters, *self._pairs()))
+        return unread(unknown_keys(self._properties, self.clusters), self._properties, below)
 
     def _pairs(self) -> list[Flow]:
         return [
@@ -211,10 +208,3 @@ def _connector_defaults(flow: Flow, connector_class: str) -> dict[str, str]:
         "target.cluster.alias": flow.target,
         "enabled": "false",
     }
-
-
-def _may_be_a_plugins(unknown: UnknownKey, places: tuple[str, ...]) -> bool:
-    """Whether a plug-in of somebody's own may read the key: those at the top level don't reach one."""
-    if not unknown.key.startswith(places) or unknown.note is not None:
-        return False
-    return unknown.nearest is None or ".filter." in unknown.key or ".admin." in unknown.key

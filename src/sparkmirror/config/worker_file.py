@@ -13,7 +13,8 @@ from sparkmirror.config.client_options import ADMIN
 from sparkmirror.config.clients import require_supported, worker_client
 from sparkmirror.config.data_client_options import CONSUMER, PRODUCER
 from sparkmirror.config.definitions import JAVA_WHITESPACE, Values
-from sparkmirror.config.known_keys import REMOVED, UnknownKey, unknown_connector_keys, unknown_worker_keys
+from sparkmirror.config.known_keys import REMOVED, UnknownKey, unknown_worker_keys
+from sparkmirror.config.plugin_names import unread_connector_keys
 from sparkmirror.config.properties import Properties
 from sparkmirror.config.providers import PREFIX as PROVIDERS
 from sparkmirror.config.providers import Provider, configured_providers, resolved
@@ -83,7 +84,7 @@ def connector_warnings(config: Mapping[str, str], worker: Properties) -> tuple[s
     return (
         *_converter_warnings(config, worker),
         *_override_warnings(config),
-        *map(_in_vain, unknown_connector_keys(config)),
+        *map(_in_vain, unread_connector_keys(config)),
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from sparkmirror.config.admin_plugins import DIRECTLY, AdminPlugins, admin_plugins
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
+from sparkmirror.config.plugin_names import unread_connector_keys
 from sparkmirror.config.plugins import (
     CONFIG_PROPERTY_FILTER,
     GROUP_FILTER,
@@ -360,3 +361,10 @@ def test_keys_that_a_plugin_may_read_are_not_called_unread() -> None:
         told | keys | {"us->eu.topic.filter.class": " org.apache.kafka.connect.mirror.DefaultTopicFilter "}
     )
     assert len(MirrorMakerConfig(Properties(kafkas), {}).unknown_keys()) == len(keys)
+
+
+def test_nor_are_those_of_a_connector() -> None:
+    keys = dict.fromkeys(("topic.filter.team", "acme.url", "target.admin.desk.file", "topcis"), "x")
+    assert [unknown.key for unknown in unread_connector_keys(keys)] == list(keys)
+    named = keys | {"forwarding.admin.class": HERE + "Choosy"}
+    assert [unknown.key for unknown in unread_connector_keys(named)] == ["topcis"]

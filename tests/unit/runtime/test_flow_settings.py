@@ -61,3 +61,26 @@ def test_what_can_not_be_used_is_said_with_its_key(given: dict[str, str], key: s
     with pytest.raises(ConfigError) as caught:
         settings(**{"A->B.enabled": "true", **given})
     assert key in caught.value.key
+
+
+def test_strimzis_former_policy_is_told_once_a_flow(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    policy = "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy"
+    flow = settings(**{"A->B.enabled": "true", "replication.policy.class": policy})["A->B"]
+    assert flow.source is not None
+    assert flow.source.settings.policy.format_remote_topic("A", "orders") == "orders"
+    (said,) = caplog.messages
+    assert said.startswith(f"A->B: replication.policy.class={policy}: Strimzi removed it; Kafka's")
+
+
+def test_an_admin_of_peoples_own_is_every_connectors() -> None:
+    admin = "tests.unit.config.some_plugins:Choosy"
+    flow = settings(**{"A->B.enabled": "true", "forwarding.admin.class": admin})["A->B"]
+    assert flow.source is not None
+    assert flow.checkpoint is not None
+    for connector in (flow.source, flow.checkpoint, flow.heartbeat):
+        assert connector.admin_plugins.name == admin
+        assert connector.admin_plugins.properties["A"]["bootstrap.servers"] == "a1:9092, a2:9093"
+        assert connector.admin_plugins.properties["B"]["bootstrap.servers"] == "b:9092"
+    with pytest.raises(ConfigError, match=r"forwarding\.admin\.class: there is no Java here"):
+        settings(**{"A->B.enabled": "true", "forwarding.admin.class": "com.acme.Admin"})

@@ -21,8 +21,8 @@ from sparkmirror.config.conversion.model import (
     renamed,
 )
 from sparkmirror.config.definitions import JAVA_WHITESPACE
-from sparkmirror.config.known_keys import unknown_connector_keys
 from sparkmirror.config.mirror_maker import BYTE_ARRAY_CONVERTER, worker_defaults
+from sparkmirror.config.plugin_names import unread_connector_keys
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, Flow
@@ -116,7 +116,7 @@ def _connector(item: object, file: str, remarks: Remarks) -> JsonConnector | Non
     if kind is None:
         remarks.leave_out(f"{file}: {given} is none of MirrorMaker's three connectors")
         return None
-    for key in unknown_connector_keys(settings):
+    for key in unread_connector_keys(settings):
         remarks.note(f"{file}: nothing reads {key}")
     source = settings.get("source.cluster.alias", "").strip(JAVA_WHITESPACE)
     target = settings.get("target.cluster.alias", "target").strip(JAVA_WHITESPACE)

@@ -26,8 +26,8 @@ from sparkmirror.config.conversion.strimzi_clusters import (
     secret_providers,
 )
 from sparkmirror.config.conversion.yaml_section import Section, documents
-from sparkmirror.config.known_keys import unknown_connector_keys
 from sparkmirror.config.mirror_maker import worker_defaults
+from sparkmirror.config.plugin_names import unread_connector_keys
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, Flow
@@ -205,7 +205,7 @@ class _Resource:
             if key in config:
                 self._remarks.note(f"{section.path}.config.{key}: the operator takes it from nobody")
         config = config.where(lambda key: key not in _CONNECTOR_FORBIDDEN)
-        for unknown in unknown_connector_keys(config):
+        for unknown in unread_connector_keys(config):
             self._remarks.note(f"{section.path}.config: nothing reads {unknown}")
         fields = {"tasks.max": section.text("tasksMax"), "connector.plugin.version": section.text("version")}
         if "autoRestart" in section:
