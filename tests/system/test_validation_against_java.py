@@ -138,7 +138,7 @@ NULL: Final = "Null value can not be supplied as the configuration value."
 PATTERN: Final = "not a usable Java regular expression"
 DIFFERENCES: Final[Mapping[str, Mapping[str, Difference]]] = {
     # A class that can't be found is told with those that can.
-    "unknown policy": {"replication.policy.class": Difference((NOT_FOUND,), ("use ",))},
+    "unknown policy": {"replication.policy.class": Difference((NOT_FOUND,), ("Write package.module:Class",))},
     "unknown filters": {
         "topic.filter.class": Difference((NOT_FOUND,), ("DefaultTopicFilter",)),
         "group.filter.class": Difference((NOT_FOUND,), ("DefaultGroupFilter",)),
