@@ -40,7 +40,7 @@ _BROKER: Final = 4
 _TIMEOUT_S: Final = 30.0
 _SETTLED_S: Final = 15.0
 _RECORD_TIMEOUT_S: Final = 200.0
-_WORKERS_OWN: Final = re.compile(r"mm2-(configs|offsets|progress|status)\..*|__.*")
+_WORKERS_OWN: Final = re.compile(r"mm2-(?!offset-syncs).*|__.*")
 """Topics in which a worker keeps what it must know; those of the two are not the same."""
 
 TOPICS: Final[Mapping[str, tuple[int, Mapping[str, str]]]] = {
