@@ -84,8 +84,17 @@ def _too_many_replicas(survey: FlowSurvey) -> Iterator[Finding]:
     for own in survey.missing:
         key = own.cluster, own.replicas_setting, own.creation.replication_factor
         wanted.setdefault(key, []).append(own.creation.name)
+    return too_many_replicas(
+        wanted, {side.alias: len(side.brokers) for side in (survey.source, survey.target)}
+    )
+
+
+def too_many_replicas(
+    wanted: Mapping[tuple[Alias, str, int], Sequence[str]], brokers_of: Mapping[Alias, int]
+) -> Iterator[Finding]:
+    """`wanted`: the topics to make, by cluster, setting, and number of replicas that it asks for."""
     for (cluster, setting, replicas), topics in wanted.items():
-        brokers = len(survey.side(cluster).brokers)
+        brokers = brokers_of[cluster]
         if brokers and replicas > brokers:
             yield Finding(
                 TOO_MANY_REPLICAS,

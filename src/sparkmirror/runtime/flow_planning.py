@@ -24,7 +24,7 @@ from sparkmirror.connectors.flow_plan import (
     topic_changes,
 )
 from sparkmirror.connectors.flow_survey import FlowSurvey, OwnTopic, Refusal
-from sparkmirror.connectors.plan_findings import UNREADABLE, findings
+from sparkmirror.connectors.plan_findings import UNREADABLE, findings, too_many_replicas
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.connectors.topic_plan import Selection, SourceTopic, TopicPlan
 from sparkmirror.connectors.topic_rules import first_refusal
@@ -34,6 +34,7 @@ from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.admin import Admin
+from sparkmirror.kafka.cluster_survey import survey
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.runtime.account_sync import AccountSync
 from sparkmirror.runtime.acl_sync import AclSync
@@ -60,10 +61,26 @@ def plan_flow(settings: FlowSettings, rate: Rate | None = None) -> FlowPlan:
         own.append(checkpoints_topic(settings.flow, settings.checkpoint))
     if settings.source is not None:
         return plan_source(settings, settings.source, rate, own)
-    with closing(Admin(settings.heartbeat.admin, settings.flow.target)) as target:
+    return _plan_heartbeats(settings, own)
+
+
+def _plan_heartbeats(settings: FlowSettings, own: Sequence[OwnTopic]) -> FlowPlan:
+    """Of a flow that mirrors nothing."""
+    admin, alias = settings.heartbeat.admin, settings.flow.target
+    with closing(Admin(admin, alias)) as target:
         present = target.partition_counts()
-    missing = [(topic.cluster, topic.creation) for topic in own if topic.creation.name not in present]
-    return FlowPlan(settings.flow, None, changes=tuple(own_topic_changes(missing)))
+    missing = [topic for topic in own if topic.creation.name not in present]
+    wanted = {
+        (alias, topic.replicas_setting, topic.creation.replication_factor): [topic.creation.name]
+        for topic in missing
+    }
+    brokers = len(survey(admin, alias, ()).brokers)
+    return FlowPlan(
+        settings.flow,
+        None,
+        changes=tuple(own_topic_changes([(topic.cluster, topic.creation) for topic in missing])),
+        findings=tuple(too_many_replicas(wanted, {alias: brokers})),
+    )
 
 
 def plan_source(
