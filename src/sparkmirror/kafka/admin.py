@@ -3,7 +3,7 @@
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from kafka.protocol.admin import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 
@@ -30,6 +30,13 @@ _RECORDS_PER_REQUEST = 2000
 """Of the metadata log: KRaft's controller refuses a request that would make more than 10,000."""
 
 _Item = TypeVar("_Item")
+
+
+class TopicConfigs(NamedTuple):
+    """Of topics that exist; `untold` says why not, for those of which nothing can be said."""
+
+    configs: dict[str, tuple[ConfigEntry, ...]]
+    untold: dict[str, KafkaError]
 
 
 class Admin:
@@ -84,18 +91,25 @@ class Admin:
     def topic_configs(
         self, topics: Collection[str], names: Collection[str] = ()
     ) -> Mapping[str, tuple[ConfigEntry, ...]]:
+        """As `known_topic_configs`. Raises KafkaError for the first topic that can't be told of."""
+        known = self.known_topic_configs(topics, names)
+        for error in known.untold.values():
+            raise error
+        return known.configs
+
+    def known_topic_configs(self, topics: Collection[str], names: Collection[str] = ()) -> TopicConfigs:
         """Configs of these topics, defaults included: those of these names, all if none are given.
 
-        Topics that don't exist are left out. Raises KafkaError for the first that can't be told of.
+        Topics that don't exist are left out.
         """
-        found: dict[str, tuple[ConfigEntry, ...]] = {}
+        found = TopicConfigs({}, {})
         for described in self._configs.describe(topics, names):
             if described.error == 0:
-                found[described.topic] = described.entries
+                found.configs[described.topic] = described.entries
             elif described.error != UNKNOWN_TOPIC_OR_PARTITION:
                 context = f"describe topic configs on {self._cluster}: {described.topic}"
                 needed = self._needed(Need.DESCRIBE_TOPIC_CONFIGS, described.topic)
-                raise error_for(described.error, context, described.message, needed)
+                found.untold[described.topic] = error_for(described.error, context, described.message, needed)
         return found
 
     def create_topics(self, topics: Sequence[TopicCreation]) -> Results:

@@ -22,6 +22,8 @@ class AppendTimeTopics:
         self._now = now
         self._stamps: dict[tuple[str, bytes], bool] = {}
         self._asked_at = now()
+        self.untold: tuple[str, ...] = ()
+        """Why nothing is known of some topics."""
 
     @property
     def is_due(self) -> bool:
@@ -29,7 +31,10 @@ class AppendTimeTopics:
         return self._now() - self._asked_at >= _KNOWN_FOR_S
 
     def noted(self, partitions: Sequence[CopyPartition]) -> tuple[CopyPartition, ...]:
-        """The same partitions, as their target topics are. Raises KafkaError."""
+        """The same partitions, as their target topics are; without those of which that can't be told.
+
+        Raises KafkaError.
+        """
         if self.is_due:
             self._stamps.clear()
         listed = self._target.listing().topics
@@ -39,7 +44,8 @@ class AppendTimeTopics:
             if topic in listed
         }
         new = sorted(topic for topic, key in wanted.items() if key not in self._stamps)
-        described = self._target.topic_configs(new, [_TIMESTAMP_TYPE])
+        described, untold = self._target.known_topic_configs(new, [_TIMESTAMP_TYPE])
+        self.untold = tuple(map(str, untold.values()))
         if not self._stamps:
             self._asked_at = self._now()
         found = {
@@ -56,4 +62,5 @@ class AppendTimeTopics:
             if partition.target_topic in stamping
             else partition
             for partition in partitions
+            if partition.target_topic not in untold
         )

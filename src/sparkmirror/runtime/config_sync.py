@@ -36,6 +36,7 @@ class ConfigSync:
         self._admins = admins
         self._log = log
         self._warned: set[str] = set()
+        self._untold: list[str] = []
         self._incompatible: str | None = None
 
     @property
@@ -51,11 +52,12 @@ class ConfigSync:
         """Reads only. Raises KafkaError."""
         source, target = self._admins.source.partition_counts(), self._admins.target.partition_counts()
         pairs = replicated_topics(self._told, source, target)
+        self._untold.clear()
         return plan_configs(self._told.config_filter, self._described(pairs))
 
     def apply(self, plan: ConfigPlan) -> None:
         """What can't be done is said once. Raises KafkaError when the request as a whole failed."""
-        problems = list(self._unknown(plan))
+        problems = [*self._untold, *self._unknown(plan)]
         try:
             refusals = self._alter(plan.changes)
         except UnsupportedVersionError as error:
@@ -80,8 +82,9 @@ class ConfigSync:
         """A portion after the other: thousands of topics have a million configs."""
         for at in range(0, len(pairs), _PORTION):
             some = pairs[at : at + _PORTION]
-            at_source = self._admins.source.topic_configs([topic for topic, _ in some])
-            at_target = self._admins.target.topic_configs([remote for _, remote in some])
+            at_source, untold_at_source = self._admins.source.known_topic_configs([one for one, _ in some])
+            at_target, untold_at_target = self._admins.target.known_topic_configs([one for _, one in some])
+            self._untold += map(str, (*untold_at_source.values(), *untold_at_target.values()))
             for topic, remote in some:
                 if topic in at_source and remote in at_target:
                     yield MirroredConfigs(remote, at_source[topic], at_target[remote])

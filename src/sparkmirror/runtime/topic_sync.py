@@ -78,6 +78,7 @@ class TopicSync:
         self._selection = Selection(told)
         self._planned: tuple[_Sight, Topics] | None = None
         self._applied: TopicPlan | None = None
+        self._is_all_told = True
         self._retry_at = _NEVER
         self._made: dict[str, int] = {}
         self._made_until = 0.0
@@ -124,7 +125,7 @@ class TopicSync:
         if made:
             self._made |= made
             self._made_until = time.monotonic() + _SHOWN_AFTER_S
-        if len(made) < len(changes):
+        if len(made) < len(changes) or not self._is_all_told:
             self._retry_at = time.monotonic() + _RETRY_S
         else:
             self._retry_at = self._made_until if made else _NEVER
@@ -149,10 +150,14 @@ class TopicSync:
         target = self._with_made(sight.target.counts)
         pairs = self._selection.pairs(source)
         missing = missing_topics(self._told, source, target, pairs)
-        configs = self._admins.source.topic_configs(missing)
+        configs, untold = self._admins.source.known_topic_configs(missing)
         source |= {topic: replace(source[topic], configs=configs.get(topic, ())) for topic in missing}
         known = self._known_configs(sight.target.counts) if missing else None
-        plan = plan_topics(self._told, source, target, pairs, known)
+        # Without its configs a topic is not made: they would not be found wanting until much later.
+        makeable = [pair for pair in pairs if pair[0] not in untold] if untold else pairs
+        plan = plan_topics(self._told, source, target, makeable, known)
+        plan = replace(plan, warnings=(*plan.warnings, *map(str, untold.values())))
+        self._is_all_told = not untold
         return Topics(source, sight.target.counts, self._with_deletes(plan, sight.deletes), pairs)
 
     def _known_configs(self, target: Iterable[str]) -> Collection[str] | None:

@@ -13,6 +13,7 @@ from sparkmirror.domain.admin_writes import Results, TopicCreation
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import ConnectorName
 from sparkmirror.domain.listed_topics import ListedTopic, TopicListing
+from sparkmirror.kafka.admin import TopicConfigs
 from sparkmirror.runtime.flow_admins import FlowAdmins
 from sparkmirror.runtime.flow_log import flow_log
 from sparkmirror.runtime.topic_sync import TopicSync
@@ -21,10 +22,11 @@ from tests.unit.connectors.conftest import settings as settings  # noqa: PLC0414
 
 @dataclass
 class Side:
-    """A cluster that does what it's told, but for the topics in `refused`."""
+    """A cluster that does what it's told, but for the topics in `refused`; says nothing of `secret` ones."""
 
     topics: TopicListing
     refused: set[str] = field(default_factory=set)
+    secret: set[str] = field(default_factory=set)
     asked: list[str] = field(default_factory=list)
 
     def listing(self) -> TopicListing:
@@ -33,6 +35,11 @@ class Side:
     def topic_configs(self, topics: Sequence[str]) -> Mapping[str, object]:
         self.asked += topics
         return {}
+
+    def known_topic_configs(self, topics: Sequence[str]) -> TopicConfigs:
+        self.asked += topics
+        untold = {topic: KafkaError(f"{topic} is secret") for topic in topics if topic in self.secret}
+        return TopicConfigs({}, untold)
 
     def create_topics(self, topics: Sequence[TopicCreation]) -> Results:
         return self._results([topic.name for topic in topics])
@@ -124,3 +131,13 @@ def test_what_was_made_is_not_made_again_while_brokers_do_not_list_it(sync: Topi
     assert not sync.awaits_what_it_made
     # The first tells which configs there are.
     assert sides.target.asked == ["source.orders", "source.one", "source.two"]
+
+
+def test_a_topic_whose_configs_are_secret_keeps_no_other_back(
+    sync: TopicSync, sides: Admins, caplog: pytest.LogCaptureFixture
+) -> None:
+    sides.source.topics = listing(orders=3, payments=1, salaries=1)
+    sides.source.secret = {"salaries"}
+    assert sync.apply(sync.plan().plan) == {"source.payments": 1}
+    assert caplog.messages == ["salaries is secret"]
+    assert sync.has_problems
