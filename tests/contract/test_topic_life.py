@@ -11,17 +11,17 @@ import pytest
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
-from sparkmirror.connectors.topic_deletes import DeleteTopic
+from sparkmirror.connectors.planning.topic_deletes import DeleteTopic
 from sparkmirror.domain.admin_writes import TopicCreation
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.log_identity import LogIdentity
 from sparkmirror.kafka.topic_log import TopicWriter
-from sparkmirror.runtime.flow_admins import FlowAdmins
 from sparkmirror.runtime.flow_log import flow_log
 from sparkmirror.runtime.flow_settings import FlowSettings, SourceConnector, flow_settings
 from sparkmirror.runtime.internal_topics import COMPACTED, ensure_topics
-from sparkmirror.runtime.topic_delete_sync import TopicDeleteSync
-from sparkmirror.runtime.topic_sync import Topics, TopicSync
+from sparkmirror.runtime.syncs.flow_admins import FlowAdmins
+from sparkmirror.runtime.syncs.topic_delete_sync import TopicDeleteSync
+from sparkmirror.runtime.syncs.topic_sync import Topics, TopicSync
 from sparkmirror.storage.missed_topics import read_missed
 from sparkmirror.storage.positions import Position, position_record
 from sparkmirror.storage.progress import progress_topic

@@ -10,7 +10,7 @@ from sparkmirror.config.properties import Properties
 from sparkmirror.rest.app import Metrics, Node, connect_app
 from sparkmirror.rest.server import RestServer
 from sparkmirror.rest.settings import RestSettings, rest_settings
-from sparkmirror.runtime.log_levels import LogLevels
+from sparkmirror.runtime.worker.log_levels import LogLevels
 from tests.system.rest_herder import MemoryHerder
 
 

@@ -15,7 +15,7 @@ from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.topic_explanation import PartitionExplanation, TopicExplanation, explain
 from sparkmirror.runtime.flow_settings import FlowSettings, SourceConnector
-from sparkmirror.runtime.topic_facts import topic_facts
+from sparkmirror.runtime.planning.topic_facts import topic_facts
 
 _MIRRORED: Final = 0
 _NOT_MIRRORED: Final = 1

@@ -19,10 +19,10 @@ from sparkmirror.rest.app import Node, connect_app
 from sparkmirror.rest.plugins import JsonObject
 from sparkmirror.rest.server import RestServer
 from sparkmirror.rest.settings import RestSettings, rest_settings
-from sparkmirror.runtime.herder import Herder
-from sparkmirror.runtime.log_levels import LogLevels
 from sparkmirror.runtime.metrics import Metrics
-from sparkmirror.runtime.worker_node import WorkerNode
+from sparkmirror.runtime.worker.herder import Herder
+from sparkmirror.runtime.worker.log_levels import LogLevels
+from sparkmirror.runtime.worker.worker_node import WorkerNode
 
 _log = logging.getLogger("sparkmirror.worker")
 

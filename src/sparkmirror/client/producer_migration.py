@@ -10,7 +10,7 @@ from contextlib import closing
 
 from sparkmirror.client.flow_access import FlowAccess
 from sparkmirror.client.flow_offsets import FlowOffsets, Translation, existing_offsets
-from sparkmirror.connectors.topic_plan import SourceTopic, copy_partitions
+from sparkmirror.connectors.planning.topic_plan import SourceTopic, copy_partitions
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.copy_plan import CopyPartition
 from sparkmirror.domain.drains import HeartbeatsSeen, PartitionDrain, StandStill, TopicsDrain

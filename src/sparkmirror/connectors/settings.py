@@ -20,8 +20,8 @@ from sparkmirror.config.plugins import CONFIG_PROPERTY_FILTER, GROUP_FILTER, REP
 from sparkmirror.config.properties import Properties
 from sparkmirror.connectors.checkpoint import MirrorCheckpointSettings
 from sparkmirror.connectors.heartbeat import MirrorHeartbeatSettings
+from sparkmirror.connectors.planning.topic_deletes import TopicDeletes
 from sparkmirror.connectors.source import MirrorSourceSettings
-from sparkmirror.connectors.topic_deletes import TopicDeletes
 from sparkmirror.domain.acls import SyncAcls
 from sparkmirror.domain.assignment import PartitionAssignment
 from sparkmirror.domain.errors import ConfigError

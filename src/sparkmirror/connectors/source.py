@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sparkmirror.connectors.topic_deletes import TopicDeletes
+from sparkmirror.connectors.planning.topic_deletes import TopicDeletes
 from sparkmirror.domain.acls import SyncAcls
 from sparkmirror.domain.assignment import PartitionAssignment
 from sparkmirror.domain.config_filter import ConfigPropertyFilter

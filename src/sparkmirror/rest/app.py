@@ -27,7 +27,7 @@ from sparkmirror.rest.plugins import Plugins, PluginsResource
 from sparkmirror.rest.response_headers import ResponseHeaders
 from sparkmirror.rest.root import RootResource
 from sparkmirror.rest.settings import RestSettings
-from sparkmirror.runtime.log_levels import LogLevels
+from sparkmirror.runtime.worker.log_levels import LogLevels
 
 Metrics = Callable[[], tuple[str, bytes]]
 """Content type and body of `/metrics`."""

@@ -17,7 +17,7 @@ from sparkmirror.rest.herder import Herder
 from sparkmirror.rest.herder_calls import HerderCalls
 from sparkmirror.rest.json_bodies import config_changes, read_body
 from sparkmirror.rest.paths import first, parameter
-from sparkmirror.runtime.log_levels import LoggerLevel, LogLevels
+from sparkmirror.runtime.worker.log_levels import LoggerLevel, LogLevels
 
 logger = logging.getLogger(__name__)
 

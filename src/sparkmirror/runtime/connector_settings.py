@@ -8,14 +8,13 @@ from sparkmirror.config.clients import worker_client
 from sparkmirror.config.properties import Properties
 from sparkmirror.config.providers import configured_providers, resolved
 from sparkmirror.config.worker import WorkerSettings
-from sparkmirror.connectors.flow_plan import FlowPlan
+from sparkmirror.connectors.planning.flow_plan import FlowPlan
 from sparkmirror.connectors.settings import mirror_source_enabled
 from sparkmirror.domain.connect import ConnectorConfig
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Flow
 from sparkmirror.engine.session import Session
 from sparkmirror.runtime.connector_runs import CheckpointRun, ConnectorRun, HeartbeatRun, IdleRun, SourceRun
-from sparkmirror.runtime.flow_planning import plan_source
 from sparkmirror.runtime.flow_settings import (
     FlowWorker,
     SourceConnector,
@@ -23,6 +22,7 @@ from sparkmirror.runtime.flow_settings import (
     heartbeat_connector,
     source_connector,
 )
+from sparkmirror.runtime.planning.flow_planning import plan_source
 
 
 class ConnectorSettings:

@@ -5,30 +5,30 @@ from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future
 from contextlib import closing
 
-from sparkmirror.connectors.topic_plan import CopyPlan, copy_partitions
+from sparkmirror.connectors.planning.topic_plan import CopyPlan, copy_partitions
 from sparkmirror.domain.assignment import Assignment, PartitionAssignment, count_moves
 from sparkmirror.domain.copy_plan import CopyPartition
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.rate_limits import NO_LIMITS, RateLimits
 from sparkmirror.engine.session import Session
 from sparkmirror.kafka.admin import Admin
-from sparkmirror.runtime.account_sync import AccountSync
-from sparkmirror.runtime.acl_sync import AclSync
-from sparkmirror.runtime.append_time import AppendTimeTopics
-from sparkmirror.runtime.config_sync import ConfigSync
-from sparkmirror.runtime.flow_admins import FlowAdmins
 from sparkmirror.runtime.flow_log import flow_log
 from sparkmirror.runtime.flow_settings import FlowWorker, SourceConnector
-from sparkmirror.runtime.flow_survey import obstacles
 from sparkmirror.runtime.generations import Generations
 from sparkmirror.runtime.internal_topics import ensure_topics
 from sparkmirror.runtime.own_topics import offset_syncs_topic, topics_on_target
 from sparkmirror.runtime.periodic import PeriodicThread
+from sparkmirror.runtime.planning.flow_survey import obstacles
 from sparkmirror.runtime.rebalancing import DEFAULT_REBALANCES, Imbalance, Rebalances, Rebalancing, Running
 from sparkmirror.runtime.schedule import Job
 from sparkmirror.runtime.spark_watch import SparkWatch
-from sparkmirror.runtime.topic_delete_sync import TopicDeleteSync
-from sparkmirror.runtime.topic_sync import Topics, TopicSync
+from sparkmirror.runtime.syncs.account_sync import AccountSync
+from sparkmirror.runtime.syncs.acl_sync import AclSync
+from sparkmirror.runtime.syncs.append_time import AppendTimeTopics
+from sparkmirror.runtime.syncs.config_sync import ConfigSync
+from sparkmirror.runtime.syncs.flow_admins import FlowAdmins
+from sparkmirror.runtime.syncs.topic_delete_sync import TopicDeleteSync
+from sparkmirror.runtime.syncs.topic_sync import Topics, TopicSync
 from sparkmirror.storage.progress import progress_topic
 
 _WATCH_INTERVAL_S = 1.0

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from sparkmirror.connectors.flow_survey import OwnTopic
+from sparkmirror.connectors.planning.flow_survey import OwnTopic
 from sparkmirror.domain.admin_writes import TopicCreation
 from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.incidents import OnBadBatch

@@ -7,7 +7,7 @@ import pytest
 
 from sparkmirror.cli.main import main
 from sparkmirror.cli.plan.report import as_size, as_time, flow_lines, summary
-from sparkmirror.connectors.flow_plan import (
+from sparkmirror.connectors.planning.flow_plan import (
     Action,
     Change,
     Finding,

@@ -8,11 +8,11 @@ from typing import Final
 
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import parse_properties
-from sparkmirror.connectors.acl_plan import AclPlan, SourceAcls, plan_acls
-from sparkmirror.connectors.config_plan import ConfigPlan, MirroredConfigs, plan_configs
+from sparkmirror.connectors.planning.acl_plan import AclPlan, SourceAcls, plan_acls
+from sparkmirror.connectors.planning.config_plan import ConfigPlan, MirroredConfigs, plan_configs
+from sparkmirror.connectors.planning.topic_plan import SourceTopic, plan_topics, replicated_topics
 from sparkmirror.connectors.settings import mirror_source_settings
 from sparkmirror.connectors.source import MirrorSourceSettings
-from sparkmirror.connectors.topic_plan import SourceTopic, plan_topics, replicated_topics
 from sparkmirror.domain.acls import (
     AclBinding,
     AclOperation,

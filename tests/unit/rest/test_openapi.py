@@ -8,7 +8,7 @@ from sparkmirror.rest.app import Node, routes
 from sparkmirror.rest.endpoints import Endpoint
 from sparkmirror.rest.openapi import openapi
 from sparkmirror.rest.settings import rest_settings
-from sparkmirror.runtime.log_levels import LogLevels
+from sparkmirror.runtime.worker.log_levels import LogLevels
 from tests.system.rest_herder import MemoryHerder
 from tests.system.rest_serving import RealPlugins
 

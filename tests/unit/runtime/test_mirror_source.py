@@ -7,9 +7,9 @@ import pytest
 
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
-from sparkmirror.runtime.flow_admins import FlowAdmins
 from sparkmirror.runtime.flow_settings import flow_settings
 from sparkmirror.runtime.mirror_source import MirrorSource
+from sparkmirror.runtime.syncs.flow_admins import FlowAdmins
 
 PROPERTIES = {
     "clusters": "A, B",

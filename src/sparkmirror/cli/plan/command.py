@@ -21,12 +21,12 @@ from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest, Co
 from sparkmirror.config.conversion.yaml_section import yaml_text
 from sparkmirror.config.properties import read_properties
 from sparkmirror.config.worker_file import worker_file
-from sparkmirror.connectors.flow_plan import FlowPlan, Rate
-from sparkmirror.connectors.flow_plan_json import from_json, to_json
-from sparkmirror.connectors.plan_findings import findings_between
+from sparkmirror.connectors.planning.flow_plan import FlowPlan, Rate
+from sparkmirror.connectors.planning.flow_plan_json import from_json, to_json
+from sparkmirror.connectors.planning.plan_findings import findings_between
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.runtime.connector_settings import ConnectorSettings
-from sparkmirror.runtime.flow_planning import DEFAULT_RATE, plan_flow, plan_source
+from sparkmirror.runtime.planning.flow_planning import DEFAULT_RATE, plan_flow, plan_source
 
 _NOTHING_BLOCKS = 0
 _BLOCKED = 2

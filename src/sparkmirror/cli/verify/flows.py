@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from sparkmirror.connectors.topic_plan import CopyPlan, SourceTopic, copy_partitions
+from sparkmirror.connectors.planning.topic_plan import CopyPlan, SourceTopic, copy_partitions
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.config_filter import ConfigEntry
 from sparkmirror.domain.copy_plan import CopyPartition
