@@ -201,7 +201,7 @@ def test_a_streams_group_is_named_on_either_side(
 def test_wrong_usage(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["groups", "explain", "explain-well", str(tmp_path / "none.properties")]) == 2
     assert main(["groups", "explain", "explain-well", str(file), "--flow", "gt->ge"]) == 2
-    assert "has no flow gt->ge (it has: ge->gt)" in capsys.readouterr().err
+    assert "has no flow gt->ge that mirrors topics (it has: ge->gt)" in capsys.readouterr().err
 
 
 @contextmanager

@@ -289,7 +289,7 @@ def test_with_a_report_only_what_is_new_is_compared(by_hand: ByHand, verified: V
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--flow", "W->V"], "has no flow W->V (it has: V->W)"),
+        (["--flow", "W->V"], "has no flow W->V that mirrors topics (it has: V->W)"),
         (["--topics", r"verify\.not-begun"], "verify.not-begun-0: V.verify.not-begun-0 does not exist on W"),
     ],
 )

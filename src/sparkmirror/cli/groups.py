@@ -3,7 +3,6 @@
 import argparse
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,10 @@ from rich.console import Console
 from rich.table import Table
 
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
+from sparkmirror.cli.mirroring_flows import add_flow_argument, mirroring_flows
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.group_explanation import GroupExplanation, PartitionExplanation, explain
 from sparkmirror.domain.ids import GroupId
-from sparkmirror.runtime.flow_settings import FlowSettings
 from sparkmirror.runtime.group_facts import group_facts
 
 _FOLLOWS = 0
@@ -62,9 +61,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     explaining.add_argument("group", metavar="GROUP", help="a consumer group's id")
     explaining.add_argument("file", type=Path, metavar="FILE", help="the mm2.properties of the mirror")
-    explaining.add_argument(
-        "--flow", action="append", metavar="A->B", help="only this flow; may be given more than once"
-    )
+    add_flow_argument(explaining)
     explaining.add_argument(
         "-o", "--output", choices=("table", "json"), default="table", help="the result's form (table)"
     )
@@ -73,11 +70,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def run_explain(arguments: argparse.Namespace) -> int:
     try:
-        flows = _flows(arguments.file, arguments.flow)
+        flows = mirroring_flows(arguments.file, read_mirror_maker_file(arguments.file).flows, arguments.flow)
     except (SparkmirrorError, OSError) as error:
         sys.stderr.write(f"sparkmirror groups explain: {error}\n")
         return _WRONG_USAGE
-    found = [explain(group_facts(flow, GroupId(arguments.group))) for flow in flows]
+    found = [explain(group_facts(flow.settings, GroupId(arguments.group))) for flow in flows]
     if arguments.output == "json":
         sys.stdout.write(json.dumps([to_json(each) for each in found], indent=2) + "\n")
     else:
@@ -85,17 +82,6 @@ def run_explain(arguments: argparse.Namespace) -> int:
         for each in found:
             show(console, each)
     return _FOLLOWS if all(each.is_following for each in found) else _KEPT_BACK
-
-
-def _flows(file: Path, wanted: Sequence[str] | None) -> list[FlowSettings]:
-    """Those that mirror topics: others emit heartbeats only."""
-    flows = [flow for flow in read_mirror_maker_file(file).flows if flow.source is not None]
-    names = [str(flow.flow) for flow in flows]
-    unknown = sorted(set(wanted or ()) - set(names))
-    if unknown or not flows:
-        missing = f"no flow {', '.join(unknown)}" if unknown else "no flow that mirrors topics"
-        raise SparkmirrorError(f"{file} has {missing} (it has: {', '.join(names) or 'none'})")
-    return [flow for flow in flows if wanted is None or str(flow.flow) in wanted]
 
 
 def show(console: Console, found: GroupExplanation) -> None:

@@ -3,7 +3,6 @@
 import argparse
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,9 +11,9 @@ from rich.console import Console
 from rich.table import Table
 
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
+from sparkmirror.cli.mirroring_flows import add_flow_argument, mirroring_flows
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.topic_explanation import PartitionExplanation, TopicExplanation, explain
-from sparkmirror.runtime.flow_settings import FlowSettings, SourceConnector
 from sparkmirror.runtime.planning.topic_facts import topic_facts
 
 _MIRRORED: Final = 0
@@ -33,7 +32,7 @@ the rules, in their order:
 
 examples:
   sparkmirror topics explain orders mm2.properties
-  sparkmirror topics explain orders mm2.properties --from us-west --to us-east -o json
+  sparkmirror topics explain orders mm2.properties --flow 'us-west->us-east' -o json
 
 exit codes: 0 it is mirrored, 1 something keeps it, or a part of it, from that, or it could not be told, 2
 wrong usage
@@ -49,8 +48,7 @@ def add_verb(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
     )
     parser.add_argument("topic", metavar="TOPIC", help="a topic, by its name on the source")
     parser.add_argument("file", type=Path, metavar="FILE", help="the mm2.properties of the mirror")
-    parser.add_argument("--from", dest="source", metavar="ALIAS", help="only flows from this cluster")
-    parser.add_argument("--to", dest="target", metavar="ALIAS", help="only flows to this cluster")
+    add_flow_argument(parser)
     parser.add_argument(
         "-o", "--output", choices=("table", "json"), default="table", help="the result's form (table)"
     )
@@ -59,7 +57,7 @@ def add_verb(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
 
 def run(arguments: argparse.Namespace) -> int:
     try:
-        flows = _flows(arguments.file, arguments.source, arguments.target)
+        flows = mirroring_flows(arguments.file, read_mirror_maker_file(arguments.file).flows, arguments.flow)
     except (SparkmirrorError, OSError) as error:
         sys.stderr.write(f"sparkmirror topics explain: {error}\n")
         return _WRONG_USAGE
@@ -71,24 +69,6 @@ def run(arguments: argparse.Namespace) -> int:
         for each in found:
             show(console, each)
     return _MIRRORED if all(each.is_mirrored for each in found) else _NOT_MIRRORED
-
-
-def _flows(
-    file: Path, source: str | None, target: str | None
-) -> Sequence[tuple[FlowSettings, SourceConnector]]:
-    """Those that mirror topics: others emit heartbeats only."""
-    flows = [(flow, flow.source) for flow in read_mirror_maker_file(file).flows if flow.source is not None]
-    wanted = [
-        (settings, connector)
-        for settings, connector in flows
-        if settings.flow.source == (source or settings.flow.source)
-        and settings.flow.target == (target or settings.flow.target)
-    ]
-    if not wanted:
-        names = ", ".join(str(settings.flow) for settings, _ in flows) or "none"
-        ends = f" from {source}" * bool(source) + f" to {target}" * bool(target)
-        raise SparkmirrorError(f"{file} has no flow{ends} that mirrors topics (it has: {names})")
-    return wanted
 
 
 def show(console: Console, found: TopicExplanation) -> None:

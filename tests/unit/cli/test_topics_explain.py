@@ -66,8 +66,8 @@ def test_what_is_wrong_with_the_command_line_is_said(
     file.write_text(
         "clusters = a, b\na.bootstrap.servers = x:1\nb.bootstrap.servers = x:1\na->b.enabled = true\n"
     )
-    assert main(["topics", "explain", "orders", str(file), "--to", "c"]) == 2
-    assert "has no flow to c that mirrors topics (it has: a->b" in capsys.readouterr().err
+    assert main(["topics", "explain", "orders", str(file), "--flow", "a->c"]) == 2
+    assert "has no flow a->c that mirrors topics (it has: a->b" in capsys.readouterr().err
     with pytest.raises(SystemExit) as ended:
         main(["topics"])
     assert ended.value.code == 2

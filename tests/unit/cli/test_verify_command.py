@@ -42,7 +42,10 @@ def test_a_missing_file_ends_with_2(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 def test_an_unknown_flow_names_those_there_are(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", str(file), "--flow", "B->A"]) == 2
-    assert capsys.readouterr().err == f"sparkmirror verify: {file} has no flow B->A (it has: A->B)\n"
+    assert (
+        capsys.readouterr().err
+        == f"sparkmirror verify: {file} has no flow B->A that mirrors topics (it has: A->B)\n"
+    )
 
 
 def test_a_pattern_that_java_refuses_ends_with_2(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

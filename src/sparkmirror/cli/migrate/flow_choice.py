@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
+from sparkmirror.cli.mirroring_flows import mirroring_flows
 from sparkmirror.client.flow_access import CheckpointAccess, FlowAccess
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.runtime.flow_settings import FlowSettings, SourceConnector
@@ -11,15 +12,11 @@ from sparkmirror.runtime.flow_settings import FlowSettings, SourceConnector
 def choose_flow(file: Path, wanted: str | None) -> FlowAccess:
     """The only flow of a file that mirrors topics, or the one that is named. Raises SparkmirrorError."""
     flows = read_mirror_maker_file(file).flows
-    by_name = {str(flow.flow): (flow, flow.source) for flow in flows if flow.source is not None}
-    names = ", ".join(by_name) or "none"
-    if wanted is None and len(by_name) > 1:
+    found = mirroring_flows(file, flows, None if wanted is None else [wanted])
+    if len(found) > 1:
+        names = ", ".join(flow.name for flow in found)
         raise SparkmirrorError(f"{file} has several flows ({names}): name one with --flow")
-    name = wanted if wanted is not None else next(iter(by_name), None)
-    if name not in by_name:
-        missing = "no flow that mirrors topics" if wanted is None else f"no flow {wanted} that mirrors topics"
-        raise SparkmirrorError(f"{file} has {missing} (it has: {names})")
-    return _access(*by_name[name])
+    return _access(*found[0])
 
 
 def _access(flow: FlowSettings, source: SourceConnector) -> FlowAccess:

@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
 
 from rich.console import Console
 
 from sparkmirror.cli.arguments import positive
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, require_java, spark_log_file
+from sparkmirror.cli.mirroring_flows import MirroringFlow, add_flow_argument, mirroring_flows
 from sparkmirror.cli.narrator import Narrator
 from sparkmirror.cli.verify.flows import FlowContents, flow_contents
 from sparkmirror.cli.verify.report import PartitionReport, RangeReport, Report
@@ -30,7 +30,6 @@ from sparkmirror.domain.java_regex import compile_list
 from sparkmirror.engine.session import Session
 from sparkmirror.engine.verification_job import SETTINGS, RangeOutcome, verification_master, verify_ranges
 from sparkmirror.engine.verification_plan import plan_ranges
-from sparkmirror.runtime.flow_settings import FlowSettings, SourceConnector
 
 _EQUAL = 0
 _DIFFERENT = 1
@@ -63,15 +62,6 @@ exit codes: 0 equal, 1 different, 2 wrong usage, unreachable, or nothing to comp
 """
 
 
-class _Flow(NamedTuple):
-    settings: FlowSettings
-    connector: SourceConnector
-
-    @property
-    def name(self) -> str:
-        return str(self.settings.flow)
-
-
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add `verify` to the command line; its `run` takes the parsed arguments and returns the exit code."""
     parser = subparsers.add_parser(
@@ -82,9 +72,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("file", type=Path, help="the mm2.properties file that the mirror runs with")
-    parser.add_argument(
-        "--flow", action="append", metavar="A->B", help="only this flow; may be given more than once"
-    )
+    add_flow_argument(parser)
     parser.add_argument(
         "--topics",
         nargs="+",
@@ -155,15 +143,9 @@ def _verify(arguments: argparse.Namespace) -> list[FlowVerdict]:
     return [_flow_verdict(name, content, selected[name]) for name, content in contents.items()]
 
 
-def _read_flows(file: Path, wanted: Sequence[str] | None) -> tuple[list[_Flow], dict[str, str]]:
-    settings, spark, *_ = read_mirror_maker_file(file)
-    flows = [_Flow(each, each.source) for each in settings if each.source is not None]
-    names = [flow.name for flow in flows]
-    unknown = sorted(set(wanted or ()) - set(names))
-    if unknown or not flows:
-        missing = f"no flow {', '.join(unknown)}" if unknown else "no flow that mirrors topics"
-        raise SparkmirrorError(f"{file} has {missing} (it has: {', '.join(names) or 'none'})")
-    return [flow for flow in flows if wanted is None or flow.name in wanted], spark
+def _read_flows(file: Path, wanted: Sequence[str] | None) -> tuple[list[MirroringFlow], dict[str, str]]:
+    read = read_mirror_maker_file(file)
+    return mirroring_flows(file, read.flows, wanted), read.spark
 
 
 def _require_something(contents: Collection[FlowContents]) -> None:
