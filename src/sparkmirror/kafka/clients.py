@@ -45,16 +45,27 @@ def require_answer(settings: ConnectionSettings) -> None:
 
 
 class LibraryAdmin:
-    """A KafkaAdminClient whose errors say what was asked of which cluster. One owner."""
+    """A KafkaAdminClient whose errors say what was asked of which cluster. One owner.
+
+    It begins with the first call: it takes 5 ms of CPU, and many an owner never makes one.
+    """
 
     def __init__(self, settings: ConnectionSettings, cluster: str) -> None:
         """`cluster` names it in errors: an alias. Raises KafkaError when nobody answers."""
         self._settings = settings
         self._cluster = cluster
-        self._client = open_admin(settings)
+        self._opened: Any = None
+        require_answer(settings)
 
     def close(self) -> None:
-        self._client.close()
+        if self._opened is not None:
+            self._opened.close()
+
+    @property
+    def _client(self) -> Any:
+        if self._opened is None:
+            self._opened = open_admin(self._settings)
+        return self._opened
 
     def call(
         self, action: str, method: str, *arguments: Any, needed: Needed | None = None, **options: Any
@@ -64,14 +75,15 @@ class LibraryAdmin:
         `needed` is what an AuthorizationError names.
         """
         what = f"{action} on {self._cluster}"
+        client = self._client
         try:
-            return getattr(self._client, method)(*arguments, **options)
+            return getattr(client, method)(*arguments, **options)
         except (LibraryError, OSError) as error:
             if isinstance(error, UnknownBrokerIdError):
                 # The library remembers which broker it took for the controller, also when that one has left
                 # the cluster, and would ask for it for ever. Another client looks anew.
-                self._client.close()
-                self._client = open_admin(self._settings)
+                client.close()
+                self._opened = None
             raise self._explained(translate(error, what, needed)) from error
         except ValueError as error:  # the library's word for an API that the broker lacks
             raise UnsupportedVersionError(f"{what}: {error}") from error
