@@ -54,12 +54,14 @@ def test_plugins_of_ones_own(
         "replication.factor": "3",  # which one broker refuses, but nobody asks it for that
         "refresh.topics.interval.seconds": "1",
         "heartbeats.replication.enabled": "false",
-        "emit.heartbeats.interval.seconds": "1",
-        "plug->in.emit.heartbeats.enabled": "true",
     }
     with running_mirror(tmp_path / "mirror", properties) as mirror:
         await_caught_up(source_cluster, target_cluster, "plug", ["team.plugged"])
-        await_value(lambda: "in heartbeats 1\n" in orders.read_text(), ARRIVES_WITHIN_S, mirror.log_text)
+        await_value(
+            lambda: "in plug.checkpoints.internal 1\n" in orders.read_text(),
+            ARRIVES_WITHIN_S,
+            mirror.log_text,
+        )
         (folder / "acme_mirror.py").unlink()  # nobody imports it again
         create_topic(source_cluster.bootstrap_servers, "team.plugged.late", partitions=1)
         await_value(
@@ -75,9 +77,9 @@ def test_plugins_of_ones_own(
     assert keyed(target_cluster, "team.plugged--plug") == [*numbered(5), *numbered(3)]
     assert not [name for name in topics(target_cluster) if "plugged-test" in name or "other.plugged" in name]
     assert replication_factor(target_cluster, "team.plugged--plug") == 1
-    assert sorted(orders.read_text().splitlines()) == sorted(
+    # Other tests may have made the topic of heartbeats.
+    assert sorted({*orders.read_text().splitlines()} - {"in heartbeats 1"}) == sorted(
         [
-            "in heartbeats 1",
             "in mm2-offsets.plug.internal 25",
             "in mm2-progress.plug.internal 1",
             "in plug.checkpoints.internal 1",

@@ -199,11 +199,12 @@ class MirrorSource:
 
     def _look_ahead(self) -> None:
         """Say once what is in the way, with what to do about it; whatever can go on goes on."""
-        if self._topics is None:
+        if self._topics is None or self._topic_sync is None:
             self.thread.hasten(_LOOK_AHEAD, _PROBLEM_RETRY_S)
             return
-        found = obstacles(self._settings, self._connector, self._topics)
-        news = [finding for finding in found if finding.text not in self._topics.plan.warnings]
+        topics = self._topic_sync.plan()  # what was made since is in nobody's way
+        found = obstacles(self._settings, self._connector, topics)
+        news = [finding for finding in found if finding.text not in topics.plan.warnings]
         for finding in news[:_OBSTACLES_MAX]:
             self._log.warning("%s", finding)
         if len(news) > _OBSTACLES_MAX:
