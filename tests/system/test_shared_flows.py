@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from sparkmirror.cli.demo.topic_reader import await_leaders
 from sparkmirror.clusters import LocalCluster
 from tests.flowing import flowing
 from tests.system.broker_data import end_offsets, keyed, topics
@@ -16,6 +17,7 @@ from tests.system.mixed_data import create_topic
 SOURCES = "sh0", "sh1", "sh2"
 TARGET = "shared"
 TOPIC = "spread.orders"
+PARTITIONS = 2
 WAIT_S = 90.0
 
 
@@ -24,7 +26,7 @@ def nodes(
     source_cluster: LocalCluster, target_cluster: LocalCluster, tmp_path: Path
 ) -> Iterator[list[Mirror]]:
     """Two processes, given the same file with three flows."""
-    create_topic(source_cluster.bootstrap_servers, TOPIC, partitions=2)
+    create_topic(source_cluster.bootstrap_servers, TOPIC, partitions=PARTITIONS)
     properties = {
         **REPLICATION,
         "clusters": ",".join([*SOURCES, TARGET]),
@@ -51,7 +53,7 @@ def test_the_other_node_takes_over(
     nodes: list[Mirror], source_cluster: LocalCluster, target_cluster: LocalCluster
 ) -> None:
     copies = [f"{source}.{TOPIC}" for source in SOURCES]
-    with flowing(source_cluster, TOPIC, rate=200, partitions=2):
+    with flowing(source_cluster, TOPIC, rate=200, partitions=PARTITIONS):
         await_all_grow(nodes, target_cluster, copies)
         lost, other = sorted(nodes, key=lambda node: -len(flows_of(node)))
         assert len(flows_of(lost) | flows_of(other)) == len(SOURCES)
@@ -85,6 +87,7 @@ def flows_of(node: Mirror) -> set[str]:
 
 def await_all_grow(nodes: list[Mirror], target_cluster: LocalCluster, copies: list[str]) -> None:
     await_value(lambda: set(copies) <= topics(target_cluster).keys(), WAIT_S, nodes[0].log_text)
+    await_leaders(target_cluster.bootstrap_servers, dict.fromkeys(copies, PARTITIONS))
     before = ends(target_cluster, copies)
     await_value(
         lambda: all(after > before[copied] for copied, after in ends(target_cluster, copies).items()),

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Final
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -62,6 +62,8 @@ class Endpoint:
             return error_answer(error)
         except TimeoutError:
             return error_answer(ConnectError(HTTPStatus.INTERNAL_SERVER_ERROR, "Request timed out"))
+        except ClientDisconnect:
+            return error_answer(ConnectError(HTTPStatus.BAD_REQUEST, "The client left within its request"))
         except Exception as error:
             logger.exception("%s %s failed", request.method, request.scope["path"])
             return error_answer(ConnectError(HTTPStatus.INTERNAL_SERVER_ERROR, str(error) or repr(error)))
