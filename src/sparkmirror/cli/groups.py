@@ -1,25 +1,19 @@
 """`sparkmirror groups`: what a mirror does about consumer groups, for people and scripts."""
 
 import argparse
-import json
-import sys
-from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
-from sparkmirror.cli.mirroring_flows import add_flow_argument, mirroring_flows
-from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.cli.explaining import WRONG_USAGE, add_explain_arguments, explained
 from sparkmirror.domain.group_explanation import GroupExplanation, PartitionExplanation, explain
 from sparkmirror.domain.ids import GroupId
 from sparkmirror.runtime.group_facts import group_facts
 
 _FOLLOWS = 0
 _KEPT_BACK = 1
-_WRONG_USAGE = 2
 
 _EXPLAIN_HELP = """\
 Says for every partition that a consumer group reads why the group is where it is on the target of a flow, by
@@ -60,27 +54,21 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     explaining.add_argument("group", metavar="GROUP", help="a consumer group's id")
-    explaining.add_argument("file", type=Path, metavar="FILE", help="the mm2.properties of the mirror")
-    add_flow_argument(explaining)
-    explaining.add_argument(
-        "-o", "--output", choices=("table", "json"), default="table", help="the result's form (table)"
-    )
+    add_explain_arguments(explaining)
     explaining.set_defaults(run=run_explain)
 
 
 def run_explain(arguments: argparse.Namespace) -> int:
-    try:
-        flows = mirroring_flows(arguments.file, read_mirror_maker_file(arguments.file).flows, arguments.flow)
-    except (SparkmirrorError, OSError) as error:
-        sys.stderr.write(f"sparkmirror groups explain: {error}\n")
-        return _WRONG_USAGE
-    found = [explain(group_facts(flow.settings, GroupId(arguments.group))) for flow in flows]
-    if arguments.output == "json":
-        sys.stdout.write(json.dumps([to_json(each) for each in found], indent=2) + "\n")
-    else:
-        console = Console()
-        for each in found:
-            show(console, each)
+    group = GroupId(arguments.group)
+    found = explained(
+        arguments,
+        "groups explain",
+        lambda flow: explain(group_facts(flow.settings, group)),
+        show,
+        to_json,
+    )
+    if found is None:
+        return WRONG_USAGE
     return _FOLLOWS if all(each.is_following for each in found) else _KEPT_BACK
 
 

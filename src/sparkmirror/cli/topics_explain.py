@@ -1,24 +1,18 @@
 """`sparkmirror topics explain`: why a topic is mirrored or not, and how far it is."""
 
 import argparse
-import json
-import sys
-from pathlib import Path
 from typing import Any, Final
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
-from sparkmirror.cli.mirroring_flows import add_flow_argument, mirroring_flows
-from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.cli.explaining import WRONG_USAGE, add_explain_arguments, explained
 from sparkmirror.domain.topic_explanation import PartitionExplanation, TopicExplanation, explain
 from sparkmirror.runtime.planning.topic_facts import topic_facts
 
 _MIRRORED: Final = 0
 _NOT_MIRRORED: Final = 1
-_WRONG_USAGE: Final = 2
 
 _HELP: Final = """\
 Says of a topic of a flow's source, rule by rule, why it is mirrored or not, what it's called on the target,
@@ -47,27 +41,20 @@ def add_verb(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("topic", metavar="TOPIC", help="a topic, by its name on the source")
-    parser.add_argument("file", type=Path, metavar="FILE", help="the mm2.properties of the mirror")
-    add_flow_argument(parser)
-    parser.add_argument(
-        "-o", "--output", choices=("table", "json"), default="table", help="the result's form (table)"
-    )
+    add_explain_arguments(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    try:
-        flows = mirroring_flows(arguments.file, read_mirror_maker_file(arguments.file).flows, arguments.flow)
-    except (SparkmirrorError, OSError) as error:
-        sys.stderr.write(f"sparkmirror topics explain: {error}\n")
-        return _WRONG_USAGE
-    found = [explain(topic_facts(flow, connector, arguments.topic)) for flow, connector in flows]
-    if arguments.output == "json":
-        sys.stdout.write(json.dumps([to_json(each) for each in found], indent=2) + "\n")
-    else:
-        console = Console()
-        for each in found:
-            show(console, each)
+    found = explained(
+        arguments,
+        "topics explain",
+        lambda flow: explain(topic_facts(flow.settings, flow.connector, arguments.topic)),
+        show,
+        to_json,
+    )
+    if found is None:
+        return WRONG_USAGE
     return _MIRRORED if all(each.is_mirrored for each in found) else _NOT_MIRRORED
 
 
