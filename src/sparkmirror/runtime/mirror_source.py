@@ -1,7 +1,7 @@
 """Runs a MirrorSourceConnector: finds topics, prepares them on the target, keeps the right tasks running."""
 
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import closing
 
@@ -20,6 +20,7 @@ from sparkmirror.runtime.own_topics import offset_syncs_topic, topics_on_target
 from sparkmirror.runtime.periodic import PeriodicThread
 from sparkmirror.runtime.planning.flow_survey import obstacles
 from sparkmirror.runtime.rebalancing import DEFAULT_REBALANCES, Imbalance, Rebalances, Rebalancing, Running
+from sparkmirror.runtime.said_once import SaidOnce
 from sparkmirror.runtime.schedule import Job
 from sparkmirror.runtime.spark_watch import SparkWatch
 from sparkmirror.runtime.syncs.account_sync import AccountSync
@@ -82,7 +83,7 @@ class MirrorSource:
         self._topic_sync: TopicSync | None = None
         self._config_sync: ConfigSync | None = None
         self._append_time: AppendTimeTopics | None = None
-        self._untold: set[str] = set()
+        self._unwritten = SaidOnce(self._log)
         self._topics: Topics | None = None
         self._copy = CopyPlan()
         self._wanted: tuple[CopyPartition, ...] = ()
@@ -179,7 +180,9 @@ class MirrorSource:
                 self.thread.hasten(_REFRESH, _WAITING_RETRY_S)
                 return
             self._wanted = self._append_time.noted(self._copy.ready)
-            self._tell_untold(self._append_time.untold)
+            self._unwritten.say(
+                f"its topic is not mirrored until that is known: {why}" for why in self._append_time.untold
+            )
             self._topics = topics
         if self._append_time.untold:
             self._topics = None  # to ask again
@@ -189,13 +192,6 @@ class MirrorSource:
                 _REFRESH, _PROBLEM_RETRY_S if self._topic_sync.has_problems else _WAITING_RETRY_S
             )
         self._run(self._wanted)
-
-    def _tell_untold(self, untold: Collection[str]) -> None:
-        """Once: which topics of the target are not written to, because nothing is known of them."""
-        for why in untold:
-            if why not in self._untold:
-                self._log.warning("its topic is not mirrored until that is known: %s", why)
-        self._untold = set(untold)
 
     def _look_ahead(self) -> None:
         """Say once what is in the way, with what to do about it; whatever can go on goes on."""

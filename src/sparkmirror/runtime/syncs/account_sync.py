@@ -11,6 +11,7 @@ from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.accounts import QuotaChange, ScramCredential, salted
 from sparkmirror.domain.errors import ConfigError, UnsupportedVersionError
 from sparkmirror.runtime.flow_log import FlowLog
+from sparkmirror.runtime.said_once import SaidOnce
 from sparkmirror.runtime.syncs.flow_admins import FlowAdmins
 
 _SALT_BYTES: Final = 20
@@ -23,7 +24,7 @@ class AccountSync:
         self._told = told
         self._admins = admins
         self._log = log
-        self._said: frozenset[str] = frozenset()
+        self._problems = SaidOnce(log)
 
     def run(self) -> None:
         """Raises KafkaError."""
@@ -44,7 +45,7 @@ class AccountSync:
             else:
                 problems.append(str(error))
         problems += self._make_users(plan.users)
-        self._report(problems)
+        self._problems.say(problems)
 
     def _plan_quotas(self) -> tuple[tuple[QuotaChange, ...], tuple[str, ...]]:
         if not self._told.sync_quotas:
@@ -82,10 +83,3 @@ class AccountSync:
             if results.get(one.credential.user) is None:
                 self._log.info("created %s", one.credential)
         return [str(error) for error in results.values() if error is not None]
-
-    def _report(self, problems: Sequence[str]) -> None:
-        """What was not a problem the last time."""
-        for problem in dict.fromkeys(problems):
-            if problem not in self._said:
-                self._log.warning("%s", problem)
-        self._said = frozenset(problems)

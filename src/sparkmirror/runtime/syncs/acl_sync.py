@@ -12,6 +12,7 @@ from sparkmirror.domain.errors import KafkaError
 from sparkmirror.kafka import error_codes
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.runtime.flow_log import FlowLog
+from sparkmirror.runtime.said_once import SaidOnce
 from sparkmirror.runtime.syncs.flow_admins import FlowAdmins
 from sparkmirror.storage.synced_acls import claim_record, read_claims, synced_acls_topic
 
@@ -27,7 +28,7 @@ class AclSync:
         self._admins = admins
         self._log = log
         self._said_unavailable = False
-        self._said: frozenset[str] = frozenset()
+        self._problems = SaidOnce(log, lines_max=_PROBLEMS_MAX, rest="and %d more ACLs with problems")
 
     def run(self) -> None:
         """Raises KafkaError."""
@@ -66,7 +67,7 @@ class AclSync:
         for binding in _done(deleted):
             self._log.info("removed ACL %s, which is gone from the source", binding)
         refusals = [str(error) for error in [*created.values(), *deleted.values()] if error is not None]
-        self._report([*plan.warnings, *refusals])
+        self._problems.say([*plan.warnings, *refusals])
 
     def _claims(self) -> Mapping[AclBinding, Claim] | None:
         if not self._told.sync_acls_delete:
@@ -82,15 +83,6 @@ class AclSync:
         records = [claim_record(connector.name, binding, claim) for binding, claim in claims.items()]
         with closing(TopicWriter(connector.target_admin)) as writer:
             writer.write(synced_acls_topic(self._told.flow.source), records)
-
-    def _report(self, problems: Sequence[str]) -> None:
-        """What was not a problem the last time."""
-        news = [problem for problem in dict.fromkeys(problems) if problem not in self._said]
-        self._said = frozenset(problems)
-        for problem in news[:_PROBLEMS_MAX]:
-            self._log.warning("%s", problem)
-        if len(news) > _PROBLEMS_MAX:
-            self._log.warning("and %d more ACLs with problems", len(news) - _PROBLEMS_MAX)
 
 
 def _done(results: AclResults) -> Sequence[AclBinding]:

@@ -15,6 +15,7 @@ from sparkmirror.domain.config_filter import AlterConfigOp
 from sparkmirror.domain.errors import UnsupportedVersionError
 from sparkmirror.kafka.error_codes import INVALID_CONFIG, INVALID_REQUEST, POLICY_VIOLATION
 from sparkmirror.runtime.flow_log import FlowLog
+from sparkmirror.runtime.said_once import SaidOnce
 from sparkmirror.runtime.syncs.flow_admins import FlowAdmins
 
 _PORTION: Final = 500
@@ -35,7 +36,7 @@ class ConfigSync:
         self._told = told
         self._admins = admins
         self._log = log
-        self._warned: set[str] = set()
+        self._problems = SaidOnce(log, lines_max=_LINES_MAX, rest="the same or the like of %d more topics")
         self._untold: list[str] = []
         self._incompatible: str | None = None
 
@@ -66,7 +67,7 @@ class ConfigSync:
             self._incompatible = None
             self._tell_done([topic for topic in plan.changes if topic not in refusals])
             problems += (text for texts in refusals.values() for text in texts)
-        self._report(problems)
+        self._problems.say(sorted(problems))
 
     def _too_old(self, plan: ConfigPlan, error: UnsupportedVersionError) -> str:
         target = self._told.flow.target
@@ -121,15 +122,6 @@ class ConfigSync:
             return
         for topic in topics:
             self._log.info("configs of %s follow the source again", topic)
-
-    def _report(self, problems: Sequence[str]) -> None:
-        current = set(problems)
-        news = sorted(current - self._warned)
-        for problem in news[:_LINES_MAX]:
-            self._log.warning("%s", problem)
-        if len(news) > _LINES_MAX:
-            self._log.warning("the same or the like of %d more topics", len(news) - _LINES_MAX)
-        self._warned = current
 
 
 def _named(topics: Sequence[str]) -> str:

@@ -1,5 +1,6 @@
 """Makes the target's topics those that the source's call for."""
 
+import logging
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from sparkmirror.domain.admin_writes import Results, TopicCreation
 from sparkmirror.domain.errors import AuthorizationError, KafkaError, TopicExistsError
 from sparkmirror.domain.listed_topics import TopicListing
 from sparkmirror.runtime.flow_log import FlowLog
+from sparkmirror.runtime.said_once import SaidOnce
 from sparkmirror.runtime.syncs.flow_admins import FlowAdmins
 from sparkmirror.runtime.syncs.topic_delete_sync import TopicDeleteSync
 
@@ -82,8 +84,8 @@ class TopicSync:
         self._retry_at = _NEVER
         self._made: dict[str, int] = {}
         self._made_until = 0.0
-        self._warned: set[str] = set()
-        self._noted: set[str] = set()
+        self._problems = SaidOnce(log)
+        self._notes = SaidOnce(log, logging.INFO, _LINES_MAX, "the same or the like of %d more topics")
 
     def plan(self) -> Topics:
         """Reads only; the same object as before while there is nothing new. Raises KafkaError."""
@@ -119,8 +121,8 @@ class TopicSync:
         self._tell_made("created", [topic for topic in made if topic in created])
         self._tell_made("grew", [topic for topic in made if topic in grown])
         held = () if plan.held is None else (f"no topic is deleted on the target: {plan.held}",)
-        self._report([*plan.warnings, *held, *_failures(plan, results)])
-        self._tell_notes(plan)
+        self._problems.say(sorted([*plan.warnings, *held, *_failures(plan, results)]))
+        self._notes.say(sorted(map(str, plan.notes)))
         self._applied = plan
         if made:
             self._made |= made
@@ -134,7 +136,7 @@ class TopicSync:
     @property
     def has_problems(self) -> bool:
         """Whether something of the last plan could not be done."""
-        return bool(self._warned)
+        return bool(self._problems)
 
     @property
     def awaits_what_it_made(self) -> bool:
@@ -194,21 +196,6 @@ class TopicSync:
             return
         for topic in topics:
             self._log.info("%s %s", what, topic)
-
-    def _report(self, problems: Iterable[str]) -> None:
-        current = set(problems)
-        for problem in sorted(current - self._warned):
-            self._log.warning("%s", problem)
-        self._warned = current
-
-    def _tell_notes(self, plan: TopicPlan) -> None:
-        notes = {str(note) for note in plan.notes}
-        news = sorted(notes - self._noted)
-        for note in news[:_LINES_MAX]:
-            self._log.info("%s", note)
-        if len(news) > _LINES_MAX:
-            self._log.info("the same or the like of %d more topics", len(news) - _LINES_MAX)
-        self._noted = notes
 
 
 _NO_DELETES: Final = DeletePlan()
