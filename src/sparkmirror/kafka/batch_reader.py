@@ -14,7 +14,6 @@ from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import DisconnectedError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.log_identity import is_another
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka import error_codes, fetch
 from sparkmirror.kafka.broker_link import BrokerLink
@@ -115,6 +114,7 @@ class BatchReader:
         self._source_of: dict[BrokerLink, _Source] = {}
         self._offsets: dict[TopicPartition, int] = {}
         self._topic_ids: dict[TopicPartition, bytes] = {}
+        self._begun_at: dict[TopicPartition, float] = {}
         self._read_epochs: dict[TopicPartition, int] = {}
         self._home: dict[TopicPartition, _Source] = {}
         self._followers: dict[TopicPartition, tuple[int, float]] = {}
@@ -141,6 +141,7 @@ class BatchReader:
     def begin(self, partition: TopicPartition, offset: int, topic_id: bytes, read_epoch: int) -> None:
         """Fetch from here, as long as the topic keeps the id and has what was read before in that epoch."""
         self._topic_ids[partition] = topic_id
+        self._begun_at[partition] = self._loop.time()
         self._read_epochs[partition] = read_epoch
         self.advance(partition, offset)
 
@@ -175,10 +176,12 @@ class BatchReader:
         if leader is None:
             self._no_leader(partition)
             return
-        known, topic_id = self._topic_ids.get(partition, NO_TOPIC_ID), self._view.topic_id(partition.topic)
-        if is_another(known, topic_id):
+        known = self._topic_ids.get(partition, NO_TOPIC_ID)
+        replaced = self._view.has_replaced(partition.topic, known, self._begun_at.get(partition, 0.0))
+        if replaced:
             self._rest(partition)
             self._listener.source_recreated(partition)
+        if replaced is not False:
             return
         follower = self._read_replica(partition)
         source = self._source(leader.node_id if follower is None else follower)
@@ -191,7 +194,7 @@ class BatchReader:
             leader.epoch,
             self._settings.partition_fetch_bytes_max,
             self.read_epoch(partition),
-            topic_id or known,
+            self._view.topic_id(partition.topic) or known,
         )
         source.session.want(partition, position)
         if source.waiting_since is not None:

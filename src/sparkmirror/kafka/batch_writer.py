@@ -19,7 +19,6 @@ from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.client_settings import ProducerSettings
 from sparkmirror.domain.errors import DisconnectedError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.log_identity import is_another
 from sparkmirror.domain.producer_state import NOT_IDEMPOTENT, ProducerState
 from sparkmirror.domain.record_batch import OutgoingBatch
 from sparkmirror.domain.rights import Need
@@ -145,7 +144,7 @@ class BatchWriter:
             producer = self._transaction.producer
             sequence = lane.next_sequence if lane.producer == producer else 0
             state = ProducerState(producer, sequence, state.next_offset)
-        lane.begin(state, topic_id)
+        lane.begin(state, topic_id, self._loop.time())
         self._route(lane)
 
     def stop(self) -> None:
@@ -228,12 +227,15 @@ class BatchWriter:
             self._listener.write_failed(lane.partition, error)
             self._view.refresh()
             return
-        topic_id = self._view.topic_id(lane.partition.topic)
-        if lane.producer is not None and is_another(lane.topic_id, topic_id):
-            self._give_up(lane)
-            self._listener.target_recreated(lane.partition)
-            return
-        lane.topic_id = topic_id or lane.topic_id
+        topic = lane.partition.topic
+        if lane.producer is not None:
+            replaced = self._view.has_replaced(topic, lane.topic_id, lane.begun_at)
+            if replaced:
+                self._give_up(lane)
+                self._listener.target_recreated(lane.partition)
+            if replaced is not False:
+                return
+        lane.topic_id = self._view.topic_id(topic) or lane.topic_id
         route = Route(leader.node_id, lane.is_slow)
         if lane.route is not None and lane.route != route:
             self._sinks[lane.route].ready.pop(lane, None)

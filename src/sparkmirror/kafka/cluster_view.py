@@ -8,6 +8,7 @@ from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.log_identity import is_another
 from sparkmirror.kafka.metadata import Broker, Leader, Metadata, read_metadata
 from sparkmirror.kafka.wire import NO_TOPIC_ID
 
@@ -29,6 +30,7 @@ class ClusterView:
         self._backoff = Backoff(settings.retry_backoff_s, settings.retry_backoff_max_s)
         self._topics: Collection[str] = ()
         self._metadata = Metadata()
+        self._asked_at = 0.0
         self._failures = 0
         self._refreshing = False
         self._stopped = False
@@ -58,6 +60,18 @@ class ClusterView:
         """NO_TOPIC_ID where brokers tell none, or the topic does not exist."""
         return self._metadata.topic_ids.get(topic, NO_TOPIC_ID)
 
+    def has_replaced(self, topic: str, topic_id: bytes, known_at: float) -> bool | None:
+        """Whether the topic is another than the one that had this id at that time, by the loop's clock.
+
+        None when all that is known here is older: it's asked anew, and a change follows.
+        """
+        if not is_another(topic_id, self.topic_id(topic)):
+            return False
+        if self._asked_at < known_at:
+            self.refresh()
+            return None
+        return True
+
     @property
     def has_topic_ids(self) -> bool:
         """Whether every topic that exists has one."""
@@ -84,6 +98,7 @@ class ClusterView:
     async def _read(self) -> None:
         if self._aging is not None:
             self._aging.cancel()
+        asked_at = self._loop.time()
         try:
             metadata = await self._loop.run_in_executor(None, read_metadata, self._settings, self._topics)
         except SparkmirrorError as error:
@@ -95,6 +110,6 @@ class ClusterView:
         self._aging = self._loop.call_later(self._settings.metadata_max_age_s, self.refresh)
         if metadata.leaders != self._metadata.leaders or metadata.brokers != self._metadata.brokers:
             self._failures = 0
-        self._metadata = metadata
+        self._metadata, self._asked_at = metadata, asked_at
         if not self._stopped:
             self._on_change()

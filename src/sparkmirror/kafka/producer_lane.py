@@ -66,6 +66,8 @@ class ProducerLane:
         self.producer: ProducerId | None = None
         self.topic_id = NO_TOPIC_ID
         """Of the topic that the batches are for; NO_TOPIC_ID for whichever has the name."""
+        self.begun_at = 0.0
+        """When that was known."""
         self.next_sequence = 0
         self.next_offset = 0
         """Where the log ended after the last acknowledged batch."""
@@ -111,10 +113,11 @@ class ProducerLane:
         self.ready.extendleft(reversed(parts))
         return True
 
-    def begin(self, state: ProducerState, topic_id: bytes) -> None:
+    def begin(self, state: ProducerState, topic_id: bytes, now: float) -> None:
         """Number what comes from there on. Nothing may wait."""
         assert not any((self.ready, self.in_flight, self.unsettled))
         self.topic_id = topic_id
+        self.begun_at = now
         self.producer = state.producer
         self.next_sequence = state.next_sequence
         self.next_offset = state.next_offset

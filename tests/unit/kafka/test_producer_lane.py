@@ -12,7 +12,7 @@ FIRST = ProducerId(7, 0)
 
 def lane_with(*counts: int) -> ProducerLane:
     lane = ProducerLane(TopicPartition("orders", 0))
-    lane.begin(ProducerState(FIRST, 0, 0), NO_TOPIC_ID)
+    lane.begin(ProducerState(FIRST, 0, 0), NO_TOPIC_ID, now=0.0)
     for count in counts:
         data = memoryview(bytearray(encode([Rec(at, 1000) for at in range(count)])))
         lane.append(OutgoingBatch(data, range(count), 0))
