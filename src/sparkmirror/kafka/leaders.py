@@ -26,7 +26,7 @@ class Leaders:
         self._connections: dict[int, Connection] = {}
 
     def learn(self, topics: Collection[str], timeout_s: float) -> None:
-        """Know the topics' leaders, as far as there are any. Raises DisconnectedError when nobody answers."""
+        """Know the topics' leaders, as far as there are any. Raises RetriableError when nobody can tell."""
         if not self._topics.issuperset(topics):
             self._topics.update(topics)
             self._stale = True
@@ -37,7 +37,7 @@ class Leaders:
     def partitions(self, topic: str, timeout_s: float) -> Sequence[TopicPartition]:
         """A topic's partitions, with or without a leader; none for a topic that doesn't exist.
 
-        Raises DisconnectedError when nobody answers, KafkaError when the topic can't be told of.
+        Raises RetriableError when nobody can tell, KafkaError when the topic can't be told of.
         """
         self.learn([topic], timeout_s)
         code = self._metadata.errors.get(topic, 0)

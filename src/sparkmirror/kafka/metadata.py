@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.errors import DisconnectedError
+from sparkmirror.domain.errors import DisconnectedError, RetriableError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.connection import Connection
 from sparkmirror.kafka.wire import TOPIC_ID_BYTES
@@ -69,16 +69,19 @@ def addresses(settings: ConnectionSettings) -> Sequence[Address]:
 def read_metadata(settings: ConnectionSettings, topics: Collection[str]) -> Metadata:
     """Ask one after the other until one answers.
 
-    Raises DisconnectedError naming every address tried.
+    Raises DisconnectedError naming every address tried, RetriableError when who answers takes no broker for
+    alive, itself included: so does one that its controller has missed for a while, and such an answer tells
+    nothing of topics and leaders either.
     """
     connection = connect_to_any(settings)
     try:
         found = request_metadata(connection, topics, settings.request_timeout_s)
     finally:
         connection.close()
-    if found.brokers:
-        brokers = [(broker.host, broker.port) for broker in found.brokers.values()]
-        _known_brokers[settings.bootstrap_servers] = brokers
+    if not found.brokers:
+        raise RetriableError(f"{connection.address} knows of no broker that is alive, itself included")
+    brokers = [(broker.host, broker.port) for broker in found.brokers.values()]
+    _known_brokers[settings.bootstrap_servers] = brokers
     return found
 
 

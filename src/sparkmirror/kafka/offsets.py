@@ -28,7 +28,7 @@ def list_offsets(
     """The EARLIEST or LATEST offset of each partition, or why it could not be had.
 
     LATEST is the last stable offset under read_committed. `metadata` spares a request to whoever has just
-    read that of these topics. Raises DisconnectedError when nobody answers.
+    read that of these topics. Raises RetriableError when nobody can tell.
     """
     if not partitions:
         return {}
