@@ -31,7 +31,7 @@ WARM: Final = ("dealing.3-warm", "dealing.5-warm")
 QUIET: Final = ("dealing.2-quiet", "dealing.4-quiet", "dealing.6-quiet")
 """In turn, two tasks get all that flows and all that is quiet."""
 TOPICS: Final = (HOT, *WARM, *QUIET)
-IMPATIENT: Final = Rebalances(look_interval_s=0.5, lasting_s=1.5, interval_s=3600.0, worth_bytes_s=10_000.0)
+IMPATIENT: Final = Rebalances(look_interval_s=0.5, lasting_s=1.5, interval_s=3600.0, worth_bytes_s=20_000.0)
 """What takes a mirror a minute and megabytes."""
 
 
@@ -69,7 +69,7 @@ def test_a_hot_partition_gets_its_task_while_data_flows(bed: Bed, caplog: pytest
         append(bed.source, topic, numbered(10))
     with ExitStack() as flows:
         # They flow before anybody looks: what has not begun yet can't be told from what is quiet.
-        for topic, rate in ((HOT, 1500), *((topic, 500) for topic in WARM)):
+        for topic, rate in ((HOT, 3000), *((topic, 1000) for topic in WARM)):
             flows.enter_context(flowing(bed.source, topic, rate=rate))
         await_value(lambda: all_flow(bed), WAIT_S, lambda: "not every topic flows")
         with running_source(bed):

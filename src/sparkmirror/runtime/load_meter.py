@@ -28,18 +28,32 @@ class _Report(NamedTuple):
     backlog_bytes: float
 
 
+class _Rate(NamedTuple):
+    """Bytes per second, an exponentially weighted mean over the time that was seen: an even one at first."""
+
+    bytes_s: float = 0.0
+    seen_s: float = 0.0
+
+    def then(self, copied: float, passed_s: float) -> "_Rate":
+        """After so many bytes in so many seconds more."""
+        seen_s = self.seen_s + passed_s
+        # Of all weights given so far, which don't add up to 1 until much more than _SMOOTHING_S was seen.
+        weight = math.expm1(-passed_s / _SMOOTHING_S) / math.expm1(-seen_s / _SMOOTHING_S)
+        return _Rate(self.bytes_s + weight * (copied / passed_s - self.bytes_s), seen_s)
+
+
 class LoadMeter:
     """Keeps a few numbers for each partition; knows no clock."""
 
     def __init__(self) -> None:
         self._reports: dict[TopicPartition, _Report] = {}
-        self._rates: dict[TopicPartition, float] = {}
+        self._rates: dict[TopicPartition, _Rate] = {}
         self._taken_at: float | None = None
 
     @property
     def rates(self) -> Mapping[TopicPartition, float]:
         """Bytes per second, smoothed, of each partition that was ever reported."""
-        return self._rates
+        return {partition: rate.bytes_s for partition, rate in self._rates.items()}
 
     def take(self, dealt: Assignment, reports: Iterable[PartitionProgress], now: float) -> None:
         """The latest report of each partition that has reported since the last call; `now` in seconds.
@@ -66,11 +80,12 @@ class LoadMeter:
         One that is behind would go faster, but not faster than its whole task does now.
         """
         wanted: dict[TopicPartition, float] = {}
+        rates = self.rates
         for task in dealt:
-            known = [partition for partition in task if partition in self._rates]
-            together = math.fsum(self._rates[partition] for partition in known)
+            known = [partition for partition in task if partition in rates]
+            together = math.fsum(rates[partition] for partition in known)
             for partition in known:
-                pace = self._rates[partition] + self._reports[partition].backlog_bytes / _CATCH_UP_S
+                pace = rates[partition] + self._reports[partition].backlog_bytes / _CATCH_UP_S
                 wanted[partition] = min(pace, together)
         return wanted
 
@@ -78,7 +93,8 @@ class LoadMeter:
         """Whether its backlog is more than it copies in some seconds."""
         report = self._reports.get(partition)
         backlog_bytes = 0.0 if report is None else report.backlog_bytes
-        return backlog_bytes > _BEHIND_S * max(self._rates.get(partition, 0.0), _RECORD_BYTES)
+        rate = self._rates.get(partition, _Rate())
+        return backlog_bytes > _BEHIND_S * max(rate.bytes_s, _RECORD_BYTES)
 
     def _copied_since(self, report: PartitionProgress) -> int:
         before = self._reports.get(report.source)
@@ -88,13 +104,10 @@ class LoadMeter:
         return report.bytes - before.bytes
 
     def _smooth(self, copied: Mapping[TopicPartition, float], passed_s: float) -> None:
-        weight = 1.0 - math.exp(-passed_s / _SMOOTHING_S)
-        for partition in self._reports:
-            rate = copied.get(partition, 0.0) / passed_s
-            before = self._rates.get(partition, rate)
-            self._rates[partition] = before + weight * (rate - before)
-        for partition in self._rates.keys() - self._reports.keys():
-            del self._rates[partition]
+        self._rates = {
+            partition: self._rates.get(partition, _Rate()).then(copied.get(partition, 0.0), passed_s)
+            for partition in self._reports
+        }
 
 
 def _backlog_bytes(report: PartitionProgress) -> float:

@@ -132,7 +132,8 @@ class Rebalancing:
         busiest = carried.index(max(carried))
         if carried[busiest] <= _BUSY * sum(carried) / len(carried):
             return None
-        rates = [sum(self._meter.rates.get(partition, 0.0) for partition in task) for task in dealt]
+        rate_of = self._meter.rates
+        rates = [sum(rate_of.get(partition, 0.0) for partition in task) for task in dealt]
         behind = [any(map(self._meter.is_behind, task)) for task in dealt]
         others_have_room = behind[busiest] and not all(behind)
         if sum(rates) / len(rates) < self._rebalances.worth_bytes_s and not others_have_room:
