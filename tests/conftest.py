@@ -14,8 +14,12 @@ settings.load_profile("patient")
 @pytest.fixture(scope="session")
 def cluster_pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalCluster, LocalCluster]]:
     home = tmp_path_factory.mktemp("clusters")
-    # The cleaner would let tests of compacted topics wait for 15 s.
-    settings = {"log.cleaner.backoff.ms": "200"}
+    settings = {
+        # The cleaner would let tests of compacted topics wait for 15 s.
+        "log.cleaner.backoff.ms": "200",
+        # Tests write records of years ago; a broker looks for such half a minute after its start, and later.
+        "log.retention.ms": "-1",
+    }
     specs = [ClusterSpec(name, settings=settings, heap_mb=256) for name in ("source", "target")]
     source, target = start_clusters([(spec, home / spec.name) for spec in specs])
     with source, target:
