@@ -1,11 +1,11 @@
-"""Thousands of topics: how long it takes until the target has them, and what looking at them again costs.
+"""Thousands of topics: how long until the target takes records for them, and what looking again costs.
 
 Between the mirror and each cluster lies a proxy that counts requests and delays nothing.
 """
 
 import math
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -141,14 +141,19 @@ def _observe(
 
 
 def _await_copies(watch: _Watch, mirroring: Mirroring, names: Sequence[str]) -> int:
-    """How many of them the target has with their configs, in the end or when patience is over."""
+    """How many of them the target has with their configs, in the end or when patience is over.
+
+    A broker lists what its controller knows of; records can go there once it has made the log.
+    """
     wanted = {mirroring.target_topic(name): config for name, config in _configs(names).items()}
-    there: set[str] = set()
-    while len(there) < len(wanted) and watch.mirror.age_s < PATIENCE_S:
+    missing, there = deque(wanted), set[str]()
+    while missing and watch.mirror.age_s < PATIENCE_S:
         if watch.mirror.has_ended():
             raise BenchError(f"it ended: {watch.mirror.log_tail()}")
         time.sleep(_POLL_S)
-        there = wanted.keys() & watch.bed.target.topics.names()
+        listed = watch.bed.target.topics.names()
+        while missing and missing[0] in listed and watch.bed.target.topics.takes_records(missing[0]):
+            there.add(missing.popleft())
     key, value = _CONFIG
     configured = [name for name in sorted(there) if wanted[name]]
     found = watch.bed.target.topics.configs(configured, key)

@@ -307,10 +307,12 @@ def _topics_method(plan: Plan) -> str:
     return f"""- Many topics: {topics} of one partition, without records, are there before the mirror, and the
   target's broker has made and deleted a fifth as many, so that no side meets one that has just started;
   every {every}rd has a config of its own. "All there" is when the target lists all of them with these
-  configs; who has not got so far after {patience} s is not waited for. {settle} s later the steady state is
-  watched for {seconds} s, in which both look for topics every {refresh} s and sync configs every {configs}
-  s. CPU is that of all processes of a side, its tasks that follow the partitions included. Requests are
-  those about topics and configs to both clusters, counted by a proxy before each.{fewer}"""
+  configs, and tells where the log of each one ends: a broker lists topics seconds before it has made their
+  logs, and takes records then. Who has not got so far after {patience} s is not waited for. {settle} s later
+  the steady state is watched for {seconds} s, in which both look for topics every {refresh} s and sync
+  configs every {configs} s. CPU is that of all processes of a side, its tasks that follow the partitions
+  included. Requests are those about topics and configs to both clusters, counted by a proxy before
+  each.{fewer}"""
 
 
 def _settings(occasion: Occasion) -> str:

@@ -261,7 +261,7 @@ class RestRoundsRun:
 
 @dataclass(frozen=True, slots=True)
 class TopicsRun:
-    """Many topics: until the target had them with their configs, and a minute of looking at them again.
+    """Many topics: until the target took records for them, with their configs, and a minute of looking again.
 
     CPU is that of all processes of the side, and of both brokers. Requests are those about topics, by Kafka's
     names, to both clusters. A side that has not `made` all of them has only what it took in vain.

@@ -5,6 +5,7 @@ topic that was created after others were deleted.
 """
 
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
@@ -45,17 +46,24 @@ class Topics:
         topic = NewTopic(name, partitions, _REPLICATION_FACTOR, config=dict(config or {}))
         for created in self._admin.create_topics([topic]).values():
             created.result(_TIMEOUT_S)
-        self._wait(lambda: self._answers(name, partitions), f"topic {name} did not appear")
+        self._wait(lambda: self.takes_records(name, partitions), f"topic {name} did not appear")
 
     def create_many(self, configs: Mapping[str, Mapping[str, str]]) -> None:
-        """Topics of one partition, with these configs; return when all are listed."""
+        """Topics of one partition, with these configs; return when all take records."""
         topics = [
             NewTopic(name, 1, _REPLICATION_FACTOR, config=dict(config)) for name, config in configs.items()
         ]
         for some in _portions(topics):
             for created in self._admin.create_topics(some).values():
                 created.result(_TIMEOUT_S)
-        self._wait(lambda: configs.keys() <= self.names(), "topics did not appear", len(configs))
+        missing = deque(configs)
+
+        def are_there() -> bool:
+            while missing and self.takes_records(missing[0]):
+                missing.popleft()
+            return not missing
+
+        self._wait(are_there, "topics did not appear", len(configs))
 
     def configs(self, topics: Sequence[str], key: str) -> Mapping[str, str | None]:
         """What each of them has there."""
@@ -91,7 +99,7 @@ class Topics:
         """The sum of the partitions' end offsets, with one request."""
         return sum(self._wire.end_offsets(topic, partitions))
 
-    def _answers(self, topic: str, partitions: int) -> bool:
+    def takes_records(self, topic: str, partitions: int = 1) -> bool:
         """Whether every partition has a leader that knows of it."""
         try:
             return self.end_offsets(topic, partitions) >= 0
