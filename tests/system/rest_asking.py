@@ -165,6 +165,11 @@ def without_offsets(answer: Answer) -> bool:
     return answer.status == 200 and answer.json() == {"offsets": []}
 
 
+def with_offsets(answer: Answer) -> bool:
+    """Of a connector that was given some. Java shows the partitions that its reader has met by now."""
+    return answer.status == 200 and answer.json() != {"offsets": []}
+
+
 def states(answer: Answer) -> Sequence[str]:
     """Of a connector and its tasks."""
     if answer.status != 200:

@@ -8,7 +8,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tests.system.rest_asking import Answer, Request, calm, connector_is, running, without_offsets
+from tests.system.rest_asking import (
+    Answer,
+    Request,
+    calm,
+    connector_is,
+    running,
+    with_offsets,
+    without_offsets,
+)
 
 Reduce = Callable[[Any], Any]
 """A JSON body without what the two workers need not have in common."""
@@ -362,7 +370,7 @@ def offsets() -> Iterator[Case]:
     for item in ("null", "1", "{}", '{"partition":null,"offset":null}', '{"partition":"x","offset":{}}'):
         yield ask("PATCH", "/connectors/hb/offsets", f'{{"offsets":[{item}]}}'.encode(), ours=400)
     yield ask("PATCH", "/connectors/hb/offsets", _OFFSETS)
-    yield ask("GET", "/connectors/hb/offsets")
+    yield ask("GET", "/connectors/hb/offsets", until=with_offsets)
     yield ask("DELETE", "/connectors/hb/offsets")
     yield ask("GET", "/connectors/hb/offsets", until=without_offsets)
     yield ask("POST", "/connectors/hb/restart")

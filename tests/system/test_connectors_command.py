@@ -205,12 +205,23 @@ def change_offsets(command: Commands, folder: Path) -> None:
     assert "life is RUNNING, and its offsets can be changed only while it is STOPPED" in err
     assert command.run("connectors", "stop", "life", "--wait")[0].endswith("life: STOPPED\n")
     command.run("connectors", "offsets", "reset", "life", "--yes")
-    assert command.json("connectors", "offsets", "show", "life") == {"offsets": []}
+    await_offsets(command, {"offsets": []})
     partition = {"sourceClusterAlias": "source-0", "targetClusterAlias": "target-0"}
     offsets = {"offsets": [{"partition": partition, "offset": {"offset": 0}}]}
     out, _ = command.run("connectors", "offsets", "alter", "life", write(folder / "offsets", offsets))
     assert out == "life: The offsets for this connector have been altered successfully\n"
-    assert command.json("connectors", "offsets", "show", "life") == offsets
+    await_offsets(command, offsets)
+
+
+def await_offsets(command: Commands, offsets: dict[str, Any]) -> None:
+    """Java's worker shows the partitions that its reader of the offsets topic has met by now."""
+    shown: list[Any] = [None]
+
+    def are_shown() -> bool:
+        shown[0] = command.json("connectors", "offsets", "show", "life")
+        return bool(shown[0] == offsets)
+
+    await_value(are_shown, START_TIMEOUT_S, lambda: str(shown[0]))
 
 
 def test_settings_go_back_and_forth_and_secrets_stay_hidden(
