@@ -10,6 +10,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from queue import Queue
 from typing import IO, Any, Final
@@ -77,9 +78,10 @@ both_workers = pytest.mark.parametrize("worker_url", ["java_url", "our_url"], in
 class Commands:
     """`sparkmirror …` against the worker, in this process."""
 
-    def __init__(self, url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, url: str, capsys: pytest.CaptureFixture[str], *, is_java: bool) -> None:
         self._url = url
         self._capsys = capsys
+        self._is_java = is_java
 
     def run(self, *words: str | Path, code: int = 0) -> tuple[str, str]:
         """What it prints and complains of."""
@@ -91,10 +93,17 @@ class Commands:
     def json(self, *words: str | Path) -> Any:
         return json.loads(self.run(*words, "-o", "json")[0])
 
+    def await_offsets(self, offsets: dict[str, Any]) -> None:
+        """Java's worker shows the partitions that its reader has met by now, ours all of them at once."""
+        show = partial(self.json, "connectors", "offsets", "show", "life")
+        if self._is_java:
+            await_value(lambda: show() == offsets, START_TIMEOUT_S, lambda: str(show()))
+        assert show() == offsets
+
 
 @pytest.fixture
-def command(worker_url: str, capsys: pytest.CaptureFixture[str]) -> Commands:
-    return Commands(worker_url, capsys)
+def command(worker_url: str, java_url: str, capsys: pytest.CaptureFixture[str]) -> Commands:
+    return Commands(worker_url, capsys, is_java=worker_url == java_url)
 
 
 @pytest.fixture
@@ -205,23 +214,12 @@ def change_offsets(command: Commands, folder: Path) -> None:
     assert "life is RUNNING, and its offsets can be changed only while it is STOPPED" in err
     assert command.run("connectors", "stop", "life", "--wait")[0].endswith("life: STOPPED\n")
     command.run("connectors", "offsets", "reset", "life", "--yes")
-    await_offsets(command, {"offsets": []})
+    command.await_offsets({"offsets": []})
     partition = {"sourceClusterAlias": "source-0", "targetClusterAlias": "target-0"}
     offsets = {"offsets": [{"partition": partition, "offset": {"offset": 0}}]}
     out, _ = command.run("connectors", "offsets", "alter", "life", write(folder / "offsets", offsets))
     assert out == "life: The offsets for this connector have been altered successfully\n"
-    await_offsets(command, offsets)
-
-
-def await_offsets(command: Commands, offsets: dict[str, Any]) -> None:
-    """Java's worker shows the partitions that its reader of the offsets topic has met by now."""
-    shown: list[Any] = [None]
-
-    def are_shown() -> bool:
-        shown[0] = command.json("connectors", "offsets", "show", "life")
-        return bool(shown[0] == offsets)
-
-    await_value(are_shown, START_TIMEOUT_S, lambda: str(shown[0]))
+    command.await_offsets(offsets)
 
 
 def test_settings_go_back_and_forth_and_secrets_stay_hidden(

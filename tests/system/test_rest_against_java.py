@@ -4,7 +4,7 @@ Status, headers and bodies are compared; ids, times and host names are masked. W
 (mostly because Java answers a client's mistake with 500), `rest_cases` says so, and Java's must differ still.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
@@ -60,12 +60,14 @@ def our_url(target_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFacto
 def answers(java_url: str, our_url: str, bootstrap: str) -> Sequence[tuple[Answer, Answer]]:
     """Java's and ours, to each case."""
     with ThreadPoolExecutor(2) as pool:
-        of_java, of_ours = pool.map(lambda url: _asked(url, bootstrap), (java_url, our_url))
-    return list(zip(of_java, of_ours, strict=True))
+        of_java = pool.submit(_asked, java_url, bootstrap, [case.java_until or case.until for case in _CASES])
+        of_ours = pool.submit(_asked, our_url, bootstrap, [case.until for case in _CASES])
+    return list(zip(of_java.result(), of_ours.result(), strict=True))
 
 
-def _asked(url: str, bootstrap: str) -> list[Answer]:
-    return [ask_until(url, case.request.with_bootstrap(bootstrap), case.until) for case in _CASES]
+def _asked(url: str, bootstrap: str, enough: Sequence[Callable[[Answer], bool]]) -> list[Answer]:
+    requests = [case.request.with_bootstrap(bootstrap) for case in _CASES]
+    return [ask_until(url, request, until) for request, until in zip(requests, enough, strict=True)]
 
 
 def _is_up(worker: ConnectWorker) -> bool:
