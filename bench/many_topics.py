@@ -141,20 +141,15 @@ def _observe(
 
 
 def _await_copies(watch: _Watch, mirroring: Mirroring, names: Sequence[str]) -> int:
-    """How many of them the target has with their configs, in the end or when patience is over.
-
-    A broker lists what its controller knows of; records can go there once it has made the log.
-    """
+    """How many of them the target has with their configs, in the end or when patience is over."""
     wanted = {mirroring.target_topic(name): config for name, config in _configs(names).items()}
-    missing, there = deque(wanted), set[str]()
-    while missing and watch.mirror.age_s < PATIENCE_S:
+    missing = deque(wanted)
+    while not watch.bed.target.topics.all_take_records(missing) and watch.mirror.age_s < PATIENCE_S:
         if watch.mirror.has_ended():
             raise BenchError(f"it ended: {watch.mirror.log_tail()}")
         time.sleep(_POLL_S)
-        listed = watch.bed.target.topics.names()
-        while missing and missing[0] in listed and watch.bed.target.topics.takes_records(missing[0]):
-            there.add(missing.popleft())
     key, value = _CONFIG
+    there = wanted.keys() - missing
     configured = [name for name in sorted(there) if wanted[name]]
     found = watch.bed.target.topics.configs(configured, key)
     return len(there) - sum(found[name] != value for name in configured)

@@ -306,9 +306,9 @@ def _topics_method(plan: Plan) -> str:
     topics, seconds = f"{asked.topics:,}", f"{asked.seconds:.0f}"
     return f"""- Many topics: {topics} of one partition, without records, are there before the mirror, and the
   target's broker has made and deleted a fifth as many, so that no side meets one that has just started;
-  every {every}rd has a config of its own. "All there" is when the target lists all of them with these
-  configs, and tells where the log of each one ends: a broker lists topics seconds before it has made their
-  logs, and takes records then. Who has not got so far after {patience} s is not waited for. {settle} s later
+  every {every}rd has a config of its own. "All there" is when the target tells where the log of each one
+  ends, and has these configs: a broker lists topics seconds before it has made their logs, and takes records
+  then. Who has not got so far after {patience} s is not waited for. {settle} s later
   the steady state is watched for {seconds} s, in which both look for topics every {refresh} s and sync
   configs every {configs} s. CPU is that of all processes of a side, its tasks that follow the partitions
   included. Requests are those about topics and configs to both clusters, counted by a proxy before

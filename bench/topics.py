@@ -46,7 +46,7 @@ class Topics:
         topic = NewTopic(name, partitions, _REPLICATION_FACTOR, config=dict(config or {}))
         for created in self._admin.create_topics([topic]).values():
             created.result(_TIMEOUT_S)
-        self._wait(lambda: self.takes_records(name, partitions), f"topic {name} did not appear")
+        self._wait(lambda: self._takes_records(name, partitions), f"topic {name} did not appear")
 
     def create_many(self, configs: Mapping[str, Mapping[str, str]]) -> None:
         """Topics of one partition, with these configs; return when all take records."""
@@ -57,13 +57,7 @@ class Topics:
             for created in self._admin.create_topics(some).values():
                 created.result(_TIMEOUT_S)
         missing = deque(configs)
-
-        def are_there() -> bool:
-            while missing and self.takes_records(missing[0]):
-                missing.popleft()
-            return not missing
-
-        self._wait(are_there, "topics did not appear", len(configs))
+        self._wait(lambda: self.all_take_records(missing), "topics did not appear", len(configs))
 
     def configs(self, topics: Sequence[str], key: str) -> Mapping[str, str | None]:
         """What each of them has there."""
@@ -99,7 +93,16 @@ class Topics:
         """The sum of the partitions' end offsets, with one request."""
         return sum(self._wire.end_offsets(topic, partitions))
 
-    def takes_records(self, topic: str, partitions: int = 1) -> bool:
+    def all_take_records(self, missing: deque[str]) -> bool:
+        """For topics of one partition, asked for in order; what is not `missing` any more is dropped there.
+
+        A broker lists what its controller knows of; records can go there once it has made the log.
+        """
+        while missing and self._takes_records(missing[0], 1):
+            missing.popleft()
+        return not missing
+
+    def _takes_records(self, topic: str, partitions: int) -> bool:
         """Whether every partition has a leader that knows of it."""
         try:
             return self.end_offsets(topic, partitions) >= 0
