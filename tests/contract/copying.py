@@ -134,14 +134,14 @@ def delete_records(cluster: LocalCluster, topic: str, before: int) -> None:
 
 
 @contextmanager
-def running(plan: TaskPlan) -> Iterator[None]:
+def running(plan: TaskPlan) -> Iterator[CopyLoop]:
     """The loop in a thread of its own; on the way out it's stopped in order, which must work in time."""
     copy_loop = CopyLoop(plan)
     errors: list[Exception] = []
     thread = threading.Thread(target=_run, args=(copy_loop, errors), daemon=True)
     thread.start()
     try:
-        yield
+        yield copy_loop
     finally:
         if thread.is_alive():
             copy_loop.stop()

@@ -1,15 +1,24 @@
-"""A crash loses the last second of positions: what the target has of it is found, and not repeated."""
+"""A crash loses the last second of positions: what the target has of it is found, and not repeated.
+
+Nor is what a successor wrote that fenced a task which still lived.
+"""
 
 import re
+from collections.abc import Callable
 from contextlib import ExitStack
 
 import pytest
 
+from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.log_identity import UNKNOWN_LOGS
 from sparkmirror.domain.producer_state import ProducerState
+from sparkmirror.engine import copy_loop
+from sparkmirror.engine.copy_loop import CopyLoop
+from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.storage.positions import Position, position_record, read_positions
+from tests.contract.asking import asking
 from tests.contract.copying import (
     CONNECTOR,
     POSITIONS,
@@ -21,6 +30,7 @@ from tests.contract.copying import (
     remote,
     running,
 )
+from tests.contract.looping import batch_of
 from tests.contract.test_copy_positions import delete_topic
 from tests.system.broker_data import append, batches_on_disk, keyed, numbered
 from tests.system.mirror import await_value
@@ -177,3 +187,69 @@ def test_attempts_that_overlap_write_one_copy(bench: Bench, topic: str) -> None:
                 attempts.enter_context(running(plan))
         await_value(lambda: len(bench.copied(topic)) >= 400, WAIT_S, lambda: "not all are copied")
     assert bench.copied(topic) == numbered(400)
+
+
+def test_who_is_fenced_goes_on_where_the_successor_stood(
+    bench: Bench, watch: Watch, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copy_loop, "_FENCED_PAUSE_S", 1.0)
+    with running(bench.plan(TopicPartition(topic, 0))):
+        known = begun_with(bench, topic, 5)
+        succeeded_by(bench, topic, known, 3)
+        bench.source_has(topic, 6)
+        watch.await_progress(topic, lambda report: "produce to" in (report.error or ""))
+        bench.await_copied(topic, numbered(11))
+    assert state_of(stored(bench, topic)) == state_of(known).in_next_epoch(8).after(6, 11)
+
+
+Event = Callable[[CopyLoop, TopicPartition], None]
+
+
+def fenced(loop: CopyLoop, partition: TopicPartition) -> None:
+    target = TopicPartition(remote(partition.topic), partition.partition)
+    loop.sequence_lost(target, KafkaError("fenced", INVALID_PRODUCER_EPOCH))
+
+
+def out_of_range(loop: CopyLoop, partition: TopicPartition) -> None:
+    loop.offset_out_of_range(partition)
+
+
+@pytest.mark.parametrize("events", [(fenced, out_of_range), (out_of_range, fenced)], ids=["first", "last"])
+def test_who_is_fenced_leaves_the_partition_alone_whatever_else_befalls_it(
+    bench: Bench, watch: Watch, topic: str, monkeypatch: pytest.MonkeyPatch, events: tuple[Event, Event]
+) -> None:
+    """Beginning for the other reason, it would number what the successor is writing, and begin twice."""
+    monkeypatch.setattr(copy_loop, "_FENCED_PAUSE_S", 1.0)
+    partition = TopicPartition(topic, 0)
+    with running(bench.plan(partition)) as loop:
+        known = begun_with(bench, topic, 5)
+        succeeded_by(bench, topic, known, 3)
+        loop._loop.call_soon_threadsafe(lambda: [event(loop, partition) for event in events])
+        bench.source_has(topic, 6)
+        bench.await_copied(topic, numbered(11))
+        report = watch.await_progress(topic, lambda report: report.position == 10)
+    assert (report.lost, report.notice) == (0, None)
+    assert state_of(stored(bench, topic)) == state_of(known).in_next_epoch(8).after(6, 11)
+
+
+def begun_with(bench: Bench, topic: str, count: int) -> Position:
+    """What a task that runs, and has copied so many records of an empty topic, has stored."""
+    bench.await_copied(topic, bench.source_has(topic, count))
+    partition = TopicPartition(topic, 0)
+    await_value(lambda: bench.position(partition) == count - 1, WAIT_S, lambda: "no position")
+    return stored(bench, topic)
+
+
+def succeeded_by(bench: Bench, topic: str, known: Position, count: int) -> None:
+    """Another task, under the next epoch, has copied so many records that the source is about to have."""
+    first, end = known.offset + 1, known.offset + 1 + count
+    state = state_of(known).in_next_epoch(first)
+    batch = batch_of(
+        numbered(count, first),
+        producer_id=state.producer.id,
+        producer_epoch=state.producer.epoch,
+        base_sequence=0,
+    )
+    with asking(bench.target) as asker:
+        assert asker.produce_one(TopicPartition(remote(topic), 0), batch).error == 0
+    store(bench, topic, known._replace(offset=end - 1, producer=state.after(count, end)))

@@ -255,13 +255,6 @@ class CopyLoop:
         self._writer.begin(copy.plan.target, start.producer, logs.target_id)
         self._reader.begin(copy.plan.source, start.position, logs.source_id, logs.source_epoch)
 
-    async def _take_over_again(self, partition: TopicPartition) -> None:
-        """Somebody else has numbered the partition anew: it's theirs, unless they are gone by then."""
-        await asyncio.sleep(_FENCED_PAUSE_S)
-        stored = await self._read_positions()
-        if stored is not None:
-            await self._resume({partition: Occasion(stored.get(partition))})
-
     def _begin_again(self, copy: PartitionCopy, occasion: Occasion) -> None:
         """For the reason that the occasion has; one at a time: what is still the case then comes again."""
         if copy.plan.source not in self._beginning:
@@ -271,10 +264,18 @@ class CopyLoop:
     async def _begin_when_settled(self, copy: PartitionCopy, occasion: Occasion) -> None:
         while copy.outstanding_bytes:  # noqa: ASYNC110 - rare, and bounded by the writer
             await asyncio.sleep(_SETTLE_INTERVAL_S)
-        known = copy.known_position
-        if occasion.skipped is not None:
-            known = known._replace(offset=occasion.skipped.last)
-        await self._resume({copy.plan.source: occasion._replace(position=known)})
+        if copy.producer is None:  # fenced, by then
+            await asyncio.sleep(_FENCED_PAUSE_S)
+            stored = await self._read_positions()
+            if stored is None:
+                return
+            occasion = Occasion(stored.get(copy.plan.source))
+        else:
+            known = copy.known_position
+            if occasion.skipped is not None:
+                known = known._replace(offset=occasion.skipped.last)
+            occasion = occasion._replace(position=known)
+        await self._resume({copy.plan.source: occasion})
         self._beginning.discard(copy.plan.source)
 
     # the transactions' owner
@@ -446,12 +447,11 @@ class CopyLoop:
     def sequence_lost(self, partition: TopicPartition, error: SparkmirrorError) -> None:
         copy = self._discard(partition)
         copy.write_error = error
-        source = copy.plan.source
         if error.code == INVALID_PRODUCER_EPOCH:
-            copy.producer = None  # whoever was fenced says nothing more of the position
-            self._spawn(self._take_over_again(source))
-        else:
-            self._begin_again(copy, Occasion(is_distrusted=True))
+            # Somebody else has numbered it anew: it's theirs, unless they are gone soon. Whoever was fenced
+            # says nothing more of the position.
+            copy.producer = None
+        self._begin_again(copy, Occasion(is_distrusted=True))
 
     def target_recreated(self, partition: TopicPartition) -> None:
         self._begin_again(self._discard(partition), Occasion())

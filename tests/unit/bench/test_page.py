@@ -60,6 +60,16 @@ def test_a_missed_target_is_explained_with_the_load_of_the_machine() -> None:
     assert "the target's broker 1.00, others 0.10. 15 % of the machine was idle" in text
 
 
+def test_a_missed_ceiling_is_explained_with_what_reading_takes_from_it() -> None:
+    filled = results()
+    filled.throughput += [
+        throughput_run(side, rate=rate) for side, rate in ((Side.CEILING, 2e5), (Side.CEILING_READS, 1.8e5))
+    ]
+    text = page(filled, OCCASION)
+    assert "| ≥ 0.85 times | 0.5 times (a ceiling that reads: 0.9) | no, by 41 % |" in text
+    assert "drops what it read, reaches 0.9; sparkmirror's throughput is 0.556 times that.\n" in text
+
+
 def test_the_relay_has_a_row_and_stands_beside_the_goal_that_it_shares() -> None:
     filled = results()
     for side, p99 in ((None, 1.0), (Side.OURS, 6.0), (Side.MM2, 8.0), (Side.RELAY, 5.0)):
@@ -70,7 +80,7 @@ def test_the_relay_has_a_row_and_stands_beside_the_goal_that_it_shares() -> None
     assert "| latency p99 against MM2 | ≤ 0.5 times | 0.75 times (a relay: 0.625) | no, by 50 % |" in text
     assert (
         "50 % too much. What nothing but a relay reaches on this machine: 0.625 times MM2's;"
-        " sparkmirror's p99 is 1.2 times the relay's."
+        " sparkmirror's p99 is 1.2 times the relay's. So what does nothing else misses the target as well.\n"
     ) in text
     assert json.loads(as_json(filled, OCCASION))["results"]["latency"][-1]["side"] == "relay"
 

@@ -21,5 +21,5 @@ def test_values_are_the_same_in_every_run() -> None:
 
 
 def test_a_given_number_of_records_keeps_the_share_of_mm2() -> None:
-    sized = BY_NAME["1kb"].with_records(300_000)
-    assert (sized.records, sized.mm2_records) == (300_000, 100_000)
+    sized = BY_NAME["1kb"].with_records(600_000)
+    assert (sized.records, sized.mm2_records) == (600_000, 100_000)
