@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from bench.measures import Percentiles, Spread
 from bench.results import (
@@ -48,19 +48,23 @@ KB_PER_DELETED_MAX = 10.0
 STALL_S_MAX = {Victim.WORKER: 2.0, Victim.EVERYTHING: 15.0}
 
 
+class Bare(NamedTuple):
+    """What reads and writes, and does nothing else, reaches in sparkmirror's place in the same runs."""
+
+    name: str
+    reached: float
+
+
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """`reached` against `target`, of the same unit; None when it was not measured.
-
-    `relay` is what a bare relay reaches in sparkmirror's place, where one was measured.
-    """
+    """`reached` against `target`, of the same unit; None when it was not measured. `bare` likewise."""
 
     what: str
     relation: Literal["≥", "≤"]
     target: float
     reached: float | None
     unit: str = "times"
-    relay: float | None = None
+    bare: Bare | None = None
 
     @property
     def is_met(self) -> bool:
@@ -103,20 +107,25 @@ _OPENED = (*(workload for workload in SLOW_ROAD if workload.name != "zstd"), TRA
 
 def _throughput_goals(results: Results, workload: Workload) -> Iterator[Goal]:
     yield _against_mm2(results, workload)
-    ceiling, mm2 = _ratio(results, workload, Side.CEILING, rate), _ratio(results, workload, Side.MM2, cpu)
-    yield Goal(f"{workload.title}: throughput against the ceiling", "≥", 0.85, ceiling)
+    ceiling, reads = (
+        ratio(results, workload, side, Side.CEILING, rate) for side in (Side.OURS, Side.CEILING_READS)
+    )
+    bare = None if reads is None else Bare("a ceiling that reads", reads)
+    yield Goal(f"{workload.title}: throughput against the ceiling", "≥", 0.85, ceiling, bare=bare)
+    mm2 = ratio(results, workload, Side.OURS, Side.MM2, cpu)
     yield Goal(f"{workload.title}: CPU per million records against MM2", "≤", 0.2, mm2)
 
 
 def _against_mm2(results: Results, workload: Workload) -> Goal:
-    ratio = _ratio(results, workload, Side.MM2, rate)
-    return Goal(f"{workload.title}: throughput against MM2", "≥", 3.0, ratio)
+    times = ratio(results, workload, Side.OURS, Side.MM2, rate)
+    return Goal(f"{workload.title}: throughput against MM2", "≥", 3.0, times)
 
 
-def _ratio(
-    results: Results, workload: Workload, other: Side, value: Callable[[ThroughputRun], float]
+def ratio(
+    results: Results, workload: Workload, side: Side, other: Side, value: Callable[[ThroughputRun], float]
 ) -> float | None:
-    ours = results.spread(workload.name, Side.OURS, value)
+    """Of the medians."""
+    ours = results.spread(workload.name, side, value)
     theirs = results.spread(workload.name, other, value)
     return ours.median / theirs.median if ours and theirs and theirs.median else None
 
@@ -134,7 +143,7 @@ def _pair_goals(results: Results) -> Iterator[Goal]:
 def _latency_goals(results: Results) -> Iterator[Goal]:
     def goal(what: str, target: float, value: Callable[[Percentiles], float]) -> Goal:
         ours, relay = (latency_ratio(results, side, Side.MM2, value) for side in (Side.OURS, Side.RELAY))
-        return Goal(what, "≤", target, ours, relay=relay)
+        return Goal(what, "≤", target, ours, bare=None if relay is None else Bare("a relay", relay))
 
     yield goal("latency p50 against MM2", round(1 / 3, 3), lambda run: run.p50_ms)
     yield goal(LATENCY_P99, 0.5, lambda run: run.p99_ms)

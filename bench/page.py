@@ -1,7 +1,7 @@
 """docs/benchmarks.md: what was measured, on what, how, and an honest word where a target was missed. Pure."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from bench import many_groups, many_topics, rest, translation
 from bench.dataset import Dataset
@@ -16,6 +16,7 @@ from bench.goals import (
     goals,
     latency_ratio,
     rate,
+    ratio,
 )
 from bench.growth import TRICKLE_RECORDS_PER_S
 from bench.hot import HOT_WORKLOAD
@@ -107,31 +108,36 @@ def _cause(goal: Goal, results: Results, machine: Machine) -> str:
     names = ("sparkmirror", "the source's broker", "the target's broker", "others")
     shares = (f"{name} {spread.median:.2f}" for name, spread in zip(names, used, strict=True) if spread)
     cores = f" Of {machine.cores} cores in use meanwhile: {', '.join(shares)}.{_limit(used, machine)}"
-    return cores + (_least(results, workload) if "ceiling" in goal.what else "")
+    return cores + _read(goal, results, workload)
 
 
-def _least(results: Results, workload: Workload) -> str:
+def _read(goal: Goal, results: Results, workload: Workload) -> str:
     """What reading alone takes from the ceiling."""
-    ceiling, reads, ours = (
-        results.spread(workload.name, side, rate) for side in (Side.CEILING, Side.CEILING_READS, Side.OURS)
-    )
-    if not (ceiling and reads and ours):
+    beside = ratio(results, workload, Side.OURS, Side.CEILING_READS, rate)
+    if goal.bare is None or beside is None:
         return ""
     return (
-        f" A ceiling that also reads, and drops what it read, reaches {reads.median / ceiling.median:.3g};"
-        f" sparkmirror's throughput is {ours.median / reads.median:.3g} times that."
+        f" A ceiling that also reads, and drops what it read, reaches {goal.bare.reached:.3g};"
+        f" sparkmirror's throughput is {beside:.3g} times that.{_misses_too(goal)}"
     )
 
 
 def _relayed(goal: Goal, results: Results) -> str:
     """What is left to a mirror that does nothing but read and write."""
     beside = latency_ratio(results, Side.OURS, Side.RELAY, lambda run: run.p99_ms)
-    if goal.relay is None or beside is None:
+    if goal.bare is None or beside is None:
         return ""
     return (
-        f" What nothing but a relay reaches on this machine: {goal.relay:.3g} times MM2's;"
-        f" sparkmirror's p99 is {beside:.3g} times the relay's."
+        f" What nothing but a relay reaches on this machine: {goal.bare.reached:.3g} times MM2's;"
+        f" sparkmirror's p99 is {beside:.3g} times the relay's.{_misses_too(goal)}"
     )
+
+
+def _misses_too(goal: Goal) -> str:
+    """Whether the machine has room for the target at all."""
+    assert goal.bare is not None
+    is_met = replace(goal, reached=goal.bare.reached).is_met
+    return "" if is_met else " So what does nothing else misses the target as well."
 
 
 _CORES = (mirror_cores, source_broker_cores, target_broker_cores, other_cores)

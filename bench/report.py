@@ -90,9 +90,8 @@ def _target(goal: Goal) -> str:
 
 
 def _reached(goal: Goal) -> str:
-    """With what a bare relay reaches in sparkmirror's place, where one was measured."""
-    relay = "" if goal.relay is None else f" (a relay: {goal.relay:.3g})"
-    return "not measured" if goal.reached is None else f"{goal.reached:.3g} {goal.unit}{relay}"
+    bare = "" if goal.bare is None else f" ({goal.bare.name}: {goal.bare.reached:.3g})"
+    return "not measured" if goal.reached is None else f"{goal.reached:.3g} {goal.unit}{bare}"
 
 
 def _verdict(goal: Goal) -> str:

@@ -73,9 +73,9 @@ class Workload:
 
 
 THROUGHPUT = (
-    Workload("1kb", "1 KB, no codec", 1024, "none", 3_000_000, 1_000_000),
-    Workload("1kb-lz4", "1 KB, lz4", 1024, "lz4", 2_500_000, 1_000_000),
-    Workload("100b-lz4", "100 B, lz4", 100, "lz4", 20_000_000, 5_000_000),
+    Workload("1kb", "1 KB, no codec", 1024, "none", 6_000_000, 1_000_000),
+    Workload("1kb-lz4", "1 KB, lz4", 1024, "lz4", 8_000_000, 1_000_000),
+    Workload("100b-lz4", "100 B, lz4", 100, "lz4", 60_000_000, 5_000_000),
 )
 _MIRRORS = (Side.OURS, Side.MM2)
 _TO_ZSTD = ((f"{TARGET_ALIAS}.producer.compression.type", "zstd"),)
