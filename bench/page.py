@@ -186,10 +186,11 @@ def _method(occasion: Occasion) -> str:
 - Sides take turns, in an order that rotates from run to run. Each run has an alias of its own, so it starts
   at the earliest offset without stored positions; the target topic exists already with {PARTITIONS}
   partitions; all topics of a run are deleted after it.
-- Before the first run of a workload the batches are replayed once without being counted, so that no side
-  meets brokers that have just started.
-- MM2 copies a shorter topic of the same batches, so that its runs end in reasonable time, but long enough for
-  its JVM to compile its hot code. The columns for the second half show what it does after that.
+- Before the first run of a workload the batches are read and replayed once without being counted, so that no
+  side meets brokers that have just started.
+- MM2 copies a shorter topic of the same batches, so that runs of all sides take about as long: ten seconds
+  and more, so that its JVM compiles its hot code, and that the moments in which tasks begin and end weigh
+  little. The columns for the second half show what MM2 does after that.
 - Throughput: the target's end offsets, asked for 20 times a second, from the first answer that shows a record
   to the first that shows the last one. Every side is asked in the same way.
 - CPU: user and system time of all processes of a side between those two moments: JVMs, Python workers, and

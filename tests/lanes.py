@@ -62,10 +62,10 @@ def parts() -> Iterator[Part]:
     sharing = [path for path in system if "Mirrored" in path.read_text()]
     others = [path for path in system if path not in sharing]
     yield Part("contract tests", ["tests/contract"])
-    for number, some in enumerate((others[::2], sharing, others[1::2]), 1):
+    for number, some in enumerate((others[1::2], others[::2], sharing), 1):
         yield Part(f"system tests, part {number}", [str(path.relative_to(_ROOT)) for path in some])
-    yield Part("faults", ["tests/faults"])
     yield Part("Spark and unit tests", ["tests/spark", "tests/unit"])
+    yield Part("faults", ["tests/faults"])
 
 
 def _ended(arguments: Sequence[str]) -> Iterator[Ended]:

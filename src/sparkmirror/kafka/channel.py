@@ -4,6 +4,8 @@ import struct
 from collections import deque
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.kafka.transport import Transport
 
@@ -71,7 +73,8 @@ class Channel:
                 continue
             self._filled = 0
             if self._frame is None:
-                self._frame = memoryview(bytearray(self._announced_size()))
+                # Not cleared first, as a bytearray is: that was a twentieth of a copy task's time.
+                self._frame = np.empty(self._announced_size(), np.uint8).data
             else:
                 frame, self._frame = self._frame, None
                 self._frame_bytes_max = _FRAME_BYTES_MAX
