@@ -20,7 +20,8 @@ $(STAMP): requirements.lock pyproject.toml
 	  { echo "sparkmirror needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V 2>&1). Try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing the locked requirements into $(VENV) …"
-	@$(BIN)/python -m pip install --require-hashes -r requirements.lock
+	@# Before 23.1, pip would unpack PySpark without a list of its files.
+	@PIP_USE_PEP517=1 $(BIN)/python -m pip install --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 

@@ -200,8 +200,15 @@ def _files_of(each: Distribution) -> Iterator[Packed]:
     for listed in each.files:
         name = PurePosixPath(listed).as_posix()
         # Programs lie beside the packages: ../../../bin.
-        if not name.startswith(("../", "/")) and not _is_left_out(name):
-            yield Packed(Path(str(each.locate_file(listed))), name)
+        if name.startswith(("../", "/")) or _is_left_out(name):
+            continue
+        file = Path(str(each.locate_file(listed)))
+        if not file.exists():  # the list is its source's: so Python 3.11 reads what old pips left
+            raise SparkmirrorError(
+                f"{each.name} {each.version} lists {name}, which is not there; install it anew with pip 23.1 "
+                "or newer"
+            )
+        yield Packed(file, name)
 
 
 def _own_files() -> Iterator[Packed]:

@@ -2,6 +2,7 @@
 
 import os
 import tarfile
+from importlib.metadata import PackagePath, PathDistribution
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,24 @@ def test_more_can_be_packed(tmp_path: Path) -> None:
 def test_what_is_not_installed_is_named() -> None:
     with pytest.raises(SparkmirrorError, match=r"no-such-package is not installed for .*python"):
         archive_contents(["no-such-package"])
+
+
+def test_a_list_of_files_that_are_elsewhere_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a package that old pips unpacked without a list, Python 3.11 takes that of its source for one."""
+
+    class Unpacked(PathDistribution):
+        @property
+        def files(self) -> list[PackagePath]:
+            return [PackagePath("deps/jars/some.jar")]
+
+    (tmp_path / "unpacked.egg-info").mkdir()
+    (tmp_path / "unpacked.egg-info/PKG-INFO").write_text("Name: unpacked\nVersion: 1.0\n")
+    found = Unpacked(tmp_path / "unpacked.egg-info")
+    monkeypatch.setattr("sparkmirror.engine.executor_archive.distribution", lambda _: found)
+    with pytest.raises(
+        SparkmirrorError, match=r"unpacked 1\.0 lists deps/jars/some\.jar, which is not there"
+    ):
+        archive_contents(["unpacked"])
 
 
 def test_it_is_made_once_and_again_when_the_package_changed(
