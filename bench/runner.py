@@ -60,9 +60,15 @@ class Runner:
     results: Results
     say: Callable[[str], None]
 
+    @property
+    def _timing(self) -> Timing:
+        return Timing(self.plan.latency_warm_up_s, self.plan.latency_s)
+
     def run(self) -> None:
         for workload in self.plan.workloads:
             self._throughput(workload)
+        if self.plan.latency_runs:
+            self._warm_up_latency()
         for run in range(1, self.plan.latency_runs + 1):
             self._latency(run)
         if self.plan.memory_workload:
@@ -109,17 +115,25 @@ class Runner:
         self.results.throughput.append(run)
         return _copied(run)
 
+    def _warm_up_latency(self) -> None:
+        """An uncounted run of each side: the first waits long for brokers that have just started."""
+        for side in self.plan.latency_sides:
+            self._attempt(Failure(LATENCY, side, 0), partial(self._delay_uncounted, side))
+
+    def _delay_uncounted(self, side: Side) -> str:
+        latency.measure(self.bed, side, 0, self._timing)
+        return "warm-up of the brokers, not counted"
+
     def _latency(self, run: int) -> None:
         self._attempt(Failure(LATENCY, None, run), partial(self._delay, None, run))
         for side in self.plan.latency_order(run):
             self._attempt(Failure(LATENCY, side, run), partial(self._delay, side, run))
 
     def _delay(self, side: Side | None, number: int) -> str:
-        timing = Timing(self.plan.latency_warm_up_s, self.plan.latency_s)
         run = (
-            latency.measure(self.bed, side, number, timing)
+            latency.measure(self.bed, side, number, self._timing)
             if side
-            else latency.floor(self.bed, number, timing)
+            else latency.floor(self.bed, number, self._timing)
         )
         self.results.latency.append(run)
         return _delayed(run)
