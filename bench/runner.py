@@ -104,11 +104,8 @@ class Runner:
         It reads too: whoever asked a source's broker for the first gigabytes would pay for its warming up.
         """
         job = Job(data.workload, 0, f"{data.workload}-warmup", data.topic, data.records)
-        self._attempt(Failure(data.workload, Side.CEILING_READS, 0), partial(self._replay_uncounted, job))
-
-    def _replay_uncounted(self, job: Job) -> str:
-        throughput.measure(self.bed, Side.CEILING_READS, job)
-        return "warm-up of the brokers, not counted"
+        replay = partial(throughput.measure, self.bed, Side.CEILING_READS, job)
+        self._attempt(Failure(data.workload, Side.CEILING_READS, 0), partial(_uncounted, replay))
 
     def _copy(self, side: Side, job: Job) -> str:
         run = throughput.measure(self.bed, side, job)
@@ -118,11 +115,8 @@ class Runner:
     def _warm_up_latency(self) -> None:
         """An uncounted run of each side: the first waits long for brokers that have just started."""
         for side in self.plan.latency_sides:
-            self._attempt(Failure(LATENCY, side, 0), partial(self._delay_uncounted, side))
-
-    def _delay_uncounted(self, side: Side) -> str:
-        latency.measure(self.bed, side, 0, self._timing)
-        return "warm-up of the brokers, not counted"
+            delay = partial(latency.measure, self.bed, side, 0, self._timing)
+            self._attempt(Failure(LATENCY, side, 0), partial(_uncounted, delay))
 
     def _latency(self, run: int) -> None:
         self._attempt(Failure(LATENCY, None, run), partial(self._delay, None, run))
@@ -299,6 +293,11 @@ class Runner:
             self.results.failures.append(attempt.because(str(error)))
             outcome = f"failed: {error}"
         self.say(f"{attempt.title}: {outcome}")
+
+
+def _uncounted(measure: Callable[[], object]) -> str:
+    measure()
+    return "warm-up of the brokers, not counted"
 
 
 def _job(workload: Workload, data: Dataset, side: Side, run: int) -> Job:
