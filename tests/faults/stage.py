@@ -90,7 +90,7 @@ class Stage:
         direct = properties(source.cluster.bootstrap_servers, target.cluster.bootstrap_servers)
         self.properties_for_all.write_text(javaproperties.dumps(direct), encoding="ascii")
         self._spark_home = _spark_home(folder / "spark")
-        self._starts = 0
+        self._log_before_start = 0
         self._has_guest = False
 
     @property
@@ -102,6 +102,7 @@ class Stage:
     def start_mirror(self) -> None:
         """Again, if it has ended. Returns at once."""
         before = os.environ.get("SPARK_HOME")
+        self._log_before_start = len(self.mirror.log_text())
         os.environ["SPARK_HOME"] = str(self._spark_home)
         try:
             self.mirror.start()
@@ -109,12 +110,10 @@ class Stage:
             os.environ.pop("SPARK_HOME")
             if before is not None:
                 os.environ["SPARK_HOME"] = before
-        self._starts += 1
 
     def await_copying(self) -> None:
         """Until the driver that was started last has submitted a generation, and its tasks have workers."""
-        self.await_while_running(lambda: self.mirror.log_text().count(_STARTED) >= self._starts)
-        self.await_while_running(lambda: _COPIES in self._log_since_start())
+        self.await_while_running(lambda: all(text in self._log_since_start() for text in (_STARTED, _COPIES)))
         self.workers()
 
     def workers(self) -> SparkProcesses:
@@ -192,7 +191,7 @@ class Stage:
         )
 
     def _log_since_start(self) -> str:
-        return self.mirror.log_text().rpartition(_STARTED)[2]
+        return self.mirror.log_text()[self._log_before_start :]
 
     def _log_tail(self) -> str:
         return self.mirror.log_text()[-4000:]

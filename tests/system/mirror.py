@@ -81,7 +81,8 @@ class Mirror:
         return await_value(found, timeout_s, lambda: f"no line with {text!r} in\n{self.log_text()}")
 
     def log_text(self) -> str:
-        return self.log.read_text(encoding="utf-8", errors="replace")
+        """Of all its runs; nothing before the first."""
+        return self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
 
     def processes(self) -> list[psutil.Process]:
         """Every living process that carries the mark."""
