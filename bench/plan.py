@@ -112,6 +112,7 @@ class Plan:
     workloads: tuple[Workload, ...]
     latency_warm_up_s: float
     latency_s: float
+    latency_warm_ups: int
     latency_runs: int
     memory_workload: Workload | None
     pair_workloads: tuple[Workload, ...]
@@ -189,7 +190,8 @@ def plan_from(options: Namespace) -> Plan:
         sides=tuple(side for side in Side if side in sides),
         workloads=tuple(_sized(workload, options) for workload in COPIED if workload.name in chosen),
         latency_warm_up_s=5.0 if options.quick else 10.0,
-        latency_s=5.0 if options.quick else 15.0,
+        latency_s=5.0 if options.quick else 30.0,
+        latency_warm_ups=1 if options.quick else 3,
         latency_runs=runs if LATENCY in chosen else 0,
         memory_workload=_sized(THROUGHPUT[0], options) if ours and MEMORY in chosen else None,
         pair_workloads=PAIRED if ours and EXACTLY_ONCE in chosen else (),

@@ -68,9 +68,7 @@ class Runner:
         for workload in self.plan.workloads:
             self._throughput(workload)
         if self.plan.latency_runs:
-            self._warm_up_latency()
-        for run in range(1, self.plan.latency_runs + 1):
-            self._latency(run)
+            self._latencies()
         if self.plan.memory_workload:
             self._memory(self.plan.memory_workload)
         for workload in self.plan.pair_workloads:
@@ -112,16 +110,17 @@ class Runner:
         self.results.throughput.append(run)
         return _copied(run)
 
-    def _warm_up_latency(self) -> None:
-        """An uncounted run of each side: the first waits long for brokers that have just started."""
-        for side in self.plan.latency_sides:
-            delay = partial(latency.measure, self.bed, side, 0, self._timing)
-            self._attempt(Failure(LATENCY, side, 0), partial(_uncounted, delay))
-
-    def _latency(self, run: int) -> None:
-        self._attempt(Failure(LATENCY, None, run), partial(self._delay, None, run))
-        for side in self.plan.latency_order(run):
-            self._attempt(Failure(LATENCY, side, run), partial(self._delay, side, run))
+    def _latencies(self) -> None:
+        """The first rounds only warm brokers up: they compile for minutes what single records ask of them."""
+        warm_ups = self.plan.latency_warm_ups
+        for run in range(1, warm_ups + 1):
+            for side in self.plan.latency_order(run):
+                delay = partial(latency.measure, self.bed, side, run, self._timing)
+                self._attempt(Failure(LATENCY, side, run), partial(_uncounted, delay))
+        for run in range(warm_ups + 1, warm_ups + self.plan.latency_runs + 1):
+            self._attempt(Failure(LATENCY, None, run), partial(self._delay, None, run))
+            for side in self.plan.latency_order(run):
+                self._attempt(Failure(LATENCY, side, run), partial(self._delay, side, run))
 
     def _delay(self, side: Side | None, number: int) -> str:
         run = (
