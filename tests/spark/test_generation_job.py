@@ -9,6 +9,7 @@ import pytest
 
 from sparkmirror.domain.copy_plan import TaskPlan
 from sparkmirror.domain.ids import ConnectorName
+from sparkmirror.engine.executors import JobStatus
 from sparkmirror.engine.outcomes import EndReason
 from sparkmirror.storage.progress import Generation, PartitionState
 from tests.spark.running_job import PARTITIONS, WAIT_S, Bed, RunningJob
@@ -32,6 +33,15 @@ def test_one_stage_with_one_task_per_plan_until_a_stop_record(bed: Bed) -> None:
     bed.announce(Generation(ConnectorName("Stopped"), 1, stopped=True))
     assert running.reasons() == [(task, EndReason.STOPPED) for task in range(PARTITIONS)]
     assert bed.stored("Stopped") == [end - 1 for end in bed.ends("Stopped")]
+
+
+def test_tasks_that_copy_do_not_wait_for_a_slot(bed: Bed) -> None:
+    bed.create_topics("Told")
+    running = bed.run(bed.plans("Told"))
+    bed.append_and_await_copies("Told")
+    assert running.job.status() == JobStatus(PARTITIONS, waiting=0, failures=0)
+    bed.announce(Generation(ConnectorName("Told"), 1, stopped=True))
+    assert running.reasons() == [(task, EndReason.STOPPED) for task in range(PARTITIONS)]
 
 
 def test_a_newer_generation_takes_over(bed: Bed) -> None:

@@ -41,6 +41,9 @@ _DEFAULTS = {
     "spark.app.name": "sparkmirror",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # The status store is asked what runs. By default it would tell of tasks that start within 0.1 s of their
+    # stage with the next heartbeat only, up to 20 s later, and they would seem to wait for a slot.
+    "spark.ui.liveUpdate.period": "0",
     "spark.driver.memory": "512m",
     # An executor's JVM only starts tasks and passes pulses on; what is copied stays in Python.
     "spark.executor.memory": "512m",
