@@ -207,10 +207,9 @@ def _method(occasion: Occasion) -> str:
   is uncompressed. sparkmirror and the ceiling keep the batches as they are.
 - Latency: 1,000 records/s of 100 B with `linger.ms=0`, from before `produce` to after `poll` in processes of
   their own, on one clock; {plan.latency_s:.0f} s after {plan.latency_warm_up_s:.0f} s of warm-up. A consumer
-  on the source itself shows the floor. The first {plan.latency_warm_ups} rounds of all sides are not counted:
-  a broker that has just started takes the cores for minutes, to compile what single records ask of it, and
-  whoever comes first has a p99 of 40 to 120 ms. MM2 with Strimzi's settings is left out: it waits 100 ms on
-  purpose.
+  on the source itself shows the floor. The first {plan.latency_warm_ups} rounds of each side are not counted:
+  for minutes a broker that has just started compiles what single records ask of it, on the cores that a
+  mirror needs too. MM2 with Strimzi's settings is left out: it waits 100 ms on purpose.
 - The relay, in the latency runs only, is one librdkafka consumer and one librdkafka producer in each of
   {plan.tasks_max} processes, from Python, with `linger.ms=0`, `acks=all` and idempotence. It takes its turn
   among the sides, stores no positions, maps no offsets and guarantees nothing. Its row is what nothing but a

@@ -132,7 +132,7 @@ def server_properties(node: Broker, quorum: Sequence[Broker], spec: ClusterSpec)
         # Taken from the heap at start, all of it; Kafka's default would fill a small one.
         "log.cleaner.dedupe.buffer.size": str(min(spec.heap_mb // 8, 128) << 20),
         "group.initial.rebalance.delay.ms": "0",
-        # An idle controller would write a record twice a second: a third of what an idle broker costs.
+        # An idle controller would write a record twice a second, a quarter of what an idle broker costs.
         "metadata.max.idle.interval.ms": "5000",
         # The controller refuses a restarted broker until the session of its former life has run out.
         "broker.heartbeat.interval.ms": "500",
