@@ -1,12 +1,18 @@
 """The Spark session. That its end leaves nothing behind is shown where the folder's session ends."""
 
 import gc
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import psutil
+import pyarrow as pa
+import pyspark
 import pytest
 
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.engine.outcomes import SCHEMA as OUTCOMES
+from sparkmirror.engine.outcomes import EndReason, Outcome
 from sparkmirror.engine.session import Session, default_master
 
 
@@ -29,6 +35,20 @@ def test_python_runs_behind_a_first_job(session: Session) -> None:
         if process.info["ppid"] == session._jvm.pid
     ]
     assert any("sparkmirror.engine.worker_daemon" in command for command in started)
+
+
+def test_a_task_imports_what_it_needs_and_no_more(session: Session) -> None:
+    def told(_batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield Outcome.empty_batch()
+        yield Outcome(7, EndReason.STOPPED).to_batch()
+        has_pandas = "pandas" in sys.modules
+        is_from_zip = not Path(pyspark.__file__).is_file()
+        yield Outcome(has_pandas, EndReason.STOPPED).to_batch()
+        yield Outcome(is_from_zip, EndReason.STOPPED).to_batch()
+
+    rows = session.spark.range(0, 1, 1, 1).mapInArrow(told, OUTCOMES).collect()
+    assert [row["task"] for row in rows] == [7, False, False]
+    assert {row["reason"] for row in rows} == {"stopped"}
 
 
 @pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # the pipe that PySpark leaves open

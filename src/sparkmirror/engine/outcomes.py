@@ -1,5 +1,6 @@
 """Why a copy task ended: the only rows that go back to the driver."""
 
+import struct
 from dataclasses import dataclass
 from enum import Enum
 
@@ -24,22 +25,17 @@ class Outcome:
     reason: EndReason
 
     def to_batch(self) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays(
-            [
-                pa.array([self.task], pa.int32()),
-                pa.array([self.reason.value], pa.string()),
-            ],
-            schema=_ARROW,
-        )
+        reason = self.reason.value.encode()
+        return _batch(1, struct.pack("=i", self.task), struct.pack("=ii", 0, len(reason)), reason)
 
     @staticmethod
     def empty_batch() -> pa.RecordBatch:
-        """A pulse. Made of empty buffers: `pa.array([])` would import pandas into every worker."""
-        none, empty = None, pa.py_buffer(b"")
-        return pa.RecordBatch.from_arrays(
-            [
-                pa.Array.from_buffers(pa.int32(), 0, [none, empty]),
-                pa.Array.from_buffers(pa.string(), 0, [none, empty, empty]),
-            ],
-            schema=_ARROW,
-        )
+        """A pulse."""
+        return _batch(0, b"", b"", b"")
+
+
+def _batch(rows: int, tasks: bytes, ends: bytes, reasons: bytes) -> pa.RecordBatch:
+    """Of the columns' buffers, as Arrow lays them out: `pa.array` would import pandas into every worker."""
+    task = pa.Array.from_buffers(pa.int32(), rows, [None, pa.py_buffer(tasks)])
+    reason = pa.Array.from_buffers(pa.string(), rows, [None, pa.py_buffer(ends), pa.py_buffer(reasons)])
+    return pa.RecordBatch.from_arrays([task, reason], schema=_ARROW)
