@@ -1,4 +1,4 @@
-"""Runs the tests in parts, two side by side, `python -m tests.lanes`: each waits half of the time.
+"""Runs the tests in parts, three side by side, `python -m tests.lanes`: each waits a good part of its time.
 
 The next part begins when one has ended, the longest first. What each says is shown when it has ended, and at
 the end the sum. Arguments are pytest's, for all of them.
@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Final, NamedTuple
 
-SIDE_BY_SIDE: Final = 2
+SIDE_BY_SIDE: Final = 3
 _NO_TESTS: Final = 5
 """pytest's exit code where the arguments leave a part nothing to do."""
 _ROOT: Final = Path(__file__).parents[1]
@@ -57,15 +57,27 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parts() -> Iterator[Part]:
-    """Everything, what takes longest first. System tests that look at the same mirror stay together."""
-    system = sorted((_ROOT / "tests/system").glob("test_*.py"))
-    sharing = [path for path in system if "Mirrored" in path.read_text()]
+    """Everything, what takes longest first. Tests that look at the same mirror or cluster stay together."""
+    contract, system = _files("contract"), _files("system")
+    breaking = [path for path in contract if _names(path, "trio", "frail_cluster", "guarded_cluster")]
+    sharing = [path for path in system if _names(path, "Mirrored")]
     others = [path for path in system if path not in sharing]
-    yield Part("contract tests", ["tests/contract"])
-    for number, some in enumerate((others[1::2], others[::2], sharing), 1):
-        yield Part(f"system tests, part {number}", [str(path.relative_to(_ROOT)) for path in some])
+    yield Part("contract tests that break brokers", breaking)
+    yield Part("system tests, part 1", others[1::2])
+    yield Part("system tests, part 2", others[::2])
+    yield Part("other contract tests", [path for path in contract if path not in breaking])
+    yield Part("system tests of one mirror", sharing)
     yield Part("Spark and unit tests", ["tests/spark", "tests/unit"])
     yield Part("faults", ["tests/faults"])
+
+
+def _files(folder: str) -> list[str]:
+    return sorted(str(path.relative_to(_ROOT)) for path in (_ROOT / "tests" / folder).glob("test_*.py"))
+
+
+def _names(path: str, *words: str) -> bool:
+    text = (_ROOT / path).read_text()
+    return any(word in text for word in words)
 
 
 def _ended(arguments: Sequence[str]) -> Iterator[Ended]:
