@@ -8,15 +8,17 @@ allocator starts itself again in a fork.
 import gc
 import os
 import sys
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # Spark puts a zip with PySpark's source first, which every daemon would compile anew. Where that lies inside
 # an installed PySpark, it holds the same, and there it is compiled already.
-_installed = [Path(entry, "pyspark") for entry in sys.path if Path(entry, "pyspark", "__init__.py").exists()]
-_packed = [package / "python" / "lib" for package in _installed]
-sys.path = [entry for entry in sys.path if Path(entry).parent not in _packed]
+_installed = PathFinder.find_spec("pyspark", [entry for entry in sys.path if not entry.endswith(".zip")])
+if _installed is not None and _installed.origin is not None:
+    _packed = Path(_installed.origin).parent / "python" / "lib"
+    sys.path = [entry for entry in sys.path if Path(entry).parent != _packed]
 
 from pyspark import daemon, worker  # noqa: E402, F401 - after what is said above; imported for the forks
 
