@@ -326,13 +326,35 @@ def await_overtaken(sides: Sides) -> None:
 
 
 def await_parked(sides: Sides, parked: Offsets) -> None:
-    """Until PARKED has offsets on the target, from both flows."""
-    asked = [remote(alias, partition) for alias, _ in FLOWS for partition in parked]
-    await_value(
-        lambda: min(committed(sides.target, PARKED, asked).values()) >= 0,
-        WAIT_S,
-        lambda: f"{PARKED} is not there",
-    )
+    """Until PARKED is at its very next records on the target, from both flows.
+
+    What syncs tell comes first; what takes looking into logs follows a moment later.
+    """
+    next_values = values_at(sides.source, parked)
+
+    def away() -> list[str]:
+        left = []
+        for alias, _ in FLOWS:
+            there = committed(sides.target, PARKED, [remote(alias, partition) for partition in parked])
+            if min(there.values()) < 0 or values_at(sides.target, there) != next_values:
+                left.append(f"{alias}: {there}")
+        return left
+
+    await_value(lambda: not away(), WAIT_S, lambda: f"{PARKED} is not at {next_values} but {away()}")
+
+
+def values_at(cluster: LocalCluster, positions: Offsets) -> list[bytes | None]:
+    """Of the first record at each offset, in the order given."""
+    values = []
+    settings = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "values", "log_level": 0}
+    with closing(confluent.Consumer(settings)) as consumer:
+        for partition, offset in positions.items():
+            consumer.assign([confluent.TopicPartition(*partition, offset)])
+            message = consumer.poll(WAIT_S)
+            assert message is not None, f"nothing at {partition}: {offset}"
+            assert message.error() is None, message.error()
+            values.append(message.value())
+    return values
 
 
 def await_reader_at_end(sides: Sides) -> None:
