@@ -1,4 +1,4 @@
-"""Runs the tests in parts, two side by side, `python -m tests.lanes`: each waits a good part of its time.
+"""Runs the tests in parts, three side by side, `python -m tests.lanes`: each waits a good part of its time.
 
 The next part begins when one has ended, the longest first. What each says is shown when it has ended, and at
 the end the sum. Arguments are pytest's, for all of them.
@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Final, NamedTuple
 
-SIDE_BY_SIDE: Final = 2
+SIDE_BY_SIDE: Final = 3
 _NO_TESTS: Final = 5
 """pytest's exit code where the arguments leave a part nothing to do."""
 _ROOT: Final = Path(__file__).parents[1]
