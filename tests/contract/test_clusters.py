@@ -8,15 +8,20 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import javaproperties
 import psutil
 import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from sparkmirror.clusters import ClusterSpec, LocalCluster, ensure_jars, kafka_jars, start_clusters
+from sparkmirror.clusters.cluster_state import ClusterState
 from sparkmirror.clusters.ports import HOST, ReservedPort
 from sparkmirror.clusters.processes import start_process
+from sparkmirror.clusters.storage import format_storage, is_formatted
 from sparkmirror.domain.errors import ClusterStartError
+from sparkmirror.domain.record_batch import iterate_batches
+from tests.batches import decode
 
 WAIT_S = 20
 
@@ -59,6 +64,15 @@ def sessions_of(pids: tuple[int, ...]) -> list[psutil.Process]:
 def assert_ended(processes: list[psutil.Process]) -> None:
     _gone, alive = psutil.wait_procs(processes, timeout=WAIT_S)
     assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
+
+
+def bootstrap_records(storage: Path) -> list[tuple[bytes | None, bytes | None]]:
+    batches = iterate_batches(memoryview((storage / "bootstrap.checkpoint").read_bytes()))
+    return [(record.key, record.value) for batch in batches for record in decode(batch.data)]
+
+
+def meta_properties(storage: Path) -> dict[str, str]:
+    return dict(javaproperties.loads((storage / "meta.properties").read_text()))
 
 
 def _session(pid: int) -> int:
@@ -108,6 +122,26 @@ def test_three_brokers_form_one_cluster_and_do_without_one(tmp_path: Path) -> No
         assert first_value(cluster.bootstrap_servers) == b"two of three"
     finally:
         cluster.stop(timeout_s=0)
+
+
+def test_storage_is_made_as_kafkas_tool_makes_it(tmp_path: Path) -> None:
+    # A setting that may change what storage holds, at its default: Kafka's tool is run, and changes nothing.
+    spec = small("by-tool", settings={"process.roles": "broker,controller"})
+    cluster = LocalCluster(ClusterState.new(spec), tmp_path / "by-tool")
+    by_tool = cluster.brokers[0].data
+    try:
+        cluster.launch()
+        while not is_formatted(by_tool):
+            assert cluster.pids
+    finally:
+        cluster.stop(timeout_s=0)
+    by_us = tmp_path / "by-us"
+    format_storage(by_us, cluster.state.cluster_id, node_id=0)
+    assert bootstrap_records(by_us) == bootstrap_records(by_tool)
+    assert len(bootstrap_records(by_us)) > 2  # a header, a footer, features between them
+    ours, theirs = meta_properties(by_us), meta_properties(by_tool)
+    assert len(ours.pop("directory.id")) == len(theirs.pop("directory.id"))
+    assert ours == theirs
 
 
 def test_a_broker_that_cannot_start_shows_the_end_of_its_log(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import javaproperties
 from sparkmirror.clusters.cluster_state import ClusterSpec, NodeState
 from sparkmirror.clusters.ports import HOST
 from sparkmirror.clusters.processes import Process, start_process
+from sparkmirror.clusters.storage import format_storage, is_formatted, needs_tool
 
 # Kafka's own start scripts use G1 with these flags, so benchmarks meet the broker that people run.
 _LARGE_HEAP_JVM = (
@@ -25,8 +26,15 @@ _LARGE_HEAP_JVM = (
     "-XX:MaxInlineLevel=15",
 )
 # A small heap means a test: start fast, take no second core.
-_SMALL_HEAP_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_SMALL_HEAP_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 _SMALL_HEAP_MB = 256
+# Each of Kafka's threads looks for work several times a second; brokers for tests often stand idle.
+_SMALL_HEAP_SETTINGS = {
+    "num.network.threads": "1",
+    "num.io.threads": "2",
+    "group.coordinator.threads": "1",
+    "share.coordinator.threads": "1",
+}
 _METADATA_V1_ALL_BROKERS_NO_TOPICS = struct.pack(">ihhihi", 14, 3, 1, 0, -1, 0)
 
 
@@ -73,11 +81,16 @@ class Broker:
         text = javaproperties.dumps(server_properties(self, quorum, spec), timestamp=False)
         self.properties_file.write_text(text, encoding="ascii")
 
+    def format(self, cluster_id: str, spec: ClusterSpec) -> None:
+        """Make a new node's storage, unless only Kafka's tool knows how: then `launch` runs that."""
+        if not (is_formatted(self.data) or needs_tool(spec.settings)):
+            format_storage(self.data, cluster_id, self.node_id)
+
     def launch(self, jvm: BrokerJvm, cluster_id: str, *, outlives_us: bool) -> None:
-        """Start the JVM, and format the storage first if it is new. Returns at once."""
+        """Start the JVM, after Kafka's tool for the storage if it isn't formatted. Returns at once."""
         properties = str(self.properties_file)
         steps = [jvm.command("kafka.Kafka", properties)]
-        if not (self.data / "meta.properties").exists():
+        if not is_formatted(self.data):
             tool = jvm.command("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", properties)
             steps.insert(0, tool)
         self._log_start = self.log.stat().st_size if self.log.exists() else 0
@@ -137,6 +150,7 @@ def server_properties(node: Broker, quorum: Sequence[Broker], spec: ClusterSpec)
         # The controller refuses a restarted broker until the session of its former life has run out.
         "broker.heartbeat.interval.ms": "500",
         "broker.session.timeout.ms": "4000",
+        **(_SMALL_HEAP_SETTINGS if spec.heap_mb <= _SMALL_HEAP_MB else {}),
         **spec.settings,
     }
 

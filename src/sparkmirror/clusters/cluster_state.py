@@ -1,14 +1,13 @@
 """What makes up a cluster, and what is remembered of it on disk."""
 
 import json
-from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Self
-from uuid import uuid4
 
 from sparkmirror.clusters.processes import ProcessId
+from sparkmirror.clusters.storage import random_id
 from sparkmirror.domain.errors import ClusterStartError
 
 STATE_FILE = "cluster.json"
@@ -43,7 +42,7 @@ class ClusterState:
 
     @classmethod
     def new(cls, spec: ClusterSpec) -> Self:
-        return cls(spec, _random_cluster_id(), (NodeState(),) * spec.brokers)
+        return cls(spec, random_id(), (NodeState(),) * spec.brokers)
 
     @classmethod
     def load(cls, directory: Path) -> Self | None:
@@ -80,10 +79,3 @@ def _node(saved: dict[str, Any]) -> NodeState:
     process = saved["process"]
     identity = ProcessId(**process) if process else None
     return NodeState(saved["broker_port"], saved["controller_port"], identity)
-
-
-def _random_cluster_id() -> str:
-    """22 characters as Kafka makes them; a leading dash would look like an option to the storage tool."""
-    while (text := urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")).startswith("-"):
-        pass
-    return text

@@ -92,6 +92,7 @@ class LocalCluster:
         on_progress(f"Starting cluster {self.spec.name}")
         for broker in self._brokers:
             broker.configure(self._brokers, self.spec)
+            broker.format(self.state.cluster_id, self.spec)
             broker.launch(jvm, self.state.cluster_id, outlives_us=self._outlives_us)
             self._save()  # after each: whoever is killed here leaves no broker that nobody knows
 

@@ -29,6 +29,12 @@ def test_given_settings_come_last() -> None:
     assert server_properties(QUORUM[0], QUORUM[:1], spec).items() >= settings.items()
 
 
+def test_brokers_with_a_small_heap_have_few_threads() -> None:
+    large, small = (ClusterSpec("source", heap_mb=heap_mb) for heap_mb in (512, 256))
+    assert "num.io.threads" not in server_properties(QUORUM[0], QUORUM[:1], large)
+    assert server_properties(QUORUM[0], QUORUM[:1], small)["num.io.threads"] == "2"
+
+
 def test_settings_are_written_as_java_reads_them(tmp_path: Path) -> None:
     broker = Broker(0, tmp_path, NodeState(9092, 9093))
     broker.configure([broker], ClusterSpec("source", settings={"sasl.jaas.config": 'a\\b="ü"'}))
