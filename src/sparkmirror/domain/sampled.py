@@ -20,6 +20,11 @@ class Summary(NamedTuple):
     mean: float
 
 
+def summary_of(last: float, low: float, high: float, total: float, count: int) -> Summary:
+    """Of values with this sum: rounded, the quotient could lie a hair outside of what they lie between."""
+    return Summary(last, low, high, min(max(low, total / count), high))
+
+
 NO_VALUES = Summary(0.0, nan, nan, nan)
 
 
@@ -67,9 +72,10 @@ class SampledValues:
         windows = [window for window in self._windows if not is_over(window.began_at, now)]
         if not windows:
             return NO_VALUES._replace(last=self._last)
-        return Summary(
+        return summary_of(
             self._last,
             min(window.low for window in windows),
             max(window.high for window in windows),
-            sum(window.total for window in windows) / sum(window.count for window in windows),
+            sum(window.total for window in windows),
+            sum(window.count for window in windows),
         )

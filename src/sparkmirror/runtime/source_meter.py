@@ -13,7 +13,7 @@ from sparkmirror.domain.assignment import Assignment
 from sparkmirror.domain.ids import ConnectorName, Flow, TopicPartition
 from sparkmirror.domain.latency import EMPTY, LatencyHistogram, bucket_middle_ms
 from sparkmirror.domain.metrics import PartitionReading, SourceReading
-from sparkmirror.domain.sampled import NO_VALUES, WINDOW_S, WINDOWS, Summary, is_over, rate
+from sparkmirror.domain.sampled import NO_VALUES, WINDOW_S, WINDOWS, Summary, is_over, rate, summary_of
 from sparkmirror.domain.time_lag import TimeLag
 from sparkmirror.runtime.stalled_partitions import Stall
 from sparkmirror.storage.progress import Generation, PartitionProgress, PartitionState
@@ -128,7 +128,7 @@ def _summary(latency: LatencyHistogram) -> Summary:
         return NO_VALUES
     total = sum(count * bucket_middle_ms(bucket) for bucket, count in latency.counts.items())
     low, high = (bucket_middle_ms(of(latency.counts)) for of in (min, max))
-    return Summary(0.0, low, high, total / latency.total)
+    return summary_of(0.0, low, high, total, latency.total)
 
 
 class SourceMeter:

@@ -2,6 +2,9 @@
 
 from math import isnan
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from sparkmirror.domain.sampled import SampledValues, Summary, is_over, rate
 
 
@@ -21,6 +24,14 @@ def test_only_the_last_value_outlives_its_window() -> None:
     last, *others = values.summary(60.0)
     assert last == 10.0
     assert all(isnan(other) for other in others)
+
+
+@given(value=st.floats(0.001, 1e9), count=st.integers(1, 1_000))
+def test_the_mean_of_equal_values_is_that_value(value: float, count: int) -> None:
+    values = SampledValues()
+    for _ in range(count):
+        values.note(value, 0.0)
+    assert values.summary(0.0) == Summary(last=value, low=value, high=value, mean=value)
 
 
 def test_no_more_windows_are_kept_than_count() -> None:
