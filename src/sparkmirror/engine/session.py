@@ -55,6 +55,9 @@ _DEFAULTS = {
     "spark.python.worker.reuse": "false",
     # A pulse must leave the Python worker at once, or the JVM would not notice that it should kill the task.
     "spark.sql.execution.pandas.udf.buffer.size": "64",
+    # A job hands a few numbers to Python. Java compiled for that would take half a second of each start.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # Failures count over a job's whole life, which here is weeks; tasks back off by themselves.
     "spark.task.maxFailures": "1000000",
     "spark.task.reaper.enabled": "false",
