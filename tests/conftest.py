@@ -16,14 +16,17 @@ def cluster_pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Loc
     home = tmp_path_factory.mktemp("clusters")
     settings = {
         # The cleaner would let tests of compacted topics wait for 15 s.
-        "log.cleaner.backoff.ms": "200",
+        "log.cleaner.backoff.ms": "500",
         # Tests write records of years ago; a broker looks for such half a minute after its start, and later.
         "log.retention.ms": "-1",
     }
     specs = [ClusterSpec(name, settings=settings, heap_mb=256) for name in ("source", "target")]
     source, target = start_clusters([(spec, home / spec.name) for spec in specs])
-    with source, target:
+    try:
         yield source, target
+    finally:
+        for cluster in (source, target):
+            cluster.stop(timeout_s=0)  # nobody needs their data again
 
 
 @pytest.fixture(scope="session")

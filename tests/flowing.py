@@ -11,7 +11,7 @@ import confluent_kafka as confluent
 from sparkmirror.clusters import LocalCluster
 
 FLUSH_TIMEOUT_S: Final = 60.0
-_TICK_S: Final = 0.01
+_TICK_S: Final = 0.02
 
 
 @contextmanager
