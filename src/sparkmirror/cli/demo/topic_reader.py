@@ -15,6 +15,10 @@ ANSWER_TIMEOUT_S: Final = 30.0
 _CONSUME_TIMEOUT_S: Final = 0.2
 _MESSAGES_MAX: Final = 10_000
 _LEADERS_LOOK_S: Final = 0.05
+_NO_LEADER_NOW: Final = {
+    confluent.KafkaError.LEADER_NOT_AVAILABLE,
+    confluent.KafkaError.NOT_LEADER_FOR_PARTITION,
+}
 
 
 class TopicReader:
@@ -59,9 +63,16 @@ class TopicReader:
         raise KafkaError(f"{self._topic} at {self._bootstrap_servers}: {metadata.error}")
 
     def offsets(self, partition: int) -> tuple[int, int]:
-        """Log start offset and high watermark."""
+        """Log start offset and high watermark. Who leads a new partition may not know it for a moment."""
         position = confluent.TopicPartition(self._topic, partition)
-        return self._consumer.get_watermark_offsets(position, timeout=ANSWER_TIMEOUT_S)
+        deadline = time.monotonic() + ANSWER_TIMEOUT_S
+        while True:
+            try:
+                return self._consumer.get_watermark_offsets(position, timeout=ANSWER_TIMEOUT_S)
+            except confluent.KafkaException as refusal:
+                if refusal.args[0].code() not in _NO_LEADER_NOW or time.monotonic() > deadline:
+                    raise
+            time.sleep(_LEADERS_LOOK_S)
 
     def is_log_append_time(self) -> bool:
         """Whether the broker stamps this topic's records itself."""
