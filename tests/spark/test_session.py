@@ -4,6 +4,7 @@ import gc
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pyspark
 import pytest
 
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.engine.bare_session import bare_session
 from sparkmirror.engine.outcomes import SCHEMA as OUTCOMES
 from sparkmirror.engine.outcomes import EndReason, Outcome
 from sparkmirror.engine.session import Session, default_master
@@ -49,6 +51,23 @@ def test_a_task_imports_what_it_needs_and_no_more(session: Session) -> None:
     rows = session.spark.range(0, 1, 1, 1).mapInArrow(told, OUTCOMES).collect()
     assert [row["task"] for row in rows] == [7, False, False]
     assert {row["reason"] for row in rows} == {"stopped"}
+
+
+def test_no_extension_is_loaded_that_nobody_asked_for(session: Session) -> None:
+    jvm: Any = session.spark.sparkContext._jvm
+    registry = getattr(jvm.org.apache.spark.sql.catalyst.analysis, "FunctionRegistry$")
+    registered = getattr(registry, "MODULE$").internal().listFunction()
+    names = {each.funcName() for each in jvm.scala.jdk.javaapi.CollectionConverters.asJava(registered)}
+    assert "product" in names
+    assert "vector_to_array" not in names, "MLlib's"
+
+
+def test_extensions_that_are_named_are_loaded(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    context = session.spark.sparkContext
+    named = context.getConf().set("spark.sql.extensions", "org.example.Extensions")
+    monkeypatch.setattr(context, "getConf", lambda: named)
+    ordinary = bare_session(context)
+    assert ordinary._jsparkSession.equals(session.spark._jsparkSession), "PySpark finds the one there is"
 
 
 @pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # the pipe that PySpark leaves open

@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 
 from sparkmirror.clusters.class_archive import ClassArchive
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.engine.bare_session import bare_session
 from sparkmirror.engine.executors import await_executors, executor_slots
 from sparkmirror.engine.shipping import shipped
 
@@ -130,7 +131,7 @@ class Session:
                 warnings.simplefilter("ignore")
                 context = SparkContext(gateway=gateway, conf=conf)
             context.pythonExec = python
-            return cls(SparkSession(context), jvm, log)
+            return cls(bare_session(context), jvm, log)
         except BaseException:
             _end_jvm(jvm)
             raise

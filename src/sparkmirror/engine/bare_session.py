@@ -1,0 +1,44 @@
+"""A SparkSession without the extensions that lie on Spark's class path.
+
+MLlib brings one, for functions of SQL that no mirror calls; loading it takes half a second of each start and
+1,500 classes. Spark has no setting against that. It looks for extensions with the class loader of the thread
+that makes the session, as Java's ServiceLoader does, and what that one does not see is not there.
+"""
+
+from typing import Any, Final
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+EXTENSIONS: Final = "spark.sql.extensions"
+"""Spark's setting. Extensions that it names are loaded by the same class loader: they need the usual one."""
+_SESSION: Final = "org.apache.spark.sql.classic.SparkSession"
+
+
+def bare_session(context: SparkContext) -> SparkSession:
+    """A new session of this context; an ordinary one where extensions are named."""
+    if context.getConf().contains(EXTENSIONS):
+        return SparkSession(context)
+    jvm: Any = context._jvm  # noqa: SLF001 - as PySpark's own SparkSession makes it
+    scala_context: Any = context._jsc.sc()  # noqa: SLF001 - likewise
+    options = jvm.java.util.HashMap()
+    # Found before the loader is changed: by that one Py4J would not find them.
+    thread = jvm.java.lang.Thread.currentThread()
+    usual = thread.getContextClassLoader()
+    types = _array(context, "Class", scala_context.getClass(), options.getClass())
+    constructor = usual.loadClass(_SESSION).getConstructor(types)
+    arguments = _array(context, "Object", scala_context, options)
+    thread.setContextClassLoader(jvm.java.lang.ClassLoader.getPlatformClassLoader())
+    try:
+        session = constructor.newInstance(arguments)
+    finally:
+        thread.setContextClassLoader(usual)
+    return SparkSession(context, session)
+
+
+def _array(context: SparkContext, of: str, *values: Any) -> Any:
+    gateway: Any = context._gateway  # noqa: SLF001 - Java's varargs are arrays
+    array = gateway.new_array(getattr(gateway.jvm.java.lang, of), len(values))
+    for index, value in enumerate(values):
+        array[index] = value
+    return array
