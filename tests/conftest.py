@@ -19,6 +19,9 @@ def cluster_pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Loc
         "log.cleaner.backoff.ms": "500",
         # Tests write records of years ago; a broker looks for such half a minute after its start, and later.
         "log.retention.ms": "-1",
+        # Nobody restarts them: that they are missed late keeps idle cores quiet and busy ones out of trouble.
+        "broker.heartbeat.interval.ms": "2000",
+        "broker.session.timeout.ms": "18000",
     }
     specs = [ClusterSpec(name, settings=settings, heap_mb=256) for name in ("source", "target")]
     source, target = start_clusters([(spec, home / spec.name) for spec in specs])

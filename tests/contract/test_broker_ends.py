@@ -1,8 +1,6 @@
 """A broker ends, or freezes, while it's written to and read from: every record once, in order."""
 
-import os
 import re
-import signal
 from collections.abc import Callable
 from typing import Final
 
@@ -13,6 +11,7 @@ from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSetting
 from sparkmirror.domain.ids import TopicPartition
 from tests.contract.copying import connection, keyed_of
 from tests.contract.looping import reading, writing, written_for_ever
+from tests.freezing import frozen
 from tests.system.broker_data import numbered
 from tests.system.mirror import await_value
 from tests.system.mixed_data import create_topic
@@ -36,11 +35,8 @@ def stop_and_start(cluster: LocalCluster, _: Failures) -> None:
 def freeze(cluster: LocalCluster, failures: Failures) -> None:
     """Until what was asked is given up: it accepts everything and answers nothing."""
     (pid,) = cluster.pids
-    os.kill(pid, signal.SIGSTOP)
-    try:
+    with frozen(pid):
         await_value(lambda: given_up(failures()) == {"Fetch", "Produce"}, WAIT_S, lambda: str(failures()))
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 def given_up(failures: list[str]) -> set[str]:

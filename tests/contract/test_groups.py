@@ -1,7 +1,5 @@
 """Groups of every kind as real brokers keep them, also where one of them is sick."""
 
-import os
-import signal
 import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -23,6 +21,7 @@ from sparkmirror.domain.errors import AuthorizationError, DisconnectedError, Kaf
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.kafka.groups import Committed, Groups, Offsets
 from tests.contract.copying import connection
+from tests.freezing import frozen
 from tests.system.broker_data import admin, append, numbered
 from tests.system.mirror import await_value
 from tests.system.mixed_data import create_topic
@@ -154,13 +153,9 @@ def test_who_waits_for_a_silent_coordinator_waits_last(trio: LocalCluster) -> No
     with asking(trio, request_timeout_s=PATIENCE_S) as groups:
         for group in names:
             write(groups, group, 7)
-        pid = trio.pids[2]
-        os.kill(pid, signal.SIGSTOP)
-        try:
+        with frozen(trio.pids[2]):
             first = groups.committed(names)
             again = list(groups.committed_parts(names))
-        finally:
-            os.kill(pid, signal.SIGCONT)
         silent = {group for group, found in first.items() if isinstance(found, DisconnectedError)}
         assert 0 < len(silent) < len(names)
         assert all(found == offsets(7) for group, found in first.items() if group not in silent)

@@ -1,7 +1,5 @@
 """What followers change: when a leader answers, and what its successor knows of a producer."""
 
-import os
-import signal
 import time
 from collections.abc import Iterator
 
@@ -21,6 +19,7 @@ from sparkmirror.kafka.error_codes import (
 from sparkmirror.kafka.metadata import request_metadata
 from tests.contract.asking import Asker, asking
 from tests.contract.looping import batch_of
+from tests.freezing import frozen
 from tests.system.broker_data import admin, numbered
 from tests.system.mirror import await_value
 
@@ -84,10 +83,8 @@ def waiting(trio: LocalCluster, alone: TopicPartition) -> Iterator[TopicPartitio
     """A partition whose follower is frozen: what all must have, nobody acknowledges."""
     assert alone
     partition = create_assigned(trio, "contract.waiting", [0, 2])
-    pid = trio.pids[2]
-    os.kill(pid, signal.SIGSTOP)
-    yield partition
-    os.kill(pid, signal.SIGCONT)
+    with frozen(trio.pids[2]):
+        yield partition
 
 
 def test_who_waits_for_a_follower_holds_up_its_connection_and_no_other(

@@ -1,10 +1,6 @@
 """A partition whose follower does not answer holds up itself, and no other partition of its leader."""
 
-import os
-import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
 from confluent_kafka.admin import NewTopic
@@ -15,6 +11,7 @@ from sparkmirror.domain.ids import TopicPartition
 from tests.contract.conftest import TRIO_SESSION_S
 from tests.contract.copying import connection, keyed_of
 from tests.contract.looping import on_loop, writing
+from tests.freezing import frozen
 from tests.system.broker_data import admin, numbered
 
 WAIT_S: Final = 30.0
@@ -30,16 +27,6 @@ def create(cluster: LocalCluster, partition: TopicPartition, replicas: list[int]
     client.create_topics([topic])[partition.topic].result(WAIT_S)
 
 
-@contextmanager
-def frozen(pid: int) -> Iterator[None]:
-    """Nobody misses a broker before its session ends: until then leaders wait for it."""
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
-
-
 def test_others_do_not_wait_for_a_follower_that_does_not_answer(trio: LocalCluster) -> None:
     in_each = 10
     create(trio, WELL, [0])
@@ -49,7 +36,7 @@ def test_others_do_not_wait_for_a_follower_that_does_not_answer(trio: LocalClust
             writer.append(partition, numbered(in_each))
             writer.await_acknowledged(partition, in_each)
         sent = in_each
-        with frozen(trio.pids[FOLLOWER]):
+        with frozen(trio.pids[FOLLOWER]):  # nobody misses it before its session ends: leaders wait for it
             began = time.monotonic()
             while time.monotonic() - began < TRIO_SESSION_S / 2:
                 for partition in PARTITIONS:

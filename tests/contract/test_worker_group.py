@@ -1,7 +1,5 @@
 """Nodes of a group of workers: one leads and all agree, whatever happens to nodes, brokers and the way."""
 
-import os
-import signal
 import subprocess
 import sys
 import threading
@@ -39,6 +37,7 @@ from sparkmirror.kafka.group_wire import MEMBER_ID_REQUIRED, Joined, Seat
 from sparkmirror.kafka.metadata import read_metadata
 from sparkmirror.kafka.worker_group import NOT_A_MEMBER, GroupOptions, Membership, WorkerGroup
 from tests.contract.copying import connection
+from tests.freezing import frozen
 from tests.proxy import proxied
 from tests.system.broker_data import admin
 from tests.system.mirror import await_value
@@ -367,20 +366,17 @@ def test_who_was_frozen_does_not_lead_when_it_wakes(frail_cluster: LocalCluster,
     with (
         subprocess.Popen(
             [sys.executable, "-c", FROZEN, *map(str, told)], stdout=subprocess.PIPE, text=True
-        ) as frozen,
-        joining_after(frozen, frail_cluster, brief) as well,
+        ) as sleeper,
+        joining_after(sleeper, frail_cluster, brief) as well,
     ):
-        os.kill(frozen.pid, signal.SIGSTOP)
-        try:
+        with frozen(sleeper.pid):
             well.await_leads()
-        finally:
-            os.kill(frozen.pid, signal.SIGCONT)
-        assert frozen.stdout is not None
-        assert frozen.stdout.readline() == "follows\n"
+        assert sleeper.stdout is not None
+        assert sleeper.stdout.readline() == "follows\n"
         await_value(lambda: len(well.now.members) == 2, WAIT_S, well.state)
         assert well.has_always_led()
-        frozen.kill()
-        assert frozen.stdout.read() == ""
+        sleeper.kill()
+        assert sleeper.stdout.read() == ""
 
 
 @contextmanager

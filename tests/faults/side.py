@@ -1,8 +1,6 @@
 """One of the two clusters: three brokers, a proxy before each, what operators and accidents do to them."""
 
-import os
 import random
-import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -17,6 +15,7 @@ from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.clients import open_admin
 from sparkmirror.kafka.connection import Connection
+from tests.freezing import frozen
 from tests.proxy import Proxy
 from tests.system.broker_data import admin, configure
 from tests.system.mirror import await_value
@@ -116,11 +115,8 @@ class Side:
         """It accepts everything and answers nothing."""
         process = self.cluster.brokers[broker].process
         assert process is not None
-        os.kill(process.pid, signal.SIGSTOP)
-        try:
+        with frozen(process.pid):
             yield
-        finally:
-            os.kill(process.pid, signal.SIGCONT)
 
     def fill_disk(self, broker: int) -> None:
         """No file of this broker grows any more; it ends by itself, as Kafka does, at the next record.

@@ -1,0 +1,33 @@
+"""Processes that accept everything and answer nothing, as on a machine that hangs."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from tests.system.mirror import await_value
+
+_WAIT_S: Final = 30.0
+
+
+@contextmanager
+def frozen(pid: int) -> Iterator[None]:
+    """In the block nothing of it runs. Where cores are busy, threads go on for a while after the signal."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        await_value(lambda: _stands_still(pid), _WAIT_S, lambda: f"process {pid} still runs")
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def _stands_still(pid: int) -> bool:
+    threads = Path(f"/proc/{pid}/task")
+    if not threads.exists():  # no Linux: the process's own state is all there is
+        return bool(psutil.Process(pid).status() == psutil.STATUS_STOPPED)
+    states = {(thread / "stat").read_text().rpartition(")")[2].split()[0] for thread in threads.iterdir()}
+    return states == {"T"}
