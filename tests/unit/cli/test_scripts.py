@@ -11,6 +11,10 @@ import pytest
 from tests.system.mirror import await_value
 
 BIN = Path(__file__).parents[3] / "bin"
+PATH = os.pathsep.join(
+    folder for folder in os.environ["PATH"].split(os.pathsep) if not Path(folder, "sparkmirror").exists()
+)
+"""Also where somebody has installed sparkmirror, or activated an environment that has it."""
 ECHO = '#!/bin/sh\necho "$0|$(printf "%s|" "$@")"\nexit 7\n'
 
 
@@ -34,7 +38,7 @@ def called(script: Path, *words: str, **environment: str) -> tuple[int, str]:
     """Its exit code and what it says."""
     done = subprocess.run(
         [str(script), *words],
-        env={"PATH": os.environ["PATH"], **environment},
+        env={"PATH": PATH, **environment},
         capture_output=True,
         text=True,
         check=False,
@@ -108,5 +112,5 @@ def test_a_link_to_a_script_does_as_well_and_path_is_looked_at_without_a_checkou
     assert code == 127
     assert "is neither in" in said
     command = _echo(tmp_path / "on path")
-    path = f"{command.parent}:{os.environ['PATH']}"
+    path = f"{command.parent}:{PATH}"
     assert called(link, "status", "a", PATH=path) == (7, f"{command}|status|a|\n")
