@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from sparkmirror.clusters import ClusterSpec, LocalCluster, start_clusters
+from sparkmirror.clusters import LocalCluster
+from tests.pairs import cluster_pair_of
 
 settings.register_profile("patient", deadline=None)  # how long an example takes is the machine's affair
 settings.load_profile("patient")
@@ -13,7 +14,6 @@ settings.load_profile("patient")
 
 @pytest.fixture(scope="session")
 def cluster_pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalCluster, LocalCluster]]:
-    home = tmp_path_factory.mktemp("clusters")
     settings = {
         # The cleaner would let tests of compacted topics wait for 15 s.
         "log.cleaner.backoff.ms": "500",
@@ -23,13 +23,8 @@ def cluster_pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Loc
         "broker.heartbeat.interval.ms": "2000",
         "broker.session.timeout.ms": "18000",
     }
-    specs = [ClusterSpec(name, settings=settings, heap_mb=256) for name in ("source", "target")]
-    source, target = start_clusters([(spec, home / spec.name) for spec in specs])
-    try:
-        yield source, target
-    finally:
-        for cluster in (source, target):
-            cluster.stop(timeout_s=0)  # nobody needs their data again
+    with cluster_pair_of(1, settings, tmp_path_factory.mktemp("clusters")) as pair:
+        yield pair
 
 
 @pytest.fixture(scope="session")

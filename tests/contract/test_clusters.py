@@ -22,6 +22,7 @@ from sparkmirror.clusters.storage import format_storage, is_formatted
 from sparkmirror.domain.errors import ClusterStartError
 from sparkmirror.domain.record_batch import iterate_batches
 from tests.batches import decode
+from tests.system.mirror import await_value
 
 WAIT_S = 20
 
@@ -131,8 +132,12 @@ def test_storage_is_made_as_kafkas_tool_makes_it(tmp_path: Path) -> None:
     by_tool = cluster.brokers[0].data
     try:
         cluster.launch()
-        while not is_formatted(by_tool):
+
+        def formatted() -> bool:
             assert cluster.pids
+            return is_formatted(by_tool)
+
+        await_value(formatted, WAIT_S, cluster.brokers[0].log_since_launch)
     finally:
         cluster.stop(timeout_s=0)
     by_us = tmp_path / "by-us"

@@ -4,7 +4,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -15,10 +15,11 @@ import pyspark
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from sparkmirror.cli.demo.topic_reader import await_leaders
-from sparkmirror.clusters import ClusterSpec, LocalCluster, start_clusters
+from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST
 from tests.faults.side import BROKERS, SETTINGS, Side
 from tests.faults.spark_processes import SparkProcesses
+from tests.pairs import cluster_pair_of
 from tests.proxy import proxied
 from tests.system.broker_data import admin
 from tests.system.mirror import Mirror, await_value
@@ -218,16 +219,8 @@ def open_stage(source: LocalCluster, target: LocalCluster, folder: Path) -> Iter
         yield stage
 
 
-@contextmanager
-def clusters(home: Path) -> Iterator[tuple[LocalCluster, LocalCluster]]:
-    """Both, ended by force: in order a broker would wait for those that are gone."""
-    specs = [ClusterSpec(name, BROKERS, SETTINGS, heap_mb=256) for name in ("source", "target")]
-    source, target = start_clusters([(spec, home / spec.name) for spec in specs])
-    try:
-        yield source, target
-    finally:
-        for cluster in (source, target):
-            cluster.stop(timeout_s=0)
+def clusters(home: Path) -> AbstractContextManager[tuple[LocalCluster, LocalCluster]]:
+    return cluster_pair_of(BROKERS, SETTINGS, home)
 
 
 def create(cluster: LocalCluster, topic: str, partitions: int) -> None:

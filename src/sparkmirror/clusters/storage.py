@@ -38,13 +38,13 @@ def needs_tool(settings: Iterable[str]) -> bool:
 def format_storage(folder: Path, cluster_id: str, node_id: int) -> None:
     """Make the folder a new node's `log.dirs`, with the features of this Kafka version at their defaults."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / _BOOTSTRAP).write_bytes(recorded_bootstrap())
+    (folder / _BOOTSTRAP).write_bytes(_recorded_bootstrap())
     meta = {"version": 1, "cluster.id": cluster_id, "node.id": node_id, "directory.id": random_id()}
     lines = "".join(f"{key}={value}\n" for key, value in meta.items())
     (folder / _META).write_text(lines, encoding="ascii")  # last: with it the storage counts as formatted
 
 
-def recorded_bootstrap() -> bytes:
+def _recorded_bootstrap() -> bytes:
     """Record batches, as in a snapshot (KIP-630): its header, a record for each feature, its footer."""
     return files(__package__).joinpath(f"kafka-{KAFKA_VERSION}.{_BOOTSTRAP}").read_bytes()
 

@@ -10,24 +10,25 @@ from typing import Any, Final
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-EXTENSIONS: Final = "spark.sql.extensions"
+_EXTENSIONS: Final = "spark.sql.extensions"
 """Spark's setting. Extensions that it names are loaded by the same class loader: they need the usual one."""
 _SESSION: Final = "org.apache.spark.sql.classic.SparkSession"
 
 
 def bare_session(context: SparkContext) -> SparkSession:
     """A new session of this context; an ordinary one where extensions are named."""
-    if context.getConf().contains(EXTENSIONS):
+    if context.getConf().contains(_EXTENSIONS):
         return SparkSession(context)
-    jvm: Any = context._jvm  # noqa: SLF001 - as PySpark's own SparkSession makes it
+    gateway: Any = context._gateway  # noqa: SLF001 - as PySpark's own SparkSession is made
     scala_context: Any = context._jsc.sc()  # noqa: SLF001 - likewise
+    jvm = gateway.jvm
     options = jvm.java.util.HashMap()
     # Found before the loader is changed: by that one Py4J would not find them.
     thread = jvm.java.lang.Thread.currentThread()
     usual = thread.getContextClassLoader()
-    types = _array(context, "Class", scala_context.getClass(), options.getClass())
+    types = _array(gateway, jvm.java.lang.Class, scala_context.getClass(), options.getClass())
     constructor = usual.loadClass(_SESSION).getConstructor(types)
-    arguments = _array(context, "Object", scala_context, options)
+    arguments = _array(gateway, jvm.java.lang.Object, scala_context, options)
     thread.setContextClassLoader(jvm.java.lang.ClassLoader.getPlatformClassLoader())
     try:
         session = constructor.newInstance(arguments)
@@ -36,9 +37,9 @@ def bare_session(context: SparkContext) -> SparkSession:
     return SparkSession(context, session)
 
 
-def _array(context: SparkContext, of: str, *values: Any) -> Any:
-    gateway: Any = context._gateway  # noqa: SLF001 - Java's varargs are arrays
-    array = gateway.new_array(getattr(gateway.jvm.java.lang, of), len(values))
+def _array(gateway: Any, of: Any, *values: Any) -> Any:
+    """Java's, as its reflection takes types and arguments."""
+    array = gateway.new_array(of, len(values))
     for index, value in enumerate(values):
         array[index] = value
     return array
