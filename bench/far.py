@@ -19,8 +19,8 @@ from bench.bed import Bed, Broker
 from bench.one_task import copy
 from bench.results import FarRun
 from bench.workloads import FAR
+from sparkmirror.copy.copy_plan import CopyPartition, StatePlan, TaskPlan
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
-from sparkmirror.domain.copy_plan import CopyPartition, StatePlan, TaskPlan
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from tests.proxy import Address, proxied
 

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, TopicPartition
 from bench.errors import BenchError
 from bench.partition_log import read
 from bench.wire import Wire
-from sparkmirror.domain.wire_records import Checkpoint
+from sparkmirror.offsets.wire_records import Checkpoint
 
 _UNDER_WAY = 50
 _TIMEOUT_S = 60.0

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from bench.errors import BenchError
 from bench.topics import Topics
-from sparkmirror.domain.copy_plan import TaskPlan
-from sparkmirror.engine.copy_loop import CopyLoop
+from sparkmirror.copy.copy_loop import CopyLoop
+from sparkmirror.copy.copy_plan import TaskPlan
 
 _POLL_S = 0.01
 _PATIENCE_S = 60.0

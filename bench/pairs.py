@@ -15,10 +15,10 @@ from bench.results import Pairing, PairRun
 from bench.sides import TARGET_ALIAS, Side, properties
 from bench.workloads import PARTITIONS
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
-from sparkmirror.domain.copy_plan import CopyPartition, TaskPlan
+from sparkmirror.connectors.flow_settings import FlowSettings
+from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.runtime.flow_settings import FlowSettings
-from sparkmirror.runtime.generations import Announced, task_plans
+from sparkmirror.mirror.copy_jobs import Announced, task_plans
 from sparkmirror.storage.progress import progress_topic
 
 _PRODUCER = f"{TARGET_ALIAS}.producer"

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from sparkmirror.domain.batch_copying import MERGED_BYTES_MAX, CopyRules, copy_batches
-from sparkmirror.domain.compression import CODECS, compress
-from sparkmirror.domain.record_batch import CODEC_MASK, OutgoingBatch, build_batch, iterate_batches
-from sparkmirror.domain.records import new_header, read_records, rewrite, write_varint
+from sparkmirror.batches.batch_copying import MERGED_BYTES_MAX, CopyRules, copy_batches
+from sparkmirror.batches.compression import CODECS, compress
+from sparkmirror.batches.record_batch import CODEC_MASK, OutgoingBatch, build_batch, iterate_batches
+from sparkmirror.batches.records import new_header, read_records, rewrite, write_varint
 
 _RESPONSE_BYTES = 1 << 20
 _LARGE_BYTES = 16 << 20

@@ -12,7 +12,7 @@ from bench.partition_log import read
 from bench.results import Moment, TranslationRun
 from bench.sides import TARGET_ALIAS, Mirroring, Side
 from bench.translation_data import KINDS, PARTITIONS, TOPICS
-from sparkmirror.domain.log_records import LogRecord
+from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.storage.offset_syncs import parse_offset_sync
 
 _SYNCS = f"mm2-offset-syncs.{TARGET_ALIAS}.internal"

@@ -9,7 +9,7 @@ import pyarrow as pa
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 from kafka.record.util import calc_crc32c
 
-from sparkmirror.domain.record_batch import (
+from sparkmirror.batches.record_batch import (
     CONTROL,
     HEADER_BYTES,
     TRANSACTIONAL,

@@ -14,16 +14,7 @@ from sparkmirror.config.default_plugins import (
 )
 from sparkmirror.config.plugins import GroupFilterPlugin as GroupFilter
 from sparkmirror.config.plugins import TopicFilterPlugin as TopicFilter
-from sparkmirror.domain.accounts import (
-    QuotaChange,
-    QuotaEntity,
-    SaltedCredential,
-    ScramCredential,
-    ScramMechanism,
-)
 from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
-from sparkmirror.domain.admin_writes import AclResults, AdminWrites, QuotaResults, Results, TopicCreation
-from sparkmirror.domain.config_filter import AlterConfigOp, AlterConfigOpType, ConfigPropertyFilter
 from sparkmirror.domain.errors import (
     AuthorizationError,
     ConfigError,
@@ -31,8 +22,17 @@ from sparkmirror.domain.errors import (
     RetriableError,
     TopicExistsError,
 )
-from sparkmirror.domain.forwarding_admin import ForwardingAdmin
-from sparkmirror.domain.policies import ReplicationPolicy
+from sparkmirror.policies.accounts import (
+    QuotaChange,
+    QuotaEntity,
+    SaltedCredential,
+    ScramCredential,
+    ScramMechanism,
+)
+from sparkmirror.policies.admin_writes import AclResults, AdminWrites, QuotaResults, Results, TopicCreation
+from sparkmirror.policies.config_filter import AlterConfigOp, AlterConfigOpType, ConfigPropertyFilter
+from sparkmirror.policies.forwarding_admin import ForwardingAdmin
+from sparkmirror.policies.replication import ReplicationPolicy
 
 __all__ = [
     "AclBinding",

@@ -11,10 +11,10 @@ import confluent_kafka as confluent
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST
+from sparkmirror.copy.copy_loop import CopyLoop
+from sparkmirror.copy.copy_plan import CopyPartition, OffsetSyncPlan, StatePlan, TaskPlan
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
-from sparkmirror.domain.copy_plan import CopyPartition, OffsetSyncPlan, StatePlan, TaskPlan
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
-from sparkmirror.engine.copy_loop import CopyLoop
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.storage.dead_letters import dead_letters_topic
 from sparkmirror.storage.positions import Position, position_record

@@ -9,11 +9,11 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Final, NamedTuple, TypeVar
 
+from sparkmirror.batches.producer import ProducerState
+from sparkmirror.batches.record_batch import OutgoingBatch, iterate_batches
 from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.producer_state import ProducerState
-from sparkmirror.domain.record_batch import OutgoingBatch, iterate_batches
 from sparkmirror.kafka.batch_reader import BatchReader
 from sparkmirror.kafka.batch_writer import BatchWriter
 from sparkmirror.kafka.fetch import FetchedPartition

@@ -12,10 +12,22 @@ import pytest
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
-from sparkmirror.connectors.planning.account_plan import AccountPlan
-from sparkmirror.connectors.planning.acl_plan import AclPlan
+from sparkmirror.connectors.flow_log import flow_log
+from sparkmirror.connectors.flow_settings import SourceConnector, flow_settings
+from sparkmirror.connectors.internal_topics import ensure_topics
+from sparkmirror.connectors.own_topics import topics_on_target
 from sparkmirror.connectors.source import MirrorSourceSettings
-from sparkmirror.domain.accounts import (
+from sparkmirror.domain.acls import (
+    AclBinding,
+    AclOperation,
+    AclPermission,
+    Claim,
+    PatternType,
+    ResourceType,
+)
+from sparkmirror.domain.errors import AuthorizationError, DisconnectedError, KafkaError
+from sparkmirror.kafka.admin import Admin
+from sparkmirror.policies.accounts import (
     CLIENT_ID,
     IP,
     USER,
@@ -25,25 +37,13 @@ from sparkmirror.domain.accounts import (
     ScramMechanism,
     salted,
 )
-from sparkmirror.domain.acls import (
-    AclBinding,
-    AclOperation,
-    AclPermission,
-    Claim,
-    PatternType,
-    ResourceType,
-)
-from sparkmirror.domain.admin_writes import AclResults, AdminWrites
-from sparkmirror.domain.errors import AuthorizationError, DisconnectedError, KafkaError
-from sparkmirror.domain.forwarding_admin import ForwardingAdmin
-from sparkmirror.kafka.admin import Admin
-from sparkmirror.runtime.flow_log import flow_log
-from sparkmirror.runtime.flow_settings import SourceConnector, flow_settings
-from sparkmirror.runtime.internal_topics import ensure_topics
-from sparkmirror.runtime.own_topics import topics_on_target
-from sparkmirror.runtime.syncs.account_sync import AccountSync
-from sparkmirror.runtime.syncs.acl_sync import AclSync
-from sparkmirror.runtime.syncs.flow_admins import FlowAdmins
+from sparkmirror.policies.admin_writes import AclResults, AdminWrites
+from sparkmirror.policies.forwarding_admin import ForwardingAdmin
+from sparkmirror.setup.account_plan import AccountPlan
+from sparkmirror.setup.account_sync import AccountSync
+from sparkmirror.setup.acl_plan import AclPlan
+from sparkmirror.setup.acl_sync import AclSync
+from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.storage.synced_acls import read_claims, synced_acls_topic
 from tests.contract.copying import connection
 from tests.system.mirror import await_value

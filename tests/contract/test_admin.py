@@ -9,13 +9,13 @@ import pytest
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
-from sparkmirror.domain.admin_writes import TopicCreation
 from sparkmirror.domain.client_settings import ProducerSettings
-from sparkmirror.domain.config_filter import AlterConfigOp, AlterConfigOpType, ConfigSource
 from sparkmirror.domain.errors import AuthorizationError, KafkaError, TopicExistsError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.error_codes import SECURITY_DISABLED
+from sparkmirror.policies.admin_writes import TopicCreation
+from sparkmirror.policies.config_filter import AlterConfigOp, AlterConfigOpType, ConfigSource
 from tests.contract.copying import connection, keyed_of
 from tests.contract.looping import WAIT_S, writing
 from tests.system.broker_data import config, numbered, topics

@@ -9,17 +9,17 @@ from typing import Final
 import confluent_kafka as confluent
 import pytest
 
+from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
+from sparkmirror.connectors.flow_settings import flow_settings
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import GroupId, TopicPartition
-from sparkmirror.domain.log_records import LogRecord
-from sparkmirror.domain.wire_records import Checkpoint, OffsetSync
+from sparkmirror.groups.checkpoint_connector import Checkpoints
 from sparkmirror.kafka.groups import Groups
 from sparkmirror.kafka.topic_log import TopicWriter
-from sparkmirror.runtime.checkpoints import Checkpoints
-from sparkmirror.runtime.flow_settings import flow_settings
+from sparkmirror.offsets.wire_records import Checkpoint, OffsetSync
 from sparkmirror.storage.checkpoints import read_checkpoints
 from sparkmirror.storage.offset_syncs import RunSync
 from tests.batches import NOW_MS

@@ -14,13 +14,13 @@ import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from sparkmirror.batches.record_batch import iterate_batches
 from sparkmirror.clusters import ClusterSpec, LocalCluster, ensure_jars, kafka_jars, start_clusters
 from sparkmirror.clusters.cluster_state import ClusterState
 from sparkmirror.clusters.ports import HOST, ReservedPort
 from sparkmirror.clusters.processes import start_process
 from sparkmirror.clusters.storage import format_storage, is_formatted
 from sparkmirror.domain.errors import ClusterStartError
-from sparkmirror.domain.record_batch import iterate_batches
 from tests.batches import decode
 from tests.system.mirror import await_value
 

@@ -9,12 +9,12 @@ import pytest
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
-from sparkmirror.connectors.planning.config_plan import ConfigPlan
-from sparkmirror.domain.config_filter import AlterConfigOp, AlterConfigOpType
-from sparkmirror.runtime.flow_log import flow_log
-from sparkmirror.runtime.flow_settings import flow_settings
-from sparkmirror.runtime.syncs.config_sync import ConfigSync
-from sparkmirror.runtime.syncs.flow_admins import FlowAdmins
+from sparkmirror.connectors.flow_log import flow_log
+from sparkmirror.connectors.flow_settings import flow_settings
+from sparkmirror.policies.config_filter import AlterConfigOp, AlterConfigOpType
+from sparkmirror.setup.config_plan import ConfigPlan
+from sparkmirror.setup.config_sync import ConfigSync
+from sparkmirror.setup.flow_admins import FlowAdmins
 from tests.system.broker_data import config, configure
 from tests.system.mixed_data import create_topic
 

@@ -9,15 +9,20 @@ from typing import Final
 
 import pytest
 
+from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST, ReservedPort
+from sparkmirror.connect.topics.config_records import (
+    LoggerLevel,
+    RestartRequest,
+    SessionKey,
+    connector_record,
+)
+from sparkmirror.connect.topics.configs import ConfigTopic
+from sparkmirror.connect.topics.log import ReadBackLog
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.connect import TargetState
-from sparkmirror.domain.connect_configs import LoggerLevel, RestartRequest, SessionKey, connector_record
 from sparkmirror.domain.errors import KafkaError
-from sparkmirror.domain.log_records import LogRecord
-from sparkmirror.storage.connect_configs import ConfigTopic
-from sparkmirror.storage.connect_log import ReadBackLog
 from tests.contract.copying import connection
 from tests.proxy import Api, Deed, Moment, proxied
 from tests.system.broker_data import append, keyed

@@ -7,12 +7,12 @@ import pytest
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.config.worker import InternalTopic, WorkerSettings
+from sparkmirror.connect.topics.offsets import read_connector_offsets, write_connector_offsets
+from sparkmirror.connect.topics.topics import check_connect_topics
 from sparkmirror.domain.connect import ConnectError, ConnectorOffset
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.admin import Admin
-from sparkmirror.storage.connect_offsets import read_connector_offsets, write_connector_offsets
-from sparkmirror.storage.connect_topics import check_connect_topics
 from sparkmirror.storage.positions import Position, read_positions
 from tests.contract.copying import CONNECTOR, POSITIONS, SOURCE, Bench, connection, running
 from tests.system.broker_data import Keyed, append, keyed

@@ -9,10 +9,10 @@ from typing import Final
 import pytest
 
 from sparkmirror.clusters import LocalCluster
+from sparkmirror.connect.topics.statuses import StatusTopic
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.connect import State, Status
 from sparkmirror.domain.errors import RetriableError
-from sparkmirror.storage.connect_statuses import StatusTopic
 from tests.contract.copying import connection
 from tests.system.broker_data import append, latest, records
 from tests.system.mirror import await_value

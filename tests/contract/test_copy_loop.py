@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.wire_records import OffsetSync
 from sparkmirror.kafka.topic_log import read_topic
+from sparkmirror.offsets.wire_records import OffsetSync
 from sparkmirror.storage.offset_syncs import RunSync, parse_offset_sync
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
 from tests.contract.copying import SYNCS, Bench, Watch, connection, message_fields, remote, running

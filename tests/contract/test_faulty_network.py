@@ -15,8 +15,8 @@ from confluent_kafka.admin import NewTopic
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST
+from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.copy_plan import TaskPlan
 from sparkmirror.domain.ids import TopicPartition
 from tests.contract.copying import Bench, remote, running
 from tests.contract.test_resume import store, stored

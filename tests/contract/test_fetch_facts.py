@@ -6,11 +6,11 @@ from typing import Final
 import confluent_kafka as confluent
 import pytest
 
+from sparkmirror.batches.aborted_transactions import AbortedTransactions
+from sparkmirror.batches.record_batch import CONTROL, TRANSACTIONAL, FetchedBatch, iterate_batches
 from sparkmirror.clusters import LocalCluster
-from sparkmirror.domain.aborted_transactions import AbortedTransactions
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.record_batch import CONTROL, TRANSACTIONAL, FetchedBatch, iterate_batches
 from sparkmirror.kafka import error_codes, fetch
 from sparkmirror.kafka.fetch import FetchedPartition, FetchPosition, FetchSession
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets

@@ -14,9 +14,9 @@ from sparkmirror.cli.main import main
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.errors import RetriableError
 from sparkmirror.domain.ids import GroupId, TopicPartition
-from sparkmirror.domain.wire_records import OffsetSync
 from sparkmirror.kafka.groups import Committed, Groups
 from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.offsets.wire_records import OffsetSync
 from sparkmirror.storage.offset_syncs import RunSync
 from tests.contract.copying import connection
 from tests.contract.streams_member import streaming

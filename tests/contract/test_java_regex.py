@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from sparkmirror.clusters import find_java
 from sparkmirror.domain.errors import ConfigError
-from sparkmirror.domain.java_regex import compile_list
+from sparkmirror.policies.java_regex import compile_list
 
 _PROGRAM: Final = Path(__file__).with_name("JavaMatches.java")
 _FAST_START: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")

@@ -5,10 +5,10 @@ from typing import Final
 import confluent_kafka as confluent
 import pytest
 
-from sparkmirror.client.left_records import with_records
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.migrate.left_records import with_records
 from tests.contract.copying import connection
 from tests.system.mixed_data import create_topic
 

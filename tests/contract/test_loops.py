@@ -15,23 +15,23 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from sparkmirror.batches.provenance_header import HEADER, Passage
 from sparkmirror.clusters import LocalCluster
+from sparkmirror.connectors.flow_log import flow_log
+from sparkmirror.copy.copy_plan import CopyPartition, StatePlan, TaskPlan, TransactionPlan
 from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
-from sparkmirror.domain.comparison import Comparison
-from sparkmirror.domain.copy_plan import CopyPartition, StatePlan, TaskPlan, TransactionPlan
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
 from sparkmirror.domain.incidents import DEFAULT_REACTIONS, OnLoop
-from sparkmirror.domain.passage import HEADER, Passage
-from sparkmirror.domain.sync_history import Place, SyncHistory
-from sparkmirror.domain.wire_records import OffsetSync
-from sparkmirror.engine.verification import Sides, verify_range
-from sparkmirror.engine.verification_plan import MirroredPartition, plan_ranges
+from sparkmirror.groups.offset_resolver import OffsetResolver, Wanted
 from sparkmirror.kafka.topic_log import TopicWriter
-from sparkmirror.runtime.flow_log import flow_log
-from sparkmirror.runtime.offset_resolver import OffsetResolver, Wanted
+from sparkmirror.offsets.translation import Place, SyncHistory
+from sparkmirror.offsets.wire_records import OffsetSync
 from sparkmirror.storage.positions import Position, position_record, read_positions
 from sparkmirror.storage.producer_ids import PRODUCER_IDS_TOPIC, WriterDirectory
 from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader
+from sparkmirror.verify.comparison import Comparison
+from sparkmirror.verify.plan import MirroredPartition, plan_ranges
+from sparkmirror.verify.ranges import Sides, verify_range
 from tests.contract.copying import CONNECTOR, connection, keyed_of, running
 from tests.contract.isolation import seen_by
 from tests.system.broker_data import Keyed, admin, append, latest, numbered, records, topics

@@ -9,15 +9,15 @@ from typing import Final
 import pytest
 
 from sparkmirror import MirrorClient
+from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.cli.main import main
 from sparkmirror.client import remote_cluster_utils
 from sparkmirror.client.mirror_client import OffsetAndMetadata
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.errors import ConfigError, KafkaError
 from sparkmirror.domain.ids import GroupId, TopicPartition
-from sparkmirror.domain.log_records import LogRecord
-from sparkmirror.domain.wire_records import Checkpoint, OffsetSync
 from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.offsets.wire_records import Checkpoint, OffsetSync
 from tests.contract.copying import connection
 from tests.system.mixed_data import create_topic
 

@@ -9,13 +9,13 @@ import confluent_kafka as confluent
 import pytest
 
 from sparkmirror.clusters import LocalCluster
+from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
-from sparkmirror.domain.sync_history import Place, SyncHistory
-from sparkmirror.domain.wire_records import OffsetSync
+from sparkmirror.groups.offset_resolver import OffsetResolver, Wanted
 from sparkmirror.kafka.span_reader import SpanReader
-from sparkmirror.runtime.flow_log import flow_log
-from sparkmirror.runtime.offset_resolver import OffsetResolver, Wanted
+from sparkmirror.offsets.translation import Place, SyncHistory
+from sparkmirror.offsets.wire_records import OffsetSync
 from tests.batches import NOW_MS
 from tests.contract.copying import connection
 from tests.system.broker_data import append, numbered

@@ -9,10 +9,10 @@ from typing import Final
 
 import pytest
 
-from sparkmirror.domain.copy_plan import TaskPlan
+from sparkmirror.copy.copy_loop import CopyLoop
+from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.rate_limits import BURST_S, NO_LIMITS, RateLimits
-from sparkmirror.engine.copy_loop import CopyLoop
+from sparkmirror.policies.rate_limits import BURST_S, NO_LIMITS, RateLimits
 from tests.contract.copying import STOP_TIMEOUT_S, Bench, remote
 from tests.system.broker_data import append, end_offsets
 from tests.system.mirror import await_value

@@ -7,9 +7,7 @@ from typing import Final
 import pytest
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
 
-from sparkmirror.clusters import LocalCluster
-from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.record_batch import (
+from sparkmirror.batches.record_batch import (
     CONTROL,
     LOG_APPEND_TIME,
     TRANSACTIONAL,
@@ -17,6 +15,8 @@ from sparkmirror.domain.record_batch import (
     iterate_batches,
     stamp,
 )
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka import error_codes, produce
 from tests.batches import Rec, decode, encode
 from tests.contract.asking import Asker, asking

@@ -6,14 +6,14 @@ from typing import Final
 
 import pytest
 
+from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
+from sparkmirror.connectors.flow_settings import flow_settings
 from sparkmirror.domain.ids import ConnectorName
-from sparkmirror.domain.log_records import LogRecord
-from sparkmirror.domain.rate_limits import NO_LIMITS, RateLimits
-from sparkmirror.runtime.flow_settings import flow_settings
-from sparkmirror.runtime.rate_limits import CurrentLimits
+from sparkmirror.mirror.rate_limit_updates import CurrentLimits
+from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
 from sparkmirror.storage.progress import FlowLimits, parse
 from tests.system.broker_data import admin, records, topics
 from tests.system.mirror import await_value
@@ -88,7 +88,7 @@ def test_a_start_and_each_change_are_told(
         create_topic(target_cluster.bootstrap_servers, topic)
         await_told(target_cluster, topic, [NO_LIMITS])
         await_line(caplog, "now copies without limits")
-    said = [record for record in caplog.records if record.name == "sparkmirror.runtime.rate_limits"]
+    said = [record for record in caplog.records if record.name == "sparkmirror.mirror.rate_limit_updates"]
     assert [record.levelname for record in said] == ["INFO", "INFO", "WARNING", "INFO"], "failures: once"
     assert [record.getMessage() for record in said[:2]] == [
         "copies at most 5 MB/s",

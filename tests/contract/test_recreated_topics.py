@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from sparkmirror.copy.task_state import TaskState
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import OnDataLoss, OnTopicRecreated, Reactions
-from sparkmirror.engine.task_state import TaskState
 from sparkmirror.kafka import cluster_view
 from sparkmirror.kafka.metadata import Metadata, read_metadata
 from sparkmirror.storage.positions import Position

@@ -9,12 +9,12 @@ from contextlib import ExitStack
 
 import pytest
 
+from sparkmirror.batches.log_identity import UNKNOWN_LOGS
+from sparkmirror.batches.producer import ProducerState
+from sparkmirror.copy import copy_loop
+from sparkmirror.copy.copy_loop import CopyLoop
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.log_identity import UNKNOWN_LOGS
-from sparkmirror.domain.producer_state import ProducerState
-from sparkmirror.engine import copy_loop
-from sparkmirror.engine.copy_loop import CopyLoop
 from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.storage.positions import Position, position_record, read_positions

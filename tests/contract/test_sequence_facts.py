@@ -5,10 +5,10 @@ from typing import Final, NamedTuple
 
 import pytest
 
+from sparkmirror.batches.record_batch import SEQUENCE_MODULUS
 from sparkmirror.cli.demo.topic_reader import await_leaders
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.record_batch import SEQUENCE_MODULUS
 from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER
 from tests.batches import NOW_MS, Rec, encode
 from tests.contract.asking import Asker, asking

@@ -8,13 +8,13 @@ import confluent_kafka.admin as confluent
 import pytest
 
 from sparkmirror.clusters import LocalCluster
-from sparkmirror.domain.admin_writes import TopicCreation
 from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.domain.listed_topics import ListedTopic
 from sparkmirror.kafka.admin import Admin
-from sparkmirror.kafka.any_broker import AnyBroker
+from sparkmirror.kafka.cluster import AnyBroker
 from sparkmirror.kafka.error_codes import TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
 from sparkmirror.kafka.topic_listing import TopicLister
+from sparkmirror.policies.admin_writes import TopicCreation
 from tests.contract.copying import connection
 from tests.contract.looping import WAIT_S
 from tests.proxy import Api, Deed, Moment, proxied

@@ -8,11 +8,11 @@ from typing import Final
 import confluent_kafka as confluent
 import pytest
 
+from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST, ReservedPort
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import KafkaError
-from sparkmirror.domain.log_records import LogRecord
 from sparkmirror.kafka.topic_log import TopicTail, TopicWriter, read_topic
 from tests.contract.copying import connection, delete_records
 from tests.system.broker_data import append, keyed, numbered, records, topics

@@ -13,14 +13,14 @@ from typing import Final
 
 import pytest
 
+from sparkmirror.batches.record_batch import CONTROL, TRANSACTIONAL
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST
+from sparkmirror.copy.copy_loop import CopyLoop
+from sparkmirror.copy.copy_plan import TaskPlan, TransactionPlan
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
-from sparkmirror.domain.copy_plan import TaskPlan, TransactionPlan
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import OnBadBatch, Reactions
-from sparkmirror.domain.record_batch import CONTROL, TRANSACTIONAL
-from sparkmirror.engine.copy_loop import CopyLoop
 from sparkmirror.kafka.offsets import LATEST, require_offsets
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.kafka.transactions import fence

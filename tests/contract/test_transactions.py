@@ -28,6 +28,8 @@ from kafka.protocol.producer import (
     EndTxnResponse,
 )
 
+from sparkmirror.batches.producer import ProducerId
+from sparkmirror.batches.record_batch import TRANSACTIONAL
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST
 from sparkmirror.domain.client_settings import ConnectionSettings, ProducerSettings
@@ -39,8 +41,6 @@ from sparkmirror.domain.errors import (
     UnclearTransactionError,
 )
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.producer_state import ProducerId
-from sparkmirror.domain.record_batch import TRANSACTIONAL
 from sparkmirror.kafka import produce
 from sparkmirror.kafka.error_codes import (
     INVALID_PRODUCER_EPOCH,

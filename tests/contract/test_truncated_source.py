@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from sparkmirror.batches.log_identity import LogIdentity
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import OnDataLoss, Reactions
-from sparkmirror.domain.log_identity import LogIdentity
 from sparkmirror.kafka.metadata import read_metadata, request_metadata
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.storage.positions import Position, position_record, read_positions

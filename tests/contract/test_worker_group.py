@@ -28,8 +28,8 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthorizationError, RetriableError, SparkmirrorError
+from sparkmirror.domain.group_assignment import Assignment, Candidate, assign
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.worker_group import Assignment, Candidate, assign
 from sparkmirror.kafka import group_wire
 from sparkmirror.kafka.connection import Connection
 from sparkmirror.kafka.error_codes import NONE, REBALANCE_IN_PROGRESS

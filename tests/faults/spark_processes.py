@@ -8,7 +8,7 @@ import psutil
 from tests.system.mirror import Mirror
 
 _EXECUTOR = "CoarseGrainedExecutorBackend"
-_DAEMON = "sparkmirror.engine.worker_daemon"
+_DAEMON = "sparkmirror.copy.worker_daemon"
 
 
 class SparkProcesses(NamedTuple):

@@ -36,7 +36,7 @@ EXECUTORS: Final = 2
 REQUEST_TIMEOUT_S: Final = 4.0
 """Kafka's 30 s would make every silence long."""
 NETWORK_TIMEOUT_S: Final = 10.0
-"""When Spark gives an executor up of which it hears nothing; `engine/session.py` sets it."""
+"""When Spark gives an executor up of which it hears nothing; `spark/session.py` sets it."""
 
 _FLOW: Final = f"{ALIAS}->there."
 _CLIENTS: Final = (

@@ -6,7 +6,7 @@ import psutil
 import pytest
 
 from sparkmirror.clusters import LocalCluster
-from sparkmirror.engine.session import Session, default_master
+from sparkmirror.spark.session import Session, default_master
 from tests.spark.running_job import Bed
 
 

@@ -10,13 +10,13 @@ import psutil
 from pyspark import SparkStageInfo
 
 from sparkmirror.clusters import LocalCluster
+from sparkmirror.copy.copy_job import GenerationJob
+from sparkmirror.copy.copy_plan import CopyPartition, StatePlan, TaskPlan
+from sparkmirror.copy.outcomes import EndReason, Outcome
 from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
-from sparkmirror.domain.copy_plan import CopyPartition, StatePlan, TaskPlan
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
-from sparkmirror.engine.generation_job import GenerationJob
-from sparkmirror.engine.outcomes import EndReason, Outcome
-from sparkmirror.engine.session import Session
 from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.spark.session import Session
 from sparkmirror.storage.positions import read_positions
 from sparkmirror.storage.progress import Generation, PartitionProgress, ProgressReader
 from tests.system.broker_data import append, end_offsets, numbered

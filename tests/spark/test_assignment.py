@@ -12,12 +12,12 @@ import pytest
 from sparkmirror.cli.demo.compare import compare_topic
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
+from sparkmirror.connectors.flow_settings import flow_settings
 from sparkmirror.domain.assignment import assign
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.engine.session import Session
-from sparkmirror.runtime.flow_settings import flow_settings
-from sparkmirror.runtime.mirror_source import MirrorSource
-from sparkmirror.runtime.rebalancing import Rebalances
+from sparkmirror.mirror.reassignment import Rebalances
+from sparkmirror.mirror.source_connector import MirrorSource
+from sparkmirror.spark.session import Session
 from tests.flowing import flowing
 from tests.spark.running_job import WAIT_S, Bed
 from tests.system.broker_data import append, end_offsets, numbered
@@ -62,7 +62,7 @@ def running_source(bed: Bed) -> Iterator[None]:
 
 
 def test_a_hot_partition_gets_its_task_while_data_flows(bed: Bed, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "sparkmirror.runtime")
+    caplog.set_level(logging.INFO, "sparkmirror")
     for topic in TOPICS:
         create_topic(bed.source.bootstrap_servers, topic)
         create_topic(bed.target.bootstrap_servers, f"{ALIAS}.{topic}")  # or more would come of new topics

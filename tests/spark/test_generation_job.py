@@ -7,10 +7,10 @@ from dataclasses import replace
 import psutil
 import pytest
 
-from sparkmirror.domain.copy_plan import TaskPlan
+from sparkmirror.copy.copy_plan import TaskPlan
+from sparkmirror.copy.outcomes import EndReason
 from sparkmirror.domain.ids import ConnectorName
-from sparkmirror.engine.executors import JobStatus
-from sparkmirror.engine.outcomes import EndReason
+from sparkmirror.spark.executors import JobStatus
 from sparkmirror.storage.progress import Generation, PartitionState
 from tests.spark.running_job import PARTITIONS, WAIT_S, Bed, RunningJob
 from tests.system.mirror import await_value

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyspark
 import pytest
 
+from sparkmirror.copy.outcomes import SCHEMA as OUTCOMES
+from sparkmirror.copy.outcomes import EndReason, Outcome
 from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.engine.bare_session import bare_session
-from sparkmirror.engine.outcomes import SCHEMA as OUTCOMES
-from sparkmirror.engine.outcomes import EndReason, Outcome
-from sparkmirror.engine.session import Session, default_master
+from sparkmirror.spark.bare_session import bare_session
+from sparkmirror.spark.session import Session, default_master
 
 
 def test_it_has_the_slots_that_were_asked_for(session: Session) -> None:
@@ -36,7 +36,7 @@ def test_python_runs_behind_a_first_job(session: Session) -> None:
         for process in psutil.process_iter(["ppid", "cmdline"])
         if process.info["ppid"] == session._jvm.pid
     ]
-    assert any("sparkmirror.engine.worker_daemon" in command for command in started)
+    assert any("sparkmirror.copy.worker_daemon" in command for command in started)
 
 
 def test_a_task_imports_what_it_needs_and_no_more(session: Session) -> None:

@@ -10,13 +10,13 @@ from typing import Final
 import pyspark
 import pytest
 
-from sparkmirror.engine.executor_archive import FOLDER, LAUNCHER, NO_PYTHON, PYTHON_VARIABLE, cached_archive
+from sparkmirror.spark.executor_archive import FOLDER, LAUNCHER, NO_PYTHON, PYTHON_VARIABLE, cached_archive
 
 SPARKS_OWN: Final = sorted(map(str, Path(pyspark.__file__).parent.glob("python/lib/*.zip")))
 IMPORTED_BY_TASKS: Final = (
-    "sparkmirror.engine.worker_daemon",
-    "sparkmirror.engine.copy_loop",
-    "sparkmirror.engine.verification_job",
+    "sparkmirror.copy.worker_daemon",
+    "sparkmirror.copy.copy_loop",
+    "sparkmirror.verify.job",
 )
 
 

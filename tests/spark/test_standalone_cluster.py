@@ -70,9 +70,7 @@ class Scene:
 
     def pythons(self, worker: SparkNode) -> list[psutil.Process]:
         """The Python daemons and their forks on a Spark worker."""
-        return [
-            process for process in worker.family() if "sparkmirror.engine.worker_daemon" in _words(process)
-        ]
+        return [process for process in worker.family() if "sparkmirror.copy.worker_daemon" in _words(process)]
 
 
 @pytest.fixture(scope="module")

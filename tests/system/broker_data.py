@@ -13,10 +13,10 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from sparkmirror.batches.record_batch import FetchedBatch, iterate_batches
 from sparkmirror.cli.demo import topic_reader
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.record_batch import FetchedBatch, iterate_batches
 
 _TIMEOUT_S: Final = 30.0
 

@@ -17,7 +17,7 @@ import confluent_kafka as confluent
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.wire_records import Checkpoint
+from sparkmirror.offsets.wire_records import Checkpoint
 from tests.contract.copying import delete_records
 from tests.flowing import FLUSH_TIMEOUT_S, flowing
 from tests.system.broker_data import append, end_offsets, numbered, records

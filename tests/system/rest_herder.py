@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import Any
 
 from sparkmirror.config.properties import Properties
-from sparkmirror.config.validation import invalid_config_message, validate
+from sparkmirror.connect.validation import invalid_config_message, validate
 from sparkmirror.domain.connect import (
     ConnectError,
     ConnectorConfig,

@@ -5,12 +5,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from sparkmirror.clusters.ports import HOST
-from sparkmirror.config import validation
 from sparkmirror.config.properties import Properties
-from sparkmirror.rest.app import Metrics, Node, connect_app
-from sparkmirror.rest.server import RestServer
-from sparkmirror.rest.settings import RestSettings, rest_settings
-from sparkmirror.runtime.worker.log_levels import LogLevels
+from sparkmirror.connect import validation
+from sparkmirror.connect.log_levels import LogLevels
+from sparkmirror.connect.rest.app import Metrics, Node, connect_app
+from sparkmirror.connect.rest.server import RestServer
+from sparkmirror.connect.rest.settings import RestSettings, rest_settings
 from tests.system.rest_herder import MemoryHerder
 
 

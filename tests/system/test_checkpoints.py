@@ -10,8 +10,8 @@ from typing import Final
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.errors import RetriableError
 from sparkmirror.domain.ids import GroupId, TopicPartition
-from sparkmirror.domain.wire_records import Checkpoint
 from sparkmirror.kafka.groups import Committed, Groups
+from sparkmirror.offsets.wire_records import Checkpoint
 from tests.contract.copying import connection
 from tests.system.broker_data import append, latest, numbered, records
 from tests.system.mirror import await_value, running_mirror

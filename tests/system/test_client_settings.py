@@ -2,10 +2,10 @@
 
 import time
 
+from sparkmirror.batches.compression import CODECS
+from sparkmirror.batches.record_batch import CODEC_MASK
 from sparkmirror.cli.demo.compare import compare_topic
 from sparkmirror.clusters import LocalCluster
-from sparkmirror.domain.compression import CODECS
-from sparkmirror.domain.record_batch import CODEC_MASK
 from tests.system import dual_run
 from tests.system.broker_data import append, batches_on_disk, config, keyed, numbered
 from tests.system.dual_run import Mirrored

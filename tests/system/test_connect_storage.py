@@ -12,10 +12,10 @@ from typing import Any, Final
 
 import pytest
 
+from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.clusters import LocalCluster
-from sparkmirror.domain.connect import ConnectorOffset, State, Status, TargetState
-from sparkmirror.domain.connect_config_fold import ConfigFold
-from sparkmirror.domain.connect_configs import (
+from sparkmirror.connect.topics.config_fold import ConfigFold
+from sparkmirror.connect.topics.config_records import (
     ConfigEvent,
     ConnectConfigs,
     LoggerLevel,
@@ -29,18 +29,18 @@ from sparkmirror.domain.connect_configs import (
     target_state_record,
     task_record,
 )
-from sparkmirror.domain.connect_offsets import offset_record, parse_offset_key
-from sparkmirror.domain.connect_statuses import (
+from sparkmirror.connect.topics.configs import ConfigTopic
+from sparkmirror.connect.topics.offset_records import offset_record, parse_offset_key
+from sparkmirror.connect.topics.offsets import read_connector_offsets, write_connector_offsets
+from sparkmirror.connect.topics.status_records import (
     StatusFold,
     connector_status_record,
     forgotten_topic_record,
     task_status_record,
     topic_record,
 )
-from sparkmirror.domain.log_records import LogRecord
-from sparkmirror.storage.connect_configs import ConfigTopic
-from sparkmirror.storage.connect_offsets import read_connector_offsets, write_connector_offsets
-from sparkmirror.storage.connect_statuses import StatusTopic
+from sparkmirror.connect.topics.statuses import StatusTopic
+from sparkmirror.domain.connect import ConnectorOffset, State, Status, TargetState
 from tests.contract.copying import connection
 from tests.system.broker_data import Keyed, keyed
 from tests.system.java_mm2 import ConnectWorker, connect_worker, connector_class

@@ -15,7 +15,7 @@ from sparkmirror.cli.main import main
 from sparkmirror.client import remote_cluster_utils
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.wire_records import Checkpoint
+from sparkmirror.offsets.wire_records import Checkpoint
 from tests.contract.copying import delete_records
 from tests.flowing import flowing
 from tests.system.broker_data import append, numbered, records, topics

@@ -11,7 +11,7 @@ import pytest
 
 from sparkmirror.cli.main import main
 from sparkmirror.clusters import LocalCluster
-from sparkmirror.domain.wire_records import Checkpoint
+from sparkmirror.offsets.wire_records import Checkpoint
 from tests.system.broker_data import Keyed, append, latest, numbered
 from tests.system.mirror import COMMAND, await_value, running_mirror
 from tests.system.mixed_data import create_topic

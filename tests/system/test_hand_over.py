@@ -15,8 +15,8 @@ from sparkmirror.cli.main import main
 from sparkmirror.client import remote_cluster_utils
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.sync_history import SyncHistory
 from sparkmirror.kafka.topic_log import read_topic
+from sparkmirror.offsets.translation import SyncHistory
 from sparkmirror.storage.offset_syncs import RunSync, parse_offset_sync
 from tests.contract.copying import connection
 from tests.system.broker_data import append, end_offsets, keyed, numbered, records

@@ -11,9 +11,9 @@ import pytest
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.verify.flows import flow_contents
 from sparkmirror.clusters import LocalCluster
-from sparkmirror.domain.comparison import Comparison
-from sparkmirror.engine.verification import verify_range
-from sparkmirror.engine.verification_plan import plan_ranges
+from sparkmirror.verify.comparison import Comparison
+from sparkmirror.verify.plan import plan_ranges
+from sparkmirror.verify.ranges import verify_range
 from tests.system.broker_data import Keyed, append, keyed, numbered, topics
 from tests.system.dual_run import Sides
 from tests.system.mirror import Mirror, await_value, running_mirror

@@ -5,8 +5,8 @@ from contextlib import closing
 import confluent_kafka as confluent
 import pytest
 
+from sparkmirror.batches.record_batch import CODEC_MASK
 from sparkmirror.cli.demo.compare import Comparison, compare_topic
-from sparkmirror.domain.record_batch import CODEC_MASK
 from sparkmirror.storage.progress import PartitionState
 from tests.system.broker_data import batches_on_disk, keyed, records
 from tests.system.dual_run import (

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
-from sparkmirror.rest.connections import PatientProtocol
-from sparkmirror.rest.json_bodies import BODY_BYTES_MAX
+from sparkmirror.connect.rest.connections import PatientProtocol
+from sparkmirror.connect.rest.json_bodies import BODY_BYTES_MAX
 from tests.system.mirror import await_value
 from tests.system.rest_asking import Answer, Request, ask
 from tests.system.rest_herder import MemoryHerder

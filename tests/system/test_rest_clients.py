@@ -14,9 +14,9 @@ from kafka_connect import KafkaConnect  # type: ignore[import-untyped] # it says
 
 from sparkmirror.clusters.ports import HOST
 from sparkmirror.config.properties import Properties
+from sparkmirror.connect.rest.server import RestServer
+from sparkmirror.connect.rest.settings import RestSettings, rest_settings
 from sparkmirror.domain.errors import ConfigError
-from sparkmirror.rest.server import RestServer
-from sparkmirror.rest.settings import RestSettings, rest_settings
 from tests.system.mirror import await_value
 from tests.system.rest_herder import MemoryHerder
 from tests.system.rest_serving import server, serving

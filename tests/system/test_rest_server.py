@@ -11,11 +11,11 @@ import pytest
 
 from sparkmirror.clusters.ports import HOST, ReservedPort
 from sparkmirror.config.properties import Properties
+from sparkmirror.connect.rest import herder_calls
+from sparkmirror.connect.rest.server import RestServer
+from sparkmirror.connect.rest.settings import rest_settings
 from sparkmirror.domain.connect import ConnectError, Health
 from sparkmirror.domain.errors import ConfigError
-from sparkmirror.rest import herder_calls
-from sparkmirror.rest.server import RestServer
-from sparkmirror.rest.settings import rest_settings
 from tests.system.mirror import await_value
 from tests.system.rest_asking import Answer, Request, ask
 from tests.system.rest_herder import MemoryHerder
@@ -182,7 +182,11 @@ def test_changes_are_in_the_log_and_polling_is_not(caplog: pytest.LogCaptureFixt
         ask(url, Request("POST", "/connectors", HEARTBEAT, JSON))
         get(url, "/connectors/hb/status")
         ask(url, Request("DELETE", "/connectors/hb"))
-    told = [record.getMessage() for record in caplog.records if record.name == "sparkmirror.rest.endpoints"]
+    told = [
+        record.getMessage()
+        for record in caplog.records
+        if record.name == "sparkmirror.connect.rest.endpoints"
+    ]
     assert told == ["POST /connectors: 201", "DELETE /connectors/hb: 204"]
 
 

@@ -13,7 +13,7 @@ import pytest
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.config.connector_options import OWN
 from sparkmirror.config.properties import Properties
-from sparkmirror.config.validation import invalid_config_message, plugin_config_keys, plugins, validate
+from sparkmirror.connect.validation import invalid_config_message, plugin_config_keys, plugins, validate
 from sparkmirror.domain.connect import ConnectError
 from tests.system.java_mm2 import ConnectWorker, connect_worker
 from tests.system.mirror import START_TIMEOUT_S, await_value

@@ -17,16 +17,16 @@ import confluent_kafka as confluent
 import javaproperties
 import pytest
 
+from sparkmirror.batches.producer import ProducerId, ProducerState
 from sparkmirror.clusters import LocalCluster
+from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.client_settings import ConsumerSettings
-from sparkmirror.domain.comparison import Comparison
-from sparkmirror.domain.copy_plan import CopyPartition
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
-from sparkmirror.domain.producer_state import ProducerId, ProducerState
-from sparkmirror.engine.verification import Sides, verify_range
-from sparkmirror.engine.verification_plan import MirroredPartition, Offsets, merged, plan_ranges
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.storage.positions import Position, position_record
+from sparkmirror.verify.comparison import Comparison
+from sparkmirror.verify.plan import MirroredPartition, Offsets, merged, plan_ranges
+from sparkmirror.verify.ranges import Sides, verify_range
 from tests.batches import Rec
 from tests.flowing import flowing
 from tests.system import dual_run

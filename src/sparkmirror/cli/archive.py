@@ -6,8 +6,8 @@ from pathlib import Path
 from rich.console import Console
 
 from sparkmirror.cli.narrator import Narrator
-from sparkmirror.engine.executor_archive import archive_contents, binary_suffix, python_version, write_archive
-from sparkmirror.engine.shipping import ARCHIVE
+from sparkmirror.spark.executor_archive import archive_contents, binary_suffix, python_version, write_archive
+from sparkmirror.spark.shipping import ARCHIVE
 
 _DESCRIPTION = """\
 Write sparkmirror and the packages that its tasks import into one archive (about 60 MB) for the executors of a

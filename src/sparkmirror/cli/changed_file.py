@@ -10,7 +10,7 @@ from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, read_mirro
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow
-from sparkmirror.domain.rate_limits import FLOW_KEY, TOPICS_KEY, RateLimits
+from sparkmirror.policies.rate_limits import FLOW_KEY, TOPICS_KEY, RateLimits
 
 _log = logging.getLogger(__name__)
 

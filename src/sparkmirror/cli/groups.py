@@ -8,9 +8,9 @@ from rich.console import Console
 from rich.table import Table
 
 from sparkmirror.cli.explaining import WRONG_USAGE, add_explain_arguments, explained
-from sparkmirror.domain.group_explanation import GroupExplanation, PartitionExplanation, explain
 from sparkmirror.domain.ids import GroupId
-from sparkmirror.runtime.group_facts import group_facts
+from sparkmirror.groups.group_explanation import GroupExplanation, PartitionExplanation, explain
+from sparkmirror.groups.group_facts import group_facts
 
 _FOLLOWS = 0
 _KEPT_BACK = 1

@@ -18,10 +18,10 @@ from sparkmirror.config.conversion.model import Remarks
 from sparkmirror.config.known_keys import UnknownKey
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties, parse_properties, read_text
+from sparkmirror.connectors.flow_settings import FlowSettings, flow_settings
 from sparkmirror.connectors.rings import RingFlow, check_rings
 from sparkmirror.domain.errors import ConfigError, SparkmirrorError
-from sparkmirror.engine.session import log_directory
-from sparkmirror.runtime.flow_settings import FlowSettings, flow_settings
+from sparkmirror.spark.session import log_directory
 
 _log = logging.getLogger(__name__)
 

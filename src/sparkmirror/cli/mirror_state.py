@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 from sparkmirror.cli import topics_explain
 from sparkmirror.client.mirror_client import MirrorClient
 from sparkmirror.config.properties import read_properties
-from sparkmirror.domain import formatters
 from sparkmirror.domain.errors import MalformedRecordError
-from sparkmirror.domain.provenance import sources
-from sparkmirror.domain.wire_records import Checkpoint, Heartbeat, OffsetSync
+from sparkmirror.offsets import formatters
+from sparkmirror.offsets.wire_records import Checkpoint, Heartbeat, OffsetSync
+from sparkmirror.policies.hops import sources
 
 _DONE = 0
 _NOTHING_FOUND = 1

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from sparkmirror.connectors.flow_settings import FlowSettings, SourceConnector
 from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.runtime.flow_settings import FlowSettings, SourceConnector
 
 
 class MirroringFlow(NamedTuple):

@@ -7,7 +7,7 @@ from rich.console import Console
 from sparkmirror.cli.mirror_maker_file import require_java, spark_log_file
 from sparkmirror.cli.narrator import Narrator
 from sparkmirror.clusters.local import archive_broker_classes
-from sparkmirror.engine.session import archive_spark_classes
+from sparkmirror.spark.session import archive_spark_classes
 
 _DESCRIPTION = """\
 Fetch the jars of local brokers, and keep the classes that brokers and Spark load in archives, about 200 MB in

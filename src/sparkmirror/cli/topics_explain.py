@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.table import Table
 
 from sparkmirror.cli.explaining import WRONG_USAGE, add_explain_arguments, explained
-from sparkmirror.domain.topic_explanation import PartitionExplanation, TopicExplanation, explain
-from sparkmirror.runtime.planning.topic_facts import topic_facts
+from sparkmirror.setup.topic_explanation import PartitionExplanation, TopicExplanation, explain
+from sparkmirror.setup.topic_facts import topic_facts
 
 _MIRRORED: Final = 0
 _NOT_MIRRORED: Final = 1

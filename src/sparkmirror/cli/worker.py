@@ -11,18 +11,18 @@ from pathlib import Path
 from sparkmirror.cli.logging import add_logging_arguments
 from sparkmirror.cli.mirror_maker_file import require_java, spark_log_file
 from sparkmirror.cli.signals import stop_on_signals
-from sparkmirror.config import validation
 from sparkmirror.config.properties import Properties, read_properties
-from sparkmirror.config.worker_file import WorkerFile, worker_file
+from sparkmirror.connect import validation
+from sparkmirror.connect.herder import Herder
+from sparkmirror.connect.log_levels import LogLevels
+from sparkmirror.connect.rest.app import Node, connect_app
+from sparkmirror.connect.rest.plugins import JsonObject
+from sparkmirror.connect.rest.server import RestServer
+from sparkmirror.connect.rest.settings import RestSettings, rest_settings
+from sparkmirror.connect.worker_file import WorkerFile, worker_file
+from sparkmirror.connect.worker_node import WorkerNode
 from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.rest.app import Node, connect_app
-from sparkmirror.rest.plugins import JsonObject
-from sparkmirror.rest.server import RestServer
-from sparkmirror.rest.settings import RestSettings, rest_settings
-from sparkmirror.runtime.metrics import Metrics
-from sparkmirror.runtime.worker.herder import Herder
-from sparkmirror.runtime.worker.log_levels import LogLevels
-from sparkmirror.runtime.worker.worker_node import WorkerNode
+from sparkmirror.metrics.page import Metrics
 
 _log = logging.getLogger("sparkmirror.worker")
 

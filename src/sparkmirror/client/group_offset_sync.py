@@ -12,12 +12,12 @@ from enum import StrEnum
 from sparkmirror.client.mirror_client import MirrorClient
 from sparkmirror.config.clients import mirror_client
 from sparkmirror.config.properties import Properties
-from sparkmirror.domain.checkpoints import CheckpointBook, OfGroup, offsets_to_write
 from sparkmirror.domain.errors import DisconnectedError, KafkaError
 from sparkmirror.domain.ids import Alias, GroupId, TopicPartition
 from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from sparkmirror.kafka.groups import Groups, offsets_at
 from sparkmirror.kafka.retries import Retries
+from sparkmirror.offsets.checkpoints import CheckpointBook, OfGroup, offsets_to_write
 from sparkmirror.storage.checkpoints import read_checkpoints
 
 

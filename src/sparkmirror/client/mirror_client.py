@@ -12,9 +12,9 @@ from sparkmirror.config.clients import mirror_client
 from sparkmirror.config.plugins import REPLICATION_POLICY
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.provenance import NO_HOPS, hops, sources
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.topic_log import read_topic
+from sparkmirror.policies.hops import NO_HOPS, hops, sources
 from sparkmirror.storage.checkpoints import read_checkpoints
 
 

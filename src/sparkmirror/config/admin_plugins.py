@@ -13,11 +13,11 @@ from sparkmirror.config.clients import admin_properties
 from sparkmirror.config.plugin_guard import FAILURES, Guarded, described
 from sparkmirror.config.plugins import PluginPoint, UnusablePluginError
 from sparkmirror.config.properties import Properties
-from sparkmirror.domain.accounts import QuotaChange, SaltedCredential
-from sparkmirror.domain.admin_writes import AdminWrites, TopicCreation
 from sparkmirror.domain.errors import KafkaError, PluginError
-from sparkmirror.domain.forwarding_admin import ForwardingAdmin
 from sparkmirror.domain.ids import Flow
+from sparkmirror.policies.accounts import QuotaChange, SaltedCredential
+from sparkmirror.policies.admin_writes import AdminWrites, TopicCreation
+from sparkmirror.policies.forwarding_admin import ForwardingAdmin
 
 FORWARDING_ADMIN: Final = PluginPoint[ForwardingAdmin](
     "forwarding.admin.class",

@@ -18,8 +18,8 @@ from sparkmirror.config.validators import (
     OneOfAnyCase,
     UniqueAliases,
 )
-from sparkmirror.domain.config_filter import DEFAULT_CONFIG_PROPERTIES_EXCLUDE
-from sparkmirror.domain.topic_filter import DEFAULT_TOPICS, DEFAULT_TOPICS_EXCLUDE
+from sparkmirror.policies.config_filter import DEFAULT_CONFIG_PROPERTIES_EXCLUDE
+from sparkmirror.policies.topic_filter import DEFAULT_TOPICS, DEFAULT_TOPICS_EXCLUDE
 
 MIRROR_PACKAGE: Final = "org.apache.kafka.connect.mirror."
 SOURCE_CONNECTOR: Final = MIRROR_PACKAGE + "MirrorSourceConnector"

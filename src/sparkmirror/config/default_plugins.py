@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from sparkmirror.config.connector_options import MIRROR_CHECKPOINT, MIRROR_SOURCE, USE_DEFAULTS_FROM
 from sparkmirror.config.definitions import JAVA_WHITESPACE, Definition
 from sparkmirror.config.properties import Properties
-from sparkmirror.domain import config_filter, group_filter, policies, topic_filter
-from sparkmirror.domain.config_filter import DefaultsFrom
 from sparkmirror.domain.errors import ConfigError
+from sparkmirror.policies import config_filter, group_filter, topic_filter
+from sparkmirror.policies import replication as policies
+from sparkmirror.policies.config_filter import DefaultsFrom
 
 _ALIAS = "source.cluster.alias"
 

@@ -23,11 +23,11 @@ from sparkmirror.config.default_plugins import (
 from sparkmirror.config.definitions import JAVA_WHITESPACE
 from sparkmirror.config.plugin_guard import FAILURES, Guarded, described, lacking
 from sparkmirror.config.properties import Properties
-from sparkmirror.domain.config_filter import ConfigPropertyFilter
 from sparkmirror.domain.errors import ConfigError, PluginError
-from sparkmirror.domain.group_filter import GroupFilter
-from sparkmirror.domain.policies import ReplicationPolicy
-from sparkmirror.domain.topic_filter import TopicFilter
+from sparkmirror.policies.config_filter import ConfigPropertyFilter
+from sparkmirror.policies.group_filter import GroupFilter
+from sparkmirror.policies.replication import ReplicationPolicy
+from sparkmirror.policies.topic_filter import TopicFilter
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from sparkmirror.config.definitions import JAVA_WHITESPACE
 from sparkmirror.config.properties import Properties, read_properties
 from sparkmirror.domain.errors import ConfigError
-from sparkmirror.domain.java_regex import compile_list
+from sparkmirror.policies.java_regex import compile_list
 
 PREFIX: Final = "config.providers"
 

@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from sparkmirror.domain.checkpoints import CheckpointBook, target_topic
-from sparkmirror.domain.group_filter import GroupFilter
 from sparkmirror.domain.ids import Flow, GroupId, TopicPartition
-from sparkmirror.domain.offset_resolution import ResolveOffsets
-from sparkmirror.domain.policies import ReplicationPolicy
-from sparkmirror.domain.sync_history import BEFORE_HISTORY, SyncHistory
-from sparkmirror.domain.topic_filter import TopicFilter
-from sparkmirror.domain.wire_records import Checkpoint
+from sparkmirror.offsets.checkpoints import CheckpointBook, target_topic
+from sparkmirror.offsets.resolution import ResolveOffsets
+from sparkmirror.offsets.translation import BEFORE_HISTORY, SyncHistory
+from sparkmirror.offsets.wire_records import Checkpoint
+from sparkmirror.policies.group_filter import GroupFilter
+from sparkmirror.policies.replication import ReplicationPolicy
+from sparkmirror.policies.topic_filter import TopicFilter
 
 
 @dataclass(frozen=True, slots=True)

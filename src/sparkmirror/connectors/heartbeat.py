@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from sparkmirror.domain.ids import Flow
-from sparkmirror.domain.wire_records import Heartbeat
+from sparkmirror.offsets.wire_records import Heartbeat
 
 
 @dataclass(frozen=True, slots=True)

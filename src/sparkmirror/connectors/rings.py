@@ -15,7 +15,7 @@ from sparkmirror.connectors.source import MirrorSourceSettings, remote_topic, sh
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.incidents import OnLoop
-from sparkmirror.domain.topic_filter import DefaultTopicFilter
+from sparkmirror.policies.topic_filter import DefaultTopicFilter
 
 _ESCAPED: Final = re.compile(r"\\(.)")
 _ANYTHING: Final = re.compile(r"(\.|\[[^\]]*\]|\\[dDwWsS])[*+?]?")

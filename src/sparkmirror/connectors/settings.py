@@ -6,6 +6,7 @@ Everything that can be wrong with a connector's own options is found here, befor
 import re
 from typing import Final
 
+from sparkmirror.batches.cycles import names_show_origin
 from sparkmirror.config.connector_options import (
     MIRROR_CHECKPOINT,
     MIRROR_HEARTBEAT,
@@ -20,17 +21,15 @@ from sparkmirror.config.plugins import CONFIG_PROPERTY_FILTER, GROUP_FILTER, REP
 from sparkmirror.config.properties import Properties
 from sparkmirror.connectors.checkpoint import MirrorCheckpointSettings
 from sparkmirror.connectors.heartbeat import MirrorHeartbeatSettings
-from sparkmirror.connectors.planning.topic_deletes import TopicDeletes
-from sparkmirror.connectors.source import MirrorSourceSettings
+from sparkmirror.connectors.source import MirrorSourceSettings, TopicDeletes
 from sparkmirror.domain.acls import SyncAcls
 from sparkmirror.domain.assignment import PartitionAssignment
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.incidents import OnBadBatch, OnDataLoss, OnLoop, OnTopicRecreated, Reactions
-from sparkmirror.domain.loops import names_show_origin
-from sparkmirror.domain.offset_resolution import ResolveOffsets
-from sparkmirror.domain.policies import ReplicationPolicy
-from sparkmirror.domain.rate_limits import FLOW_KEY, TOPICS_KEY, RateLimits
+from sparkmirror.offsets.resolution import ResolveOffsets
+from sparkmirror.policies.rate_limits import FLOW_KEY, TOPICS_KEY, RateLimits
+from sparkmirror.policies.replication import ReplicationPolicy
 
 _NOT_YET: Final = ("transforms", "predicates", "offsets.storage.topic")
 

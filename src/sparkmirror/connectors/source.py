@@ -1,17 +1,25 @@
 """What MirrorSourceConnector is told, and which topics that makes it replicate. Runs nothing."""
 
 from dataclasses import dataclass
+from enum import Enum
 
-from sparkmirror.connectors.planning.topic_deletes import TopicDeletes
+from sparkmirror.batches.cycles import names_show_origin
 from sparkmirror.domain.acls import SyncAcls
 from sparkmirror.domain.assignment import PartitionAssignment
-from sparkmirror.domain.config_filter import ConfigPropertyFilter
 from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.incidents import DEFAULT_REACTIONS, Reactions
-from sparkmirror.domain.loops import names_show_origin
-from sparkmirror.domain.policies import ReplicationPolicy, is_cycle
-from sparkmirror.domain.rate_limits import NO_LIMITS, RateLimits
-from sparkmirror.domain.topic_filter import TopicFilter
+from sparkmirror.policies.config_filter import ConfigPropertyFilter
+from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
+from sparkmirror.policies.replication import ReplicationPolicy, is_cycle
+from sparkmirror.policies.topic_filter import TopicFilter
+
+
+class TopicDeletes(Enum):
+    """`sync.topic.deletes`."""
+
+    NO = "false"
+    YES = "true"
+    DRY_RUN = "dry-run"
 
 
 @dataclass(frozen=True, slots=True)

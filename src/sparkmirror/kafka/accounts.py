@@ -14,7 +14,12 @@ from kafka.protocol.admin import (
     DescribeUserScramCredentialsResponse,
 )
 
-from sparkmirror.domain.accounts import (
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.errors import KafkaError
+from sparkmirror.domain.rights import Need
+from sparkmirror.kafka.cluster import AnyBroker
+from sparkmirror.kafka.error_codes import NONE, Needed, error_for
+from sparkmirror.policies.accounts import (
     QuotaChange,
     QuotaEntity,
     Quotas,
@@ -22,12 +27,7 @@ from sparkmirror.domain.accounts import (
     ScramCredential,
     ScramMechanism,
 )
-from sparkmirror.domain.admin_writes import QuotaResults, Results
-from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.errors import KafkaError
-from sparkmirror.domain.rights import Need
-from sparkmirror.kafka.any_broker import AnyBroker
-from sparkmirror.kafka.error_codes import NONE, Needed, error_for
+from sparkmirror.policies.admin_writes import QuotaResults, Results
 
 _RESOURCE_NOT_FOUND: Final = 91
 _KNOWN_MECHANISMS: Final = frozenset(ScramMechanism)

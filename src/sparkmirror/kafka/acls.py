@@ -14,12 +14,12 @@ from kafka.protocol.admin import (
 )
 
 from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
-from sparkmirror.domain.admin_writes import AclResults
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.rights import Need
-from sparkmirror.kafka.any_broker import AnyBroker
+from sparkmirror.kafka.cluster import AnyBroker
 from sparkmirror.kafka.error_codes import NONE, Needed, error_for
+from sparkmirror.policies.admin_writes import AclResults
 
 _BINDINGS_PER_REQUEST: Final = 1000
 """KRaft's controller makes a record of each, and refuses a request that would make more than 10,000."""

@@ -7,21 +7,21 @@ from typing import Any, NamedTuple, TypeVar
 
 from kafka.protocol.admin import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 
-from sparkmirror.domain.accounts import QuotaChange, Quotas, SaltedCredential, ScramCredential
 from sparkmirror.domain.acls import AclBinding, ResourceType
-from sparkmirror.domain.admin_writes import AclResults, QuotaResults, Results, TopicCreation
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.config_filter import AlterConfigOp, ConfigEntry
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.listed_topics import ListedTopic, TopicListing
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.accounts import Accounts
 from sparkmirror.kafka.acls import Acls
-from sparkmirror.kafka.any_broker import AnyBroker
 from sparkmirror.kafka.clients import LibraryAdmin
+from sparkmirror.kafka.cluster import AnyBroker
 from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, Needed, error_for
 from sparkmirror.kafka.topic_configs import TopicConfigsReader
 from sparkmirror.kafka.topic_listing import TopicLister
+from sparkmirror.policies.accounts import QuotaChange, Quotas, SaltedCredential, ScramCredential
+from sparkmirror.policies.admin_writes import AclResults, QuotaResults, Results, TopicCreation
+from sparkmirror.policies.config_filter import AlterConfigOp, ConfigEntry
 
 _TOPIC_CONFIGS = 2
 """As Kafka numbers the resources that have configs."""

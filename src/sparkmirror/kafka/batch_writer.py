@@ -15,20 +15,20 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Protocol
 
+from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerState
+from sparkmirror.batches.record_batch import OutgoingBatch
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.client_settings import ProducerSettings
 from sparkmirror.domain.errors import DisconnectedError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.producer_state import NOT_IDEMPOTENT, ProducerState
-from sparkmirror.domain.record_batch import OutgoingBatch
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka import error_codes, produce
 from sparkmirror.kafka.broker_link import BrokerLink
 from sparkmirror.kafka.cluster_view import ClusterView
 from sparkmirror.kafka.look_back import Written
 from sparkmirror.kafka.looking_back import LookingBack
+from sparkmirror.kafka.partition_queue import PendingBatch, ProducerLane, Route
 from sparkmirror.kafka.produce import ProducedPartition, decode_produce_response, encode_produce_request
-from sparkmirror.kafka.producer_lane import PendingBatch, ProducerLane, Route
 from sparkmirror.kafka.transaction_scope import TransactionScope
 from sparkmirror.kafka.wire import NO_TOPIC_ID
 

@@ -21,9 +21,9 @@ from kafka.protocol.metadata import FindCoordinatorRequest, FindCoordinatorRespo
 
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import KafkaError, RetriableError
+from sparkmirror.domain.group_assignment import GroupOptions
 from sparkmirror.domain.ids import GroupId
 from sparkmirror.domain.rights import Need
-from sparkmirror.domain.worker_group import GroupOptions
 from sparkmirror.kafka.connection import Connection
 from sparkmirror.kafka.error_codes import (
     COORDINATOR_NOT_AVAILABLE,

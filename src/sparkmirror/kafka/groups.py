@@ -12,7 +12,6 @@ from kafka.protocol.consumer import (
     OffsetFetchResponse,
 )
 
-from sparkmirror.domain.checkpoints import OfGroup
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import GroupId, TopicPartition
@@ -22,6 +21,7 @@ from sparkmirror.kafka.connection import Connection
 from sparkmirror.kafka.error_codes import NONE, Needed, error_for
 from sparkmirror.kafka.group_coordinators import NOT_READY, GroupCoordinators
 from sparkmirror.kafka.group_members import Member, classic_members, consumer_members
+from sparkmirror.offsets.checkpoints import OfGroup
 
 _BY_NAME_MAX = 9
 """Of OffsetFetch and OffsetCommit; later versions know topics by their ids only."""

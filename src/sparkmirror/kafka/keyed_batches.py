@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from kafka.partitioner.default import murmur2
 
+from sparkmirror.batches.log_records import LogRecord, encode_log_batch
+from sparkmirror.batches.record_batch import OutgoingBatch
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.log_records import LogRecord, encode_log_batch
-from sparkmirror.domain.record_batch import OutgoingBatch
 
 _BATCH_BYTES_MAX = 512 * 1024
 """Well below every default limit of a batch's size."""

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from contextlib import closing
 from typing import NamedTuple
 
+from sparkmirror.batches.producer import ProducerId
+from sparkmirror.batches.record_batch import iterate_batches
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.producer_state import ProducerId
-from sparkmirror.domain.record_batch import iterate_batches
 from sparkmirror.kafka.offsets import LATEST, list_offsets
 from sparkmirror.kafka.partition_reader import PartitionReader
 

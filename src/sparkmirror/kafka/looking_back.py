@@ -9,7 +9,7 @@ from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthorizationError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.look_back import LookBack, Written, written_batches
-from sparkmirror.kafka.producer_lane import ProducerLane, Route
+from sparkmirror.kafka.partition_queue import ProducerLane, Route
 
 
 class LookingBackOwner(Protocol):

@@ -4,9 +4,9 @@ import time
 
 from kafka.protocol.producer import InitProducerIdRequest, InitProducerIdResponse
 
+from sparkmirror.batches.producer import ProducerId
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import RetriableError
-from sparkmirror.domain.producer_state import ProducerId
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.error_codes import Needed, check
 from sparkmirror.kafka.metadata import connect_to_any

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from sparkmirror.domain.aborted_transactions import AbortedTransactions
+from sparkmirror.batches.aborted_transactions import AbortedTransactions
+from sparkmirror.batches.record_batch import FetchedBatch, iterate_batches
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.record_batch import FetchedBatch, iterate_batches
 from sparkmirror.kafka.partition_reader import PartitionReader
 
 _FETCH_BYTES = 256 << 10

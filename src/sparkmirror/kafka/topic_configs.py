@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from sparkmirror.domain.config_filter import ConfigEntry, ConfigSource
-from sparkmirror.kafka.any_broker import UNREADABLE, AnyBroker, Api
+from sparkmirror.kafka.cluster import UNREADABLE, AnyBroker, Api
 from sparkmirror.kafka.wire import NO_TAGS, Reader, array_size, string
+from sparkmirror.policies.config_filter import ConfigEntry, ConfigSource
 
 DESCRIBE_CONFIGS: Final = Api(32, "DescribeConfigs", 1, 4, flexible_from=4)
 _DOCUMENTATION_FROM: Final = 3

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from sparkmirror.domain.listed_topics import ListedTopic, TopicListing
-from sparkmirror.kafka.any_broker import UNREADABLE, Answer, AnyBroker, Api
+from sparkmirror.kafka.cluster import UNREADABLE, Answer, AnyBroker, Api
 from sparkmirror.kafka.wire import (
     NO_TAGS,
     NO_TOPIC_ID,

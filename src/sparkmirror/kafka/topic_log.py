@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from sparkmirror.domain.aborted_transactions import AbortedTransactions
+from sparkmirror.batches.aborted_transactions import AbortedTransactions
+from sparkmirror.batches.log_records import LogRecord, decode_log_batch, encode_log_batch
+from sparkmirror.batches.record_batch import iterate_batches
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
 from sparkmirror.domain.errors import CorruptBatchError, DisconnectedError, KafkaError, RetriableError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.log_records import LogRecord, decode_log_batch, encode_log_batch
-from sparkmirror.domain.record_batch import iterate_batches
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka import produce
 from sparkmirror.kafka.connection import Connection

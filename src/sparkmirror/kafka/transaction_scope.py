@@ -5,8 +5,8 @@
 
 from collections.abc import Callable, Collection
 
+from sparkmirror.batches.producer import ProducerId
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.producer_state import ProducerId
 from sparkmirror.kafka import produce
 
 

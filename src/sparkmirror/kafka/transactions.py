@@ -16,6 +16,8 @@ from kafka.protocol.producer import (
     InitProducerIdResponse,
 )
 
+from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerId
+from sparkmirror.batches.record_batch import NO_PRODUCER_ID
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import (
     AuthorizationError,
@@ -25,8 +27,6 @@ from sparkmirror.domain.errors import (
     UnclearTransactionError,
 )
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.producer_state import NOT_IDEMPOTENT, ProducerId
-from sparkmirror.domain.record_batch import NO_PRODUCER_ID
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka import produce
 from sparkmirror.kafka.coordinator import TransactionCoordinator

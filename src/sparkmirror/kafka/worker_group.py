@@ -16,7 +16,7 @@ from typing import Final
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import DisconnectedError, RetriableError, SparkmirrorError
-from sparkmirror.domain.worker_group import (
+from sparkmirror.domain.group_assignment import (
     NOT_A_MEMBER,
     NOT_IN_A_GENERATION,
     Assignment,

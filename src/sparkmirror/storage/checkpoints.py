@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Iterable
 
+from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import MalformedRecordError
-from sparkmirror.domain.log_records import LogRecord
-from sparkmirror.domain.wire_records import Checkpoint
 from sparkmirror.kafka.topic_log import TopicTail, read_topic
+from sparkmirror.offsets.wire_records import Checkpoint
 
 
 def read_checkpoints(

@@ -6,8 +6,8 @@ Compacted, with a key for each batch: what is written twice counts once.
 
 from dataclasses import dataclass
 
+from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.domain.ids import Alias, TopicPartition
-from sparkmirror.domain.log_records import LogRecord
 from sparkmirror.storage.compact_json import compact_json
 
 

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import MalformedRecordError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.log_records import LogRecord
-from sparkmirror.domain.sync_history import SyncHistory
-from sparkmirror.domain.wire_records import OffsetSync
 from sparkmirror.kafka.topic_log import TopicTail
+from sparkmirror.offsets.translation import SyncHistory
+from sparkmirror.offsets.wire_records import OffsetSync
 
 _RUN = "sparkmirror.run"
 

@@ -9,22 +9,22 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
+from sparkmirror.batches.log_identity import UNKNOWN_LOGS, LogIdentity
+from sparkmirror.batches.log_records import Headers, LogRecord
+from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerId, ProducerState
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.connect_records import (
+from sparkmirror.domain.ids import Alias, ConnectorName, TopicPartition
+from sparkmirror.kafka.stable_ends import await_stable
+from sparkmirror.kafka.topic_log import read_topic
+from sparkmirror.offsets.offset_runs import Run
+from sparkmirror.storage.compact_json import compact_json
+from sparkmirror.storage.connect_records import (
     SourcePartition,
     parse_source_position_key,
     parse_source_position_value,
     source_position_key,
     source_position_value,
 )
-from sparkmirror.domain.ids import Alias, ConnectorName, TopicPartition
-from sparkmirror.domain.log_identity import UNKNOWN_LOGS, LogIdentity
-from sparkmirror.domain.log_records import Headers, LogRecord
-from sparkmirror.domain.offset_runs import Run
-from sparkmirror.domain.producer_state import NOT_IDEMPOTENT, ProducerId, ProducerState
-from sparkmirror.kafka.stable_ends import await_stable
-from sparkmirror.kafka.topic_log import read_topic
-from sparkmirror.storage.compact_json import compact_json
 
 _PRODUCER = "sparkmirror.producer"
 _LOGS = "sparkmirror.logs"

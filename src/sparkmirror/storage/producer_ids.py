@@ -12,12 +12,12 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing
 from typing import Final
 
+from sparkmirror.batches.cycles import KnownWriters
+from sparkmirror.batches.log_records import LogRecord, decode_log_batch
+from sparkmirror.batches.record_batch import NO_PRODUCER_ID, iterate_batches
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.errors import CorruptBatchError, KafkaError, RetriableError
 from sparkmirror.domain.ids import Alias, TopicPartition
-from sparkmirror.domain.log_records import LogRecord, decode_log_batch
-from sparkmirror.domain.loops import KnownWriters
-from sparkmirror.domain.record_batch import NO_PRODUCER_ID, iterate_batches
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, Needed, error_for
 from sparkmirror.kafka.metadata import Metadata, read_metadata

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, ConnectorName, TopicPartition
 from sparkmirror.domain.latency import LatencyHistogram
-from sparkmirror.domain.log_records import LogRecord
-from sparkmirror.domain.rate_limits import RateLimits
 from sparkmirror.kafka.topic_log import TopicTail
+from sparkmirror.policies.rate_limits import RateLimits
 from sparkmirror.storage.compact_json import compact_json
 
 _PROGRESS = "progress"

@@ -7,11 +7,11 @@ record per connector and binding, a tombstone for what the mirror took back or n
 import json
 from collections.abc import Mapping
 
+from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, Claim, PatternType, ResourceType
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import Alias, ConnectorName
-from sparkmirror.domain.log_records import LogRecord
 from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from sparkmirror.kafka.topic_log import read_topic
 from sparkmirror.storage.compact_json import compact_json

@@ -7,10 +7,10 @@ from sparkmirror.config.admin_plugins import AdminPlugins
 from sparkmirror.config.plugin_guard import methods_of
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
-from sparkmirror.domain.admin_writes import AdminWrites, TopicCreation
-from sparkmirror.domain.config_filter import AlterConfigOp, AlterConfigOpType
 from sparkmirror.domain.errors import KafkaError, RetriableError
-from sparkmirror.domain.forwarding_admin import ForwardingAdmin
+from sparkmirror.policies.admin_writes import AdminWrites, TopicCreation
+from sparkmirror.policies.config_filter import AlterConfigOp, AlterConfigOpType
+from sparkmirror.policies.forwarding_admin import ForwardingAdmin
 
 _READ: Final = AclBinding(
     *(ResourceType.TOPIC, PatternType.LITERAL, "orders", "User:alice", "*"),

@@ -5,9 +5,9 @@ from typing import ClassVar
 
 from sparkmirror.config.plugins import CONFIG_PROPERTY_FILTER, GROUP_FILTER, TOPIC_FILTER
 from sparkmirror.config.properties import Properties
-from sparkmirror.domain.config_filter import ConfigPropertyFilter
-from sparkmirror.domain.group_filter import GroupFilter
-from sparkmirror.domain.topic_filter import TopicFilter
+from sparkmirror.policies.config_filter import ConfigPropertyFilter
+from sparkmirror.policies.group_filter import GroupFilter
+from sparkmirror.policies.topic_filter import TopicFilter
 from sparkmirror.testing.names import ODD, TOPICS
 
 

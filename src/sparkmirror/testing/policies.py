@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 from sparkmirror.config.plugins import REPLICATION_POLICY
 from sparkmirror.config.properties import Properties
-from sparkmirror.domain.policies import ReplicationPolicy, is_cycle
+from sparkmirror.policies.replication import ReplicationPolicy, is_cycle
 from sparkmirror.testing.names import ODD, TOPICS
 
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")

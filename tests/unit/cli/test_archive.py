@@ -6,7 +6,7 @@ import pytest
 
 from sparkmirror.cli import archive
 from sparkmirror.cli.main import main
-from sparkmirror.engine.executor_archive import ArchiveContents, Packed, python_version
+from sparkmirror.spark.executor_archive import ArchiveContents, Packed, python_version
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from sparkmirror.cli.changed_file import ChangedFile
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, Flow
-from sparkmirror.domain.rate_limits import NO_LIMITS, RateLimits
+from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
 
 A, B, C = map(Alias, "ABC")
 FILE: Final = """\

@@ -7,10 +7,10 @@ from rich.console import Console
 
 from sparkmirror.cli import groups
 from sparkmirror.cli.main import main
-from sparkmirror.domain.group_explanation import GroupFacts, GroupThere, PartitionFacts, explain
 from sparkmirror.domain.ids import Alias, Flow, GroupId, TopicPartition
-from sparkmirror.domain.sync_history import SyncHistory
-from sparkmirror.domain.wire_records import OffsetSync
+from sparkmirror.groups.group_explanation import GroupFacts, GroupThere, PartitionFacts, explain
+from sparkmirror.offsets.translation import SyncHistory
+from sparkmirror.offsets.wire_records import OffsetSync
 
 HERE, THERE = TopicPartition("orders", 0), TopicPartition("us.orders", 0)
 FACTS = GroupFacts(

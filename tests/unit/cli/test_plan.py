@@ -7,7 +7,8 @@ import pytest
 
 from sparkmirror.cli.main import main
 from sparkmirror.cli.plan.report import as_size, as_time, flow_lines, summary
-from sparkmirror.connectors.planning.flow_plan import (
+from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
+from sparkmirror.setup.plan.flow_plan import (
     Action,
     Change,
     Finding,
@@ -17,7 +18,6 @@ from sparkmirror.connectors.planning.flow_plan import (
     Severity,
     Skipped,
 )
-from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 
 EU = Alias("eu")
 

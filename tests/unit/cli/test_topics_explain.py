@@ -8,7 +8,7 @@ from rich.console import Console
 from sparkmirror.cli import topics_explain
 from sparkmirror.cli.main import main
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
-from sparkmirror.domain.topic_explanation import (
+from sparkmirror.setup.topic_explanation import (
     ConfigDifference,
     PartitionFacts,
     TopicFacts,

@@ -8,12 +8,12 @@ import pytest
 
 from sparkmirror.cli.verify.report import PartitionReport, RangeReport, Report
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
-from sparkmirror.domain.comparison import Comparison, Difference, Rules
-from sparkmirror.domain.comparison_records import Span
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
-from sparkmirror.engine.verification import RangePlan, Sides
-from sparkmirror.engine.verification_plan import Offsets
+from sparkmirror.verify.comparison import Comparison, Difference, Rules
+from sparkmirror.verify.plan import Offsets
+from sparkmirror.verify.ranges import RangePlan, Sides
+from sparkmirror.verify.records import Span
 
 FLOW = "A->B"
 CONSUMER = ConsumerSettings(ConnectionSettings((("nowhere", 9092),)))

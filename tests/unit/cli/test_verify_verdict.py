@@ -7,9 +7,9 @@ from xml.etree import ElementTree as ET
 from rich.console import Console
 
 from sparkmirror.cli.verify.verdict import FlowVerdict, PartitionVerdict, print_table, to_json, to_junit
-from sparkmirror.domain.comparison import Comparison, Difference
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.engine.verification_plan import Offsets
+from sparkmirror.verify.comparison import Comparison, Difference
+from sparkmirror.verify.plan import Offsets
 
 MISSING = Difference("missing", 7, None, "key 'k', value '\x00[red]'")
 

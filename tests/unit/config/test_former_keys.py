@@ -9,9 +9,9 @@ from sparkmirror.config.conversion.forms import File, Form, read, written
 from sparkmirror.config.conversion.model import Remarks
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties, parse_properties
-from sparkmirror.config.validation import validate
-from sparkmirror.config.worker_file import connector_warnings, worker_file
-from sparkmirror.runtime.flow_settings import flow_settings
+from sparkmirror.connect.validation import validate
+from sparkmirror.connect.worker_file import connector_warnings, worker_file
+from sparkmirror.connectors.flow_settings import flow_settings
 
 KIP_629: Final = "called {} since Kafka 2.7, and no longer read under this name"
 FORMER: Final = [

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sparkmirror.config.plugins import REPLICATION_POLICY
-from sparkmirror.domain.policies import ReplicationPolicy
+from sparkmirror.policies.replication import ReplicationPolicy
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "policies" / "policies.json"
 SAID = json.loads(GOLDEN.read_text(encoding="utf-8"))

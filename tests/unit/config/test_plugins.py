@@ -17,19 +17,19 @@ from sparkmirror.config.plugins import (
     TOPIC_FILTER,
 )
 from sparkmirror.config.properties import Properties
-from sparkmirror.config.validation.classes import class_problem
-from sparkmirror.domain.accounts import (
+from sparkmirror.connect.validation.classes import class_problem
+from sparkmirror.domain.errors import ConfigError, KafkaError, PluginError
+from sparkmirror.domain.ids import Alias, Flow
+from sparkmirror.policies.accounts import (
     QuotaChange,
     QuotaEntity,
     SaltedCredential,
     ScramCredential,
     ScramMechanism,
 )
-from sparkmirror.domain.admin_writes import AdminWrites, QuotaResults, Results, TopicCreation
-from sparkmirror.domain.errors import ConfigError, KafkaError, PluginError
-from sparkmirror.domain.forwarding_admin import ForwardingAdmin
-from sparkmirror.domain.ids import Alias, Flow
-from sparkmirror.domain.policies import ReplicationPolicy
+from sparkmirror.policies.admin_writes import AdminWrites, QuotaResults, Results, TopicCreation
+from sparkmirror.policies.forwarding_admin import ForwardingAdmin
+from sparkmirror.policies.replication import ReplicationPolicy
 
 HERE = "tests.unit.config.some_plugins:"
 KEY = "replication.policy.class"

@@ -17,9 +17,9 @@ from sparkmirror.domain.assignment import PartitionAssignment
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
 from sparkmirror.domain.incidents import OnBadBatch, OnDataLoss, OnLoop, OnTopicRecreated, Reactions
-from sparkmirror.domain.offset_resolution import ResolveOffsets
-from sparkmirror.domain.policies import DefaultReplicationPolicy, IdentityReplicationPolicy
-from sparkmirror.domain.rate_limits import NO_LIMITS, RateLimits
+from sparkmirror.offsets.resolution import ResolveOffsets
+from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
+from sparkmirror.policies.replication import DefaultReplicationPolicy, IdentityReplicationPolicy
 
 MIRROR = "org.apache.kafka.connect.mirror."
 CONNECTOR = {

@@ -8,9 +8,6 @@ from typing import Final
 
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import parse_properties
-from sparkmirror.connectors.planning.acl_plan import AclPlan, SourceAcls, plan_acls
-from sparkmirror.connectors.planning.config_plan import ConfigPlan, MirroredConfigs, plan_configs
-from sparkmirror.connectors.planning.topic_plan import SourceTopic, plan_topics, replicated_topics
 from sparkmirror.connectors.settings import mirror_source_settings
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.acls import (
@@ -20,7 +17,10 @@ from sparkmirror.domain.acls import (
     PatternType,
     ResourceType,
 )
-from sparkmirror.domain.config_filter import AlterConfigOpType, ConfigEntry, ConfigSource
+from sparkmirror.policies.config_filter import AlterConfigOpType, ConfigEntry, ConfigSource
+from sparkmirror.setup.acl_plan import AclPlan, SourceAcls, plan_acls
+from sparkmirror.setup.config_plan import ConfigPlan, MirroredConfigs, plan_configs
+from sparkmirror.setup.topic_plan import SourceTopic, plan_topics, replicated_topics
 from tests.recorded_setup import FLOWS, GOLDEN, SET, TARGET, Acl, Setup, Topic, recorded
 
 SOURCE: Final = recorded("source")

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from sparkmirror.connectors.source import MirrorSourceSettings, remote_topic, should_replicate, why_not
-from sparkmirror.domain.policies import DefaultReplicationPolicy, IdentityReplicationPolicy
-from sparkmirror.domain.topic_filter import DefaultTopicFilter
+from sparkmirror.policies.replication import DefaultReplicationPolicy, IdentityReplicationPolicy
+from sparkmirror.policies.topic_filter import DefaultTopicFilter
 
 NO_TOPICS = DefaultTopicFilter([], [])
 ALL_TOPICS = DefaultTopicFilter([".*"], [])

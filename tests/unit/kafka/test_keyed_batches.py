@@ -1,8 +1,8 @@
 """Records that belong into a transaction, dealt to a topic's partitions by their keys."""
 
+from sparkmirror.batches.log_records import LogRecord, decode_log_batch
+from sparkmirror.batches.record_batch import iterate_batches
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.log_records import LogRecord, decode_log_batch
-from sparkmirror.domain.record_batch import iterate_batches
 from sparkmirror.kafka.keyed_batches import keyed_batches, partition_of
 
 

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from kafka.protocol.admin import DescribeConfigsRequest, DescribeConfigsResponse
 
-from sparkmirror.domain.config_filter import ConfigEntry, ConfigSource
-from sparkmirror.kafka.any_broker import Answer, AnyBroker
+from sparkmirror.kafka.cluster import Answer, AnyBroker
 from sparkmirror.kafka.topic_configs import DescribedTopic, TopicConfigsReader, encode_body
 from sparkmirror.kafka.wire import Reader
+from sparkmirror.policies.config_filter import ConfigEntry, ConfigSource
 
 VERSIONS = range(1, 5)
 Result = DescribeConfigsResponse.DescribeConfigsResult

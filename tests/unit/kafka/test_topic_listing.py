@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from sparkmirror.domain.listed_topics import ListedTopic, TopicListing
-from sparkmirror.kafka.any_broker import Answer, AnyBroker
+from sparkmirror.kafka.cluster import Answer, AnyBroker
 from sparkmirror.kafka.topic_listing import TopicLister, decode_topics, encode_body
 from sparkmirror.kafka.wire import Reader
 

@@ -1,8 +1,8 @@
 import pytest
 
+from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.log_records import LogRecord
-from sparkmirror.domain.wire_records import OffsetSync
+from sparkmirror.offsets.wire_records import OffsetSync
 from sparkmirror.storage.offset_syncs import RunSync, parse_offset_sync
 
 SYNC = OffsetSync(TopicPartition("orders", 3), 41, 57)

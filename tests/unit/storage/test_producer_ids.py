@@ -2,9 +2,9 @@
 
 import pytest
 
+from sparkmirror.batches.log_records import LogRecord
+from sparkmirror.batches.record_batch import NO_PRODUCER_ID
 from sparkmirror.domain.ids import Alias
-from sparkmirror.domain.log_records import LogRecord
-from sparkmirror.domain.record_batch import NO_PRODUCER_ID
 from sparkmirror.storage.producer_ids import parse_producer_id, producer_id_record
 
 

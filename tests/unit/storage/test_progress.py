@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.domain.ids import Alias, ConnectorName, TopicPartition
 from sparkmirror.domain.latency import LatencyHistogram
-from sparkmirror.domain.log_records import LogRecord
-from sparkmirror.domain.rate_limits import NO_LIMITS, RateLimits
+from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
 from sparkmirror.storage.progress import (
     FlowLimits,
     Generation,

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.domain.acls import (
     AclBinding,
     AclOperation,
@@ -13,7 +14,6 @@ from sparkmirror.domain.acls import (
     ResourceType,
 )
 from sparkmirror.domain.ids import Alias, ConnectorName
-from sparkmirror.domain.log_records import LogRecord
 from sparkmirror.storage.synced_acls import claim_record, parse_claim, synced_acls_topic
 
 CONNECTOR = ConnectorName("größe")

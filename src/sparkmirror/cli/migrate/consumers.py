@@ -6,10 +6,10 @@ from contextlib import closing
 from sparkmirror.cli.migrate.course import Subject, carry_out, fail
 from sparkmirror.cli.migrate.flow_choice import choose_flow
 from sparkmirror.cli.migrate.report import back_rows, move_rows
-from sparkmirror.client.consumer_migration import ConsumerMigration
 from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.domain.group_moves import GroupBack, GroupMove
 from sparkmirror.domain.ids import Flow, GroupId
+from sparkmirror.migrate.consumers import ConsumerMigration
+from sparkmirror.migrate.group_moves import GroupBack, GroupMove
 
 _NOT_DONE = 1
 _WRONG_USAGE = 2

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from sparkmirror.cli.narrator import Narrator
 from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.domain.migration_steps import Step, StepState
+from sparkmirror.migrate.steps import Step, StepState
 
 Told = Sequence[tuple[str, Sequence[Step]]]
 """What moves, by name, with its steps."""

@@ -8,10 +8,10 @@ from typing import Generic, TypeVar
 
 from sparkmirror.cli.migrate.conversation import Commentary, Told, agreed, plan_lines
 from sparkmirror.cli.migrate.report import Reported, Row, table_lines, to_json
-from sparkmirror.client.migration_run import Course, Ending, Migration
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import Flow, TopicPartition
-from sparkmirror.domain.migration_steps import StepState, are_done
+from sparkmirror.migrate.run import Course, Ending, Migration
+from sparkmirror.migrate.steps import StepState, are_done
 
 _DONE = 0
 _NOT_DONE = 1

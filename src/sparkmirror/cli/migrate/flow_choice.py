@@ -4,9 +4,9 @@ from pathlib import Path
 
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import mirroring_flows
-from sparkmirror.client.flow_access import CheckpointAccess, FlowAccess
+from sparkmirror.connectors.flow_settings import FlowSettings, SourceConnector
 from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.runtime.flow_settings import FlowSettings, SourceConnector
+from sparkmirror.migrate.flow_access import CheckpointAccess, FlowAccess
 
 
 def choose_flow(file: Path, wanted: str | None) -> FlowAccess:

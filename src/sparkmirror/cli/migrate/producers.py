@@ -6,11 +6,11 @@ from contextlib import closing
 from sparkmirror.cli.migrate.course import Subject, carry_out, fail
 from sparkmirror.cli.migrate.flow_choice import choose_flow
 from sparkmirror.cli.migrate.report import drain_rows
-from sparkmirror.client.producer_migration import ProducerMigration
-from sparkmirror.domain.drains import TopicsDrain
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow
-from sparkmirror.domain.java_regex import compile_list
+from sparkmirror.migrate.producers import ProducerMigration
+from sparkmirror.migrate.topic_drains import TopicsDrain
+from sparkmirror.policies.java_regex import compile_list
 
 _NOT_DONE = 1
 _WRONG_USAGE = 2

@@ -4,10 +4,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sparkmirror.domain.drains import TopicsDrain
-from sparkmirror.domain.group_moves import GroupBack, GroupMove
 from sparkmirror.domain.ids import Flow
-from sparkmirror.domain.migration_steps import Step
+from sparkmirror.migrate.group_moves import GroupBack, GroupMove
+from sparkmirror.migrate.steps import Step
+from sparkmirror.migrate.topic_drains import TopicsDrain
 
 Row = Mapping[str, str | int | None]
 """A column's name says `source` and `target`; people read the aliases instead."""

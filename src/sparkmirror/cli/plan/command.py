@@ -20,13 +20,13 @@ from sparkmirror.cli.plan.report import flow_lines, summary
 from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest, ConnectUnreachableError
 from sparkmirror.config.conversion.yaml_section import yaml_text
 from sparkmirror.config.properties import read_properties
-from sparkmirror.config.worker_file import worker_file
-from sparkmirror.connectors.planning.flow_plan import FlowPlan, Rate
-from sparkmirror.connectors.planning.flow_plan_json import from_json, to_json
-from sparkmirror.connectors.planning.plan_findings import findings_between
+from sparkmirror.connect.connector_factory import ConnectorSettings
+from sparkmirror.connect.worker_file import worker_file
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
-from sparkmirror.runtime.connector_settings import ConnectorSettings
-from sparkmirror.runtime.planning.flow_planning import DEFAULT_RATE, plan_flow, plan_source
+from sparkmirror.setup.plan.flow_plan import FlowPlan, Rate
+from sparkmirror.setup.plan.flow_plan_json import from_json, to_json
+from sparkmirror.setup.plan.flow_planning import DEFAULT_RATE, plan_flow, plan_source
+from sparkmirror.setup.plan.plan_findings import findings_between
 
 _NOTHING_BLOCKS = 0
 _BLOCKED = 2

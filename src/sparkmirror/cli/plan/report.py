@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
-from sparkmirror.connectors.planning.flow_plan import (
+from sparkmirror.setup.plan.flow_plan import (
     Action,
     Change,
     Finding,

@@ -24,12 +24,12 @@ from sparkmirror.cli.verify.verdict import (
     to_json,
     to_junit,
 )
-from sparkmirror.domain.comparison import Comparison
 from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.domain.java_regex import compile_list
-from sparkmirror.engine.session import Session
-from sparkmirror.engine.verification_job import SETTINGS, RangeOutcome, verification_master, verify_ranges
-from sparkmirror.engine.verification_plan import plan_ranges
+from sparkmirror.policies.java_regex import compile_list
+from sparkmirror.spark.session import Session
+from sparkmirror.verify.comparison import Comparison
+from sparkmirror.verify.job import SETTINGS, RangeOutcome, verification_master, verify_ranges
+from sparkmirror.verify.plan import plan_ranges
 
 _EQUAL = 0
 _DIFFERENT = 1

@@ -6,21 +6,21 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from sparkmirror.connectors.planning.topic_plan import CopyPlan, SourceTopic, copy_partitions
+from sparkmirror.batches.provenance_header import Passage
+from sparkmirror.connectors.flow_settings import FlowSettings, SourceConnector
+from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.client_settings import ConsumerSettings
-from sparkmirror.domain.config_filter import ConfigEntry
-from sparkmirror.domain.copy_plan import CopyPartition
 from sparkmirror.domain.errors import AuthorizationError, KafkaError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import OnLoop
-from sparkmirror.domain.passage import Passage
-from sparkmirror.engine.verification import Sides
-from sparkmirror.engine.verification_plan import MirroredPartition
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
-from sparkmirror.runtime.flow_settings import FlowSettings, SourceConnector
+from sparkmirror.policies.config_filter import ConfigEntry
+from sparkmirror.setup.topic_plan import CopyPlan, SourceTopic, copy_partitions
 from sparkmirror.storage.positions import Position, read_positions
 from sparkmirror.storage.producer_ids import WriterDirectory
+from sparkmirror.verify.plan import MirroredPartition
+from sparkmirror.verify.ranges import Sides
 
 
 class NotBegun(NamedTuple):

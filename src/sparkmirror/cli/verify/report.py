@@ -9,12 +9,12 @@ from operator import add
 from pathlib import Path
 from typing import Any
 
-from sparkmirror.domain.comparison import Comparison, Rules
-from sparkmirror.domain.comparison_records import Span
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.engine.verification import RangePlan, Sides
-from sparkmirror.engine.verification_plan import Offsets, merged
+from sparkmirror.verify.comparison import Comparison, Rules
+from sparkmirror.verify.plan import Offsets, merged
+from sparkmirror.verify.ranges import RangePlan, Sides
+from sparkmirror.verify.records import Span
 
 _FORMAT = 1
 

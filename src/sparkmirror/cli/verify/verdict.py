@@ -11,9 +11,9 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from sparkmirror.domain.comparison import Comparison
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.engine.verification_plan import Offsets
+from sparkmirror.verify.comparison import Comparison
+from sparkmirror.verify.plan import Offsets
 
 _SHOWN_PARTITIONS = 20
 

@@ -2,10 +2,10 @@ import json
 
 from sparkmirror.cli.migrate.conversation import plan_lines
 from sparkmirror.cli.migrate.report import Reported, back_rows, drain_rows, move_rows, table_lines, to_json
-from sparkmirror.domain.drains import HeartbeatsSeen, PartitionDrain, TopicsDrain
-from sparkmirror.domain.group_moves import GroupBack, GroupMove, PartitionBack, PartitionMove, WrittenOffset
 from sparkmirror.domain.ids import Alias, Flow, GroupId, TopicPartition
-from sparkmirror.domain.migration_steps import Step, StepState
+from sparkmirror.migrate.group_moves import GroupBack, GroupMove, PartitionBack, PartitionMove, WrittenOffset
+from sparkmirror.migrate.steps import Step, StepState
+from sparkmirror.migrate.topic_drains import HeartbeatsSeen, PartitionDrain, TopicsDrain
 
 FLOW = Flow(Alias("target"), Alias("east"))
 """An alias may be any word, also one that a column's name has."""

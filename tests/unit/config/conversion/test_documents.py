@@ -11,10 +11,10 @@ from sparkmirror.config.conversion.forms import File, Form, read, written
 from sparkmirror.config.conversion.model import Remarks
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties, parse_properties, read_properties, read_text
-from sparkmirror.config.validation import validate
-from sparkmirror.config.worker_file import connector_warnings
+from sparkmirror.connect.validation import validate
+from sparkmirror.connect.worker_file import connector_warnings
+from sparkmirror.connectors.flow_settings import flow_settings
 from sparkmirror.domain.errors import ConfigError
-from sparkmirror.runtime.flow_settings import flow_settings
 
 DATA: Final = Path(__file__).parent / "data"
 THREE: Final = ("mm2-cpc-source-0.json", "mm2-hbc-source-0.json", "mm2-msc-source-0.json")

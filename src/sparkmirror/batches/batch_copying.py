@@ -1,0 +1,237 @@
+"""From the batches of a fetch response to the batches to produce, for one partition.
+
+Decides per batch between the fast and the slow road and keeps the position; sends nothing.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from sparkmirror.batches.aborted_transactions import AbortedTransactions
+from sparkmirror.batches.cycles import LoopError, LoopFilter, UnknownWriterError
+from sparkmirror.batches.record_batch import (
+    CODEC_MASK,
+    FetchedBatch,
+    OutgoingBatch,
+    Road,
+    choose_road,
+    has_valid_crc,
+    iterate_batches,
+)
+from sparkmirror.batches.records import naming_offset
+from sparkmirror.batches.reencoding import Carry, recompress, reopen
+from sparkmirror.batches.tiny_batches import TinyBatches, part_response
+from sparkmirror.domain.errors import CorruptBatchError
+
+_TINY_BYTES = 1024
+"""A batch up to here costs more to produce by itself than to open and merge with its neighbours."""
+
+MERGED_BYTES_MAX = 512 * 1024
+"""What a request and its columns cost is spread over hundreds of records; half of what a target takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopyRules:
+    """What a partition's batches must become. `codec` is None to keep the source's.
+
+    Neighbours in a response that are tiny or must be opened anyway are merged while together they have at
+    most `merged_bytes_max` bytes, as fetched; 0 merges none. Where batches end then depends on the response.
+    """
+
+    target_stamps_append_time: bool = False
+    batch_bytes_max: int = 1048588
+    codec: int | None = None
+    check_crcs: bool = True
+    merged_bytes_max: int = 0
+
+
+class Step(NamedTuple):
+    """`position` is the next offset to copy once these batches are acknowledged."""
+
+    batches: list[OutgoingBatch]
+    position: int
+
+
+def copy_batches(
+    response: memoryview,
+    position: int,
+    rules: CopyRules,
+    aborted: AbortedTransactions | None,
+    loops: LoopFilter | None = None,
+) -> Iterator[Step]:
+    """The steps of a response, in order; what is behind the position is left out.
+
+    `aborted` is the response's list under read_committed, None under read_uncommitted; `loops` says what
+    comes back, None where nothing can. Raises CorruptBatchError naming the offset, UnknownWriterError and
+    LoopError; what came before it has been yielded.
+    """
+    merging = _Merging(rules, position, None if loops is None or not loops.opens_all else loops.carry)
+    tiny_bytes = 0 if aborted or merging.carry else merging.tiny_bytes
+    for part, tiny in part_response(response, tiny_bytes):
+        steps = None if tiny is None else _copy_together(tiny, merging.position, rules, loops)
+        if steps is None:
+            judged = _judged(iterate_batches(part), merging.position, rules, aborted, loops)
+            yield from _copy_one_by_one(judged, merging, rules)
+        else:
+            yield from merging.steps()
+            yield from steps
+            merging.position = steps[-1].position if steps else merging.position
+    yield from merging.steps()
+
+
+def _copy_together(
+    tiny: TinyBatches, position: int, rules: CopyRules, loops: LoopFilter | None
+) -> list[Step] | None:
+    """None if they must be looked at one by one."""
+    codec = tiny.codec if rules.codec is None else rules.codec
+    if codec is None or not tiny.are_sound(check_crcs=rules.check_crcs):
+        return None
+    chosen = tiny.with_records_from(position)
+    if loops is not None:
+        kept = loops.keeps(tiny.headers[chosen])
+        if kept is None:
+            return None
+        chosen = chosen[kept]
+    steps: list[Step] = []
+    end = tiny.end_position(-1)
+    try:
+        for group in tiny.groups(chosen, rules.merged_bytes_max):
+            batches = tiny.reopen(group, position, codec, rules.batch_bytes_max)
+            position = tiny.end_position(group[-1])
+            steps.append(Step(batches, position))
+    except CorruptBatchError:
+        return None
+    if end > position:
+        last = steps.pop().batches if steps else []
+        steps.append(Step(last, end))
+    return steps
+
+
+def _copy_one_by_one(
+    judged: Iterable[tuple[FetchedBatch, Road]], merging: "_Merging", rules: CopyRules
+) -> Iterator[Step]:
+    try:
+        for batch, road in judged:
+            if merging.wants(batch, road):
+                if not merging.has_room_for(batch):
+                    yield from merging.steps()
+                merging.add(batch, road)
+            elif road is Road.FAST:
+                yield from merging.steps()
+                merging.position = batch.header.last_offset + 1
+                yield Step(_whole(batch, rules), merging.position)
+            else:
+                merging.position = batch.header.last_offset + 1
+                if not merging:
+                    yield Step([], merging.position)
+    except (CorruptBatchError, UnknownWriterError, LoopError):
+        yield from merging.steps()
+        raise
+
+
+def _judged(
+    fetched: Iterable[FetchedBatch],
+    position: int,
+    rules: CopyRules,
+    aborted: AbortedTransactions | None,
+    loops: LoopFilter | None,
+) -> Iterator[tuple[FetchedBatch, Road]]:
+    """Each batch that isn't behind the position, with its road."""
+    for batch in fetched:
+        header = batch.header
+        if rules.check_crcs and not has_valid_crc(batch):
+            raise CorruptBatchError(f"offset {header.base_offset}: CRC mismatch")
+        dropped = aborted is not None and aborted.drops(batch)
+        road = choose_road(header, position, target_stamps_append_time=rules.target_stamps_append_time)
+        if road is Road.BEHIND:
+            continue
+        if dropped or (loops is not None and road is not Road.NOTHING_LEFT and loops.drops(header)):
+            road = Road.NOTHING_LEFT
+        elif road is Road.FAST and loops is not None and loops.opens_all:
+            road = Road.REWRITE
+        yield batch, road
+        position = header.last_offset + 1
+
+
+class _Merging:
+    """Neighbours that wait to become one batch. `position` is the next offset behind all that was seen."""
+
+    def __init__(self, rules: CopyRules, position: int, carry: Carry | None) -> None:
+        self.position = position
+        self.carry = carry
+        self._rules = rules
+        self.tiny_bytes = min(_TINY_BYTES, rules.merged_bytes_max)
+        self._from = position
+        self._bytes = 0
+        self._batches: list[tuple[FetchedBatch, Road]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._batches)
+
+    def wants(self, batch: FetchedBatch, road: Road) -> bool:
+        return road is Road.REWRITE or (road is Road.FAST and len(batch.data) <= self.tiny_bytes)
+
+    def has_room_for(self, batch: FetchedBatch) -> bool:
+        return not self._batches or (
+            self._bytes + len(batch.data) <= self._rules.merged_bytes_max
+            and _codec(batch, self._rules) == _codec(self._batches[0][0], self._rules)
+        )
+
+    def add(self, batch: FetchedBatch, road: Road) -> None:
+        if not self._batches:
+            self._from = self.position
+        self._batches.append((batch, road))
+        self._bytes += len(batch.data)
+        self.position = batch.header.last_offset + 1
+
+    def steps(self) -> Iterator[Step]:
+        """What waited; then nothing waits."""
+        waited, self._batches, self._bytes = self._batches, [], 0
+        merged = self._merged([batch for batch, _ in waited]) if len(waited) > 1 else None
+        if merged is not None:
+            yield Step(merged, self.position)
+        else:
+            yield from self._one_by_one(waited)
+
+    def _merged(self, batches: Sequence[FetchedBatch]) -> list[OutgoingBatch] | None:
+        """None if one is corrupt: one by one, those before it can be copied, and its offset be named."""
+        try:
+            codec, bytes_max = _codec(batches[0], self._rules), self._rules.batch_bytes_max
+            return reopen(batches, self._from, codec, bytes_max, self.carry)
+        except CorruptBatchError:
+            return None
+
+    def _one_by_one(self, waited: Sequence[tuple[FetchedBatch, Road]]) -> Iterator[Step]:
+        position = self._from
+        for number, (batch, road) in enumerate(waited, start=1):
+            copied = (
+                _whole(batch, self._rules)
+                if road is Road.FAST
+                else _opened(batch, position, self._rules, self.carry)
+            )
+            position = self.position if number == len(waited) else batch.header.last_offset + 1
+            yield Step(copied, position)
+
+
+def _codec(batch: FetchedBatch, rules: CopyRules) -> int:
+    return batch.header.attributes & CODEC_MASK if rules.codec is None else rules.codec
+
+
+def _whole(batch: FetchedBatch, rules: CopyRules) -> list[OutgoingBatch]:
+    """A batch of which every record is copied as it is."""
+    header = batch.header
+    if _codec(batch, rules) == header.attributes & CODEC_MASK:
+        offsets = range(header.base_offset, header.last_offset + 1)
+        return [OutgoingBatch(batch.data, offsets, header.max_timestamp)]
+    with naming_offset(header.base_offset):
+        recompressed = recompress(batch, _codec(batch, rules))
+    if len(recompressed.data) <= rules.batch_bytes_max or header.record_count == 1:
+        return [recompressed]
+    return _opened(batch, header.base_offset, rules)
+
+
+def _opened(
+    batch: FetchedBatch, position: int, rules: CopyRules, carry: Carry | None = None
+) -> list[OutgoingBatch]:
+    with naming_offset(batch.header.base_offset):
+        return reopen([batch], position, _codec(batch, rules), rules.batch_bytes_max, carry)

@@ -1,0 +1,177 @@
+"""The records of many batches at once, as columns: what `records` does for a few records, at speed.
+
+Only the walk from one record's length to the next is a Python loop; fields are read and written a column at a
+time. That costs some 150 µs before the first record, so a few records are faster with `records`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparkmirror.batches.compression import decompress
+from sparkmirror.batches.header_columns import Headers, headers_of
+from sparkmirror.batches.record_batch import CODEC_MASK, HEADER_BYTES, LOG_APPEND_TIME, FetchedBatch
+from sparkmirror.batches.records import read_varint
+from sparkmirror.batches.varint_columns import Column, read_varints, widths, write_varints, zigzag
+from sparkmirror.domain.errors import CorruptBatchError
+
+_SKIP_BY_LOW_BYTE = [2 + (low >> 1 & 0x3F) for low in range(256)]
+"""How far the next record is from one whose length has two bytes, without the high byte's share."""
+
+_HEAD_BYTES_MAX = 32
+"""Length, attributes, timestamp and offset delta never take more, so any head has room before any body."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordIndex:
+    """Where each record's fields are in `data`, which holds the records back to back, behind a few zeros.
+
+    A record is its length, a byte of attributes, timestamp delta, offset delta and body; see `RawRecord`.
+    `timestamps` (ms) and `offsets` are absolute.
+    """
+
+    data: bytes
+    starts: Column
+    stamps_at: Column
+    offsets_at: Column
+    bodies_at: Column
+    ends: Column
+    stamp_deltas: Column
+    timestamps: Column
+    offsets: Column
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def bodies(self) -> list[bytes]:
+        data = self.data
+        return [
+            data[begin:end] for begin, end in zip(self.bodies_at.tolist(), self.ends.tolist(), strict=True)
+        ]
+
+
+def index_records(batches: Sequence[FetchedBatch]) -> RecordIndex:
+    """Open batches that follow each other in a partition; none is empty.
+
+    Raises CorruptBatchError when the bytes of one do not hold what its header promises.
+    """
+    return index_payloads(headers_of(batches), payloads_of(batches))
+
+
+def payloads_of(batches: Sequence[FetchedBatch]) -> list[memoryview]:
+    """What is behind their headers, decompressed. Raises CorruptBatchError."""
+    return [decompress(batch.header.attributes & CODEC_MASK, batch.data[HEADER_BYTES:]) for batch in batches]
+
+
+def index_payloads(headers: Headers, payloads: Sequence[memoryview]) -> RecordIndex:
+    """As `index_records`, of batches by their headers and what was behind them, decompressed."""
+    data = b"".join([bytes(_HEAD_BYTES_MAX), *payloads])
+    edges = np.cumsum([_HEAD_BYTES_MAX, *map(len, payloads)])
+    counts = headers["record_count"].astype(np.int64)
+    try:
+        if (counts == 1).all():
+            starts = edges[:-1]
+        else:
+            starts = np.array(_walk_all(data, edges.tolist(), counts.tolist()), np.int64)
+        return _read_columns(data, starts, headers, counts)
+    except IndexError as error:
+        raise CorruptBatchError("a record's fields lie behind its batch") from error
+
+
+def _walk_all(data: bytes, edges: list[int], counts: list[int]) -> list[int]:
+    starts: list[int] = []
+    for begin, end, count in zip(edges[:-1], edges[1:], counts, strict=True):
+        _walk(data, begin, end, count, starts)
+    return starts
+
+
+def _walk(data: bytes, at: int, end: int, count: int, starts: list[int]) -> None:
+    """Note where a batch's records start. A negative length is found later, in all of them at once."""
+    note = starts.append
+    if count < 0:
+        raise CorruptBatchError(f"batch of {count} records")
+    try:
+        for _ in range(count):
+            note(at)
+            if (low := data[at]) < 0x80:
+                at += 1 + (low >> 1)
+            elif (high := data[at + 1]) < 0x80:
+                at += _SKIP_BY_LOW_BYTE[low] + (high << 6)
+            else:
+                size, at = read_varint(memoryview(data), at)
+                at += max(size, 0)
+    except IndexError as error:
+        raise CorruptBatchError(f"batch ends before its {count} records") from error
+    if at > end:
+        raise CorruptBatchError(f"batch ends before its {count} records")
+    if at < end:
+        raise CorruptBatchError(f"{end - at} bytes follow the batch's {count} records")
+
+
+def _read_columns(data: bytes, begins: Column, headers: Headers, counts: Column) -> RecordIndex:
+    """Raises IndexError when a field lies behind the data."""
+    ends = np.append(begins[1:], len(data))
+    plain = np.frombuffer(data, np.uint8)
+    if (plain[begins] & 1).any():  # the sign of a zig-zag varint
+        raise CorruptBatchError("record of a negative number of bytes")
+    sizes, attributes_at = read_varints(plain, begins)
+    if (attributes_at + sizes != ends).any():
+        raise CorruptBatchError("a record is not as long as its batch says")
+    stamps_at = attributes_at + 1
+    stamp_deltas, offsets_at = read_varints(plain, stamps_at)
+    offset_deltas, bodies_at = read_varints(plain, offsets_at)
+    if (bodies_at > ends).any():
+        raise CorruptBatchError("a record is shorter than its fields")
+    timestamps = np.repeat(headers["base_timestamp"].astype(np.int64), counts)
+    timestamps += stamp_deltas
+    are_stamped = headers["attributes"] & LOG_APPEND_TIME != 0
+    if are_stamped.any():
+        # As a consumer sees it: the broker's time, for every record of the batch.
+        append_times = np.repeat(headers["max_timestamp"].astype(np.int64), counts)
+        timestamps = np.where(np.repeat(are_stamped, counts), append_times, timestamps)
+    offsets = np.repeat(headers["base_offset"].astype(np.int64), counts)
+    offsets += offset_deltas
+    return RecordIndex(
+        data, begins, stamps_at, offsets_at, bodies_at, ends, stamp_deltas, timestamps, offsets
+    )
+
+
+def pack_records(index: RecordIndex, rows: range, *, room: int = 0) -> bytearray:
+    """The uncompressed contents of one batch without gaps, behind `room` zeros, from at least one record.
+
+    Offsets count from 0, timestamps from the first record's.
+    """
+    chosen = slice(rows.start, rows.stop)
+    starts, bodies_at, ends = index.starts[chosen], index.bodies_at[chosen], index.ends[chosen]
+    offset_deltas = zigzag(np.arange(len(rows)))
+    stamp_deltas = index.timestamps[chosen] - index.timestamps[rows.start]
+    stamps = zigzag(stamp_deltas)
+    offset_widths, stamp_widths = widths(offset_deltas), widths(stamps)
+    lengths = 1 + stamp_widths + offset_widths + ends - bodies_at
+    wire_lengths = zigzag(lengths)
+    length_widths = widths(wire_lengths)
+    head_widths = length_widths + 1 + stamp_widths + offset_widths
+
+    # Neighbours whose fields keep their widths are copied in one run behind the record before them; then
+    # only what their fields say has to change. A record whose head changes its shape begins a run, with as
+    # many bytes before its body as the new head takes.
+    is_reshaped = offset_widths != bodies_at - index.offsets_at[chosen]
+    is_reshaped |= stamp_widths != index.offsets_at[chosen] - index.stamps_at[chosen]
+    is_reshaped |= length_widths + 1 != index.stamps_at[chosen] - starts
+    is_reshaped[0] = True
+    heads = is_reshaped.nonzero()[0]
+    lasts = np.append(heads[1:], len(rows)) - 1
+    data = index.data
+    cuts = zip((bodies_at - head_widths)[heads].tolist(), ends[lasts].tolist(), strict=True)
+    payload = bytearray().join([bytes(room), *[data[begin:end] for begin, end in cuts]])
+
+    new_starts = room + (length_widths + lengths).cumsum() - lengths - length_widths
+    new_stamps_at = new_starts + length_widths + 1
+    out = np.frombuffer(payload, np.uint8)
+    write_varints(out, new_starts[heads], wire_lengths[heads])
+    out[new_stamps_at - 1] = 0
+    restamped = (is_reshaped | (stamp_deltas != index.stamp_deltas[chosen])).nonzero()[0]
+    write_varints(out, new_stamps_at[restamped], stamps[restamped])
+    write_varints(out, new_stamps_at + stamp_widths, offset_deltas)
+    return payload

@@ -1,0 +1,139 @@
+"""Records that come back: what the opposite flow wrote to a source, told by its batches' producer ids.
+
+Under a policy that keeps names (Identity) nothing in a name says that `orders` of B came from A. But every
+batch that we write carries a producer id of its cluster, and a flow whose policy shows no cycle records its
+ids there before it uses them (`storage.producer_ids`). Who reads from that cluster looks an id up once.
+Longer rings, and those that Java MM2 is part of, need a header in every record (`domain.passage`).
+"""
+
+from collections.abc import Collection, Iterable
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparkmirror.batches.header_columns import Headers
+from sparkmirror.batches.provenance_header import Passage
+from sparkmirror.batches.record_batch import NO_PRODUCER_ID, BatchHeader
+from sparkmirror.batches.records import RawRecord
+from sparkmirror.domain.incidents import OnLoop
+from sparkmirror.policies.replication import ReplicationPolicy
+
+_OTHERS_MAX: Final = 100_000
+"""Ids that are remembered to be nobody's of ours; then they are looked up anew."""
+
+_SAMPLE: Final = "topic"
+
+
+def names_show_origin(policy: ReplicationPolicy, source: str) -> bool:
+    """Whether the name of a copy says where it came from, so that `is_cycle` sees what comes back."""
+    remote = policy.format_remote_topic(source, _SAMPLE)
+    return remote != _SAMPLE and policy.topic_source(remote) == source
+
+
+class UnknownWriterError(Exception):
+    """A batch whose producer id must be looked up first. Nothing behind it has been copied."""
+
+    def __init__(self, producer_id: int) -> None:
+        super().__init__(f"producer id {producer_id}")
+        self.producer_id = producer_id
+
+
+class LoopError(Exception):
+    """Under `on.loop=fail`: this batch was mirrored from the target. Nothing behind it has been copied."""
+
+    def __init__(self, first: int, last: int) -> None:
+        super().__init__(f"offsets {first} to {last} were mirrored from the target")
+        self.offsets = first, last
+
+
+class KnownWriters:
+    """Which producer ids of a cluster are of flows from the cluster that we write to. Safe in any thread."""
+
+    def __init__(self) -> None:
+        self._from_target: set[int] = set()
+        self._others = {NO_PRODUCER_ID}
+
+    @property
+    def from_target(self) -> frozenset[int]:
+        return frozenset(self._from_target)
+
+    def are_from_target(self, producer_id: int) -> bool | None:
+        """Whether what it wrote was mirrored from there; None until it's looked up."""
+        if producer_id in self._from_target:
+            return True
+        return False if producer_id in self._others else None
+
+    def unknown(self, producer_ids: Iterable[int]) -> set[int]:
+        return {number for number in producer_ids if self.are_from_target(number) is None}
+
+    def learn(self, from_target: Iterable[int], others: Collection[int] = ()) -> None:
+        """What was recorded counts more than what was not found before."""
+        self._from_target.update(from_target)
+        if len(self._others) + len(others) > _OTHERS_MAX:
+            self._others = {NO_PRODUCER_ID}
+        self._others.update(others)
+
+
+class LoopFilter:
+    """What of one partition comes back. So many `records` were left out; `first` are the first's offsets."""
+
+    def __init__(
+        self, writers: KnownWriters, on_loop: OnLoop = OnLoop.FILTER, passage: Passage | None = None
+    ) -> None:
+        """With a `passage` every record is given its header, and those come back whose headers say so."""
+        self._writers = writers
+        self._fails = on_loop is OnLoop.FAIL
+        self._passage = passage
+        self.records = 0
+        self.first: tuple[int, int] | None = None
+
+    def drops(self, header: BatchHeader) -> bool:
+        """Whether the batch comes back. Raises UnknownWriterError, LoopError under `on.loop=fail`."""
+        from_target = self._writers.are_from_target(header.producer_id)
+        if not from_target:
+            if from_target is None:
+                raise UnknownWriterError(header.producer_id)
+            return False
+        self._found(header.base_offset, header.last_offset, header.record_count)
+        return True
+
+    @property
+    def opens_all(self) -> bool:
+        """Whether no batch can go as it is."""
+        return self._passage is not None
+
+    def carry(self, records: Iterable[RawRecord]) -> list[RawRecord]:
+        """The records as they arrive, without those that come back. Raises as `drops` does."""
+        carried = []
+        for record in records:
+            body = record.body if self._passage is None else self._passage.carry(record.body)
+            if body is None:
+                self._found(record.offset, record.offset, 1)
+            else:
+                carried.append(record._replace(body=body))
+        return carried
+
+    def keeps(self, headers: Headers) -> NDArray[np.bool_] | None:
+        """Which batches don't come back, of many; None if they must be asked about one by one."""
+        writers = headers["producer_id"]
+        known = {number: self._writers.are_from_target(number) for number in np.unique(writers).tolist()}
+        from_target = [number for number, is_from_target in known.items() if is_from_target]
+        if None in known.values() or (from_target and self._fails):
+            return None
+        kept = ~np.isin(writers, from_target)
+        if from_target:
+            self._note(headers[~kept])
+        return kept
+
+    def _found(self, first: int, last: int, records: int) -> None:
+        if self._fails:
+            raise LoopError(first, last)
+        self.records += records
+        self.first = self.first or (first, last)
+
+    def _note(self, left_out: Headers) -> None:
+        self.records += int(left_out["record_count"].sum())
+        if self.first is None:
+            first = int(left_out["base_offset"][0])
+            self.first = first, first + int(left_out["last_offset_delta"][0])

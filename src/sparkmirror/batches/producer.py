@@ -1,0 +1,47 @@
+"""What an idempotent writer must know of a partition to go on exactly where another one ended (KIP-98)."""
+
+from typing import NamedTuple
+
+from sparkmirror.batches.record_batch import SEQUENCE_MODULUS, BatchHeader
+
+_EPOCH_MAX = (1 << 15) - 1
+
+
+class ProducerId(NamedTuple):
+    id: int
+    epoch: int
+
+    @property
+    def is_last(self) -> bool:
+        """Whether only another id can follow."""
+        return self.epoch >= _EPOCH_MAX
+
+    def next_epoch(self) -> "ProducerId":
+        """A broker refuses what still comes under the epoch before."""
+        return ProducerId(self.id, self.epoch + 1)
+
+    def wrote(self, header: BatchHeader) -> bool:
+        return (header.producer_id, header.producer_epoch) == self
+
+
+NOT_IDEMPOTENT = ProducerId(-1, -1)
+"""What a batch carries when the principal may not write idempotently."""
+
+
+class ProducerState(NamedTuple):
+    """`next_sequence` counts the records written under `producer`; `next_offset` is where they ended.
+
+    Records of ours from `next_offset` on are ones that nobody has accounted for yet.
+    """
+
+    producer: ProducerId
+    next_sequence: int
+    next_offset: int
+
+    def after(self, count: int, next_offset: int) -> "ProducerState":
+        """So many records later."""
+        return ProducerState(self.producer, (self.next_sequence + count) % SEQUENCE_MODULUS, next_offset)
+
+    def in_next_epoch(self, next_offset: int) -> "ProducerState":
+        """The same id with new numbers, from 0."""
+        return ProducerState(self.producer.next_epoch(), 0, next_offset)

@@ -1,0 +1,73 @@
+"""The header by which a record says what clusters it has come from, on request (`provenance.header`).
+
+Producer ids know of the last flow only, and Java MM2 has none. A header stays with a record on its whole way,
+through flows of other mirrors too. It costs the fast road: every batch must be opened.
+"""
+
+from typing import Final, NamedTuple
+
+from sparkmirror.batches.record_batch import FetchedBatch, iterate_batches
+from sparkmirror.batches.record_body import RecordBody, read_body, write_body
+from sparkmirror.batches.records import read_records, read_varint, write_sparse_batch, write_varint
+from sparkmirror.domain.errors import CorruptBatchError
+
+HEADER: Final = b"sparkmirror-provenance"
+"""Its value: the aliases of the clusters that mirrored the record on, in that order, with commas between."""
+
+_SEPARATOR: Final = b","
+
+
+class Passage(NamedTuple):
+    """From one cluster to another, by their aliases."""
+
+    source: str
+    target: str
+
+    def carry(self, body: bytes) -> bytes | None:
+        """The record's body (see `RawRecord`) as it arrives; None if it has been at either cluster before.
+
+        Raises CorruptBatchError when the fields do not fit the bytes.
+        """
+        source = self.source.encode()
+        if HEADER not in body:
+            return _with_header(body, source)
+        key, value, headers = read_body(body)
+        told = [content or b"" for name, content in headers if name == HEADER]
+        chain = [alias for content in told for alias in content.split(_SEPARATOR)]
+        if source in chain or self.target.encode() in chain:
+            return None
+        others = tuple(header for header in headers if header[0] != HEADER)
+        come_from = _SEPARATOR.join(alias for alias in (*chain, source) if alias)
+        return write_body(RecordBody(key, value, (*others, (HEADER, come_from))))
+
+
+def carried(batch: FetchedBatch, passage: Passage) -> list[FetchedBatch]:
+    """The batch as it arrives, with the offsets that it has; none if all of it comes back.
+
+    Raises CorruptBatchError for a batch that can't be opened.
+    """
+    bodies = ((record, passage.carry(record.body)) for record in read_records(batch))
+    records = [record._replace(body=body) for record, body in bodies if body is not None]
+    return list(iterate_batches(write_sparse_batch(records, batch.header))) if records else []
+
+
+def _with_header(body: bytes, source: bytes) -> bytes:
+    """What `write_body` makes of one header more, without looking at the others."""
+    try:
+        at = _behind(body, _behind(body, 0))
+        count, headers_at = read_varint(body, at)
+    except IndexError as error:
+        raise CorruptBatchError("the record's fields do not fit it") from error
+    out = bytearray(body[:at])
+    write_varint(count + 1, out)
+    out += body[headers_at:]
+    for part in (HEADER, source):
+        write_varint(len(part), out)
+        out += part
+    return bytes(out)
+
+
+def _behind(body: bytes, at: int) -> int:
+    """Where the field ends that begins there."""
+    size, at = read_varint(body, at)
+    return at + max(size, 0)

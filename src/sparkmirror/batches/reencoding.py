@@ -1,0 +1,104 @@
+"""Batches that can't go as they are, opened and written again: renumbered, merged, split, recompressed."""
+
+import struct
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from sparkmirror.batches.columns import RecordIndex, index_payloads, pack_records, payloads_of
+from sparkmirror.batches.compression import compress, decompress
+from sparkmirror.batches.header_columns import Headers, headers_of
+from sparkmirror.batches.record_batch import (
+    CODEC_MASK,
+    HEADER_BYTES,
+    FetchedBatch,
+    OutgoingBatch,
+    build_batch,
+    stamp,
+)
+from sparkmirror.batches.records import RawRecord, new_header, read_records, rewrite
+from sparkmirror.domain.errors import CorruptBatchError
+
+MANY_RECORDS = 100
+"""From here on columns are faster than a loop over the records: see `python -m bench.slow_road`."""
+
+
+Carry = Callable[[list[RawRecord]], list[RawRecord]]
+"""Changes records, or leaves some out."""
+
+
+def reopen(
+    batches: Sequence[FetchedBatch], position: int, codec: int, bytes_max: int, carry: Carry | None = None
+) -> list[OutgoingBatch]:
+    """The records from `position` on as one batch, or as several where it would exceed `bytes_max` bytes.
+
+    The batches follow each other in a partition, and each has a record. A single record above the limit
+    becomes a batch of its own: whether the target takes it is the target's to say. `carry` is asked last.
+    Raises CorruptBatchError.
+    """
+    if carry is None and sum(batch.header.record_count for batch in batches) >= MANY_RECORDS:
+        return reopen_columns(headers_of(batches), payloads_of(batches), position, codec, bytes_max)
+    records = [record for batch in batches for record in read_records(batch)]
+    if records:
+        increase = all(earlier.offset < later.offset for earlier, later in pairwise(records))
+        low, high = batches[0].header.base_offset, batches[-1].header.last_offset
+        _check_offsets(low, high, records[0].offset, records[-1].offset, increase=increase)
+    try:
+        wanted = [record for record in records if record.offset >= position]
+        return rewrite(wanted if carry is None else carry(wanted), codec, bytes_max)
+    except struct.error as error:
+        raise CorruptBatchError("a record's timestamp has more than 64 bits") from error
+
+
+def _check_offsets(low: int, high: int, first: int, last: int, *, increase: bool) -> None:
+    """Positions are taken from them, so they must be what the headers say."""
+    if not increase or first < low or last > high:
+        raise CorruptBatchError(f"its records' offsets do not increase from {low} to {high}")
+
+
+def recompress(batch: FetchedBatch, codec: int) -> OutgoingBatch:
+    """The whole batch in another codec; its records are not looked at. Raises CorruptBatchError."""
+    header = batch.header
+    plain = decompress(header.attributes & CODEC_MASK, batch.data[HEADER_BYTES:])
+    new = header._replace(attributes=header.attributes & ~CODEC_MASK | codec)
+    data = build_batch(new, compress(codec, plain))
+    return OutgoingBatch(data, range(header.base_offset, header.last_offset + 1), header.max_timestamp)
+
+
+def reopen_columns(
+    headers: Headers, payloads: Sequence[memoryview], position: int, codec: int, bytes_max: int
+) -> list[OutgoingBatch]:
+    """As `reopen`, of batches by their headers and what was behind them, decompressed."""
+    index = index_payloads(headers, payloads)
+    increase = bool((index.offsets[1:] > index.offsets[:-1]).all())
+    low, high = int(headers["base_offset"][0]), int(headers["base_offset"][-1])
+    high += int(headers["last_offset_delta"][-1])
+    _check_offsets(low, high, int(index.offsets[0]), int(index.offsets[-1]), increase=increase)
+    first = int(np.searchsorted(index.offsets, position))
+    return _pack(index, range(first, len(index)), codec, bytes_max)
+
+
+def _pack(index: RecordIndex, rows: range, codec: int, bytes_max: int) -> list[OutgoingBatch]:
+    if not rows:
+        return []
+    timestamps = index.timestamps[rows.start : rows.stop]
+    newest = int(timestamps.max())
+    header = new_header(codec, len(rows), int(timestamps[0]), newest)
+    data = memoryview(pack_records(index, rows, room=HEADER_BYTES))
+    if codec:
+        data = build_batch(header, compress(codec, data[HEADER_BYTES:]))
+    else:  # without another copy
+        data[:HEADER_BYTES] = build_batch(header, b"")
+        stamp(data, header.producer_id, header.producer_epoch, header.base_sequence)
+    if len(data) > bytes_max and len(rows) > 1:
+        middle = len(rows) // 2
+        return _pack(index, rows[:middle], codec, bytes_max) + _pack(index, rows[middle:], codec, bytes_max)
+    return [OutgoingBatch(data, _offsets(index, rows), newest)]
+
+
+def _offsets(index: RecordIndex, rows: range) -> Sequence[int]:
+    first, last = int(index.offsets[rows[0]]), int(index.offsets[rows[-1]])
+    if last - first + 1 == len(rows):
+        return range(first, last + 1)
+    return index.offsets[rows.start : rows.stop].tolist()  # type: ignore[no-any-return]  # of integers

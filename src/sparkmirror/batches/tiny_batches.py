@@ -1,0 +1,121 @@
+"""Many tiny batches in a row, as a source of one-record batches holds: judged and opened as columns.
+
+Only the walk from one batch to the next, their CRCs and the cutting out of their records are Python loops.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from crc32c import crc32c
+
+from sparkmirror.batches.compression import decompress
+from sparkmirror.batches.header_columns import Headers, headers_at
+from sparkmirror.batches.record_batch import (
+    CODEC_MASK,
+    CONTROL,
+    CRC_COVERS_FROM,
+    HEADER_BYTES,
+    LOG_OVERHEAD,
+    MAGIC,
+    OFFSET_AND_LENGTH,
+    OutgoingBatch,
+)
+from sparkmirror.batches.reencoding import reopen_columns
+from sparkmirror.batches.varint_columns import Column
+
+MANY_BATCHES = 24
+"""From here on columns are faster than one batch after the other: see `python -m bench.slow_road`."""
+
+
+class TinyBatches(NamedTuple):
+    """Whole batches of a response. `edges` are where in `data` each begins, and where the last one ends."""
+
+    data: memoryview
+    edges: list[int]
+    headers: Headers
+
+    @property
+    def codec(self) -> int | None:
+        """None if they have several."""
+        codecs = self.headers["attributes"] & CODEC_MASK
+        return int(codecs[0]) if (codecs == codecs[0]).all() else None
+
+    def end_position(self, number: int) -> int:
+        """The offset behind one of them."""
+        header = self.headers[number]
+        return int(header["base_offset"]) + int(header["last_offset_delta"]) + 1
+
+    def are_sound(self, *, check_crcs: bool) -> bool:
+        """Whether all have the format that can be copied and, if that is looked at, the CRC that they say."""
+        if (self.headers["magic"] != MAGIC).any():
+            return False
+        if not check_crcs:
+            return True
+        data, edges = self.data, self.edges
+        spans = pairwise(edges)
+        crcs = [crc32c(data[at + CRC_COVERS_FROM : end]) for at, end in spans]
+        return bool((self.headers["crc"] == crcs).all())
+
+    def with_records_from(self, position: int) -> Column:
+        """Which of them, by number, hold records at the position or behind it."""
+        headers = self.headers
+        lasts = headers["base_offset"] + headers["last_offset_delta"]
+        have_records = (headers["attributes"] & CONTROL == 0) & (headers["record_count"] != 0)
+        chosen: Column = (have_records & (lasts >= position)).nonzero()[0]
+        return chosen
+
+    def groups(self, chosen: Column, bytes_max: int) -> Iterator[Column]:
+        """Part the chosen ones into neighbours that together have at most so many bytes."""
+        sizes = np.diff(self.edges)[chosen].cumsum()
+        begin = before = 0
+        while begin < len(chosen):
+            end = max(begin + 1, int(sizes.searchsorted(before + bytes_max, side="right")))
+            yield chosen[begin:end]
+            begin, before = end, int(sizes[end - 1])
+
+    def reopen(self, chosen: Column, position: int, codec: int, bytes_max: int) -> list[OutgoingBatch]:
+        """The chosen ones as `batch_opening.reopen` does. Raises CorruptBatchError."""
+        headers, edges, data = self.headers[chosen], self.edges, self.data
+        payloads = [data[edges[at] + HEADER_BYTES : edges[at + 1]] for at in chosen.tolist()]
+        codecs = headers["attributes"] & CODEC_MASK
+        if codecs.any():
+            payloads = [decompress(*one) for one in zip(codecs.tolist(), payloads, strict=True)]
+        return reopen_columns(headers, payloads, position, codec, bytes_max)
+
+
+def part_response(data: memoryview, bytes_max: int) -> Iterator[tuple[memoryview, TinyBatches | None]]:
+    """Where many neighbours have at most `bytes_max` bytes, and what is between, in order; 0: one part."""
+    begin = at = 0
+    while bytes_max and at < len(data):
+        edges = _walk(data, at, bytes_max)
+        if len(edges) > MANY_BATCHES:
+            if begin < at:
+                yield data[begin:at], None
+            begin = edges[-1]
+            yield data[at:begin], TinyBatches(data, edges, headers_at(data, edges[:-1]))
+            at = begin
+        else:
+            at = edges[-1] + max(_size(data, edges[-1]), HEADER_BYTES)
+    yield data[begin:], None
+
+
+def _walk(data: memoryview, at: int, bytes_max: int) -> list[int]:
+    """Where whole batches of at most `bytes_max` bytes begin, from `at` on, and the last one ends."""
+    edges = [at]
+    note, offset_and_length, end = edges.append, OFFSET_AND_LENGTH.unpack_from, len(data) - HEADER_BYTES
+    while at <= end:
+        size = offset_and_length(data, at)[1] + LOG_OVERHEAD
+        at += size
+        if not HEADER_BYTES <= size <= bytes_max or at > len(data):
+            break
+        note(at)
+    return edges
+
+
+def _size(data: memoryview, at: int) -> int:
+    """Of the batch there, 0 if that can't be told."""
+    if at + OFFSET_AND_LENGTH.size > len(data):
+        return 0
+    return int(OFFSET_AND_LENGTH.unpack_from(data, at)[1]) + LOG_OVERHEAD

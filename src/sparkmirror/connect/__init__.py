@@ -1,0 +1,1 @@
+"""A Connect worker: herder, leader, REST API and Connect's internal topics."""

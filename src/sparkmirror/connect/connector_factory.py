@@ -1,0 +1,106 @@
+"""From a connector's config on a Connect worker to what runs it."""
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from functools import partial
+
+from sparkmirror.config.clients import worker_client
+from sparkmirror.config.properties import Properties
+from sparkmirror.config.providers import configured_providers, resolved
+from sparkmirror.config.worker import WorkerSettings
+from sparkmirror.connectors.flow_settings import (
+    FlowWorker,
+    SourceConnector,
+    checkpoint_connector,
+    heartbeat_connector,
+    source_connector,
+)
+from sparkmirror.connectors.settings import mirror_source_enabled
+from sparkmirror.domain.connect import ConnectorConfig
+from sparkmirror.domain.errors import ConfigError
+from sparkmirror.domain.ids import Flow
+from sparkmirror.mirror.connector_runs import CheckpointRun, ConnectorRun, HeartbeatRun, IdleRun, SourceRun
+from sparkmirror.setup.plan.flow_plan import FlowPlan
+from sparkmirror.setup.plan.flow_planning import plan_source
+from sparkmirror.spark.session import Session
+
+
+class ConnectorSettings:
+    """Reads configs as one worker's connectors do."""
+
+    def __init__(self, worker: Properties, settings: WorkerSettings, environment: Mapping[str, str]) -> None:
+        self.worker = worker
+        self._settings = settings
+        self._client = worker_client(worker, "offsets")
+        self._providers = configured_providers(worker, environment)
+
+    def resolved(self, config: ConnectorConfig) -> Properties:
+        """Without placeholders. Raises ConfigError."""
+        return resolved(Properties(config), self._providers)
+
+    def source(self, config: ConnectorConfig) -> tuple[FlowWorker, SourceConnector]:
+        """A MirrorSourceConnector's. Raises ConfigError for any other, and for whatever can't be used."""
+        connector = self.resolved(config)
+        if connector_kind(connector) != "MirrorSource":
+            raise ConfigError(
+                "connector.class", connector.get("connector.class"), "is no MirrorSourceConnector"
+            )
+        if not mirror_source_enabled(connector):
+            raise ConfigError("enabled", "false", "lets the connector do nothing")
+        source = source_connector(connector, self.worker, self._settings)
+        return self.on(source.settings.flow), source
+
+    def on(self, flow: Flow) -> FlowWorker:
+        return FlowWorker(flow, self._settings, self._client)
+
+
+def connector_kind(connector: Properties) -> str:
+    """The class without its package and its last word."""
+    return connector.get("connector.class", "").rpartition(".")[2].removesuffix("Connector")
+
+
+class ConnectorFactory:
+    """Makes the runs of one worker's connectors."""
+
+    def __init__(
+        self,
+        worker: Properties,
+        settings: WorkerSettings,
+        environment: Mapping[str, str],
+        session: "Callable[[], Future[Session]]",
+        slots_of: Callable[[int, Session], int],
+    ) -> None:
+        """`slots_of` says how many of the session's slots a connector of so many tasks may take."""
+        self._read = ConnectorSettings(worker, settings, environment)
+        self._session = session
+        self._slots_of = slots_of
+
+    def prepared(self, config: ConnectorConfig) -> Callable[[], ConnectorRun]:
+        """What makes its run. Raises ConfigError with key, value and reason for whatever can't be used."""
+        connector = self._read.resolved(config)
+        match connector_kind(connector):
+            case "MirrorSource":
+                return self._source(connector, config)
+            case "MirrorCheckpoint":
+                checkpoint = checkpoint_connector(connector, self._read.worker)
+                if checkpoint is None:
+                    return IdleRun
+                return partial(CheckpointRun, self._read.on(checkpoint.settings.flow), checkpoint)
+            case "MirrorHeartbeat":
+                heartbeat = heartbeat_connector(connector)
+                return partial(HeartbeatRun, self._read.on(heartbeat.settings.flow), heartbeat)
+            case other:
+                raise ConfigError("connector.class", other, "is none of MirrorMaker's connectors")
+
+    def plan(self, config: ConnectorConfig) -> FlowPlan:
+        """What a MirrorSourceConnector would do. Raises ConfigError for any other, and KafkaError."""
+        return plan_source(*self._read.source(config))
+
+    def _source(self, connector: Properties, config: ConnectorConfig) -> Callable[[], ConnectorRun]:
+        if not mirror_source_enabled(connector):
+            return IdleRun
+        on, source = self._read.source(config)
+        tasks_max = source.settings.tasks_max
+        return lambda: SourceRun(
+            on, source, self._session(), lambda session: self._slots_of(tasks_max, session)
+        )

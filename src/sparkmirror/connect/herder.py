@@ -1,0 +1,298 @@
+"""What one node of a Connect group answers and does for the REST API.
+
+Answers come from what the node has read of the group's topics. What changes state is done by the leader
+only: written to the config topic and read back, the rest is the leader's thread's affair. Statuses and
+messages are Connect's.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, NamedTuple, Protocol
+
+from sparkmirror.connect.leader import Leader
+from sparkmirror.connect.topics.config_records import ConnectConfigs
+from sparkmirror.connect.topics.configs import ConfigTopic
+from sparkmirror.connect.topics.offsets import read_connector_offsets, write_connector_offsets
+from sparkmirror.connect.topics.statuses import StatusTopic
+from sparkmirror.connect.validation import Infos, invalid_config_message, validate, with_errors
+from sparkmirror.connect.worker_file import WorkerFile, connector_warnings
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.connect import (
+    ConnectError,
+    ConnectorConfig,
+    ConnectorInfo,
+    ConnectorOffset,
+    ConnectorStatus,
+    Health,
+    NotLeaderError,
+    State,
+    Status,
+    TargetState,
+)
+from sparkmirror.domain.errors import ConfigError, KafkaError
+from sparkmirror.domain.group_assignment import Membership
+from sparkmirror.setup.plan.flow_plan import FlowPlan
+from sparkmirror.setup.plan.flow_plan_json import to_json
+
+_log = logging.getLogger(__name__)
+
+_STARTING = "Connect worker is still starting up, please try again later"
+_NOT_STOPPED = (
+    "Connectors must be in the STOPPED state before their offsets can be modified. This can be done for the "
+    "specified connector by issuing a 'PUT' request to the '/connectors/{name}/stop' endpoint"
+)
+
+
+class NodeTopics(NamedTuple):
+    """The group's topics as this node reads them."""
+
+    configs: ConfigTopic
+    statuses: StatusTopic
+    offsets: str
+
+
+class Connectors(Protocol):
+    """What is told by a connector's config. Both raise ConfigError for one that can't be used."""
+
+    def prepared(self, config: ConnectorConfig) -> object: ...
+
+    def plan(self, config: ConnectorConfig) -> FlowPlan:
+        """A source connector's. Raises KafkaError when a cluster can't be reached."""
+        ...
+
+
+class Herder:
+    """Safe in any thread. `rest.herder.Herder` says what each method is for."""
+
+    def __init__(
+        self,
+        file: WorkerFile,
+        client: ConnectionSettings,
+        topics: NodeTopics,
+        leader: Leader,
+        membership: Callable[[], Membership],
+        connectors: Connectors,
+    ) -> None:
+        self._file = file
+        self._client = client
+        self._topics = topics
+        self._leader = leader
+        self._membership = membership
+        self._connectors = connectors
+        self._changing = threading.RLock()
+        self.cluster_id: str | None = None
+        """None until the node has read its topics: it answers nothing before."""
+
+    def health(self) -> Health:
+        if self.cluster_id is None:
+            return Health(started=False, healthy=False, message="Worker is still starting up.")
+        if self._membership().leader_url is None:
+            return Health(started=True, healthy=False, message="Worker knows of no leader in its group.")
+        return Health(
+            started=True,
+            healthy=True,
+            message="Worker has completed startup and is ready to handle requests.",
+        )
+
+    def kafka_cluster_id(self) -> str:
+        if self.cluster_id is None:
+            raise ConnectError(HTTPStatus.SERVICE_UNAVAILABLE, _STARTING)
+        return self.cluster_id
+
+    @property
+    def leader_url(self) -> str | None:
+        return self._membership().leader_url
+
+    def session_key(self) -> bytes | None:
+        key = self._configs.session_key
+        return None if key is None else key.key
+
+    # answered by any node
+
+    def connectors(self) -> Sequence[str]:
+        return sorted(self._configs.connectors)
+
+    def info(self, name: str) -> ConnectorInfo:
+        config = self._known(name)
+        return ConnectorInfo(name, config, len(self._configs.task_configs.get(name, ())))
+
+    def task_configs(self, name: str) -> Sequence[ConnectorConfig]:
+        self._known(name)
+        return self._configs.task_configs.get(name, ())
+
+    def status(self, name: str) -> ConnectorStatus:
+        self._require_started()
+        connector = self._topics.statuses.connector(name)
+        if connector is None:
+            raise _not_found(f"No status found for connector {name}")
+        return ConnectorStatus(name, connector, self._topics.statuses.tasks(name))
+
+    def task_status(self, name: str, task: int) -> Status:
+        self._require_started()
+        status = self._topics.statuses.tasks(name).get(task)
+        if status is None:
+            raise _not_found(f"No status found for task {name}-{task}")
+        return status
+
+    def active_topics(self, name: str) -> Sequence[str]:
+        self._require_started()
+        return sorted(self._topics.statuses.topics(name))
+
+    def offsets(self, name: str) -> Sequence[ConnectorOffset]:
+        self._known(name)
+        return read_connector_offsets(self._client, self._topics.offsets, name)
+
+    def set_log_level(self, logger: str, level: str) -> None:
+        self._require_started()
+        self._topics.configs.put_log_level(logger, level)
+
+    def validate(self, plugin: str | None, config: Mapping[str, str | None]) -> Infos:
+        """What Connect's `validate` says, and what only shows when the connector is made."""
+        said = validate(plugin, config, self._file.properties)
+        if said["error_count"]:
+            return said
+        try:
+            self._connectors.prepared({key: value for key, value in config.items() if value is not None})
+        except ConfigError as error:
+            return with_errors(said, error)
+        return said
+
+    # done by the leader
+
+    def create(self, name: str, config: ConnectorConfig, initial_state: TargetState | None) -> ConnectorInfo:
+        with self._leading():
+            if name in self._configs.connectors:
+                raise ConnectError(HTTPStatus.CONFLICT, f"Connector {name} already exists")
+            return self._put(name, config, initial_state)
+
+    def put(self, name: str, config: ConnectorConfig) -> tuple[bool, ConnectorInfo]:
+        with self._leading():
+            created = name not in self._configs.connectors
+            return created, self._put(name, config, None)
+
+    def patch(self, name: str, changes: Mapping[str, str | None]) -> ConnectorInfo:
+        with self._leading():
+            merged = {**self._known(name), **changes}
+            kept = {key: value for key, value in merged.items() if value is not None}
+            return self._put(name, kept, None)
+
+    def delete(self, name: str) -> None:
+        with self._leading():
+            self._known(name)
+            self._topics.configs.remove_connector(name)
+
+    def change_state(self, name: str, state: TargetState) -> None:
+        with self._leading():
+            if name not in self._configs.connectors:
+                raise _not_found(f"Unknown connector {name}")
+            self._topics.configs.put_target_state(name, state)
+
+    def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorStatus:
+        """A connector and its tasks are one thing here: they begin anew together if any of them is meant."""
+        with self._leading():
+            if name not in self._configs.connectors:
+                raise _not_found(f"Unknown connector: {name}")
+            status = self.status(name)
+            meant = _meant(status, include_tasks=include_tasks, only_failed=only_failed)
+            if meant.connector.state is State.RESTARTING or any(
+                task.state is State.RESTARTING for task in meant.tasks.values()
+            ):
+                self._leader.restart(name)
+            return meant
+
+    def restart_task(self, name: str, task: int) -> None:
+        with self._leading():
+            if name not in self._configs.connectors:
+                raise _not_found(f"Unknown connector: {name}")
+            if task >= len(self._configs.task_configs.get(name, ())):
+                raise _not_found(f"Unknown task: {name}-{task}")
+            self._leader.restart(name)
+
+    def reset_active_topics(self, name: str) -> None:
+        with self._leading():
+            self._topics.statuses.remove_topics(name)
+
+    def alter_offsets(self, name: str, offsets: Sequence[ConnectorOffset]) -> None:
+        with self._leading():
+            config = self._stopped(name)
+            write_connector_offsets(
+                self._client, self._topics.offsets, name, config["connector.class"], offsets
+            )
+
+    def reset_offsets(self, name: str) -> None:
+        with self._leading():
+            config = self._stopped(name)
+            known = read_connector_offsets(self._client, self._topics.offsets, name)
+            forgotten = [ConnectorOffset(offset.partition, None) for offset in known]
+            write_connector_offsets(
+                self._client, self._topics.offsets, name, config["connector.class"], forgotten
+            )
+
+    def plan(self, name: str) -> Mapping[str, Any]:
+        with self._leading():
+            config = self._known(name)
+        try:
+            return to_json(self._connectors.plan(config))
+        except ConfigError as error:
+            raise ConnectError(HTTPStatus.BAD_REQUEST, f"Connector {name} has no plan: {error}") from error
+        except KafkaError as error:
+            raise ConnectError(HTTPStatus.INTERNAL_SERVER_ERROR, str(error)) from error
+
+    # how
+
+    @property
+    def _configs(self) -> ConnectConfigs:
+        self._require_started()
+        return self._topics.configs.configs
+
+    def _require_started(self) -> None:
+        self.kafka_cluster_id()
+
+    def _leading(self) -> threading.RLock:
+        """For one change at a time, each of which sees the one before."""
+        self._require_started()
+        now = self._membership()
+        if not now.is_leader:
+            raise NotLeaderError(now.leader_url)
+        return self._changing
+
+    def _known(self, name: str) -> ConnectorConfig:
+        config = self._configs.connectors.get(name)
+        if config is None:
+            raise _not_found(f"Connector {name} not found")
+        return config
+
+    def _put(self, name: str, config: ConnectorConfig, initial_state: TargetState | None) -> ConnectorInfo:
+        whole = {**config, "name": name}
+        message = invalid_config_message(self.validate(None, whole))
+        if message is not None:
+            raise ConnectError(HTTPStatus.BAD_REQUEST, message)
+        for warning in connector_warnings(whole, self._file.properties):
+            _log.warning("%s: %s", name, warning)
+        self._topics.configs.put_connector(name, whole, initial_state)
+        return self.info(name)
+
+    def _stopped(self, name: str) -> ConnectorConfig:
+        config = self._known(name)
+        is_stopped = self._configs.target_states[name] is TargetState.STOPPED
+        if not is_stopped or self._configs.task_configs.get(name, ()):
+            raise ConnectError(HTTPStatus.BAD_REQUEST, _NOT_STOPPED.format(name=name))
+        return config
+
+
+def _meant(status: ConnectorStatus, *, include_tasks: bool, only_failed: bool) -> ConnectorStatus:
+    """What a restart request is about, as RESTARTING (KIP-745)."""
+
+    def after(known: Status, *, is_asked: bool) -> Status:
+        if not is_asked or (only_failed and known.state is not State.FAILED):
+            return known
+        return Status(State.RESTARTING, known.worker_id, known.generation)
+
+    tasks = {task: after(known, is_asked=include_tasks) for task, known in status.tasks.items()}
+    return ConnectorStatus(status.name, after(status.connector, is_asked=True), tasks)
+
+
+def _not_found(message: str) -> ConnectError:
+    return ConnectError(HTTPStatus.NOT_FOUND, message)

@@ -1,0 +1,248 @@
+"""What the leader of a group of workers does: run what the config topic wants, and say how it goes.
+
+`reconcile` compares and acts; it is called again and again for everything, and at once for what is wanted
+anew. Whatever went wrong in between, the next comparison mends it.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sparkmirror.connect.topics.config_records import ConnectConfigs
+from sparkmirror.connect.topics.configs import ConfigTopic
+from sparkmirror.connect.topics.statuses import StatusTopic
+from sparkmirror.connect.validation import KAFKA_VERSION
+from sparkmirror.connectors.periodic import begin, end
+from sparkmirror.domain.connect import ConnectorConfig, State, Status, TargetState
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.metrics.families import ConnectorReading
+from sparkmirror.mirror.connector_runs import ConnectorRun
+
+_log = logging.getLogger(__name__)
+
+_TASK_CLASS: Final = "task.class"
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A connector that is to run; `run` is None where its config can't be used, and `trace` says why."""
+
+    config: ConnectorConfig
+    run: ConnectorRun | None = None
+    trace: str | None = None
+
+
+class Leader:
+    """One owner, but for `restart`, which any thread may call."""
+
+    def __init__(
+        self,
+        prepared: Callable[[ConnectorConfig], Callable[[], ConnectorRun]],
+        configs: ConfigTopic,
+        statuses: StatusTopic,
+        worker_id: str,
+        leads: Callable[[], bool],
+        *,
+        tracks_topics: bool,
+    ) -> None:
+        """`prepared` raises ConfigError for a config that can't be used.
+
+        `leads` is asked before anything is done: a node that was frozen may have lost its place.
+        """
+        self._prepared = prepared
+        self._configs = configs
+        self._statuses = statuses
+        self._worker_id = worker_id
+        self._leads = leads
+        self._tracks_topics = tracks_topics
+        self._kept: dict[str, _Kept] = {}
+        self._seen = ConnectConfigs()
+        self._lock = threading.Lock()
+        self._to_restart: set[str] = set()
+
+    def restart(self, name: str) -> None:
+        """At the next `reconcile`."""
+        with self._lock:
+            self._to_restart.add(name)
+
+    def reconcile(self, generation: int, *, whole: bool = True) -> None:
+        """Start, stop and replace connectors as wanted; publish their tasks and states. Raises KafkaError.
+
+        `whole`: look after all of them, not only after those of which something else is wanted now.
+        """
+        wanted = self._configs.configs
+        with self._lock:
+            again = frozenset(self._to_restart)
+        names = wanted.changed_since(self._seen) | again
+        if whole:
+            names.update(wanted.connectors, self._kept, self._statuses.connectors())
+        if self._leads():
+            self._publish_tasks(wanted, self._pausing(wanted, names))  # before nobody knows them any more
+            self._publish_restarts(again & self._kept.keys(), generation)
+        with self._lock:
+            self._to_restart -= again  # who asks from here on asks for another one
+        self._run(wanted, names, again)
+        if self._leads():
+            self._publish_tasks(wanted, names & wanted.connectors.keys())
+            self._publish_states(self._configs.configs, names, generation)
+            self._publish_topics(names & self._kept.keys())
+            self._seen = wanted
+
+    def give_up(self) -> None:
+        """Stop everything; others will run it."""
+        self._end(list(self._kept))
+        self._seen = ConnectConfigs()
+
+    def unassign(self, generation: int) -> None:
+        """Say that nobody runs the connectors, as a worker does that stops in order. Raises KafkaError."""
+        status = self._status(State.UNASSIGNED, generation)
+        for name, known in self._statuses.connectors().items():
+            if known.worker_id == self._worker_id:
+                self._statuses.put_connector_safely(name, status)
+                for task in self._statuses.tasks(name):
+                    self._statuses.put_task_safely(name, task, status)
+
+    def slots_of_all(self) -> int:
+        """How many of Spark's slots the connectors that run may take together. Safe in any thread."""
+        return sum(run.slots for run in self._runs())
+
+    def readings(self) -> list[ConnectorReading]:
+        """What `/metrics` tells of every connector that runs here. Safe in any thread."""
+        return [reading for run in self._runs() if (reading := run.reading())]
+
+    # runs
+
+    def _run(self, wanted: ConnectConfigs, names: Collection[str], again: Collection[str]) -> None:
+        running = {
+            name: wanted.connectors[name]
+            for name in sorted(names)
+            if wanted.target_states.get(name) is TargetState.RUNNING
+        }
+        kept = {name: self._kept[name].config for name in names if name in self._kept}
+        self._end([name for name, config in kept.items() if config != running.get(name) or name in again])
+        for name, config in running.items():
+            if name not in self._kept:
+                self._begin(name, config)
+
+    def _runs(self) -> list[ConnectorRun]:
+        return [kept.run for kept in list(self._kept.values()) if kept.run is not None]
+
+    def _begin(self, name: str, config: ConnectorConfig) -> None:
+        kept = self._kept[name] = _Kept(config)
+        try:
+            kept.run = self._prepared(config)()
+        except SparkmirrorError as error:
+            _log.error("%s can't run: %s", name, error)
+            kept.trace = str(error)
+            return
+        _log.info("starting %s", name)
+        begin(kept.run.threads, self._leads)
+
+    def _end(self, names: Collection[str]) -> None:
+        ended = [(name, self._kept.pop(name).run) for name in names]
+        end([thread for _, run in ended if run is not None for thread in run.threads])
+        if stopped := sorted(name for name, run in ended if run is not None):
+            _log.info("stopped %s", ", ".join(stopped))
+
+    # what is said
+
+    def _pausing(self, wanted: ConnectConfigs, names: Iterable[str]) -> list[str]:
+        """Those that still run, and keep their tasks when they don't."""
+        states = wanted.target_states
+        return [name for name in names if name in self._kept and states.get(name) is TargetState.PAUSED]
+
+    def _publish_tasks(self, wanted: ConnectConfigs, names: Iterable[str]) -> None:
+        for name in names:
+            state = wanted.target_states[name]
+            published = wanted.task_configs.get(name, ())
+            tasks = self._tasks(name, state, published)
+            if list(tasks) != list(published) or name in wanted.inconsistent:
+                self._configs.put_task_configs(name, tasks)
+
+    def _tasks(
+        self, name: str, state: TargetState, published: Sequence[ConnectorConfig]
+    ) -> Sequence[ConnectorConfig]:
+        if state is TargetState.STOPPED:
+            return ()
+        kept = self._kept.get(name)
+        shares = kept.run.tasks() if kept is not None and kept.run is not None else None
+        if kept is None or shares is None:
+            return published
+        task_class = kept.config["connector.class"].removesuffix("Connector") + "Task"
+        return [{**kept.config, **share, _TASK_CLASS: task_class} for share in shares]
+
+    def _publish_restarts(self, names: Iterable[str], generation: int) -> None:
+        """Until what begins anew is published as running."""
+        status = self._status(State.RESTARTING, generation)
+        for name in names:
+            self._statuses.put_connector(name, status)
+            for task in self._statuses.tasks(name):
+                self._statuses.put_task(name, task, status)
+
+    def _publish_states(self, wanted: ConnectConfigs, names: Iterable[str], generation: int) -> None:
+        for name in names:
+            known = self._statuses.connector(name)
+            if name in wanted.connectors:
+                state, trace = self._state(name, wanted.target_states[name])
+                self._say(known, self._status(state, generation, trace), name, None)
+                self._publish_task_states(name, wanted, generation)
+            elif known is not None:
+                self._statuses.remove_connector(name)
+
+    def _publish_task_states(self, name: str, wanted: ConnectConfigs, generation: int) -> None:
+        known = self._statuses.tasks(name)
+        count = len(wanted.task_configs.get(name, ()))
+        failures = self._failures(name)
+        paused = wanted.target_states[name] is TargetState.PAUSED
+        for task in range(count):
+            state = State.PAUSED if paused else State.FAILED if task in failures else State.RUNNING
+            status = self._status(state, generation, failures.get(task))
+            self._say(known.get(task), status, name, task)
+        for task in known.keys() - set(range(count)):
+            self._statuses.remove_task(name, task)
+
+    def _status(self, state: State, generation: int, trace: str | None = None) -> Status:
+        return Status(state, self._worker_id, generation, trace, KAFKA_VERSION)
+
+    def _state(self, name: str, target: TargetState) -> tuple[State, str | None]:
+        if target is not TargetState.RUNNING:
+            return State[target.name], None
+        kept = self._kept.get(name)
+        trace = None if kept is None else kept.trace if kept.run is None else kept.run.trouble()
+        return (State.RUNNING, None) if trace is None else (State.FAILED, trace)
+
+    def _failures(self, name: str) -> Mapping[int, str]:
+        kept = self._kept.get(name)
+        if kept is None:
+            return {}
+        if kept.run is None:
+            return dict.fromkeys(
+                range(len(self._configs.configs.task_configs.get(name, ()))), kept.trace or ""
+            )
+        return kept.run.failures()
+
+    def _say(self, known: Status | None, status: Status, name: str, task: int | None) -> None:
+        """Unless it is known: nobody wants a record for each generation of the group."""
+        if known is not None and (known.state, known.worker_id, known.trace) == (
+            status.state,
+            status.worker_id,
+            status.trace,
+        ):
+            return
+        if task is None:
+            self._statuses.put_connector(name, status)
+        else:
+            self._statuses.put_task(name, task, status)
+
+    def _publish_topics(self, names: Iterable[str]) -> None:
+        if not self._tracks_topics:
+            return
+        now_ms = int(time.time() * 1000)
+        for name in names:
+            run = self._kept[name].run
+            if run is not None:
+                for topic in sorted(set(run.topics()) - set(self._statuses.topics(name))):
+                    self._statuses.put_topic(name, topic, 0, now_ms)

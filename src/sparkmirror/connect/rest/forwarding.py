@@ -1,0 +1,108 @@
+"""Requests that only the leader can meet are sent on to it, two hops at most, as Connect does.
+
+The query parameter `forward` counts the hops: absent on a user's request, `true` on what the first node sends
+on, `false` on what the second does.
+"""
+
+import logging
+from http import HTTPStatus
+from typing import Final, NamedTuple
+from urllib.parse import urlencode, urlsplit
+
+import urllib3
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sparkmirror.connect.rest.answers import Answer
+from sparkmirror.connect.rest.paths import first
+from sparkmirror.connect.rest.tls import TlsSettings, client_context
+from sparkmirror.domain.connect import ConnectError
+
+logger = logging.getLogger(__name__)
+
+REQUEST_TIMEOUT_S: Final = 90.0
+_FORWARD: Final = "forward"
+_CONNECT_TIMEOUT_S: Final = 5.0
+_NO_LEADER: Final = (
+    "Cannot complete request momentarily due to no known leader URL, likely because a rebalance was underway."
+)
+_TOO_MANY_HOPS: Final = "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"
+
+
+class Hop(NamedTuple):
+    """A request as it goes from node to node."""
+
+    method: str
+    path: str
+    query: tuple[tuple[str, str], ...]
+    body: bytes
+    authorization: str | None
+    """What the user says who they are; the leader asks again."""
+    forward: bool | None
+    base_url: str = ""
+    """What the user calls this node, with a slash at the end."""
+
+    @classmethod
+    def of(cls, request: Request, body: bytes) -> "Hop":
+        said = first(request, _FORWARD)
+        return cls(
+            request.method,
+            request.scope["path"],
+            tuple((key, value) for key, value in request.query_params.multi_items() if key != _FORWARD),
+            body,
+            request.headers.get("authorization"),
+            said.lower() == "true" if said else None,
+            str(request.base_url),
+        )
+
+
+class Forwarder:
+    """Safe in any thread. Each request has a connection of its own: they are rare; none may be sent twice."""
+
+    def __init__(self, tls: TlsSettings | None) -> None:
+        context = None if tls is None else client_context(tls)
+        self._pools = urllib3.PoolManager(
+            num_pools=8,
+            ssl_context=context,
+            assert_hostname=None if tls is None or tls.checks_host_names else False,
+            retries=False,
+            timeout=urllib3.Timeout(connect=_CONNECT_TIMEOUT_S, read=REQUEST_TIMEOUT_S),
+        )
+
+    def sent_on(self, hop: Hop, leader_url: str | None) -> Answer:
+        """What the leader answers. Blocks."""
+        url = _next_hop(hop, leader_url)
+        logger.debug("sending %s %s on to %s", hop.method, hop.path, url)
+        headers = {"Accept": "application/json", "User-Agent": "kafka-connect", "Connection": "close"}
+        if hop.body:
+            headers["Content-Type"] = "application/json"
+        if hop.authorization is not None:
+            headers["Authorization"] = hop.authorization
+        try:
+            found = self._pools.request(hop.method, url, body=hop.body, headers=headers, redirect=False)
+        except urllib3.exceptions.HTTPError as error:
+            logger.warning("could not send %s %s on to the leader: %s", hop.method, url, error)
+            message = f"IO Error trying to forward REST request: {error}"
+            raise ConnectError(HTTPStatus.INTERNAL_SERVER_ERROR, message) from error
+        return _passed_on(found, hop.base_url)
+
+
+def _next_hop(hop: Hop, leader_url: str | None) -> str:
+    if hop.forward is False:
+        raise ConnectError(HTTPStatus.CONFLICT, _TOO_MANY_HOPS)
+    if leader_url is None:
+        raise ConnectError(HTTPStatus.CONFLICT, _NO_LEADER)
+    forward = "true" if hop.forward is None else "false"
+    return f"{leader_url.rstrip('/')}{hop.path}?{urlencode([*hop.query, (_FORWARD, forward)])}"
+
+
+def _passed_on(found: urllib3.BaseHTTPResponse, base_url: str) -> Answer:
+    """The leader's answer; what it created is found on this node, too."""
+    if HTTPStatus.MULTIPLE_CHOICES <= found.status < HTTPStatus.BAD_REQUEST:
+        message = f"Unexpected status code when handling forwarded request: {found.status}"
+        raise ConnectError(HTTPStatus.INTERNAL_SERVER_ERROR, message)
+    answer = Response(found.data, found.status, media_type=found.headers.get("Content-Type"))
+    location = found.headers.get("Location")
+    if location is not None:
+        answer.headers["Location"] = base_url.rstrip("/") + urlsplit(location).path
+    return answer

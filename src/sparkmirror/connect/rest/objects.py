@@ -1,0 +1,80 @@
+"""Connect's objects as JSON, fields in Java's order."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from sparkmirror.connect.validation import KAFKA_VERSION, connector_class
+from sparkmirror.domain.connect import (
+    ConnectorConfig,
+    ConnectorInfo,
+    ConnectorOffset,
+    ConnectorStatus,
+    Status,
+)
+
+Json = dict[str, Any]
+
+_SOURCE: Final = "source"
+_UNKNOWN: Final = "unknown"
+
+
+def connector_type(config: ConnectorConfig) -> str:
+    """Unknown for a connector that isn't ours, which a Java worker may have left in the config topic."""
+    return _SOURCE if connector_class(config.get("connector.class", "")) is not None else _UNKNOWN
+
+
+def connector_info(info: ConnectorInfo) -> Json:
+    return {
+        "name": info.name,
+        "config": dict(info.config),
+        "tasks": [_task_id(info.name, task) for task in range(info.tasks)],
+        "type": connector_type(info.config),
+    }
+
+
+def connector_state(status: ConnectorStatus, kind: str) -> Json:
+    return {
+        "name": status.name,
+        "connector": _state(status.connector),
+        "tasks": [task_state(task, status.tasks[task]) for task in sorted(status.tasks)],
+        "type": kind,
+    }
+
+
+def task_state(task: int, status: Status) -> Json:
+    return {"id": task, **_state(status)}
+
+
+def _state(status: Status) -> Json:
+    state: Json = {"state": status.state.value, "worker_id": status.worker_id}
+    if status.trace:
+        state["trace"] = status.trace
+    # Of the connector's plugin (KIP-891); all of them speak for the same release.
+    state["version"] = KAFKA_VERSION
+    return state
+
+
+def task_infos(name: str, configs: Sequence[ConnectorConfig]) -> list[Json]:
+    return [{"id": _task_id(name, task), "config": dict(config)} for task, config in enumerate(configs)]
+
+
+def _task_id(name: str, task: int) -> Json:
+    return {"connector": name, "task": task}
+
+
+def active_topics(name: str, topics: Sequence[str]) -> Json:
+    return {name: {"topics": list(topics)}}
+
+
+def connector_offsets(offsets: Sequence[ConnectorOffset]) -> Json:
+    return {
+        "offsets": [{"partition": dict(item.partition), "offset": _offset(item.offset)} for item in offsets]
+    }
+
+
+def _offset(offset: Mapping[str, object] | None) -> Json | None:
+    return None if offset is None else dict(offset)
+
+
+def message(text: str) -> Json:
+    return {"message": text}

@@ -1,0 +1,164 @@
+"""What a worker's properties say about its REST API: where it listens, what it is called, what it adds."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from sparkmirror.config.definitions import Definition, Values
+from sparkmirror.config.properties import Properties
+from sparkmirror.config.worker_options import WORKER
+from sparkmirror.connect.rest.response_headers import HeaderRule, header_rules
+from sparkmirror.connect.rest.signatures import is_known_algorithm
+from sparkmirror.connect.rest.tls import TlsSettings, tls_settings
+from sparkmirror.policies.java_regex import compile_list
+
+HTTP: Final = "http"
+HTTPS: Final = "https"
+_LISTENER: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
+_PORT_MAX: Final = 65535
+
+
+_OPTIONS: Final = Definition(
+    WORKER[name]
+    for name in (
+        "listeners",
+        "admin.listeners",
+        "rest.advertised.host.name",
+        "rest.advertised.port",
+        "rest.advertised.listener",
+        "access.control.allow.origin",
+        "access.control.allow.methods",
+        "response.http.headers.config",
+        "topic.tracking.enable",
+        "topic.tracking.allow.reset",
+        "inter.worker.verification.algorithms",
+    )
+)
+
+
+class Listener(NamedTuple):
+    """An address to listen on. An empty host means all of the machine's; port 0 any free one."""
+
+    protocol: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.protocol}://{host}:{self.port}"
+
+
+class TopicTracking(NamedTuple):
+    """`topic.tracking.enable` and `topic.tracking.allow.reset` (KIP-558)."""
+
+    enabled: bool = True
+    reset_allowed: bool = True
+
+
+class Advertised(NamedTuple):
+    """What other workers are to call this one; None where a listener says it."""
+
+    protocol: str | None = None
+    host: str | None = None
+    port: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RestSettings:
+    listeners: tuple[Listener, ...] = (Listener(HTTP, "", 8083),)
+    admin_listeners: tuple[Listener, ...] | None = None
+    """None: `/admin` is served by the listeners; empty: by nobody."""
+    advertised: Advertised = field(default_factory=Advertised)
+    tls: TlsSettings | None = None
+    """Of listeners and of requests to other workers; None without https."""
+    admin_tls: TlsSettings | None = None
+    allowed_origins: re.Pattern[str] | None = None
+    allowed_methods: tuple[str, ...] = ()
+    header_rules: tuple[HeaderRule, ...] = ()
+    topic_tracking: TopicTracking = field(default_factory=TopicTracking)
+    verification_algorithms: tuple[str, ...] = ("HmacSHA256",)
+
+
+def rest_settings(worker: Properties) -> RestSettings:
+    """Raises ConfigError."""
+    values = _OPTIONS.parse(worker)
+    listeners = _listeners(worker, values, "listeners")
+    if not listeners:
+        raise worker.error("listeners", "At least one URL is expected, ex: http://localhost:8080")
+    admin = None if values["admin.listeners"] is None else _listeners(worker, values, "admin.listeners")
+    advertised = _advertised(worker, values, listeners)
+    return RestSettings(
+        listeners=listeners,
+        admin_listeners=admin,
+        advertised=advertised,
+        tls=_tls(worker, "listeners.https.", listeners, advertised.protocol),
+        admin_tls=_tls(worker, "admin.listeners.https.", admin or ()),
+        allowed_origins=_origins(values),
+        allowed_methods=_items(values, "access.control.allow.methods"),
+        header_rules=_rules(worker, values),
+        topic_tracking=TopicTracking(
+            values.boolean("topic.tracking.enable"), values.boolean("topic.tracking.allow.reset")
+        ),
+        verification_algorithms=_algorithms(worker, values),
+    )
+
+
+def _listeners(worker: Properties, values: Values, key: str) -> tuple[Listener, ...]:
+    return tuple(_listener(worker, key, text) for text in values.strings(key))
+
+
+def _listener(worker: Properties, key: str, text: str) -> Listener:
+    match = _LISTENER.fullmatch(text)
+    if match is None:
+        raise worker.error(key, "Listener doesn't have the right format (protocol://hostname:port).")
+    protocol, host, port = match[1].lower(), match[2], int(match[3])
+    if protocol not in (HTTP, HTTPS):
+        raise worker.error(key, 'Listener protocol must be either "http" or "https".')
+    if not 0 <= port <= _PORT_MAX:
+        raise worker.error(key, f"A port is a number from 0 to {_PORT_MAX}, not {port}.")
+    return Listener(protocol, host, port)
+
+
+def _advertised(worker: Properties, values: Values, listeners: tuple[Listener, ...]) -> Advertised:
+    host, port = values["rest.advertised.host.name"], values["rest.advertised.port"]
+    protocol = values["rest.advertised.listener"]
+    if protocol is None:
+        return Advertised(None, str(host) if host else None, port if isinstance(port, int) else None)
+    protocol = str(protocol).lower()
+    if protocol not in {listener.protocol for listener in listeners}:
+        raise worker.error("rest.advertised.listener", "There is no listener of this protocol.")
+    return Advertised(protocol, str(host) if host else None, port if isinstance(port, int) else None)
+
+
+def _tls(
+    worker: Properties, prefix: str, listeners: tuple[Listener, ...], advertised: str | None = None
+) -> TlsSettings | None:
+    if advertised != HTTPS and all(listener.protocol == HTTP for listener in listeners):
+        return None
+    return tls_settings(worker, prefix)
+
+
+def _items(values: Values, key: str) -> tuple[str, ...]:
+    return tuple(item.strip() for item in values.string(key).split(",") if item.strip())
+
+
+def _origins(values: Values) -> re.Pattern[str] | None:
+    key = "access.control.allow.origin"
+    origins = _items(values, key)
+    return compile_list([".*" if origin == "*" else origin for origin in origins], key) if origins else None
+
+
+def _rules(worker: Properties, values: Values) -> tuple[HeaderRule, ...]:
+    try:
+        return header_rules(values.string("response.http.headers.config"))
+    except ValueError as error:
+        raise worker.error("response.http.headers.config", str(error)) from None
+
+
+def _algorithms(worker: Properties, values: Values) -> tuple[str, ...]:
+    key = "inter.worker.verification.algorithms"
+    algorithms = values.strings(key)
+    unknown = next((name for name in algorithms if not is_known_algorithm(name)), None)
+    if unknown is not None:
+        raise worker.error(key, f"The algorithm {unknown} is not known.")
+    return algorithms

@@ -1,0 +1,1 @@
+"""Connect's config, status and offset topics: records, readers and writers."""

@@ -1,0 +1,50 @@
+"""Connect's offsets topic, as its REST API shows and changes it while a connector is stopped (KIP-875)."""
+
+import logging
+from collections.abc import Sequence
+from contextlib import closing
+
+from sparkmirror.connect.topics.offset_records import OffsetFold, checked_offsets, offset_record
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.connect import ConnectorOffset
+from sparkmirror.domain.errors import MalformedRecordError
+from sparkmirror.kafka.stable_ends import await_stable
+from sparkmirror.kafka.topic_log import TopicWriter, read_topic
+
+_log = logging.getLogger(__name__)
+
+
+def read_connector_offsets(
+    settings: ConnectionSettings, topic: str, connector: str
+) -> Sequence[ConnectorOffset]:
+    """Of every source partition that the connector has an offset for.
+
+    What was written in transactions counts when it's committed; those that are open are waited for. Raises
+    KafkaError.
+    """
+    fold = OffsetFold(connector)
+    await_stable(settings, topic)
+    for record in read_topic(settings, topic, read_committed=True):
+        try:
+            fold.take(record)
+        except MalformedRecordError as error:
+            _log.warning("%s-%s: offset %d is ignored: %s", topic, record.partition, record.offset, error)
+    return fold.offsets()
+
+
+def write_connector_offsets(
+    settings: ConnectionSettings,
+    topic: str,
+    connector: str,
+    connector_class: str,
+    offsets: Sequence[ConnectorOffset],
+) -> None:
+    """Alter offsets, or forget those that are None; the connector must not run.
+
+    They come without what a mirror needs to continue exactly (`positions`), so it begins there under a new
+    producer id. Raises ConnectError for what the connector can't use, and writes nothing then; KafkaError.
+    """
+    records = [offset_record(connector, offset) for offset in checked_offsets(connector_class, offsets)]
+    if records:
+        with closing(TopicWriter(settings)) as writer:
+            writer.write(topic, records)

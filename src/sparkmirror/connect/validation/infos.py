@@ -1,0 +1,70 @@
+"""Connect's ConfigInfos: what is said of every option of one config."""
+
+import copy
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from sparkmirror.connect.validation.descriptions import KeyInfo
+from sparkmirror.domain.errors import ConfigError, InvalidConfigError
+
+Infos = dict[str, Any]
+"""`{"name", "error_count", "groups", "configs": [{"definition", "value"}]}`."""
+
+_ENDPOINT: Final = (
+    "You can also find the above list of errors at the endpoint"
+    " `/connector-plugins/{connectorType}/config/validate`"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigValue:
+    """What a config says for one option, as it may be shown, and what is wrong with it."""
+
+    name: str
+    value: str | None = None
+    errors: tuple[str, ...] = ()
+    recommended: tuple[str, ...] = ()
+    visible: bool = True
+
+    def with_error(self, error: str) -> "ConfigValue":
+        return replace(self, errors=(*self.errors, error))
+
+    def info(self, definition: KeyInfo | None) -> dict[str, Any]:
+        """ConfigInfo; the definition is None for a name that no table has."""
+        value = {
+            "name": self.name,
+            "value": self.value,
+            "recommended_values": list(self.recommended),
+            "errors": list(self.errors),
+            "visible": self.visible,
+        }
+        return {"definition": definition, "value": value}
+
+
+def infos(name: str, groups: Iterable[str], configs: Iterable[dict[str, Any]]) -> Infos:
+    listed = list(configs)
+    errors = sum(len(config["value"]["errors"]) for config in listed)
+    return {"name": name, "error_count": errors, "groups": list(groups), "configs": listed}
+
+
+def with_errors(said: Infos, error: ConfigError) -> Infos:
+    """The same, and what was found later: `error`, or each of those that it holds."""
+    found = copy.deepcopy(said)
+    for one in error.errors if isinstance(error, InvalidConfigError) else (error,):
+        values = (config["value"] for config in found["configs"])
+        value = next((value for value in values if value["name"] == one.key), None)
+        if value is None:
+            found["configs"].append(ConfigValue(one.key, errors=(str(one),)).info(None))
+        elif str(one) not in value["errors"]:
+            value["errors"].append(str(one))
+    return infos(found["name"], found["groups"], found["configs"])
+
+
+def invalid_config_message(said: Infos) -> str | None:
+    """What a request to configure a connector is refused with; None if nothing is wrong."""
+    if not said["error_count"]:
+        return None
+    errors = [error for config in said["configs"] for error in config["value"]["errors"]]
+    head = f"Connector configuration is invalid and contains the following {said['error_count']} error(s):"
+    return "\n".join((head, *errors, _ENDPOINT))

@@ -1,0 +1,237 @@
+"""connect-distributed.properties, as people have them: what is used, and what is said of the rest.
+
+What a Java worker would only log, or silently do otherwise, is a warning here. What can't be done is an
+error; all errors are told at once.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from sparkmirror.config.client_options import ADMIN
+from sparkmirror.config.clients import require_supported, worker_client
+from sparkmirror.config.data_client_options import CONSUMER, PRODUCER
+from sparkmirror.config.definitions import JAVA_WHITESPACE, Values
+from sparkmirror.config.known_keys import REMOVED, UnknownKey, unknown_worker_keys
+from sparkmirror.config.plugin_names import unread_connector_keys
+from sparkmirror.config.properties import Properties
+from sparkmirror.config.providers import PREFIX as PROVIDERS
+from sparkmirror.config.providers import Provider, configured_providers, resolved
+from sparkmirror.config.worker import WorkerSettings, worker_settings
+from sparkmirror.config.worker_options import WORKER
+from sparkmirror.connect.validation.converters import converter_effect
+from sparkmirror.connect.validation.descriptions import BYTE_ARRAY_CONVERTER, without_package
+from sparkmirror.connect.validation.overrides import ALLOWLIST, policy_name
+from sparkmirror.domain.errors import ConfigError, InvalidConfigError
+
+_DEFAULTS: Final = {"bootstrap.servers": "localhost:9092"}
+_CLIENTS: Final = {"producer.": PRODUCER, "consumer.": CONSUMER, "admin.": ADMIN}
+_SIDES: Final = ("source.cluster.", "target.cluster.")
+_KNOWN_HERE: Final = ("spark.", "admin.listeners.https.", f"{PROVIDERS}.", ALLOWLIST)
+_HEADERS: Final = "header.converter"
+_STORAGE: Final = ("config", "offset", "status")
+_WITHOUT_MEANING: Final = (
+    "plugin.path",
+    "plugin.discovery",
+    "connect.protocol",
+    "scheduled.rebalance.max.delay.ms",
+    "worker.sync.timeout.ms",
+    "worker.unsync.backoff.ms",
+)
+"""Of Java's plugins, and of how Java workers share connectors out."""
+
+_SINCE_3_0: Final = {"rest.host.name": "http://HOST:8083", "rest.port": "http://:PORT"}
+"""What replaces them in `listeners` (KIP-208)."""
+
+_STANDALONE: Final = "offset.storage.file.filename"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerFile:
+    """`properties` have no placeholder left; `spark` are those of the Spark session, by their whole names."""
+
+    properties: Properties
+    settings: WorkerSettings
+    spark: Properties
+    warnings: tuple[str, ...]
+
+
+def worker_file(properties: Properties, environment: Mapping[str, str]) -> WorkerFile:
+    """What a worker's properties say. Raises InvalidConfigError with everything that can't be used."""
+    _check_kind(properties)
+    errors: list[ConfigError] = []
+    told = Properties(_DEFAULTS) | _resolved(properties, environment, errors)
+    settings = None
+    with _collecting(errors):
+        settings = worker_settings(told)
+    with _collecting(errors):
+        require_supported(worker_client(told, "offsets"))
+    with _collecting(errors):
+        policy_name(told)
+    for prefix, definition in _CLIENTS.items():
+        with _collecting(errors):
+            definition.parse(told.under(prefix))
+    if settings is not None:
+        errors += _contradictions(told, WORKER.parse(told))
+    if errors or settings is None:
+        raise InvalidConfigError(list({str(error): error for error in errors}.values()))
+    return WorkerFile(told, settings, told.starting("spark."), tuple(_warnings(properties, told)))
+
+
+def connector_warnings(config: Mapping[str, str], worker: Properties) -> tuple[str, ...]:
+    """What a connector's config says in vain, and where Java would do otherwise, for a log."""
+    return (
+        *_converter_warnings(config, worker),
+        *_override_warnings(config),
+        *map(_in_vain, unread_connector_keys(config)),
+    )
+
+
+@contextmanager
+def _collecting(errors: list[ConfigError]) -> Iterator[None]:
+    try:
+        yield
+    except InvalidConfigError as error:
+        errors += error.errors
+    except ConfigError as error:
+        errors.append(error)
+
+
+def _check_kind(properties: Properties) -> None:
+    """Raise ConfigError for the properties of something else: nobody wants to read all that they lack."""
+    if "group.id" in properties:
+        return
+    if "clusters" in properties:
+        raise properties.error(
+            "clusters",
+            "is a setting of mm2.properties, not of a Connect worker; `sparkmirror run` takes such a file",
+        )
+    if _STANDALONE in properties:
+        raise properties.error(
+            _STANDALONE,
+            "is a setting of connect-standalone.sh. A worker here stores offsets in a topic; name group.id,"
+            " config.storage.topic, offset.storage.topic and status.storage.topic instead",
+        )
+
+
+def _resolved(
+    properties: Properties, environment: Mapping[str, str], errors: list[ConfigError]
+) -> Properties:
+    """Each key by itself, so that every placeholder that leads nowhere is told."""
+    providers: Mapping[str, Provider] = {}
+    with _collecting(errors):
+        providers = configured_providers(properties, environment)
+    found = properties
+    for key in properties:
+        if not key.startswith(PROVIDERS):
+            with _collecting(errors):
+                found |= resolved(properties.only({key}), providers)
+    return found
+
+
+def _contradictions(told: Properties, values: Values) -> Iterator[ConfigError]:
+    session_ms = values.integer("session.timeout.ms")
+    if values.integer("heartbeat.interval.ms") >= session_ms:
+        yield told.error("heartbeat.interval.ms", f"must be lower than session.timeout.ms, {session_ms}")
+    topics: dict[str, str] = {}
+    for key in (f"{kind}.storage.topic" for kind in _STORAGE):
+        other = topics.setdefault(values.string(key), key)
+        if other != key:
+            yield told.error(key, f"is {other} too; each needs a topic of its own")
+    signs, verified = "inter.worker.signature.algorithm", "inter.worker.verification.algorithms"
+    if values.string(signs) not in values.strings(verified):
+        yield told.error(signs, f"is not in {verified}, so that nodes would refuse each other's requests")
+    if values.strings("rest.extension.classes"):
+        yield told.error(
+            "rest.extension.classes",
+            "Java's extensions can't be loaded, and whoever relies on one for authentication must not go"
+            " without. Put a proxy that does the same in front of the REST API, and take this key out",
+        )
+
+
+def _warnings(written: Properties, told: Properties) -> Iterator[str]:
+    for key in _DEFAULTS:
+        if key not in written:
+            yield f"{key} is not set, so it is {_DEFAULTS[key]}, as for a Java worker"
+    unknown = [
+        key
+        for key in unknown_worker_keys(written)
+        if not key.key.startswith(_KNOWN_HERE) and key.key not in _SINCE_3_0
+    ]
+    removed = [key.key for key in unknown if key.key in REMOVED]
+    if removed:
+        yield f"{', '.join(removed)}: no longer read by Kafka either ({_reasons(removed)})"
+    for key, listener in _SINCE_3_0.items():
+        if key in written:
+            yield (
+                f"{key}: no longer read by Kafka either (removed in Kafka 3.0); listeners replaces it, as in"
+                f" listeners={listener.replace('HOST', told[key]).replace('PORT', told[key])}"
+            )
+    others = [str(key) for key in unknown if key.key not in REMOVED]
+    if others:
+        yield f"keys that nothing reads: {'; '.join(others)}"
+    without_meaning = [key for key in _WITHOUT_MEANING if key in written]
+    if without_meaning:
+        yield f"{', '.join(without_meaning)}: accepted and unused, there are no Java plugins or workers here"
+    yield from _storage_warnings(written)
+    yield from _header_warnings(told)
+
+
+def _reasons(removed: list[str]) -> str:
+    return "; ".join(dict.fromkeys(REMOVED[key] for key in removed))
+
+
+def _storage_warnings(written: Properties) -> Iterator[str]:
+    if "config.storage.partitions" in written:
+        yield "config.storage.partitions is ignored: the config topic has one partition"
+    for key in (f"{kind}.storage.cleanup.policy" for kind in _STORAGE):
+        if key in written:
+            yield f"{key} is ignored: these topics are always compacted"
+
+
+def _header_warnings(told: Properties) -> Iterator[str]:
+    converter = told.get(_HEADERS, WORKER[_HEADERS].default)
+    assert isinstance(converter, str)
+    effect = converter_effect(converter.strip(JAVA_WHITESPACE))
+    if effect is not None:
+        how = "is" if _HEADERS in told else "is not set, so for Java it is"
+        yield (
+            f"{_HEADERS} {how} {without_package(converter)}, which {effect}. Here headers are copied as they"
+            f" are, for every connector; a Java worker does so with {BYTE_ARRAY_CONVERTER}"
+        )
+
+
+def _converter_warnings(config: Mapping[str, str], worker: Properties) -> Iterator[str]:
+    for key in ("key.converter", "value.converter"):
+        inherited = worker.get(key, BYTE_ARRAY_CONVERTER).strip(JAVA_WHITESPACE)
+        effect = converter_effect(inherited)
+        if key not in config and effect is not None:
+            yield (
+                f"{key} is not set, so for Java it is the worker's {without_package(inherited)}, which"
+                f" {effect}. Here records are copied as they are; a Java worker does so with"
+                f" {key}={BYTE_ARRAY_CONVERTER}"
+            )
+
+
+def _override_warnings(config: Mapping[str, str]) -> Iterator[str]:
+    for key in config:
+        client, override, name = key.partition(".override.")
+        if override and client in ("consumer", "admin"):
+            yield (
+                f"nothing reads {key}, as MirrorMaker makes these clients itself, in Java too. Write"
+                f" {client}.{name}, or source.{client}.{name} or target.{client}.{name} for one side"
+            )
+
+
+def _in_vain(key: UnknownKey) -> str:
+    for side in _SIDES:
+        name = key.key.removeprefix(side)
+        if name != key.key and any(name in definition.names for definition in _CLIENTS.values()):
+            clients = [client for client, definition in _CLIENTS.items() if name in definition.names]
+            instead = " or ".join(f"{side.partition('.')[0]}.{client}{name}" for client in clients)
+            return (
+                f"nothing reads {key.key}, in Java neither: below {side} only bootstrap.servers,"
+                f" security.protocol, ssl.* and sasl.* count. Write {instead}"
+            )
+    return f"nothing reads {key}"

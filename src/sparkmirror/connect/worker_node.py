@@ -1,0 +1,256 @@
+"""One node of a Connect group: reads the group's topics, takes part, leads when its turn comes."""
+
+import logging
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from sparkmirror.config.clients import worker_client
+from sparkmirror.config.worker import InternalTopic
+from sparkmirror.connect.connector_factory import ConnectorFactory
+from sparkmirror.connect.herder import Herder, NodeTopics
+from sparkmirror.connect.leader import Leader
+from sparkmirror.connect.log_levels import LogLevels
+from sparkmirror.connect.topics.config_records import ConnectConfigs, LoggerLevel, SessionKey
+from sparkmirror.connect.topics.configs import ConfigTopic
+from sparkmirror.connect.topics.statuses import StatusTopic
+from sparkmirror.connect.topics.topics import check_connect_topics
+from sparkmirror.connect.worker_file import WorkerFile
+from sparkmirror.connectors.internal_topics import ensure_topics
+from sparkmirror.connectors.periodic import persist
+from sparkmirror.domain.assignment import slots_share
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.group_assignment import Membership
+from sparkmirror.kafka.admin import Admin
+from sparkmirror.kafka.metadata import read_metadata
+from sparkmirror.kafka.worker_group import WorkerGroup
+from sparkmirror.metrics.families import ConnectorReading
+from sparkmirror.policies.admin_writes import TopicCreation
+from sparkmirror.spark.session import Session
+from sparkmirror.spark.spark_on_demand import SparkOnDemand
+
+_log = logging.getLogger(__name__)
+
+_SLOTS: Final = 256
+"""Of a local session: threads that wait, so that connectors may come without a restart."""
+_RECONCILE_INTERVAL_S: Final = 1.0
+_READ_TIMEOUT_S: Final = 60.0
+_POLL_S: Final = 1.0
+_JOIN_TIMEOUT_S: Final = 1.0
+_SESSION_KEY_BYTES: Final = 32
+_SESSION_KEY_ALGORITHM: Final = "HmacSHA256"
+
+
+class WorkerNode:
+    """`start` returns at once, `wait` when `stop` was called; `close` ends everything."""
+
+    def __init__(self, file: WorkerFile, url: str, spark_log: Path, levels: LogLevels) -> None:
+        """`url` is where the other nodes reach this one."""
+        self._file = file
+        self._levels = levels
+        settings = file.settings
+        self._client = worker_client(file.properties, "offsets")
+        self._configs = ConfigTopic(worker_client(file.properties, "configs"), settings.config_topic.name)
+        self._statuses = StatusTopic(worker_client(file.properties, "statuses"), settings.status_topic.name)
+        self._spark = SparkOnDemand(file.spark, _SLOTS, spark_log)
+        factory = ConnectorFactory(file.properties, settings, os.environ, self._spark.session, self._slots_of)
+        self._leader = Leader(
+            factory.prepared,
+            self._configs,
+            self._statuses,
+            worker_id(url),
+            lambda: self._membership.is_leader,
+            tracks_topics=settings.topic_tracking,
+        )
+        self._group = WorkerGroup(
+            worker_client(file.properties, "group"), settings.group(), url, lambda _: self._wake()
+        )
+        self.herder = Herder(
+            file,
+            self._client,
+            NodeTopics(self._configs, self._statuses, settings.offset_topic.name),
+            self._leader,
+            lambda: self._membership,
+            factory,
+        )
+        self._stopping = threading.Event()
+        self._woken = threading.Event()
+        self._failure: SparkmirrorError | None = None
+        self._seen_configs: ConnectConfigs | None = None
+        self._threads = [
+            threading.Thread(target=target, name=name, daemon=True)
+            for name, target in (
+                ("worker", self._run),
+                ("config topic", self._follow_configs),
+                ("status topic", self._follow_statuses),
+            )
+        ]
+
+    def start(self) -> None:
+        """Go on in the background: clusters that can't be reached yet are tried again."""
+        self._threads[0].start()
+
+    def wait(self) -> None:
+        """Raises SparkmirrorError when the node can't go on: refused by the group, or Spark has ended."""
+        while not self._stopping.wait(_POLL_S):
+            failure = self._failure or self._group.failure or self._spark.failure
+            if failure is not None:
+                raise failure
+
+    def stop(self) -> None:
+        """Make `wait` return. Safe in a signal handler."""
+        self._stopping.set()
+
+    def close(self) -> None:
+        """Stop every connector in order, leave the group, end Spark: within about ten seconds."""
+        self._stopping.set()
+        self._wake()
+        self._threads[0].join()
+        self._spark.close()  # which takes as long as the others need to notice
+        for thread in self._threads[1:]:
+            if thread.is_alive():
+                thread.join(_JOIN_TIMEOUT_S)
+        self._configs.close()
+        self._statuses.close()
+
+    def readings(self) -> list[ConnectorReading]:
+        """What `/metrics` tells of the connectors that run here."""
+        return self._leader.readings()
+
+    @property
+    def _membership(self) -> Membership:
+        return self._group.membership
+
+    def _wake(self) -> None:
+        self._woken.set()
+
+    def _slots_of(self, tasks_max: int, session: Session) -> int:
+        return slots_share(tasks_max, max(tasks_max, self._leader.slots_of_all()), session.slots)
+
+    # the node's own thread
+
+    def _run(self) -> None:
+        try:
+            persist(self._prepare, self._stopping, _log, gives_up=lambda error: not error.retriable)
+            self._lead_when_due()
+        except SparkmirrorError as error:
+            self._failure = error
+        except Exception as error:  # noqa: BLE001 - whatever it is, others must be able to take over
+            _log.exception("the worker ended")
+            self._failure = SparkmirrorError(f"the worker ended: {error!r}")
+        finally:
+            self._leader.give_up()
+            self._group.leave()
+
+    def _prepare(self) -> None:
+        """Learn what must be known before anything is answered."""
+        settings = self._file.settings
+        cluster_id = read_metadata(self._client, ()).cluster_id
+        admin = Admin(self._client, "the worker's cluster")
+        try:
+            topics = (settings.config_topic, settings.offset_topic, settings.status_topic)
+            ensure_topics(admin, [_creation(topic) for topic in topics])
+            check_connect_topics(admin, settings)
+        finally:
+            admin.close()
+        self._configs.read_to_end(_READ_TIMEOUT_S)
+        self._statuses.read_to_end(_READ_TIMEOUT_S)
+        self._group.start()
+        if settings.standby_session:
+            self._spark.stand_by()
+        self.herder.cluster_id = cluster_id
+        for thread in self._threads[1:]:
+            thread.start()
+        _log.info("the worker answers: %d connectors", len(self._configs.configs.connectors))
+
+    def _lead_when_due(self) -> None:
+        led, look_at = False, 0.0
+        while not self._stopping.is_set():
+            is_due = time.monotonic() >= look_at
+            if is_due:
+                look_at = time.monotonic() + _RECONCILE_INTERVAL_S
+            now = self._membership
+            if now.is_leader != led:
+                led = self._take_over() if now.is_leader else self._step_down()
+            if led:
+                self._attempt(partial(self._reconcile, whole=is_due))
+            self._woken.wait(max(0.0, look_at - time.monotonic()))
+            self._woken.clear()
+        if led:
+            self._leader.give_up()
+            self._attempt(lambda: self._leader.unassign(self._membership.generation))
+
+    def _take_over(self) -> bool:
+        """Whether everything that the leader before wrote has been read."""
+        _log.info("leads the group %s now", self._file.settings.group_id)
+        self._spark.session()  # needed soon
+        return self._attempt(lambda: self._configs.read_to_end(_READ_TIMEOUT_S))
+
+    def _step_down(self) -> bool:
+        _log.warning("does not lead the group %s any more", self._file.settings.group_id)
+        self._leader.give_up()
+        return False
+
+    def _reconcile(self, *, whole: bool) -> None:
+        self._renew_session_key()
+        self._leader.reconcile(self._membership.generation, whole=whole)
+
+    def _renew_session_key(self) -> None:
+        known, now_ms = self._configs.configs.session_key, int(time.time() * 1000)
+        ttl_ms = self._file.settings.session_key_ttl_s * 1000
+        if known is None or (ttl_ms > 0 and known.created_ms + ttl_ms <= now_ms):
+            self._configs.put_session_key(
+                SessionKey(secrets.token_bytes(_SESSION_KEY_BYTES), _SESSION_KEY_ALGORITHM, now_ms)
+            )
+
+    def _attempt(self, action: Callable[[], None]) -> bool:
+        """Whether it worked; what didn't is tried again at the next turn."""
+        try:
+            action()
+        except SparkmirrorError as error:
+            _log.warning("%s; trying again", error)
+            return False
+        return True
+
+    # followers of the topics
+
+    def _follow_configs(self) -> None:
+        self._follow(self._take_config_events)
+
+    def _follow_statuses(self) -> None:
+        self._follow(lambda: self._statuses.poll(_POLL_S))
+
+    def _take_config_events(self) -> None:
+        for event in self._configs.poll(_POLL_S):
+            if isinstance(event, LoggerLevel):
+                self._levels.set(event.logger, event.level)
+        if self._configs.configs is not self._seen_configs:
+            self._seen_configs = self._configs.configs
+            self._wake()
+
+    def _follow(self, look: Callable[[], None]) -> None:
+        cut_off = False
+        while not self._stopping.is_set():
+            try:
+                look()
+            except SparkmirrorError as error:
+                if not cut_off:
+                    _log.warning("%s; trying again", error)
+                cut_off = True
+                self._stopping.wait(_POLL_S)
+            else:
+                cut_off = False
+
+
+def worker_id(url: str) -> str:
+    """As Connect names a node in statuses: `host:port`."""
+    return url.partition("://")[2].rstrip("/")
+
+
+def _creation(topic: InternalTopic) -> TopicCreation:
+    return TopicCreation(topic.name, topic.partitions, topic.replication_factor, dict(topic.configs))

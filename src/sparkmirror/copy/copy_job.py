@@ -1,0 +1,78 @@
+"""One running generation of a connector: a Spark job of one stage, one Spark task per copy task."""
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+
+from py4j.protocol import Py4JError
+
+from sparkmirror.copy.copy_plan import TaskPlan
+from sparkmirror.copy.copy_task import copy_task
+from sparkmirror.copy.outcomes import SCHEMA, EndReason, Outcome
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.spark.executors import JobStatus, job_status
+from sparkmirror.spark.session import Session
+
+_log = logging.getLogger(__name__)
+
+
+class GenerationJob:
+    """`start` submits; `on_end` is called once, from the job's thread, with what the tasks said."""
+
+    def __init__(
+        self,
+        session: Session,
+        plans: Sequence[TaskPlan],
+        on_end: Callable[[Sequence[Outcome] | Exception], None],
+    ) -> None:
+        self._session = session
+        self._plans = plans
+        self._on_end = on_end
+        first = plans[0]
+        self._pool = f"{first.flow} {first.connector}"
+        self._group = f"{self._pool} generation {first.generation}"
+        self._cancelled = False
+        self._thread = threading.Thread(target=self._run, name=self._group, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def cancel(self) -> None:
+        """For tasks that did not heed their stop record. Their workers end within seconds."""
+        self._cancelled = True
+        self._session.spark.sparkContext.cancelJobGroup(self._group)
+
+    def status(self, known_failures: int = 0) -> JobStatus | None:
+        """As Spark sees it; None when it has nothing to say (yet, or any more)."""
+        try:
+            return job_status(self._session.spark.sparkContext, self._group, known_failures)
+        except (Py4JError, OSError):
+            return None  # whoever watches the session says that its JVM has ended
+
+    def join(self, timeout_s: float) -> bool:
+        """Whether the job has ended."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        try:
+            result: Sequence[Outcome] | Exception = self._collect()
+        except Exception as error:  # noqa: BLE001 - an aborted job is resubmitted, and its cause shown
+            # A cancelled job ends with an error too, and has nothing to say.
+            result = () if self._cancelled else SparkmirrorError(_in_one_line(error))
+        self._on_end(result)
+
+    def _collect(self) -> Sequence[Outcome]:
+        spark = self._session.spark
+        # Interrupting the JVM's task threads makes them spin instead of ending sooner.
+        spark.sparkContext.setJobGroup(self._group, self._group, interruptOnCancel=False)
+        spark.sparkContext.setLocalProperty("spark.scheduler.pool", self._pool)
+        count = len(self._plans)
+        rows = spark.range(0, count, 1, count).mapInArrow(copy_task(self._plans), SCHEMA).collect()
+        return [Outcome(row.task, EndReason(row.reason)) for row in rows]
+
+
+def _in_one_line(error: Exception) -> str:
+    """What an exception of the JVM's says, without its stack: Spark's own log has that."""
+    lines = str(error).splitlines() or [repr(error)]
+    return next((line.removeprefix(": ") for line in lines if line.startswith(": ")), lines[0])

@@ -1,0 +1,88 @@
+"""What one copy task is told: which partitions, between which clusters, where its state goes.
+
+A plan holds no position; the task reads that from Kafka. It travels to the executor inside the task's
+closure, never through Spark's configuration, because connection settings may hold secrets.
+"""
+
+from dataclasses import dataclass
+
+from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
+from sparkmirror.domain.ids import ConnectorName, Flow, TopicPartition
+from sparkmirror.domain.incidents import DEFAULT_REACTIONS, Reactions
+from sparkmirror.policies.rate_limits import ALL, NO_LIMITS, RateLimits, Shares
+
+
+@dataclass(frozen=True, slots=True)
+class CopyPartition:
+    source: TopicPartition
+    target_topic: str
+    target_stamps_append_time: bool = False
+    """Whether the target topic has `message.timestamp.type=LogAppendTime`."""
+
+    @property
+    def target(self) -> TopicPartition:
+        return TopicPartition(self.target_topic, self.source.partition)
+
+
+@dataclass(frozen=True, slots=True)
+class StatePlan:
+    """Connect's offsets topic and the progress topic, both on the target cluster."""
+
+    connection: ConnectionSettings
+    positions_topic: str
+    progress_topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetSyncPlan:
+    """Where offset syncs go, and how stale they may be (`offset.lag.max`, in records)."""
+
+    connection: ConnectionSettings
+    topic: str
+    lag_max: int
+    flush_interval_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionPlan:
+    """Records and positions are written together, in transactions of this id (KIP-618).
+
+    Each lasts `interval_s`; None ends it as soon as that is worth it. The coordinator aborts it after
+    `timeout_s`.
+    """
+
+    transactional_id: str
+    timeout_s: float
+    interval_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPlan:
+    """One copy task of one generation.
+
+    `offset_syncs` is None where their emission is disabled, `transaction` where each batch counts as soon as
+    it is acknowledged.
+    """
+
+    flow: Flow
+    connector: ConnectorName
+    task: int
+    generation: int
+    announced_at: int
+    """Where in the progress topic the generation was announced: what may end it comes after."""
+    partitions: tuple[CopyPartition, ...]
+    consumer: ConsumerSettings
+    producer: ProducerSettings
+    state: StatePlan
+    offset_syncs: OffsetSyncPlan | None
+    reactions: Reactions = DEFAULT_REACTIONS
+    rate_limits: RateLimits = NO_LIMITS
+    """As of the announcement; a change comes as a record behind it."""
+    rate_shares: Shares = ALL
+    buffer_bytes_max: int = 32 * 1024 * 1024
+    """Fetched bytes that are not acknowledged yet, for the whole task."""
+    transaction: TransactionPlan | None = None
+    names_show_origin: bool = True
+    """Whether topics' names say what was mirrored from the target; else producer ids do (`domain.loops`)."""
+    provenance_header: bool = False
+    """Whether records are given a header as well; only where names don't show it."""

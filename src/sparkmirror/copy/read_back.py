@@ -1,0 +1,150 @@
+"""Reads back what of a partition's records the target already has, and finds it in the source.
+
+A stored position is at most a second old; what was written after it stands in the target's log under our
+producer id.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from sparkmirror.batches.aborted_transactions import AbortedTransactions
+from sparkmirror.batches.batch_copying import CopyRules, Step, copy_batches
+from sparkmirror.batches.cycles import UnknownWriterError
+from sparkmirror.batches.matching import match
+from sparkmirror.batches.producer import ProducerState
+from sparkmirror.batches.record_batch import SEQUENCE_MODULUS, FetchedBatch, iterate_batches, writers
+from sparkmirror.copy.copy_plan import CopyPartition
+from sparkmirror.copy.cycle_detection import TaskLoops
+from sparkmirror.domain.client_settings import ConsumerSettings
+from sparkmirror.domain.errors import CorruptBatchError
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.kafka.offsets import EARLIEST, require_offsets
+from sparkmirror.kafka.partition_reader import PartitionReader
+
+
+class Found(NamedTuple):
+    """`position` is the next upstream offset to copy; so many `records` before it are on the target already.
+
+    `is_whole` says that every one of them is in the source, and that their sequences follow the state's.
+    `source_epoch` is the leader epoch of what was read of the source, -1 for nothing.
+    """
+
+    position: int
+    records: int
+    is_whole: bool
+    source_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBack:
+    """Blocks; `rules` are those that the partitions are copied by."""
+
+    source: ConsumerSettings
+    target: ConsumerSettings
+    rules: Mapping[TopicPartition, CopyRules]
+    loops: TaskLoops
+
+    def find(self, plan: CopyPartition, first: int, state: ProducerState, end: int) -> Found:
+        """Look at the target from the state's offset to `end`, and at the source from `first` on.
+
+        Raises KafkaError, AuthorizationError where the target may not be read.
+        """
+        with closing(PartitionReader(self.target)) as reader, closing(PartitionReader(self.source)) as ahead:
+            tail = _Tail(reader, plan.target, state, end)
+            source = _Source(ahead, self.source, self.rules[plan.source], plan.source, self.loops)
+            steps = source.steps(first)
+            found = match(tail, steps, first, timestamps=not plan.target_stamps_append_time)
+            for _ in tail:
+                pass  # what the source does not have counts all the same
+        is_whole = found.is_whole and tail.is_contiguous
+        return Found(found.position, tail.count, is_whole, source.leader_epoch)
+
+
+class _Source:
+    """What the source holds, as it would be copied."""
+
+    def __init__(
+        self,
+        reader: PartitionReader,
+        settings: ConsumerSettings,
+        rules: CopyRules,
+        partition: TopicPartition,
+        loops: TaskLoops,
+    ) -> None:
+        self.leader_epoch = -1
+        """Of the last batch that was read; those before it have the same or an older one."""
+        self._reader = reader
+        self._settings = settings
+        # What is compared is what is inside.
+        self._rules = replace(rules, codec=None, merged_bytes_max=0)
+        self._partition = partition
+        self._loops = loops
+
+    def steps(self, position: int) -> Iterator[Step]:
+        """From the position on, to the end."""
+        partition, committed = self._partition, self._settings.read_committed
+        while True:
+            (fetched,) = self._reader.fetch({partition: position}, 0.0)
+            if fetched.error:  # retention was here: what is left may be there already all the same
+                start = require_offsets(self._settings, [partition], EARLIEST)[partition]
+                if start <= position:
+                    return
+                position = start
+                continue
+            end = fetched.last_stable_offset if committed else fetched.high_watermark
+            if position >= end:
+                return
+            self._note_epoch(fetched.records)
+            aborted = AbortedTransactions(fetched.aborted) if committed else None
+            loops = self._loops.filter_of_copies()
+            try:
+                for step in copy_batches(fetched.records, position, self._rules, aborted, loops):
+                    yield step
+                    position = step.position
+            except UnknownWriterError:
+                self._loops.look_up(writers(fetched.records))
+
+    def _note_epoch(self, records: memoryview) -> None:
+        with suppress(CorruptBatchError):  # whoever copies the batch says so
+            for batch in iterate_batches(records):
+                self.leader_epoch = batch.header.leader_epoch
+
+
+class _Tail:
+    """Our batches in the target from the state's offset to `end`. Iterates once; then `count` is complete."""
+
+    def __init__(
+        self, reader: PartitionReader, target: TopicPartition, state: ProducerState, end: int
+    ) -> None:
+        self.count = 0
+        self.is_contiguous = True
+        """Whether their sequences follow the state's without a gap."""
+        self._batches = self._read(reader, target, state, end)
+
+    def __iter__(self) -> Iterator[FetchedBatch]:
+        return self._batches
+
+    def _read(
+        self, reader: PartitionReader, target: TopicPartition, state: ProducerState, end: int
+    ) -> Iterator[FetchedBatch]:
+        offset, sequence = state.next_offset, state.next_sequence
+        while offset < end:
+            (fetched,) = reader.fetch({target: offset}, 0.0)
+            before = offset
+            for batch in iterate_batches(fetched.records):
+                header = batch.header
+                if header.base_offset >= end:
+                    return  # an attempt that still lives writes on; what the source had is read only once
+                if header.last_offset < offset:
+                    continue
+                offset = header.last_offset + 1
+                if state.producer.wrote(header):
+                    self.is_contiguous = self.is_contiguous and header.base_sequence == sequence
+                    sequence = (header.base_sequence + header.record_count) % SEQUENCE_MODULUS
+                    self.count += header.record_count
+                    yield batch
+            if offset == before:  # out of range: retention was here, and what is gone can't be compared
+                self.is_contiguous = False
+                return

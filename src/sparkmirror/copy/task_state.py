@@ -1,0 +1,255 @@
+"""What a copy task makes durable: positions, offset syncs and progress.
+
+Written in the background, one write at a time; what could not be written goes with the next attempt. In
+transactions positions are written by `transaction_cycle`, and offset syncs wait until they are committed.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import closing
+
+from sparkmirror.batches.batch_copying import CopyRules
+from sparkmirror.batches.log_records import LogRecord
+from sparkmirror.batches.record_batch import OutgoingBatch
+from sparkmirror.copy.copy_plan import OffsetSyncPlan, TaskPlan
+from sparkmirror.copy.partition_copy import Mark, PartitionCopy
+from sparkmirror.domain.errors import KafkaError, SparkmirrorError
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.offsets.offset_runs import Run
+from sparkmirror.offsets.offset_syncs import OffsetSyncQueue
+from sparkmirror.storage.offset_syncs import RunSync
+from sparkmirror.storage.positions import Position, position_record, read_positions
+from sparkmirror.storage.progress import PartitionProgress
+
+_log = logging.getLogger(__name__)
+
+_SYNCS_KEPT = 4
+"""Syncs of one partition kept while they can't be written: the newest are what counts."""
+
+
+def contiguous_runs(batch: OutgoingBatch, base_offset: int) -> Iterator[Run]:
+    """The acknowledged records as runs of consecutive offsets; one for every batch that was copied whole."""
+    offsets = batch.offsets
+    if batch.is_contiguous:
+        yield Run(offsets[0], base_offset, len(offsets))
+        return
+    start = 0
+    for at in range(1, len(offsets) + 1):
+        if at == len(offsets) or offsets[at] != offsets[at - 1] + 1:
+            yield Run(offsets[start], base_offset + start, at - start)
+            start = at
+
+
+def report_failure(plan: TaskPlan, error: str) -> None:
+    """Say in the progress topic that none of a task's partitions is copied. Raises KafkaError."""
+    copies = [PartitionCopy(partition, CopyRules(), read_committed=False) for partition in plan.partitions]
+    for copy in copies:
+        copy.fetch_error = KafkaError(error)
+    with closing(TopicWriter(plan.state.connection)) as writer:
+        writer.write(plan.state.progress_topic, [_progress_of(copy, plan, 0).to_record() for copy in copies])
+
+
+class _Recorder:
+    """Writes one kind of record; a failure is logged once until it's over."""
+
+    def __init__(self, what: str, writer: TopicWriter, topic: str) -> None:
+        self._what = what
+        self._writer = writer
+        self._topic = topic
+        self._failing = False
+
+    def write(self, records: Iterable[LogRecord]) -> bool:
+        try:
+            self._writer.write(self._topic, records)
+        except SparkmirrorError as error:
+            if not self._failing:
+                _log.warning("%s can't be written: %s; trying again", self._what, error)
+            self._failing = True
+            return False
+        if self._failing:
+            _log.info("%s are written again", self._what)
+        self._failing = False
+        return True
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class TaskState:
+    """`note_sync` and `collect` belong to the copy loop's thread; what `collect` returns runs elsewhere."""
+
+    def __init__(self, plan: TaskPlan) -> None:
+        self._plan = plan
+        state = plan.state
+        self._positions = _Recorder("positions", TopicWriter(state.connection), state.positions_topic)
+        self._progress = _Recorder("progress records", TopicWriter(state.connection), state.progress_topic)
+        self._syncs = _sync_recorder(plan.offset_syncs)
+        self._uncommitted_runs: list[tuple[TopicPartition, Run]] = []
+        self._sync_queue = OffsetSyncQueue(plan.offset_syncs.lag_max if plan.offset_syncs else 0)
+        self._unsent_syncs: dict[TopicPartition, list[RunSync]] = {}
+        self._syncs_flushed_at = 0.0
+        self._stored: dict[TopicPartition, Position] = {}
+        self._reported: dict[TopicPartition, Mark] = {}
+        self._busy = threading.Lock()
+
+    def read_positions(self) -> Mapping[TopicPartition, Position]:
+        """The position of each of the task's partitions that has one. Raises KafkaError."""
+        plan = self._plan
+        partitions = [partition.source for partition in plan.partitions]
+        stored = read_positions(
+            plan.state.connection, plan.state.positions_topic, plan.connector, plan.flow.source, partitions
+        )
+        self._stored.update(stored)
+        return stored
+
+    def note_sync(self, source: TopicPartition, batch: OutgoingBatch, base_offset: int) -> None:
+        if self._syncs is None:
+            return
+        for run in contiguous_runs(batch, base_offset):
+            if self._plan.transaction is None:
+                self._sync_queue.acknowledged(source, run)
+            else:
+                self._uncommitted_runs.append((source, run))
+
+    def go_on_from(self, partition: TopicPartition, run: Run | None) -> None:
+        """The partition begins, behind the records of this run if it's known."""
+        self._sync_queue.go_on_from(partition, run)
+
+    def collect(self, copies: Collection[PartitionCopy], now: float) -> Callable[[], None] | None:
+        """What there is to write now, as a call that may block; None while the last one is under way."""
+        if not self._busy.acquire(blocking=False):
+            return None
+        if (
+            self._plan.offset_syncs
+            and now - self._syncs_flushed_at >= self._plan.offset_syncs.flush_interval_s
+        ):
+            self._syncs_flushed_at = now
+            self._sync_queue.flush_delayed()
+        positions = self._positions_to_write(copies)
+        progress = self._changed_progress(copies)
+        syncs = self._due_syncs()
+
+        def write() -> None:
+            try:
+                self._write(positions, syncs, progress)
+            finally:
+                self._busy.release()
+
+        return write
+
+    def close(self, copies: Collection[PartitionCopy]) -> None:
+        """Write everything a last time, delayed syncs included. Blocks; no other call may be under way."""
+        with self._busy:
+            self._sync_queue.flush_delayed()
+            self._write(self._positions_to_write(copies), self._due_syncs(), self._changed_progress(copies))
+        for recorder in (self._positions, self._progress, self._syncs):
+            if recorder is not None:
+                recorder.close()
+
+    def _write(
+        self,
+        positions: Mapping[TopicPartition, Position],
+        syncs: Iterable[RunSync],
+        progress: Mapping[Mark, PartitionProgress],
+    ) -> None:
+        plan = self._plan
+        records = [
+            position_record(plan.connector, plan.flow.source, partition, position)
+            for partition, position in positions.items()
+        ]
+        if records and self._positions.write(records):
+            self._stored.update(positions)
+        self._write_syncs(syncs)
+        if progress and self._progress.write(report.to_record() for report in progress.values()):
+            self._reported.update((report.source, mark) for mark, report in progress.items())
+
+    def _write_syncs(self, syncs: Iterable[RunSync]) -> None:
+        """What failed before goes first, so that the newest sync of a partition is written last."""
+        for due in syncs:
+            # The start of a run and the newest sync are all a reader needs (see OffsetSyncQueue).
+            self._unsent_syncs.setdefault(due.sync.topic_partition, []).append(due)
+        records = [
+            sync.to_record()
+            for of_partition in self._unsent_syncs.values()
+            for sync in of_partition[-_SYNCS_KEPT:]
+        ]
+        if records and self._syncs is not None and self._syncs.write(records):
+            self._unsent_syncs.clear()
+        for of_partition in self._unsent_syncs.values():
+            del of_partition[:-_SYNCS_KEPT]
+
+    def _due_syncs(self) -> list[RunSync]:
+        return [RunSync(sync, self._sync_queue.run_behind(sync)) for sync in self._sync_queue.drain()]
+
+    def moved_positions(self, copies: Iterable[PartitionCopy]) -> Mapping[TopicPartition, Position]:
+        """Those that are not stored yet."""
+        return {
+            copy.plan.source: position
+            for copy in copies
+            if (position := self._position_of(copy)) and position != self._stored.get(copy.plan.source)
+        }
+
+    def _position_of(self, copy: PartitionCopy) -> Position | None:
+        position, run = copy.stored_position, self._sync_queue.run_of(copy.plan.source)
+        if position is None or run is None or run.last_upstream != position.offset:
+            return position
+        return position._replace(run=run)
+
+    def committed(self, positions: Mapping[TopicPartition, Position]) -> None:
+        """The transaction that held these, and all that was noted before, is committed."""
+        self._stored.update(positions)
+        for source, run in self._uncommitted_runs:
+            self._sync_queue.acknowledged(source, run)
+        self._uncommitted_runs.clear()
+
+    def aborted(self) -> None:
+        """What was noted since the last commit is not there."""
+        self._uncommitted_runs.clear()
+
+    def _positions_to_write(self, copies: Iterable[PartitionCopy]) -> Mapping[TopicPartition, Position]:
+        return self.moved_positions(copies) if self._plan.transaction is None else {}
+
+    def _changed_progress(self, copies: Iterable[PartitionCopy]) -> Mapping[Mark, PartitionProgress]:
+        # Most partitions are idle most of the time: only those that moved cost a report.
+        return {
+            mark: _progress_of(copy, self._plan, mark.position)
+            for copy in copies
+            if (mark := self._mark(copy)) != self._reported.get(copy.plan.source)
+        }
+
+    def _mark(self, copy: PartitionCopy) -> Mark:
+        """What is not committed does not count yet."""
+        if self._plan.transaction is None:
+            return copy.mark
+        stored = self._stored.get(copy.plan.source)
+        return copy.mark._replace(position=0 if stored is None else stored.offset + 1)
+
+
+def _progress_of(copy: PartitionCopy, plan: TaskPlan, position: int) -> PartitionProgress:
+    """`position` is the next upstream offset to copy."""
+    return PartitionProgress(
+        connector=plan.connector,
+        task=plan.task,
+        generation=plan.generation,
+        source=copy.plan.source,
+        target_topic=copy.plan.target_topic,
+        records=copy.records,
+        bytes=copy.bytes,
+        position=position - 1 if position > 0 else None,
+        lag=copy.lag,
+        latency=copy.latency,
+        state=copy.state,
+        error=None if copy.error is None else str(copy.error),
+        updated_at=time.time(),
+        lost=copy.lost,
+        looped=copy.looped,
+        notice=copy.notice,
+        incidents={kind.value: count for kind, count in copy.incidents.items()},
+    )
+
+
+def _sync_recorder(plan: OffsetSyncPlan | None) -> _Recorder | None:
+    return None if plan is None else _Recorder("offset syncs", TopicWriter(plan.connection), plan.topic)

@@ -1,0 +1,405 @@
+"""Writes a task's records and their positions together, transaction after transaction (KIP-618).
+
+A cycle: batches flow; when the transaction is due the writer is held until everything in flight is
+acknowledged, the positions that moved are written, the transaction is committed, and the writer goes on in
+the next one. Fetching goes on meanwhile.
+
+Whatever makes the outcome unclear loses the transaction: then everything begins anew, from the initialisation
+of the transactional id and the positions that are committed.
+"""
+
+import asyncio
+import contextlib
+import logging
+import random
+import time
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Protocol, TypeVar
+
+from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerId, ProducerState
+from sparkmirror.batches.record_batch import OutgoingBatch
+from sparkmirror.copy.copy_plan import TaskPlan
+from sparkmirror.copy.cycle_detection import TaskLoops
+from sparkmirror.copy.partition_copy import PartitionCopy
+from sparkmirror.copy.task_state import TaskState
+from sparkmirror.domain.backoff import Backoff
+from sparkmirror.domain.client_settings import ConsumerSettings
+from sparkmirror.domain.errors import FencedError, SparkmirrorError, UnclearTransactionError
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.rights import Need
+from sparkmirror.kafka.batch_writer import BatchWriter, WriterListener
+from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, Needed, error_for
+from sparkmirror.kafka.keyed_batches import keyed_batches, partition_of
+from sparkmirror.kafka.metadata import read_metadata
+from sparkmirror.kafka.offsets import LATEST, require_offsets
+from sparkmirror.kafka.transaction_scope import TransactionScope
+from sparkmirror.kafka.transactions import Transactions
+from sparkmirror.storage.positions import Position, position_key, position_record
+
+_log = logging.getLogger(__name__)
+
+_POLL_S = 0.05
+"""How long a transaction collects what comes, at least: its end costs a few requests."""
+
+_LOADED_MIN_S, _LOADED_MAX_S = 0.25, 2.0
+_END_SHARE = 0.1
+"""How long it lasts while there is always something in flight: so long that its end takes a tenth of that. An
+end takes 40 to 60 ms beside brokers that share two busy cores, and three round trips to a far target."""
+
+_IDLE_S = 1.0
+"""How soon positions are written that moved although there was nothing to copy."""
+
+_LOOK_S = 0.01
+_SETTLE_SHARE = 0.5
+"""What of the time-out is spent on waiting for what is in flight: after it everybody's records are stuck."""
+
+_FENCED = Backoff(5.0, 60.0)
+"""How long a generation's end may take to reach a task that a newer one has fenced; longer each time, should
+both think that they are the one."""
+
+_LOST = Backoff(0.1, 5.0)
+
+T = TypeVar("T")
+
+
+class CycleOwner(WriterListener, Protocol):
+    """Who copies. It's told of its own partitions as every listener is, except that no sequence is lost."""
+
+    @property
+    def copies(self) -> Collection[PartitionCopy]: ...
+
+    @property
+    def has_outstanding(self) -> bool:
+        """Whether there are batches that are not acknowledged."""
+        ...
+
+    def transaction_failed(self, error: SparkmirrorError | None) -> None:
+        """What keeps all partitions waiting; None when nothing does any more."""
+
+    def transaction_lost(self) -> None:
+        """Drop what is outstanding, `open` again, and begin every partition from its committed position."""
+
+
+class TransactionCycle:
+    """The listener of the writer whose batches are in the transactions. On the loop's thread."""
+
+    def __init__(
+        self,
+        plan: TaskPlan,
+        loop: asyncio.AbstractEventLoop,
+        owner: CycleOwner,
+        state: TaskState,
+        loops: TaskLoops,
+    ) -> None:
+        assert plan.transaction is not None
+        self._plan = plan
+        self._told = plan.transaction
+        self._loop = loop
+        self._owner = owner
+        self._state = state
+        self._loops = loops
+        self._transactions = Transactions(
+            plan.producer.connection, self._told.transactional_id, self._told.timeout_s
+        )
+        # One call at a time, in order: an end that is still under way goes before the next initialisation.
+        self._coordinator = ThreadPoolExecutor(1, thread_name_prefix="sparkmirror-transactions")
+        self._scope = TransactionScope(self._told.transactional_id, self._wants)
+        self._log_ends: Mapping[TopicPartition, int] = {}
+        self._log_partitions = 0
+        self._position_partition: dict[TopicPartition, TopicPartition] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._turn = asyncio.Lock()
+        self._finishing = asyncio.Event()
+        self._used = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._wanted: set[TopicPartition] = set()
+        self._wanting = asyncio.Event()
+        self._moved: dict[TopicPartition, None] = {}
+        self._unwritten = 0
+        self._end_s = 0.0
+        self._is_lost = self._has_failed = False
+        self._losses = self._fences = 0
+
+    # life
+
+    async def open(self) -> BatchWriter:
+        """Initialise the transactional id, however long that takes; a writer for transactions from then on.
+
+        What anybody had open under the id is aborted. Nothing of a former writer may be used any more.
+        """
+        for task in self._tasks:
+            task.cancel()
+        self._state.aborted()
+        self._moved.clear()
+        self._wanted.clear()
+        self._used.clear()
+        self._turn = asyncio.Lock()
+        if self._losses:
+            await asyncio.sleep(_LOST.delay_s(self._losses, random.random()))
+        await self._initialise()
+        self._is_lost = False
+        return BatchWriter(self._plan.producer, self._loop, self, self._scope)
+
+    def start(self, writer: BatchWriter) -> None:
+        """The positions are read: begin transactions as soon as there is something for one."""
+        writer.start([*self._position_partition, *self._log_ends])
+        for partition, end in self._log_ends.items():
+            writer.begin(partition, ProducerState(NOT_IDEMPOTENT, 0, end))
+        self._spawn(self._cycle(writer))
+        self._spawn(self._add_wanted(writer))
+
+    async def finish(self, timeout_s: float) -> None:
+        """Commit what is in flight, if that works in time."""
+        self._finishing.set()
+        if self._tasks:
+            # The one that adds partitions is needed for that, and never ends by itself.
+            await asyncio.wait(self._tasks, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        for task in self._tasks:
+            task.cancel()
+        self._coordinator.submit(self._transactions.close)
+        self._coordinator.shutdown(wait=False)
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = self._loop.create_task(self._guarded(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _guarded(self, work: Coroutine[None, None, None]) -> None:
+        try:
+            await work
+        except SparkmirrorError as error:
+            self._lose(error)
+        except Exception as error:  # noqa: BLE001 - the loop's handler ends the task with it
+            self._loop.call_exception_handler({"message": "transaction cycle", "exception": error})
+
+    def _lose(self, error: SparkmirrorError) -> None:
+        if self._is_lost:
+            return
+        self._is_lost = True
+        self._losses += 1
+        _log.warning("a transaction is lost: %s; beginning again from the committed positions", error)
+        self._fail(error)
+        # Not now: whoever says so may be in the middle of an answer about other partitions.
+        self._loop.call_soon(self._owner.transaction_lost)
+
+    def _fail(self, error: SparkmirrorError) -> None:
+        self._has_failed = True
+        self._owner.transaction_failed(error)
+
+    async def _initialise(self) -> None:
+        failures, take_over = 0, False
+        while True:
+            try:
+                producer = await self._call(partial(self._init, take_over=take_over))
+                await self._loop.run_in_executor(None, self._find_log)
+            except FencedError as error:
+                self._fail(error)
+                self._fences += 1
+                delay_s = _FENCED.delay_s(self._fences, random.random())
+                _log.warning("%s; it's theirs, unless nobody ends this task within %.0f s", error, delay_s)
+                await asyncio.sleep(delay_s)
+                take_over = True
+            except SparkmirrorError as error:
+                self._fail(error)
+                failures += 1
+                _log.warning("transactions can't begin: %s; trying again", error)
+                await asyncio.sleep(_LOST.delay_s(failures, random.random()))
+            else:
+                self._scope.begin(producer, is_version_2=self._transactions.is_version_2)
+                return
+
+    def _init(self, *, take_over: bool) -> ProducerId:
+        return self._recorded(self._transactions.init(take_over=take_over))
+
+    def _recorded(self, producer: ProducerId) -> ProducerId:
+        """An id may be new after every end, when its epochs are used up."""
+        self._loops.record([producer.id])
+        return producer
+
+    def _find_log(self) -> None:
+        """Where the positions topic ends, and which of its partitions each copy's position goes to."""
+        plan, state = self._plan, self._plan.state
+        metadata = read_metadata(state.connection, [state.positions_topic])
+        count = metadata.partitions.get(state.positions_topic, 0)
+        if not count:
+            code = metadata.errors.get(state.positions_topic, UNKNOWN_TOPIC_OR_PARTITION)
+            needed = Needed(state.connection, (Need.DESCRIBE_TOPIC.of(state.positions_topic),))
+            raise error_for(code, state.positions_topic, needed=needed)
+        for copied in plan.partitions:
+            key = position_key(plan.connector, plan.flow.source, copied.source)
+            self._position_partition[copied.target] = TopicPartition(
+                state.positions_topic, partition_of(key, count)
+            )
+        self._log_partitions = count
+        used = sorted(set(self._position_partition.values()))
+        self._log_ends = require_offsets(ConsumerSettings(state.connection), used, LATEST, metadata)
+
+    async def _call(self, call: Callable[[], T]) -> T:
+        return await self._loop.run_in_executor(self._coordinator, call)
+
+    # the cycle
+
+    async def _cycle(self, writer: BatchWriter) -> None:
+        while not self._finishing.is_set():
+            copies = await self._due()
+            await self._commit(writer, copies)
+        await self._commit(writer, self._owner.copies)
+
+    async def _due(self) -> Iterable[PartitionCopy]:
+        """When it's time to commit: the partitions that may have moved."""
+        if not await _within(_IDLE_S, self._used):
+            return self._owner.copies
+        if self._told.interval_s is not None:
+            await _within(self._told.interval_s, self._finishing)
+            return self._owner.copies
+        lasts_s = min(max(self._end_s / _END_SHARE, _LOADED_MIN_S), _LOADED_MAX_S)
+        deadline = self._loop.time() + min(lasts_s, self._told.timeout_s * _SETTLE_SHARE)
+        await _within(_POLL_S, self._finishing)
+        while (
+            self._owner.has_outstanding
+            and self._loop.time() < deadline
+            and not await _within(_LOOK_S, self._finishing)
+        ):
+            pass
+        by_target = {copy.plan.target: copy for copy in self._owner.copies}
+        return [by_target[target] for target in self._moved]
+
+    async def _commit(self, writer: BatchWriter, copies: Iterable[PartitionCopy]) -> None:
+        async with self._turn:
+            if not self._scope.partitions and not self._state.moved_positions(copies):
+                self._used.clear()
+                return
+            held_at = self._loop.time()
+            writer.hold(self._log_ends)
+            await self._until(lambda: writer.is_settled)
+            self._used.clear()
+            self._moved.clear()
+            positions = self._state.moved_positions(copies)
+            await self._write(writer, positions)
+            producer = await self._call(partial(self._end, frozenset(self._scope.partitions)))
+            self._scope.begin(producer, is_version_2=self._transactions.is_version_2)
+            writer.release()
+            self._end_s = self._loop.time() - held_at
+        self._state.committed(positions)
+        self._losses = self._fences = 0
+        if self._has_failed:
+            self._has_failed = False
+            self._owner.transaction_failed(None)
+
+    def _end(self, partitions: Collection[TopicPartition]) -> ProducerId:
+        self._transactions.add(partitions)
+        return self._recorded(self._transactions.end(commit=True))
+
+    async def _write(self, writer: BatchWriter, positions: Mapping[TopicPartition, Position]) -> None:
+        plan = self._plan
+        records = [
+            position_record(plan.connector, plan.flow.source, source, position)
+            for source, position in positions.items()
+        ]
+        batches = keyed_batches(
+            plan.state.positions_topic, self._log_partitions, records, int(time.time() * 1000)
+        )
+        self._unwritten = len(batches)
+        missing = {partition for partition, _ in batches} - self._scope.partitions
+        if missing and not self._scope.adds_by_producing:
+            await self._call(partial(self._transactions.add, missing))
+            self._scope.add(missing)
+        for partition, batch in batches:
+            writer.append(partition, batch)
+        writer.flush()
+        await self._until(lambda: not self._unwritten)
+
+    async def _until(self, holds: Callable[[], bool]) -> None:
+        patience_s = self._told.timeout_s * _SETTLE_SHARE
+        deadline = self._loop.time() + patience_s
+        while not holds():
+            if self._loop.time() > deadline:
+                raise UnclearTransactionError(
+                    f"transactional id {self._told.transactional_id}: what was sent is not acknowledged "
+                    f"after {patience_s:g} s; initialise it again and read the positions again"
+                )
+            self._changed.clear()
+            await _within(_LOOK_S, self._changed)
+
+    # partitions that must be added first: version 1 of the protocol
+
+    def _wants(self, partition: TopicPartition) -> None:
+        self._wanted.add(partition)
+        self._wanting.set()
+
+    async def _add_wanted(self, writer: BatchWriter) -> None:
+        while await self._wanting.wait():
+            async with self._turn:
+                self._wanting.clear()
+                wanted, self._wanted = self._wanted, set()
+                await self._add(writer, wanted)
+
+    async def _add(self, writer: BatchWriter, wanted: set[TopicPartition]) -> None:
+        """With those that their positions go to. One that can't be added must not keep others waiting."""
+        added = wanted | {self._position_partition[partition] for partition in wanted}
+        try:
+            await self._call(partial(self._transactions.add, added))
+        except (FencedError, UnclearTransactionError):
+            raise
+        except SparkmirrorError as error:
+            topics = {partition.topic for partition in wanted}
+            if len(topics) > 1:
+                for topic in topics:
+                    await self._add(writer, {partition for partition in wanted if partition.topic == topic})
+                return
+            for partition in wanted:
+                writer.refuse(partition, error)
+        else:
+            self._scope.add(added)
+            writer.admit(wanted)
+
+    # the writer's listener
+
+    def acknowledged(
+        self, partition: TopicPartition, batch: OutgoingBatch, base_offset: int, *, completes: bool
+    ) -> None:
+        self._changed.set()
+        if partition in self._log_ends:
+            self._unwritten -= 1
+            return
+        self._moved[partition] = None
+        self._used.set()
+        self._owner.acknowledged(partition, batch, base_offset, completes=completes)
+
+    def write_failed(self, partition: TopicPartition, error: SparkmirrorError) -> None:
+        if partition in self._log_ends:
+            self._fail(error)
+        else:
+            self._owner.write_failed(partition, error)
+
+    def write_possible(self, partition: TopicPartition) -> None:
+        if partition not in self._log_ends:
+            self._owner.write_possible(partition)
+
+    def write_refused(self, partition: TopicPartition, error: SparkmirrorError, batch: OutgoingBatch) -> None:
+        self._used.set()  # by it the partition may belong to the transaction, which must end then
+        if partition in self._log_ends:
+            self._lose(error)
+        else:
+            self._owner.write_refused(partition, error, batch)
+
+    def sequence_lost(self, partition: TopicPartition, error: SparkmirrorError) -> None:  # noqa: ARG002
+        self._lose(error)
+
+    def target_recreated(self, partition: TopicPartition) -> None:
+        if partition in self._log_ends:
+            self._lose(UnclearTransactionError(f"{partition.topic} was deleted and created again"))
+        else:
+            self._owner.target_recreated(partition)
+
+
+async def _within(timeout_s: float, event: asyncio.Event) -> bool:
+    """Whether it's set in time."""
+    if event.is_set():
+        return True
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(timeout_s):
+            return await event.wait()
+    return False

@@ -1,1 +1,0 @@
-"""Everything Spark: the session, jobs, and the copy task that an executor runs."""

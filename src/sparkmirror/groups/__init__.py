@@ -1,0 +1,1 @@
+"""Consumer groups: checkpoints, group offset sync, and explanations of translated offsets."""

@@ -1,0 +1,326 @@
+"""Runs a MirrorCheckpointConnector: translates what groups commit, and lets idle ones go on on the target."""
+
+import logging
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+
+from sparkmirror.batches.cycles import names_show_origin
+from sparkmirror.batches.log_records import LogRecord
+from sparkmirror.connectors.checkpoint import counterpart, counterparts, is_followed, news_of
+from sparkmirror.connectors.flow_log import flow_log
+from sparkmirror.connectors.flow_settings import CheckpointConnector, FlowWorker
+from sparkmirror.connectors.internal_topics import ensure_topics
+from sparkmirror.connectors.own_topics import checkpoints_topic
+from sparkmirror.connectors.periodic import PeriodicThread
+from sparkmirror.connectors.schedule import Job
+from sparkmirror.domain.client_settings import ConsumerSettings
+from sparkmirror.domain.errors import KafkaError, SparkmirrorError
+from sparkmirror.domain.ids import GroupId, TopicPartition
+from sparkmirror.groups.offset_resolver import OffsetResolver, Wanted
+from sparkmirror.groups.reverse_syncs import ReverseSyncs
+from sparkmirror.kafka.admin import Admin
+from sparkmirror.kafka.error_codes import ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS, UNKNOWN_MEMBER_ID
+from sparkmirror.kafka.groups import Groups, Offsets, offsets_at
+from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.metrics.checkpoint_meter import CheckpointMeter
+from sparkmirror.offsets.checkpoints import CheckpointBook, OfGroup, is_refuted, offsets_to_write
+from sparkmirror.offsets.resolution import ResolveOffsets
+from sparkmirror.offsets.translation import SyncHistory
+from sparkmirror.offsets.wire_records import Checkpoint
+from sparkmirror.storage.checkpoints import read_checkpoints
+from sparkmirror.storage.offset_syncs import OffsetSyncsReader
+
+_FIRST_EMISSION_S = 5.0
+"""The first syncs are written by then; who starts a mirror does not want to wait for a whole interval."""
+_READ_TIMEOUT_S = 60.0
+_NEVER_S = float("inf")
+_SAID_MAX = 20
+"""Groups that one run of a job names in the log."""
+_FIRST_GROUPS_RETRY_S = 5.0
+_RESOLVE_MAX_S = 5.0
+"""Of an interval, and a quarter of it at most."""
+
+_HAS_MEMBERS = frozenset({ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS})
+
+Position = tuple[GroupId, TopicPartition]
+"""A group's, by the source's partition."""
+
+
+class Checkpoints:
+    """One flow's checkpoint connector."""
+
+    def __init__(self, settings: FlowWorker, connector: CheckpointConnector) -> None:
+        self._flow = settings.flow
+        self._connector = connector
+        self._told = connector.settings
+        self._log = flow_log(__name__, settings.flow, connector.name)
+        self._writer = TopicWriter(connector.producer)
+        self._syncs = OffsetSyncsReader(connector.offset_syncs_consumer, self._told.offset_syncs_topic)
+        self._reverse_syncs = ReverseSyncs(connector)
+        self._resolver = OffsetResolver(
+            connector.records_consumer,
+            ConsumerSettings(connector.target_admin),
+            self._log,
+            names_show_origin=names_show_origin(connector.settings.policy, settings.flow.source),
+        )
+        self._seen: dict[Position, int] = {}
+        self._moved: set[Position] = set()
+        self._book = CheckpointBook()
+        self._knows_own_checkpoints = True
+        self._are_groups_known = False
+        self._source: Groups | None = None
+        self._target: Groups | None = None
+        self._groups: list[GroupId] = []
+        self._troubles: dict[GroupId, str] = {}
+        self._reverse_trouble = ""
+        self._said = 0
+        self.written_topics: frozenset[str] = frozenset()
+        self.meter = CheckpointMeter()
+        """What `/metrics` tells."""
+        self.thread = PeriodicThread("checkpoint connector", self._log, self._prepare, self._finish)
+
+    @property
+    def groups(self) -> Sequence[GroupId] | None:
+        """Those that are followed; None before they were looked for. Safe in any thread."""
+        return tuple(self._groups) if self._are_groups_known else None
+
+    # life
+
+    def _prepare(self) -> Iterable[Job]:
+        told = self._told
+        self._source = self._source or Groups(self._connector.source_admin, self._flow.source)
+        self._target = self._target or Groups(self._connector.target_admin, self._flow.target)
+        if not self._is_topic_new():
+            self._book = CheckpointBook(self._own_checkpoints())
+        emit_after_s = min(_FIRST_EMISSION_S, told.emit_checkpoints_interval_s)
+        jobs = [
+            # Without an interval the groups are still found once, at the start.
+            Job("refresh groups", told.refresh_groups_interval_s or _NEVER_S, self._refresh),
+            Job("emit checkpoints", told.emit_checkpoints_interval_s, self._emit, emit_after_s),
+        ]
+        if told.sync_group_offsets_interval_s is not None:
+            interval_s = told.sync_group_offsets_interval_s
+            sync_after_s = emit_after_s + min(_FIRST_EMISSION_S, interval_s)
+            jobs.append(Job("sync group offsets", interval_s, self._sync, sync_after_s))
+        return jobs
+
+    def _finish(self) -> None:
+        self._writer.close()
+        self._syncs.close()
+        self._reverse_syncs.close()
+        self._resolver.close()
+        for groups in (self._source, self._target):
+            if groups is not None:
+                groups.close()
+
+    def _is_topic_new(self) -> bool:
+        """Make the checkpoints topic unless it's there."""
+        topic = checkpoints_topic(self._flow, self._connector)
+        with closing(Admin(self._connector.target_admin, topic.cluster)) as admin:
+            writes = self._connector.admin_plugins.over(admin, topic.cluster)
+            return bool(ensure_topics(admin, [topic.creation], writes))
+
+    def _own_checkpoints(self) -> list[Checkpoint]:
+        """Those of earlier lives, so that no group is sent back by a new one (KAFKA-15905)."""
+        topic = self._told.checkpoints_topic
+        self._knows_own_checkpoints = True
+        try:
+            return list(read_checkpoints(self._connector.checkpoints_consumer, topic))
+        except KafkaError as error:
+            if error.retriable:
+                raise
+            self._log.warning("%s; offsets older than the newest sync are not translated", error)
+            self._knows_own_checkpoints = False
+            return []
+
+    # jobs
+
+    def _refresh(self) -> None:
+        """Which groups there are that have an offset in a mirrored topic."""
+        try:
+            self._find_groups()
+        except KafkaError:
+            if not self._are_groups_known:  # without any, the next regular time may be far
+                self.thread.hasten("refresh groups", _FIRST_GROUPS_RETRY_S)
+            raise
+
+    def _find_groups(self) -> None:
+        assert self._source is not None
+        told = self._told
+        listed = self._source.listed()
+        wanted = [group for group in sorted(listed) if told.group_filter.should_replicate(group)]
+        consumers = [group for group in wanted if listed[group].commits_offsets]
+        committed = self._source.committed(consumers)
+        groups = []
+        for group in consumers:
+            offsets = committed[group]
+            if isinstance(offsets, KafkaError):
+                self._say(group, offsets)
+                groups.append(group)
+            elif any(is_followed(told, topic) for topic, _ in offsets):
+                groups.append(group)
+        if groups != self._groups or not self._are_groups_known:
+            self._log.info("checkpoints %d groups of %d", len(groups), len(listed))
+        for group in sorted(set(wanted) - set(consumers)):
+            self._say(group, f"is a {listed[group].word} group: left alone", logging.INFO)
+        self._groups, self._are_groups_known = groups, True
+        followed = set(groups)
+        self._seen = {position: offset for position, offset in self._seen.items() if position[0] in followed}
+        self._moved &= self._seen.keys()
+        self._say_rest()
+
+    def _emit(self) -> None:
+        """What syncs tell goes out first, then what takes looking into logs."""
+        assert self._source is not None
+        self._read_syncs()
+        found: dict[GroupId, Offsets] = {}
+        for part in self._source.committed_parts(self._groups):
+            offsets_of = {}
+            for group, offsets in part.items():
+                if isinstance(offsets, KafkaError):
+                    self._say(group, offsets)
+                else:
+                    offsets_of[group] = offsets
+            self._note_moves(offsets_of)
+            # Groups close to the end may have read what only the newest syncs tell of.
+            self._read_syncs()
+            self._emit_news(offsets_of)
+            found.update(offsets_of)
+        if self._told.resolve is not ResolveOffsets.OFF:
+            improved = self._resolve(found)
+            self._emit_news({group: found[group] for group in improved})
+        self._say_rest()
+
+    def _read_syncs(self) -> None:
+        newest_only = not self._knows_own_checkpoints
+        self._syncs.catch_up(_READ_TIMEOUT_S, newest_only=newest_only)
+        error = self._reverse_syncs.catch_up(_READ_TIMEOUT_S, newest_only=newest_only)
+        trouble = "" if error is None else str(error)
+        if trouble and trouble != self._reverse_trouble:
+            self._log.warning("%s; offsets are not translated back before that is there", trouble)
+        self._reverse_trouble = trouble
+
+    def _histories(self) -> Mapping[TopicPartition, SyncHistory]:
+        """This flow's, and those of the way back."""
+        return {**self._reverse_syncs.histories, **self._syncs.histories}
+
+    def _emit_news(self, offsets_of: Mapping[GroupId, Offsets]) -> None:
+        now_ms, told, histories = int(time.time() * 1000), self._told, self._histories()
+        news = [
+            checkpoint
+            for group, offsets in offsets_of.items()
+            for checkpoint in news_of(told, group, offsets, histories, self._book)
+        ]
+        if news:
+            self._writer.write(
+                told.checkpoints_topic,
+                [
+                    LogRecord(checkpoint.encode_key(), checkpoint.encode_value(), timestamp_ms=now_ms)
+                    for checkpoint in news
+                ],
+            )
+            written_at = time.time()
+            self.meter.take(news, written_at * 1000 - now_ms, written_at)
+            self.written_topics = frozenset({told.checkpoints_topic})
+        for checkpoint in news:
+            self._book.note(checkpoint)
+
+    def _note_moves(self, offsets_of: Mapping[GroupId, Offsets]) -> None:
+        """Before what is known of the groups' checkpoints changes."""
+        for group, offsets in offsets_of.items():
+            for partition, (offset, _) in offsets.items():
+                position = (group, partition)
+                last = self._seen.get(position)
+                if offset != (self._checkpointed(position, offset) if last is None else last):
+                    self._moved.add(position)
+                self._seen[position] = offset
+
+    def _resolve(self, found: Mapping[GroupId, Offsets]) -> Collection[GroupId]:
+        """Let the syncs' histories learn of groups that have moved, or of all; whose may be better known."""
+        wanted = dict(self._wanted(found))
+        if not wanted:
+            return ()
+        limit_s = min(_RESOLVE_MAX_S, self._told.emit_checkpoints_interval_s / 4)
+        settled = self._resolver.resolve(set(wanted.values()), limit_s)
+        self._moved -= {position for position, each in wanted.items() if each in settled}
+        return {group for group, _ in wanted}
+
+    def _wanted(self, found: Mapping[GroupId, Offsets]) -> Iterator[tuple[Position, Wanted]]:
+        is_all = self._told.resolve is ResolveOffsets.ALL
+        for position in list(self._seen if is_all else self._moved):
+            group, partition = position
+            committed = found.get(group, {}).get(partition)
+            if committed is None:
+                continue
+            history = self._syncs.histories.get(partition)
+            is_mirrored = self._told.topic_filter.should_replicate(partition.topic)
+            if history is None or not is_mirrored or history.gap_at(committed.offset) is None:
+                self._moved.discard(position)
+            else:
+                there = counterpart(self._told, partition)
+                yield position, Wanted(partition, committed.offset, there, history)
+
+    def _checkpointed(self, position: Position, default: int) -> int:
+        """Where the group stood when it was checkpointed last."""
+        group, partition = position
+        last = self._book.of_group(group).get(counterpart(self._told, partition))
+        return default if last is None else last.upstream_offset
+
+    def _sync(self) -> None:
+        """Write checkpoints as offsets of groups that have no members on the target, only ever forward."""
+        assert self._target is not None
+        listed = self._target.listed()
+        for group in self._groups:
+            if group in listed and not listed[group].commits_offsets:
+                there = f"is a {listed[group].word} group on {self._flow.target}: left alone there"
+                self._say(group, there, logging.INFO)
+        histories = counterparts(self._told, self._histories())
+        idle = [
+            group
+            for group in self._groups
+            if self._book.of_group(group) and (group not in listed or listed[group].takes_offsets)
+        ]
+        for part in self._target.committed_parts(idle):
+            for group, committed in part.items():
+                if isinstance(committed, KafkaError):
+                    self._say(group, committed)
+                    continue
+                there_now = {partition: offset for partition, (offset, _) in committed.items()}
+                ahead = {
+                    partition: checkpoint
+                    for partition, checkpoint in offsets_to_write(
+                        self._book.of_group(group), there_now
+                    ).items()
+                    if not is_refuted(checkpoint, histories.get(partition))
+                }
+                if ahead:
+                    self._write(group, ahead)
+        self._say_rest()
+
+    def _write(self, group: GroupId, checkpoints: OfGroup) -> None:
+        assert self._target is not None
+        try:
+            refused = list(self._target.write(group, offsets_at(checkpoints)).values())
+        except KafkaError as error:
+            refused = [error]
+        if refused:
+            got_members = refused[0].code in _HAS_MEMBERS
+            self._say(group, f"{refused[0]}{'; it has got members there' if got_members else ''}")
+        else:
+            self._troubles.pop(group, None)
+
+    def _say(self, group: GroupId, what: SparkmirrorError | str, level: int = logging.WARNING) -> None:
+        """Once for as long as it stays the same. `_say_rest` says of how many it was not."""
+        if self._troubles.get(group) == str(what):
+            return
+        self._troubles[group] = str(what)
+        self._said += 1
+        if self._said <= _SAID_MAX:
+            self._log.log(level, "group %s: %s", group, what)
+
+    def _say_rest(self) -> None:
+        """What keeps a broker keeps thousands of groups at once."""
+        if self._said > _SAID_MAX:
+            self._log.warning("and %d more groups; `groups explain` says why", self._said - _SAID_MAX)
+        self._said = 0

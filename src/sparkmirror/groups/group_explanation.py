@@ -1,0 +1,223 @@
+"""Why a consumer group is where it is on the target, judged by the mirror's rules from what clusters say."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from sparkmirror.domain.ids import Flow, GroupId, TopicPartition
+from sparkmirror.offsets.checkpoints import CheckpointBook, is_refuted, offsets_to_write
+from sparkmirror.offsets.translation import Place, SyncHistory
+from sparkmirror.offsets.wire_records import Checkpoint
+
+
+class Translation(StrEnum):
+    EXACT = "exact"
+    APPROXIMATE = "approximate"
+    FILTERED = "filtered"
+    NO_SYNC = "no sync yet"
+    OLDER = "older than the first sync"
+    UNREADABLE = "unreadable"
+
+
+_FOLLOWING: Final = frozenset({Translation.EXACT, Translation.APPROXIMATE})
+
+
+@dataclass(frozen=True, slots=True)
+class GroupThere:
+    """A group on one cluster. `kind` is Kafka's word for its type, empty if the cluster lists none such.
+
+    `error` says what of it can't be told.
+    """
+
+    kind: str = ""
+    is_consumer_group: bool = True
+    is_active: bool = False
+    members: Sequence[str] = ()
+    committed: Mapping[TopicPartition, int] = field(default_factory=dict)
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFacts:
+    """A partition that the group has committed for on the source. An end is None where it can't be told."""
+
+    source: TopicPartition
+    target: TopicPartition
+    history: SyncHistory | None
+    checkpoint: Checkpoint | None
+    source_end: int | None = None
+    target_end: int | None = None
+    left_out: str | None = None
+    """Which setting, or rule, keeps the topic from being mirrored."""
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFacts:
+    """One flow's. `refused_by` is the setting that keeps the group away, `syncs_offsets` that of its name."""
+
+    flow: Flow
+    group: GroupId
+    source: GroupThere
+    target: GroupThere
+    partitions: Sequence[PartitionFacts] = ()
+    refused_by: str | None = None
+    syncs_offsets: bool = True
+    off_because: str | None = None
+    """The setting by which the flow emits no checkpoints at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionExplanation:
+    """A partition that the group reads. Lags are in offsets; None where there is nothing to say.
+
+    `place` is where the group's offset is on the target, `next_write` what group offset sync commits next.
+    """
+
+    source: TopicPartition
+    target: TopicPartition
+    translation: Translation
+    why: str
+    committed: int
+    lag: int | None
+    place: Place | None
+    checkpoint: int | None
+    target_committed: int | None
+    target_lag: int | None
+    next_write: int | None
+
+    @property
+    def is_following(self) -> bool:
+        return self.translation in _FOLLOWING
+
+
+@dataclass(frozen=True, slots=True)
+class GroupExplanation:
+    """`obstacles` keep the whole group from following, `notes` don't."""
+
+    flow: Flow
+    group: GroupId
+    obstacles: Sequence[str]
+    notes: Sequence[str]
+    partitions: Sequence[PartitionExplanation]
+
+    @property
+    def is_following(self) -> bool:
+        return not self.obstacles and all(partition.is_following for partition in self.partitions)
+
+
+def explain(facts: GroupFacts) -> GroupExplanation:
+    obstacles = _obstacles(facts)
+    may_write = not obstacles and facts.syncs_offsets
+    return GroupExplanation(
+        facts.flow,
+        facts.group,
+        obstacles,
+        _notes(facts),
+        [_partition(facts, partition, may_write=may_write) for partition in facts.partitions],
+    )
+
+
+def _obstacles(facts: GroupFacts) -> list[str]:
+    source, target, flow = facts.source, facts.target, facts.flow
+    if facts.off_because:
+        return [f"the flow emits no checkpoints: {facts.off_because}"]
+    found = []
+    if facts.refused_by:
+        found.append(f"filtered: {facts.refused_by} leaves the group out")
+    if source.error:
+        found.append(source.error)
+    elif not source.kind:
+        found.append(f"{flow.source} knows no such group, or the principal may not DESCRIBE it")
+    elif not source.is_consumer_group:
+        found.append(f"is a {source.kind} group on {flow.source}: such groups are left alone")
+    elif not source.committed:
+        found.append(f"has committed no offset on {flow.source}")
+    if target.error:
+        found.append(target.error)
+    elif target.kind and not target.is_consumer_group:
+        found.append(f"is a {target.kind} group on {flow.target}: such groups are left alone")
+    elif target.is_active:
+        members = ", ".join(target.members) or "unknown members"
+        found.append(f"active on {flow.target}, which takes offsets from its members only: {members}")
+    return found
+
+
+def _notes(facts: GroupFacts) -> list[str]:
+    if facts.syncs_offsets or facts.off_because:
+        return []
+    return ["sync.group.offsets.enabled is false: checkpoints are written, offsets are not"]
+
+
+def _partition(facts: GroupFacts, partition: PartitionFacts, *, may_write: bool) -> PartitionExplanation:
+    committed = facts.source.committed[partition.source]
+    there = facts.target.committed.get(partition.target)
+    place = None if partition.history is None else partition.history.place(committed)
+    translation, why = _translated(partition, place)
+    coming = _coming_checkpoint(facts.group, partition, committed, place)
+    writes: Mapping[TopicPartition, Checkpoint] = {}
+    if coming is not None and may_write and partition.left_out is None:
+        writes = offsets_to_write(
+            {partition.target: coming}, {} if there is None else {partition.target: there}
+        )
+        if not writes and there is not None and there > coming.downstream_offset:
+            why += f"; ahead of that on {facts.flow.target}, and never set back"
+    return PartitionExplanation(
+        partition.source,
+        partition.target,
+        translation,
+        why,
+        committed,
+        _lag(partition.source_end, committed),
+        place,
+        None if partition.checkpoint is None else partition.checkpoint.downstream_offset,
+        there,
+        None if there is None else _lag(partition.target_end, there),
+        writes[partition.target].downstream_offset if writes else None,
+    )
+
+
+def _translated(partition: PartitionFacts, place: Place | None) -> tuple[Translation, str]:
+    history, last = partition.history, partition.checkpoint
+    if partition.left_out:
+        return Translation.FILTERED, f"{partition.left_out} leaves the topic out"
+    if partition.error:
+        return Translation.UNREADABLE, partition.error
+    if history is None:
+        return Translation.NO_SYNC, "no offset sync: nothing of the partition was mirrored yet"
+    translation, why = _placed(history, place)
+    if last is not None and is_refuted(last, history):
+        why += f"; the last checkpoint, {last.downstream_offset}, is about a log that the target has lost"
+    return translation, why
+
+
+def _placed(history: SyncHistory, place: Place | None) -> tuple[Translation, str]:
+    if place is None:
+        why = f"before {history.begin}, the first offset that a sync speaks of"
+        return Translation.OLDER, f"{why}: consumers begin by auto.offset.reset"
+    if place.behind_max == 0:
+        return Translation.EXACT, "translated exactly"
+    if place.behind_max is None:
+        newest = history.syncs[0].upstream_offset
+        return Translation.APPROXIMATE, f"ahead of the newest offset sync, {newest}: the next one says more"
+    return (
+        Translation.APPROXIMATE,
+        f"between two offset syncs: at most {place.behind_max} records are read again",
+    )
+
+
+def _coming_checkpoint(
+    group: GroupId, partition: PartitionFacts, committed: int, place: Place | None
+) -> Checkpoint | None:
+    """The one that counts once the mirror has looked again."""
+    last, history = partition.checkpoint, partition.history
+    if place is not None and history is not None:
+        coming = Checkpoint(group, partition.target, committed, place.offset)
+        if CheckpointBook([] if last is None else [last]).is_news(coming, history):
+            return coming
+    return None if last is None or is_refuted(last, history) else last
+
+
+def _lag(end: int | None, offset: int) -> int | None:
+    return None if end is None else max(0, end - offset)

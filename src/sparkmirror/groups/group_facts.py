@@ -1,0 +1,151 @@
+"""Asks both clusters of a flow what they and the flow's own topics say of one consumer group."""
+
+from collections.abc import Collection, Mapping
+from contextlib import closing
+
+from sparkmirror.connectors.checkpoint import came_back, counterpart
+from sparkmirror.connectors.flow_settings import CheckpointConnector, FlowSettings
+from sparkmirror.connectors.source import why_not
+from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
+from sparkmirror.domain.errors import KafkaError, SparkmirrorError
+from sparkmirror.domain.ids import GroupId, TopicPartition
+from sparkmirror.groups.group_explanation import GroupFacts, GroupThere, PartitionFacts
+from sparkmirror.groups.reverse_syncs import ReverseSyncs
+from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION
+from sparkmirror.kafka.groups import Groups
+from sparkmirror.kafka.offsets import LATEST, list_offsets
+from sparkmirror.offsets.checkpoints import CheckpointBook
+from sparkmirror.offsets.translation import SyncHistory
+from sparkmirror.storage.checkpoints import read_checkpoints
+from sparkmirror.storage.offset_syncs import OffsetSyncsReader
+
+_READ_TIMEOUT_S = 60.0
+
+
+def group_facts(settings: FlowSettings, group: GroupId) -> GroupFacts:
+    """Raises KafkaError when a cluster does not answer; what it refuses to tell is among the facts."""
+    flow, connector = settings.flow, settings.checkpoint
+    if connector is None:
+        return GroupFacts(flow, group, GroupThere(), GroupThere(), off_because=settings.checkpoint_off)
+    source = _group_there(connector.source_admin, flow.source, group)
+    target = _group_there(connector.target_admin, flow.target, group)
+    told = connector.settings
+    return GroupFacts(
+        flow,
+        group,
+        source,
+        target,
+        _partitions(settings, connector, group, source.committed),
+        refused_by=told.group_filter.refused_by(group),
+        syncs_offsets=told.sync_group_offsets_interval_s is not None,
+    )
+
+
+def _group_there(admin: ConnectionSettings, cluster: str, group: GroupId) -> GroupThere:
+    with closing(Groups(admin, cluster)) as groups:
+        listed = groups.listed().get(group)
+        committed = groups.committed([group])[group]
+        if isinstance(committed, KafkaError):
+            is_left_alone = listed is not None and not listed.commits_offsets
+            error = None if is_left_alone else str(committed)
+            committed = {}
+        else:
+            error = None
+        if listed is None:
+            return GroupThere(committed={}, error=error)
+        members: list[str] = []
+        if listed.is_active and listed.commits_offsets:
+            found = groups.members({group: listed})[group]
+            members = [str(found)] if isinstance(found, KafkaError) else list(map(str, found))
+    return GroupThere(
+        listed.word,
+        listed.commits_offsets,
+        listed.is_active,
+        members,
+        {partition: offset for partition, (offset, _) in committed.items()},
+        error,
+    )
+
+
+def _partitions(
+    settings: FlowSettings,
+    connector: CheckpointConnector,
+    group: GroupId,
+    committed: Collection[TopicPartition],
+) -> list[PartitionFacts]:
+    if not committed:
+        return []
+    histories = _histories(connector)
+    checkpoints = _checkpoints(connector).of_group(group)
+    there = {partition: counterpart(connector.settings, partition) for partition in sorted(committed)}
+    ends = _ends(connector.source_admin, there.keys())
+    target_ends = _ends(connector.target_admin, set(there.values()))
+    return [
+        PartitionFacts(
+            source,
+            target,
+            histories.get(source),
+            checkpoints.get(target),
+            _end(ends[source]),
+            _end(target_ends[target]),
+            _left_out(settings, connector, source.topic),
+            _why_unreadable(settings, ends[source], target_ends[target]),
+        )
+        for source, target in there.items()
+    ]
+
+
+def _left_out(settings: FlowSettings, connector: CheckpointConnector, topic: str) -> str | None:
+    """The connectors have filters of their own; they differ where somebody configures them so."""
+    if came_back(connector.settings, topic):
+        return None
+    refused = connector.settings.topic_filter.refused_by(topic)
+    if refused is None and settings.source is not None:
+        mirrored = why_not(settings.source.settings, topic)
+        refused = None if mirrored is None else f"a rule ({mirrored})"
+    return refused
+
+
+def _histories(connector: CheckpointConnector) -> Mapping[TopicPartition, SyncHistory]:
+    """None at all before the flow has run."""
+    syncs = OffsetSyncsReader(connector.offset_syncs_consumer, connector.settings.offset_syncs_topic)
+    with closing(syncs):
+        try:
+            syncs.catch_up(_READ_TIMEOUT_S)
+        except KafkaError as error:
+            if error.code != UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+    with closing(ReverseSyncs(connector)) as reverse:
+        trouble = reverse.catch_up(_READ_TIMEOUT_S)
+        if trouble is not None and trouble.code != UNKNOWN_TOPIC_OR_PARTITION:
+            raise trouble
+    return {**reverse.histories, **syncs.histories}
+
+
+def _checkpoints(connector: CheckpointConnector) -> CheckpointBook:
+    try:
+        topic = connector.settings.checkpoints_topic
+        return CheckpointBook(read_checkpoints(connector.checkpoints_consumer, topic))
+    except KafkaError as error:
+        if error.code != UNKNOWN_TOPIC_OR_PARTITION:
+            raise
+        return CheckpointBook()
+
+
+def _ends(
+    admin: ConnectionSettings, partitions: Collection[TopicPartition]
+) -> Mapping[TopicPartition, int | SparkmirrorError]:
+    return list_offsets(ConsumerSettings(admin), partitions, LATEST)
+
+
+def _end(offset: int | SparkmirrorError) -> int | None:
+    return None if isinstance(offset, SparkmirrorError) else offset
+
+
+def _why_unreadable(
+    settings: FlowSettings, source: int | SparkmirrorError, target: int | SparkmirrorError
+) -> str | None:
+    """Where the group can't go on there, or what of it can't be told."""
+    if isinstance(target, SparkmirrorError):
+        return f"on {settings.flow.target}: {target}"
+    return f"on {settings.flow.source}: {source}" if isinstance(source, SparkmirrorError) else None

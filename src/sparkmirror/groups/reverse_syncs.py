@@ -1,0 +1,59 @@
+"""What the opposite flow tells of offsets, for groups that return to where they came from (KIP-1098)."""
+
+from collections.abc import Mapping
+
+from sparkmirror.connectors.flow_settings import CheckpointConnector
+from sparkmirror.domain.errors import KafkaError
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.rights import Need
+from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, Needed, error_for
+from sparkmirror.kafka.metadata import read_metadata
+from sparkmirror.offsets.translation import SyncHistory
+from sparkmirror.storage.offset_syncs import OffsetSyncsReader, RunSync
+
+
+class ReverseSyncs:
+    """Of `A->B` for `B->A`: histories of the partitions that B has from A, back to their own. One owner.
+
+    Without `reverse.checkpointing.enabled` there are none.
+    """
+
+    def __init__(self, connector: CheckpointConnector) -> None:
+        told = connector.settings
+        policy, target = told.policy, told.flow.target
+
+        def turned(told: RunSync) -> RunSync:
+            return told.reversed(policy.format_remote_topic(target, told.sync.topic_partition.topic))
+
+        # The opposite flow has the two sides the other way round, and its topic on the other one.
+        records = connector.records_consumer.connection
+        there = connector.checkpoints_consumer if told.offset_syncs_on_source else records
+        topic = told.reverse_syncs_topic
+        self._there, self._topic, self._is_topic_there = there, topic, False
+        self._reader = None if topic is None else OffsetSyncsReader(there, topic, turned=turned)
+
+    @property
+    def histories(self) -> Mapping[TopicPartition, SyncHistory]:
+        """By the source's partitions; as of the last `catch_up`."""
+        return {} if self._reader is None else self._reader.histories
+
+    def catch_up(self, deadline_s: float, *, newest_only: bool = False) -> KafkaError | None:
+        """What keeps it from reading further, if anything does: only those groups wait for it."""
+        if self._reader is None or self._topic is None:
+            return None
+        try:
+            if not self._is_topic_there:  # a reader would wait for it
+                metadata = read_metadata(self._there, [self._topic])
+                if self._topic not in metadata.partitions:
+                    code = metadata.errors.get(self._topic, UNKNOWN_TOPIC_OR_PARTITION)
+                    needed = Needed(self._there, (Need.DESCRIBE_TOPIC.of(self._topic),))
+                    return error_for(code, f"read {self._topic}", needed=needed)
+                self._is_topic_there = True
+            self._reader.catch_up(deadline_s, newest_only=newest_only)
+        except KafkaError as error:
+            return error
+        return None
+
+    def close(self) -> None:
+        if self._reader is not None:
+            self._reader.close()

@@ -1,0 +1,1 @@
+"""Metrics of the mirror and their HTTP endpoint."""

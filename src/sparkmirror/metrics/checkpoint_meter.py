@@ -1,0 +1,55 @@
+"""Counts checkpoints, for `/metrics`: how many, and how long each took."""
+
+import threading
+from collections.abc import Collection
+
+from sparkmirror.domain.ids import ConnectorName, Flow, GroupId, TopicPartition
+from sparkmirror.metrics.families import CheckpointReading
+from sparkmirror.metrics.windows import SampledValues
+from sparkmirror.offsets.wire_records import Checkpoint
+
+SERIES_MAX = 10_000
+"""Groups' partitions that have a latency of their own; a large cluster has a hundred thousand."""
+
+
+class CheckpointMeter:
+    """Fed by one thread, read by any other."""
+
+    def __init__(self) -> None:
+        self._latencies: dict[tuple[GroupId, TopicPartition], SampledValues] = {}
+        self._left_out: set[tuple[GroupId, TopicPartition]] = set()
+        self._checkpoints = 0
+        self._last_at: float | None = None
+        self._lock = threading.Lock()
+
+    def take(self, checkpoints: Collection[Checkpoint], latency_ms: float, at: float) -> None:
+        """They were written at `at`, epoch seconds, so long after their groups were looked at."""
+        with self._lock:
+            self._checkpoints += len(checkpoints)
+            self._last_at = at
+            for checkpoint in checkpoints:
+                of = checkpoint.group, checkpoint.topic_partition
+                if of not in self._latencies and len(self._latencies) >= SERIES_MAX:
+                    self._left_out.add(of)
+                else:
+                    self._latencies.setdefault(of, SampledValues()).note(latency_ms, at)
+
+    def reading(
+        self, of: tuple[Flow, ConnectorName], groups: Collection[GroupId] | None, now: float
+    ) -> CheckpointReading:
+        """`now` in epoch seconds. Groups that are not followed any more are left out, and forgotten."""
+        with self._lock:
+            if groups is not None:
+                followed = set(groups)
+                for gone in [key for key in self._latencies if key[0] not in followed]:
+                    del self._latencies[gone]
+                self._left_out = {key for key in self._left_out if key[0] in followed}
+            return CheckpointReading(
+                *of,
+                tasks={} if groups is None else {0: "running"},
+                groups=None if groups is None else len(groups),
+                checkpoints=self._checkpoints,
+                last_at=self._last_at,
+                latencies={key: values.summary(now) for key, values in self._latencies.items()},
+                left_out=len(self._left_out),
+            )

@@ -1,0 +1,387 @@
+"""What is told of running connectors, under the names that dashboards and alerts for Java MM2 query.
+
+Names and values are what Prometheus' JMX exporter makes of Kafka's MBeans with the rules in use for Connect:
+`-metrics` is taken off the type, dashes become underscores, and a value that Kafka quotes in an object name
+(`ObjectName.quote`, for example of a client id with `>` in it) keeps its quotes. Everything is a gauge there,
+counts included; only `sparkmirror_…_total` are counters.
+
+`destination` is the label of rules written for Kafka ≤ 3.9, whose MBeans begin with the target; `source` and
+`target` are the tags of 4.0 (KIP-911). All three are there, so that queries of both kinds work.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from sparkmirror.domain.ids import ConnectorName, Flow, GroupId, TopicPartition
+from sparkmirror.domain.incidents import IncidentKind
+from sparkmirror.metrics.windows import Summary
+
+
+class Family(NamedTuple):
+    """Samples of one name; a sample is the labels' values, in the order of `labels`, and a number."""
+
+    name: str
+    help: str
+    labels: tuple[str, ...]
+    samples: Sequence[tuple[tuple[str, ...], float]]
+    is_counter: bool = False
+
+
+class PartitionReading(NamedTuple):
+    """One partition since its connector began. Rates are per second, latencies in ms.
+
+    `lag` is in records, `lag_s` the age of the oldest record that is not on the target; None when the source
+    has not told yet. `incidents` are counted by `IncidentKind`.
+    """
+
+    task: int
+    source: TopicPartition
+    target_topic: str
+    records: int
+    bytes: int
+    record_rate: float
+    byte_rate: float
+    latency: Summary
+    lag: int | None
+    lag_s: float | None
+    lost: int
+    looped: int
+    incidents: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorReading:
+    """`tasks` maps each task to its state in Connect's words, in lower case."""
+
+    flow: Flow
+    connector: ConnectorName
+    tasks: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceReading(ConnectorReading):
+    """`states` counts partitions; `retries` and `failures` how often one of them got into such a state.
+
+    `lost`, `looped` and `incidents` count those of partitions that are not copied any more, too. `gone` is
+    how many topics the target has copies of and the source has no more, as far as anybody can tell.
+    """
+
+    partitions: Sequence[PartitionReading]
+    states: Mapping[str, int]
+    retries: int
+    failures: int
+    stalls: int
+    stalled: int
+    lost: int
+    looped: int
+    incidents: Mapping[str, int]
+    gone: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointReading(ConnectorReading):
+    """`latencies` are those of a group's partition on the target, in ms, of at most so many of them.
+
+    `left_out` counts the rest. `groups` is None before they were looked for; `last_at` is in epoch seconds.
+    """
+
+    groups: int | None
+    checkpoints: int
+    last_at: float | None
+    latencies: Mapping[tuple[GroupId, TopicPartition], Summary]
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatReading(ConnectorReading):
+    """`last_at` is in epoch seconds."""
+
+    heartbeats: int
+    last_at: float | None
+
+
+_UNQUOTED = re.compile(r"[\w\-%. \t]*", re.ASCII)
+_ESCAPED = re.compile(r'(["*?\\])')
+
+
+def jmx_value(text: str) -> str:
+    """As Kafka puts it into an object name (`Sanitizer.jmxSanitize`)."""
+    if _UNQUOTED.fullmatch(text):
+        return text
+    escaped = _ESCAPED.sub(r"\\\1", text).replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def families(readings: Collection[ConnectorReading]) -> Iterator[Family]:
+    """Everything there is to tell of these connectors, each name once."""
+    yield from _worker(readings)
+    yield from _sources([reading for reading in readings if isinstance(reading, SourceReading)])
+    yield from _checkpoints([reading for reading in readings if isinstance(reading, CheckpointReading)])
+    yield from _heartbeats([reading for reading in readings if isinstance(reading, HeartbeatReading)])
+
+
+# What a Connect worker tells of its connectors and tasks
+
+_TASK_STATES = ("running", "paused", "failed", "unassigned", "destroyed", "restarting")
+
+
+def _worker(readings: Collection[ConnectorReading]) -> Iterator[Family]:
+    tasks = sum(len(reading.tasks) for reading in readings)
+    yield Family(
+        "kafka_connect_worker_connector_count", "Connectors that run here.", (), [((), len(readings))]
+    )
+    yield Family("kafka_connect_worker_task_count", "Tasks that run here.", (), [((), tasks)])
+    yield Family(
+        "kafka_connect_worker_connector_total_task_count",
+        "Tasks of the connector.",
+        ("connector",),
+        [((jmx_value(reading.connector),), len(reading.tasks)) for reading in readings],
+    )
+    for state in _TASK_STATES:
+        yield Family(
+            f"kafka_connect_worker_connector_{state}_task_count",
+            f"Tasks of the connector that are {state}.",
+            ("connector",),
+            [((jmx_value(each.connector),), Counter(each.tasks.values())[state]) for each in readings],
+        )
+    yield Family(
+        "kafka_connect_connector_status",
+        "1 for the state of the task.",
+        ("connector", "task", "status"),
+        [
+            ((jmx_value(reading.connector), str(task), state), 1)
+            for reading in readings
+            for task, state in reading.tasks.items()
+        ],
+    )
+
+
+# MirrorSourceConnector
+
+_PARTITION = ("source", "target", "destination", "topic", "partition")
+
+_OF_PARTITIONS: tuple[tuple[str, str, Callable[[PartitionReading], float]], ...] = (
+    ("record_count", "Records written to the target.", lambda it: it.records),
+    ("record_rate", "Records written per second.", lambda it: it.record_rate),
+    ("byte_count", "Bytes of the batches written to the target.", lambda it: it.bytes),
+    ("byte_rate", "Bytes written per second.", lambda it: it.byte_rate),
+    ("record_age_ms", "Age of records, as replication_latency_ms.", lambda it: it.latency.last),
+    ("record_age_ms_min", "Lowest age of a record.", lambda it: it.latency.low),
+    ("record_age_ms_max", "Highest age of a record.", lambda it: it.latency.high),
+    ("record_age_ms_avg", "Mean age of records.", lambda it: it.latency.mean),
+    (
+        "replication_latency_ms",
+        "From a record's timestamp to its acknowledgement by the target, the last ones.",
+        lambda it: it.latency.last,
+    ),
+    ("replication_latency_ms_min", "The lowest replication latency.", lambda it: it.latency.low),
+    ("replication_latency_ms_max", "The highest replication latency.", lambda it: it.latency.high),
+    ("replication_latency_ms_avg", "The mean replication latency.", lambda it: it.latency.mean),
+)
+
+
+def _sources(readings: Sequence[SourceReading]) -> Iterator[Family]:
+    partitions = [
+        (_partition_labels(reading.flow, it), it) for reading in readings for it in reading.partitions
+    ]
+    for name, text, value in _OF_PARTITIONS:
+        full = f"kafka_connect_mirror_source_connector_{name}"
+        yield Family(full, text, _PARTITION, [(labels, value(it)) for labels, it in partitions])
+    yield Family(
+        "sparkmirror_lag_records",
+        "Records that the source has and the target has not, by offsets.",
+        _PARTITION,
+        [(labels, it.lag) for labels, it in partitions if it.lag is not None],
+    )
+    yield Family(
+        "sparkmirror_lag_seconds",
+        "How long the oldest record that the target does not have has been in the source.",
+        _PARTITION,
+        [(labels, it.lag_s) for labels, it in partitions if it.lag_s is not None],
+    )
+    yield Family(
+        "sparkmirror_partition_lost_records",
+        "Gone from the source before they were copied; only partitions that lost some.",
+        _PARTITION,
+        [(labels, it.lost) for labels, it in partitions if it.lost],
+    )
+    yield Family(
+        "sparkmirror_partition_looped_records",
+        "Left out because they had been mirrored from the target; only partitions with such records.",
+        _PARTITION,
+        [(labels, it.looped) for labels, it in partitions if it.looped],
+    )
+    yield Family(
+        "sparkmirror_partition_incidents",
+        "What happened to the partition, by kind; only partitions to which something has happened.",
+        (*_PARTITION, "kind"),
+        [
+            ((*labels, kind), count)
+            for labels, it in partitions
+            for kind, count in sorted(it.incidents.items())
+        ],
+    )
+    yield from _of_tasks(readings)
+    yield from _of_connectors(readings)
+
+
+def _partition_labels(flow: Flow, reading: PartitionReading) -> tuple[str, ...]:
+    source, target = jmx_value(flow.source), jmx_value(flow.target)
+    return source, target, target, jmx_value(reading.target_topic), str(reading.source.partition)
+
+
+def _of_tasks(readings: Sequence[SourceReading]) -> Iterator[Family]:
+    """What MM2's consumers and Connect's tasks tell."""
+    yield Family(
+        "kafka_consumer_fetch_manager_records_lag",
+        "Records that the source has and the target has not, by the source's topics.",
+        ("clientId", "clientid", "topic", "partition"),
+        [
+            ((client, client, jmx_value(it.source.topic), str(it.source.partition)), it.lag)
+            for reading in readings
+            for it in reading.partitions
+            if it.lag is not None
+            for client in [_consumer(reading, it.task)]
+        ],
+    )
+    tasks = [
+        ((jmx_value(reading.connector), str(task)), total)
+        for reading in readings
+        for task, total in sorted(_by_task(reading).items())
+    ]
+    name, labels = "kafka_connect_source_task_source_record_write", ("connector", "task")
+    yield Family(
+        f"{name}_total", "Records written to the target.", labels, [(of, total[0]) for of, total in tasks]
+    )
+    yield Family(
+        f"{name}_rate", "Records written per second.", labels, [(of, total[1]) for of, total in tasks]
+    )
+
+
+def _consumer(reading: SourceReading, task: int) -> str:
+    """The client id of Java MM2's consumer (KAFKA-14672, since 3.5)."""
+    return jmx_value(f"{reading.flow}|{reading.connector}-{task}|replication-consumer")
+
+
+def _by_task(reading: SourceReading) -> Mapping[int, tuple[int, float]]:
+    """Records, and records per second, of every task."""
+    sums = dict.fromkeys(reading.tasks, (0, 0.0))
+    for it in reading.partitions:
+        records, rate = sums.get(it.task, (0, 0.0))
+        sums[it.task] = records + it.records, rate + it.record_rate
+    return sums
+
+
+_CONNECTOR = ("source", "target", "connector")
+
+
+def _connector_labels(reading: ConnectorReading) -> tuple[str, ...]:
+    return tuple(map(jmx_value, (*reading.flow, reading.connector)))
+
+
+_OF_CONNECTORS: tuple[tuple[str, str, Callable[[SourceReading], int]], ...] = (
+    ("sparkmirror_lost_records_total", "Gone from the source before they were copied.", lambda it: it.lost),
+    ("sparkmirror_looped_records_total", "Left out: mirrored from the target.", lambda it: it.looped),
+    ("sparkmirror_retries_total", "How often a partition began to retry.", lambda it: it.retries),
+    ("sparkmirror_failures_total", "How often a partition came to need a person.", lambda it: it.failures),
+    ("sparkmirror_stalls_total", "How often a partition stood for a minute, no error.", lambda it: it.stalls),
+)
+
+
+def _of_connectors(readings: Sequence[SourceReading]) -> Iterator[Family]:
+    """Counters are there, with 0, before anything happens: an alert sees the first increase then."""
+    named = [(_connector_labels(reading), reading) for reading in readings]
+    for name, text, count in _OF_CONNECTORS:
+        yield Family(name, text, _CONNECTOR, [(of, count(it)) for of, it in named], is_counter=True)
+    yield Family(
+        "sparkmirror_incidents_total",
+        "What happened to topics under the mirror's hands, by kind.",
+        (*_CONNECTOR, "kind"),
+        [((*of, kind.value), it.incidents.get(kind.value, 0)) for of, it in named for kind in IncidentKind],
+        is_counter=True,
+    )
+    yield Family(
+        "sparkmirror_stalled_partitions",
+        "Have something to copy, have stood for a minute, and no error says why.",
+        _CONNECTOR,
+        [(of, it.stalled) for of, it in named],
+    )
+    yield Family(
+        "sparkmirror_topics_gone",
+        "Topics of which the target has copies and the source has no more.",
+        _CONNECTOR,
+        [(of, it.gone) for of, it in named],
+    )
+    yield Family(
+        "sparkmirror_partitions",
+        "Partitions by state: running, retrying, failed, or silent, when their task does not report.",
+        (*_CONNECTOR, "state"),
+        [((*of, state), count) for of, it in named for state, count in it.states.items()],
+    )
+
+
+# MirrorCheckpointConnector and MirrorHeartbeatConnector
+
+_OF_GROUPS: tuple[tuple[str, str, Callable[[Summary], float]], ...] = (
+    ("", "From looking at the group to the acknowledgement of its checkpoint.", lambda it: it.last),
+    ("_min", "The lowest checkpoint latency.", lambda it: it.low),
+    ("_max", "The highest checkpoint latency.", lambda it: it.high),
+    ("_avg", "The mean checkpoint latency.", lambda it: it.mean),
+)
+
+
+def _checkpoints(readings: Sequence[CheckpointReading]) -> Iterator[Family]:
+    named = [(_connector_labels(reading), reading) for reading in readings]
+    groups = [
+        ((*of[:2], jmx_value(group), jmx_value(partition.topic), str(partition.partition)), latency)
+        for of, reading in named
+        for (group, partition), latency in reading.latencies.items()
+    ]
+    for suffix, text, value in _OF_GROUPS:
+        yield Family(
+            f"kafka_connect_mirror_checkpoint_connector_checkpoint_latency_ms{suffix}",
+            text,
+            ("source", "target", "group", "topic", "partition"),
+            [(labels, value(latency)) for labels, latency in groups],
+        )
+    yield Family(
+        "sparkmirror_checkpoints_total",
+        "Checkpoints written.",
+        _CONNECTOR,
+        [(of, reading.checkpoints) for of, reading in named],
+        is_counter=True,
+    )
+    yield _since("sparkmirror_last_checkpoint_timestamp_seconds", "When the last one was written.", named)
+    yield Family(
+        "sparkmirror_checkpoint_groups",
+        "Groups that are followed.",
+        _CONNECTOR,
+        [(of, reading.groups) for of, reading in named if reading.groups is not None],
+    )
+    yield Family(
+        "sparkmirror_checkpoint_latencies_left_out",
+        "Partitions of groups without a checkpoint latency of their own, because there are too many.",
+        _CONNECTOR,
+        [(of, reading.left_out) for of, reading in named],
+    )
+
+
+def _heartbeats(readings: Sequence[HeartbeatReading]) -> Iterator[Family]:
+    named = [(_connector_labels(reading), reading) for reading in readings]
+    yield Family(
+        "sparkmirror_heartbeats_total",
+        "Heartbeats written.",
+        _CONNECTOR,
+        [(of, reading.heartbeats) for of, reading in named],
+        is_counter=True,
+    )
+    yield _since("sparkmirror_last_heartbeat_timestamp_seconds", "When the last one was written.", named)
+
+
+def _since(
+    name: str, text: str, named: Iterable[tuple[tuple[str, ...], CheckpointReading | HeartbeatReading]]
+) -> Family:
+    return Family(name, text, _CONNECTOR, [(of, it.last_at) for of, it in named if it.last_at is not None])

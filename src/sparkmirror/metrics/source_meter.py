@@ -1,0 +1,216 @@
+"""Counts what a source connector's tasks report, for `/metrics`: since it began, and of the last half minute.
+
+A task counts from 0 when it starts; here counts only grow. What is kept of a partition is a few references to
+its reports: what they say together is worked out when somebody asks.
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from sparkmirror.domain.assignment import Assignment
+from sparkmirror.domain.ids import ConnectorName, Flow, TopicPartition
+from sparkmirror.domain.latency import EMPTY, LatencyHistogram, bucket_middle_ms
+from sparkmirror.metrics.families import PartitionReading, SourceReading
+from sparkmirror.metrics.stalls import Stall
+from sparkmirror.metrics.time_lag import TimeLag
+from sparkmirror.metrics.windows import NO_VALUES, WINDOW_S, WINDOWS, Summary, is_over, rate, summary_of
+from sparkmirror.storage.progress import Generation, PartitionProgress, PartitionState
+
+SILENT = "silent"
+_NO_INCIDENTS: Mapping[str, int] = {}
+
+
+class _Counts(NamedTuple):
+    """What was copied, all together, up to some moment."""
+
+    records: int = 0
+    bytes: int = 0
+    latency: LatencyHistogram = EMPTY
+    lost: int = 0
+    looped: int = 0
+    incidents: Mapping[str, int] = _NO_INCIDENTS
+
+    def plus(self, report: PartitionProgress | None) -> "_Counts":
+        if report is None:
+            return self
+        return _Counts(
+            self.records + report.records,
+            self.bytes + report.bytes,
+            self.latency.merged(report.latency) if self.latency.counts else report.latency,
+            self.lost + report.lost,
+            self.looped + report.looped,
+            Counter(self.incidents) + Counter(report.incidents) if self.incidents else report.incidents,
+        )
+
+
+class _Moment(NamedTuple):
+    """The counts at a time: those of earlier tasks, and what the present one had reported."""
+
+    at: float
+    earlier: _Counts
+    report: PartitionProgress | None
+
+    @property
+    def counts(self) -> _Counts:
+        return self.earlier.plus(self.report)
+
+
+class _Partition:
+    """`windows` are the beginnings of the present window and of the one before it."""
+
+    __slots__ = ("earlier", "last", "report", "reported_at", "time_lag", "windows")
+
+    def __init__(self) -> None:
+        self.report: PartitionProgress | None = None
+        self.reported_at = 0.0
+        self.earlier = _Counts()
+        self.last: _Moment | None = None
+        """Before the last report with new records."""
+        self.windows: list[_Moment] = []
+        self.time_lag = TimeLag()
+
+    def take(self, report: PartitionProgress, now: float) -> None:
+        before = self.report
+        moment = _Moment(now, self.earlier, before)
+        if before is not None and _begins_anew(report, before):
+            self.earlier = self.earlier.plus(before)
+            before = None
+        if report.records > (before.records if before else 0):
+            self.last = moment
+            if not self.windows or now - self.windows[-1].at >= WINDOW_S:
+                self.windows = [*self.windows[1 - WINDOWS :], moment]
+        if report.lag is not None:
+            position = 0 if report.position is None else report.position + 1
+            self.time_lag.look(position, position + report.lag, now)
+        self.report, self.reported_at = report, now
+
+    @property
+    def counts(self) -> _Counts:
+        return self.earlier.plus(self.report)
+
+    def reading(self, task: int, now: float) -> PartitionReading:
+        assert self.report is not None
+        counts, report = self.counts, self.report
+        began = next((moment for moment in self.windows if not is_over(moment.at, now)), None)
+        before = counts if began is None else began.counts
+        latency = NO_VALUES if began is None else _summary(counts.latency.minus(before.latency))
+        last_ms = 0.0
+        if self.last is not None:
+            last_ms = _summary(counts.latency.minus(self.last.counts.latency)).mean
+        last_age_s = None if self.last is None else last_ms / 1000 + now - self.last.at
+        records, copied = counts.records - before.records, counts.bytes - before.bytes
+        return PartitionReading(
+            task=task,
+            source=report.source,
+            target_topic=report.target_topic,
+            records=counts.records,
+            bytes=counts.bytes,
+            record_rate=0.0 if began is None else rate(records, began.at, now),
+            byte_rate=0.0 if began is None else rate(copied, began.at, now),
+            latency=latency._replace(last=last_ms),
+            lag=report.lag,
+            lag_s=self.time_lag.seconds(now, last_age_s),
+            lost=counts.lost,
+            looped=counts.looped,
+            incidents=counts.incidents,
+        )
+
+
+def _begins_anew(report: PartitionProgress, before: PartitionProgress) -> bool:
+    return report.generation != before.generation or report.records < before.records
+
+
+def _summary(latency: LatencyHistogram) -> Summary:
+    """Exact to about 7 %, as the histogram is."""
+    if not latency.counts:
+        return NO_VALUES
+    total = sum(count * bucket_middle_ms(bucket) for bucket, count in latency.counts.items())
+    low, high = (bucket_middle_ms(of(latency.counts)) for of in (min, max))
+    return summary_of(0.0, low, high, total, latency.total)
+
+
+class SourceMeter:
+    """Fed by one thread, read by any other."""
+
+    def __init__(self) -> None:
+        self._partitions: dict[TopicPartition, _Partition] = {}
+        self._retries = self._failures = self._stalls = 0
+        self._stalled: set[TopicPartition] = set()
+        self._generation: Generation | None = None
+        self._lock = threading.Lock()
+
+    def take(self, reports: Iterable[PartitionProgress], generation: Generation | None, now: float) -> None:
+        """The latest report of every partition of this process's life; one that was taken before is free."""
+        with self._lock:
+            self._generation = generation
+            for report in reports:
+                partition = self._partitions.get(report.source)
+                if partition is None:
+                    partition = self._partitions[report.source] = _Partition()
+                if report is not partition.report:
+                    self._count_states(report, partition.report)
+                    partition.take(report, now)
+
+    def _count_states(self, report: PartitionProgress, before: PartitionProgress | None) -> None:
+        if before is None or report.state is not before.state:
+            self._retries += report.state is PartitionState.RETRYING
+            self._failures += report.state is PartitionState.FAILED
+
+    def take_stalls(self, stalls: Iterable[Stall]) -> None:
+        with self._lock:
+            for report, seconds in stalls:
+                if seconds is None:
+                    self._stalled.discard(report.source)
+                else:
+                    self._stalled.add(report.source)
+                    self._stalls += 1
+
+    def reading(
+        self, of: tuple[Flow, ConnectorName], dealt: Assignment | None, failed: Collection[int], now: float
+    ) -> SourceReading:
+        """Of the partitions that are copied now. `failed` tasks need a person; `now` is `take`'s clock."""
+        tasks = () if dealt is None else dealt
+        with self._lock:
+            read = [
+                known.reading(task, now)
+                for task, share in enumerate(tasks)
+                for source in share
+                if (known := self._partitions.get(source))
+            ]
+            every = [partition.counts for partition in self._partitions.values()]
+            copied = {source for share in tasks for source in share}
+            return SourceReading(
+                *of,
+                tasks={task: "failed" if task in failed else "running" for task in range(len(tasks))},
+                partitions=read,
+                states=self._states(copied),
+                retries=self._retries,
+                failures=self._failures,
+                stalls=self._stalls,
+                stalled=len(self._stalled & copied),
+                lost=sum(counts.lost for counts in every),
+                looped=sum(counts.looped for counts in every),
+                incidents=_added_up(counts.incidents for counts in every if counts.incidents),
+            )
+
+    def _states(self, copied: Collection[TopicPartition]) -> Mapping[str, int]:
+        states = dict.fromkeys((*(state.value.lower() for state in PartitionState), SILENT), 0)
+        for source in copied:
+            known = self._partitions.get(source)
+            report = None if known is None else known.report
+            states[SILENT if self._is_silent(report) or report is None else report.state.value.lower()] += 1
+        return states
+
+    def _is_silent(self, report: PartitionProgress | None) -> bool:
+        """Whether the generation that should copy the partition has not reported it yet."""
+        newest = self._generation
+        return report is None or (newest is not None and report.generation < newest.number)
+
+
+def _added_up(counts: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
+    total: Counter[str] = Counter()
+    for each in counts:
+        total.update(each)
+    return total

@@ -1,0 +1,1 @@
+"""Migration of consumer groups and producers from one cluster to the other."""

@@ -1,0 +1,255 @@
+"""Moving a consumer group to the target of a flow: where it stands on both sides, and what is due next.
+
+Everything follows from what both clusters hold, so whoever looks again sees how far the move is.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sparkmirror.domain.ids import Flow, GroupId, TopicPartition
+from sparkmirror.migrate.steps import Step, StepState, some_of
+
+
+class MoveState(StrEnum):
+    NOT_MIRRORED = "not mirrored yet"
+    """The mirror has not copied, or not told of, all that the group has read."""
+    UNKNOWN = "unknown"
+    """Which offset it is on the target can't be told."""
+    TO_WRITE = "to write"
+    THERE = "there"
+    AHEAD = "ahead"
+    """The group has read on on the target; it's never set back."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionMove:
+    """`source_offset` is committed on the source; `translated` is what it is on the target, if that is known.
+
+    `is_settled`: nothing that the mirror still does will make the translation better. `source_end` and
+    `target_end` are where the partitions end; `target_end` is None while the target lacks the partition.
+    """
+
+    source: TopicPartition
+    target: TopicPartition
+    source_offset: int
+    source_end: int
+    translated: int | None
+    is_settled: bool
+    target_offset: int | None
+    target_end: int | None
+    metadata: str = ""
+
+    @property
+    def state(self) -> MoveState:
+        if not self.is_settled:
+            return MoveState.NOT_MIRRORED
+        if self.translated is None:
+            return MoveState.UNKNOWN
+        if self.target_offset is None or self.target_offset < self.translated:
+            return MoveState.TO_WRITE
+        return MoveState.THERE if self.target_offset == self.translated else MoveState.AHEAD
+
+    @property
+    def source_lag(self) -> int:
+        return max(0, self.source_end - self.source_offset)
+
+    @property
+    def target_lag(self) -> int | None:
+        """From where the group goes on: its own offset there, or the one that is to be written."""
+        begin = self.translated if self.state is MoveState.TO_WRITE else self.target_offset
+        return None if begin is None or self.target_end is None else max(0, self.target_end - begin)
+
+
+@dataclass(frozen=True, slots=True)
+class LeftBehind:
+    """An offset of the group in something that this flow does not mirror."""
+
+    source: TopicPartition
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMove:
+    """One group as it was found on both clusters.
+
+    `partitions` are those of mirrored topics that it has an offset for; `without_offset` the others of these
+    topics. `trouble` is why it can't be moved at all. `leave_unknown` lets it move although some offsets
+    can't be translated: there its consumers begin as their `auto.offset.reset` says.
+    """
+
+    flow: Flow
+    group: GroupId
+    partitions: Sequence[PartitionMove] = ()
+    without_offset: Sequence[TopicPartition] = ()
+    left_behind: Sequence[LeftBehind] = ()
+    has_members_on_source: bool = False
+    has_members_on_target: bool = False
+    trouble: str | None = None
+    leave_unknown: bool = False
+
+    def those(self, *states: MoveState) -> list[PartitionMove]:
+        return [partition for partition in self.partitions if partition.state in states]
+
+    @property
+    def to_write(self) -> list[PartitionMove]:
+        return self.those(MoveState.TO_WRITE)
+
+    def steps(self) -> list[Step]:
+        """All of them, in order. After one that waits the others say what they would do now."""
+        return [self._check(), self._wait(), self._mirrored(), self._sync(), self._verify()]
+
+    def _check(self) -> Step:
+        why = self._impossible()
+        if why is not None:
+            return Step("check", StepState.IMPOSSIBLE, why)
+        behind = sum(partition.source_lag for partition in self.partitions)
+        text = f"{_partitions(self.partitions)}, {behind:,} records not read yet on {self.flow.source}"
+        if self.without_offset:
+            text += f"; it has no offset for {some_of(self.without_offset)}: auto.offset.reset decides there"
+        if self.left_behind:
+            left = some_of([f"{each.source} ({each.why})" for each in self.left_behind])
+            text += f"; this flow does not mirror {left}"
+        return Step("check", StepState.DONE, text)
+
+    def _impossible(self) -> str | None:
+        target, unknown = self.flow.target, self.those(MoveState.UNKNOWN)
+        if self.trouble is not None:
+            return self.trouble
+        if not self.partitions:
+            return f"it has committed nothing on {self.flow.source} that this flow mirrors"
+        if unknown and not self.leave_unknown:
+            names = some_of([f"{partition.source} offset {partition.source_offset}" for partition in unknown])
+            return (
+                f"no offset sync is old enough to tell where on {target} this is: {names}. "
+                "--leave-untranslated moves the others; there auto.offset.reset decides"
+            )
+        if self.has_members_on_target and self.to_write:
+            names = some_of([partition.target for partition in self.to_write])
+            return (
+                f"it has members on {target}, and is behind there in {names}: "
+                "offsets can be written for a group without members only, so stop its consumers there"
+            )
+        return None
+
+    def _wait(self) -> Step:
+        source = self.flow.source
+        if self.has_members_on_source:
+            text = f"it has members on {source}: stop its consumers there, and let them commit"
+            return Step("wait", StepState.WAITING, text)
+        return Step("wait", StepState.DONE, f"it has no members on {source}")
+
+    def _mirrored(self) -> Step:
+        behind = self.those(MoveState.NOT_MIRRORED)
+        if not behind:
+            return Step("mirror", StepState.DONE, "the mirror has copied all that the group has read")
+        names = some_of([f"{partition.source} up to {partition.source_offset}" for partition in behind])
+        text = f"the mirror has to copy, and to tell by an offset sync: {names}. Does it run?"
+        return Step("mirror", StepState.WAITING, text)
+
+    def _sync(self) -> Step:
+        target, count = self.flow.target, len(self.to_write)
+        if count:
+            return Step("sync", StepState.TO_DO, f"write {count:,} offsets on {target}")
+        ahead = self.those(MoveState.AHEAD)
+        text = f"its offsets are on {target}"
+        if ahead:
+            text += f"; it is ahead there in {some_of([partition.target for partition in ahead])}"
+        return Step("sync", StepState.DONE, text)
+
+    def _verify(self) -> Step:
+        target, found = self.flow.target, self.those(MoveState.THERE, MoveState.AHEAD)
+        beyond = [each for each in found if (each.target_offset or 0) > (each.target_end or 0)]
+        if beyond:
+            names = some_of([f"{each.target} offset {each.target_offset}" for each in beyond])
+            return Step("verify", StepState.IMPOSSIBLE, f"the log on {target} ends before {names}")
+        if len(found) + len(self.those(MoveState.UNKNOWN)) < len(self.partitions):
+            return Step("verify", StepState.TO_DO, f"read the offsets back from {target}")
+        return Step("verify", StepState.DONE, f"{len(found):,} offsets read back from {target}")
+
+
+class BackState(StrEnum):
+    TO_RESTORE = "to restore"
+    TO_REMOVE = "to remove"
+    BACK = "back"
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenOffset:
+    """An offset that a migration wrote on the target, and what was there before; None: nothing was."""
+
+    partition: TopicPartition
+    written: int
+    earlier: int | None
+    earlier_metadata: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionBack:
+    """`current` is the group's offset on the target now."""
+
+    offset: WrittenOffset
+    current: int | None
+
+    @property
+    def state(self) -> BackState:
+        if self.current == self.offset.earlier:
+            return BackState.BACK
+        return BackState.TO_REMOVE if self.offset.earlier is None else BackState.TO_RESTORE
+
+
+@dataclass(frozen=True, slots=True)
+class GroupBack:
+    """Taking back what a migration wrote: the group's offsets on the target become what they were before."""
+
+    flow: Flow
+    group: GroupId
+    partitions: Sequence[PartitionBack] = ()
+    has_members_on_target: bool = False
+    trouble: str | None = None
+    syncs_by_itself: bool = False
+    """Whether the flow has `sync.group.offsets.enabled`."""
+
+    def steps(self) -> list[Step]:
+        return [self._check(), self._wait(), self._restore()]
+
+    def those(self, state: BackState) -> list[PartitionBack]:
+        return [partition for partition in self.partitions if partition.state is state]
+
+    def _check(self) -> Step:
+        target = self.flow.target
+        if self.trouble is not None:
+            return Step("check", StepState.IMPOSSIBLE, self.trouble)
+        if not self.partitions:
+            return Step("check", StepState.DONE, f"nothing that a migration wrote on {target} is left")
+        moved = [each for each in self.partitions if (each.current or 0) > each.offset.written]
+        text = f"{len(self.partitions):,} offsets were written on {target}"
+        if moved:
+            names = some_of([each.offset.partition for each in moved])
+            text += f"; it has read on there since, in {names}, and will read that again"
+        if self.syncs_by_itself and self.partitions:
+            text += f"; sync.group.offsets.enabled lets {self.flow} write offsets again: stop that first"
+        return Step("check", StepState.DONE, text)
+
+    def _wait(self) -> Step:
+        target = self.flow.target
+        if self.has_members_on_target and (
+            self.those(BackState.TO_RESTORE) or self.those(BackState.TO_REMOVE)
+        ):
+            return Step("wait", StepState.WAITING, f"it has members on {target}: stop its consumers there")
+        return Step("wait", StepState.DONE, f"no member on {target} is in the way")
+
+    def _restore(self) -> Step:
+        restore, remove = len(self.those(BackState.TO_RESTORE)), len(self.those(BackState.TO_REMOVE))
+        if not restore and not remove:
+            return Step(
+                "restore", StepState.DONE, f"its offsets on {self.flow.target} are what they were before"
+            )
+        parts = [f"set {restore:,} offsets back"] if restore else []
+        parts += [f"remove {remove:,} that were not there before"] if remove else []
+        return Step("restore", StepState.TO_DO, f"{' and '.join(parts)} on {self.flow.target}")
+
+
+def _partitions(moves: Sequence[PartitionMove]) -> str:
+    topics: Collection[str] = {move.source.topic for move in moves}
+    return f"{len(moves):,} partitions of {len(topics):,} topics"

@@ -1,0 +1,147 @@
+"""Watches topics of a flow until its producers may go on at the target. Writes nothing.
+
+Which step is due follows from a look at both clusters (`domain.drains`).
+"""
+
+import re
+import time
+from collections.abc import Mapping
+from contextlib import closing
+
+from sparkmirror.copy.copy_plan import CopyPartition
+from sparkmirror.domain.client_settings import ConsumerSettings
+from sparkmirror.domain.errors import MalformedRecordError
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.kafka.admin import Admin
+from sparkmirror.kafka.offsets import LATEST
+from sparkmirror.kafka.topic_log import TopicTail
+from sparkmirror.migrate.flow_access import FlowAccess
+from sparkmirror.migrate.flow_offsets import FlowOffsets, Translation, existing_offsets
+from sparkmirror.migrate.topic_drains import HeartbeatsSeen, PartitionDrain, StandStill, TopicsDrain
+from sparkmirror.offsets.wire_records import Heartbeat
+from sparkmirror.setup.topic_plan import SourceTopic, copy_partitions
+
+_HEARTBEATS_READ = 1000
+"""The last ones, of all flows into the target; a flow emits one a second."""
+_READ_TIMEOUT_S = 60.0
+
+
+class ProducerMigration:
+    """Those of a flow's topics whose whole names match. One owner. Every method raises KafkaError."""
+
+    def __init__(self, access: FlowAccess, topics: re.Pattern[str], still_for_s: float) -> None:
+        self._access = access
+        self._topics = topics
+        self._still_for_s = still_for_s
+        self._still = StandStill()
+        self._offsets = FlowOffsets(access)
+        self._heartbeats: TopicTail | None = None
+        self._first_heartbeat_ms: int | None = None
+        self._last_heartbeat_ms: int | None = None
+        self._began_at: float | None = None
+
+    def close(self) -> None:
+        self._offsets.close()
+        if self._heartbeats is not None:
+            self._heartbeats.close()
+
+    def look(self) -> TopicsDrain:
+        """How far it is."""
+        plan = self._plan()
+        sources = [each.source for each in plan]
+        self._offsets.read(sources)
+        ends = self._source_ends(sources)  # read later: no position of the same log is ahead of them
+        still_s = self._still.observe(ends, time.monotonic())
+        left = self._offsets.left_to_mirror(ends)
+        translations = self._offsets.translate(ends)
+        target_ends = existing_offsets(self._access.target_consumer, [each.target for each in plan], LATEST)
+        errors = self._offsets.errors() if left else {}
+        return TopicsDrain(
+            flow=self._access.flow,
+            partitions=[
+                PartitionDrain(
+                    source=each.source,
+                    target=each.target,
+                    source_end=ends[each.source],
+                    mirrored_to=self._offsets.mirrored_to(each.source),
+                    is_drained=each.source not in left,
+                    target_next=_next(each, translations, target_ends),
+                    target_end=target_ends[each.target],
+                    error=errors.get(each.source),
+                )
+                for each in plan
+            ],
+            heartbeats=self._heartbeats_seen(),
+            still_s=still_s,
+            still_for_s=self._still_for_s,
+            moved=self._still.moved,
+            trouble=None if plan else self._nothing(),
+        )
+
+    def _plan(self) -> list[CopyPartition]:
+        flow = self._access.flow
+        with (
+            closing(Admin(self._access.source_admin, flow.source)) as at_source,
+            closing(Admin(self._access.target_admin, flow.target)) as at_target,
+        ):
+            source = {
+                topic: SourceTopic(partitions)
+                for topic, partitions in at_source.partition_counts().items()
+                if self._topics.fullmatch(topic)
+            }
+            plan = copy_partitions(self._access.source, source, at_target.partition_counts())
+        return [*plan.ready, *plan.waiting]
+
+    def _nothing(self) -> str:
+        flow = self._access.flow
+        return f"no topic that {flow} mirrors has a name like {self._topics.pattern} on {flow.source}"
+
+    def _source_ends(self, sources: list[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """High watermarks: what is not committed yet counts as written."""
+        everything = ConsumerSettings(self._access.consumer.connection)
+        found = existing_offsets(everything, sources, LATEST)
+        return {partition: end for partition, end in found.items() if end is not None}
+
+    def _heartbeats_seen(self) -> HeartbeatsSeen:
+        now = time.monotonic()
+        if self._began_at is None:
+            self._began_at = now
+            self._read_heartbeats()
+            self._first_heartbeat_ms = self._last_heartbeat_ms
+        else:
+            self._read_heartbeats()
+        return HeartbeatsSeen(
+            interval_s=self._access.heartbeat.interval_s,
+            first_ms=self._first_heartbeat_ms,
+            last_ms=self._last_heartbeat_ms,
+            now_ms=int(time.time() * 1000),
+            looked_for_s=now - self._began_at,
+        )
+
+    def _read_heartbeats(self) -> None:
+        topic, clients = self._access.heartbeat.topic, self._access.heartbeat_admin
+        if not self._access.heartbeat.emit:
+            return
+        if self._heartbeats is None:
+            partition = TopicPartition(topic, 0)
+            end = existing_offsets(ConsumerSettings(clients), [partition], LATEST)[partition]
+            if end is None:
+                return
+            self._heartbeats = TopicTail(clients, topic, max(0, end - _HEARTBEATS_READ))
+        for record in self._heartbeats.read_to_end(_READ_TIMEOUT_S):
+            try:
+                heartbeat = Heartbeat.decode(record.key or b"", record.value or b"")
+            except MalformedRecordError:
+                continue
+            if heartbeat.flow == self._access.flow:
+                self._last_heartbeat_ms = heartbeat.timestamp_ms
+
+
+def _next(
+    each: CopyPartition,
+    translations: Mapping[TopicPartition, Translation],
+    target_ends: Mapping[TopicPartition, int | None],
+) -> int | None:
+    """Where the record comes that is written to the source next; a mirror that has not begun begins at 0."""
+    found = translations[each.source].offset
+    return 0 if found is None and target_ends[each.target] == 0 else found

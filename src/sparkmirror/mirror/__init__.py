@@ -1,0 +1,1 @@
+"""Running flows: connectors, copy jobs, dedicated mode."""

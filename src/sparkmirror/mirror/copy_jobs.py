@@ -1,0 +1,295 @@
+"""The copy tasks of one connector, generation after generation.
+
+A generation runs until the partitions change or the flow stops. It is stopped by a record in the progress
+topic first, by cancelling its Spark job second. The next one starts when the last has ended, so that its
+tasks find the last positions.
+"""
+
+import random
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
+from typing import NamedTuple
+
+from sparkmirror.config.transactions import transactional_id
+from sparkmirror.connectors.flow_log import flow_log
+from sparkmirror.connectors.flow_settings import FlowWorker, SourceConnector
+from sparkmirror.copy.copy_job import GenerationJob
+from sparkmirror.copy.copy_plan import (
+    CopyPartition,
+    OffsetSyncPlan,
+    StatePlan,
+    TaskPlan,
+    TransactionPlan,
+)
+from sparkmirror.copy.outcomes import Outcome
+from sparkmirror.domain.assignment import Assignment, assign, assign_by_load
+from sparkmirror.domain.backoff import Backoff
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.kafka.topic_log import TopicTail, TopicWriter
+from sparkmirror.kafka.transactions import fence
+from sparkmirror.mirror.reassignment import Running
+from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits, shares
+from sparkmirror.spark.session import Session
+from sparkmirror.storage.progress import Generation, parse, progress_topic
+
+_RECALL_TIMEOUT_S = 30.0
+_ANNOUNCE_STOP_TIMEOUT_S = 1.5
+_STOP_TIMEOUT_S = 4.5
+_CANCEL_TIMEOUT_S = 1.5
+_RESUBMIT = Backoff(1.0, 60.0)
+_NO_LOAD: Mapping[TopicPartition, float] = {}
+
+
+class Announced(NamedTuple):
+    """A generation's number, the offset of its record in the progress topic, and the limits after that."""
+
+    number: int
+    offset: int
+    limits: RateLimits = NO_LIMITS
+
+
+def task_plans(
+    settings: FlowWorker,
+    connector: SourceConnector,
+    announced: Announced,
+    partitions: Sequence[CopyPartition],
+    slots: int,
+    *,
+    deal: Callable[[Collection[TopicPartition], int], Assignment] = assign,
+) -> list[TaskPlan]:
+    """One plan per task: as many as asked for, as there are partitions, and as there are slots."""
+    told = connector.settings
+    count = min(told.tasks_max, len(partitions), max(slots, 1))
+    by_source = {partition.source: partition for partition in partitions}
+    dealt = deal(by_source, count)
+    return [
+        TaskPlan(
+            flow=settings.flow,
+            connector=connector.name,
+            task=task,
+            generation=announced.number,
+            announced_at=announced.offset,
+            partitions=tuple(by_source[source] for source in share),
+            consumer=connector.consumers[task],
+            producer=connector.producers[task],
+            state=_state_plan(settings),
+            offset_syncs=_offset_sync_plan(settings, connector),
+            reactions=told.reactions,
+            transaction=_transaction_plan(settings, connector, task),
+            rate_limits=announced.limits,
+            rate_shares=rate_shares,
+            names_show_origin=told.names_show_origin,
+            provenance_header=told.provenance_header,
+        )
+        for task, (share, rate_shares) in enumerate(zip(dealt, shares(dealt), strict=True))
+    ]
+
+
+def _state_plan(settings: FlowWorker) -> StatePlan:
+    return StatePlan(
+        settings.worker_client, settings.worker.offset_topic.name, progress_topic(settings.flow.source)
+    )
+
+
+def _transaction_plan(settings: FlowWorker, connector: SourceConnector, task: int) -> TransactionPlan | None:
+    told = connector.transactions
+    if told is None:
+        return None
+    own_id = transactional_id(settings.worker.group_id, connector.name, task)
+    return TransactionPlan(own_id, told.timeout_s, told.interval_s)
+
+
+def _offset_sync_plan(settings: FlowWorker, connector: SourceConnector) -> OffsetSyncPlan | None:
+    told = connector.settings
+    if told.offset_syncs_topic is None:
+        return None
+    return OffsetSyncPlan(
+        connector.offset_syncs_producer,
+        told.offset_syncs_topic,
+        told.offset_lag_max,
+        settings.worker.offset_flush_interval_s,
+    )
+
+
+class Generations:
+    """Owned by the connector's thread; only the end of a job arrives from another."""
+
+    def __init__(
+        self,
+        settings: FlowWorker,
+        connector: SourceConnector,
+        session: "Future[Session]",
+        slots_of: Callable[[Session], int],
+        limits: Callable[[], RateLimits],
+    ) -> None:
+        self._settings = settings
+        self._connector = connector
+        self._session = session
+        self._slots_of = slots_of
+        self._limits = limits
+        self._log = flow_log(__name__, settings.flow, connector.name)
+        self._topic = progress_topic(settings.flow.source)
+        self._writer = TopicWriter(settings.worker_client)
+        self._number = 0
+        self._transactional_tasks = 0
+        self._announced_at = 0
+        self._dealt: Assignment = ()
+        self._job: GenerationJob | None = None
+        self._ended = threading.Event()
+        self._failures = 0
+
+    def recall(self) -> None:
+        """Learn the number of the last generation that ran anywhere. Raises KafkaError."""
+        tail = TopicTail(self._settings.worker_client, self._topic)
+        try:
+            # Compaction lags behind: there may be many reports of each partition, and one is parsed.
+            latest = {record.key: record for record in tail.read_to_end(_RECALL_TIMEOUT_S)}
+            for found in map(parse, latest.values()):
+                if isinstance(found, Generation) and found.connector == self._connector.name:
+                    self._number = found.number
+                    self._transactional_tasks = found.transactional_tasks
+        finally:
+            tail.close()
+
+    def replace(
+        self, partitions: Sequence[CopyPartition], load: Mapping[TopicPartition, float] = _NO_LOAD
+    ) -> None:
+        """Run these partitions and nothing else, dealt by their load in bytes per second where it's known.
+
+        Raises KafkaError when the topic can't be written, or a task of before can't be fenced.
+        """
+        will_use = self._most_tasks(partitions) if self._connector.transactions is not None else 0
+        may_be_used = max(self._transactional_tasks, will_use)
+        announced_at = self._announce(
+            Generation(
+                self._connector.name, self._number + 1, len(partitions), transactional_tasks=may_be_used
+            )
+        )
+        self._number += 1
+        self._announced_at = announced_at
+        self._transactional_tasks = may_be_used
+        self._end_job()
+        self._fence()
+        self._transactional_tasks = will_use
+        if partitions:
+            self._submit(partitions, load)
+
+    @property
+    def running(self) -> Running | None:
+        """The generation that is copying, as far as anybody knows."""
+        if self._job is None or self.has_ended:
+            return None
+        return Running(self._number, self._announced_at, self._dealt)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the job ended although nobody asked it to."""
+        return self._job is not None and self._ended.is_set()
+
+    @property
+    def job(self) -> GenerationJob | None:
+        """What runs as the generation."""
+        return None if self.has_ended else self._job
+
+    def has_other_slots(self) -> bool:
+        """Whether Spark's slots of now would make another number of tasks than run.
+
+        Raises SparkmirrorError when Spark can't say.
+        """
+        if self.job is None:
+            return False
+        slots = max(self._slots_of(self._session.result()), 1)
+        partitions = sum(map(len, self._dealt))
+        return min(self._connector.settings.tasks_max, partitions, slots) != len(self._dealt)
+
+    def resubmit_delay_s(self) -> float:
+        """How long to wait before the next `replace`, longer with each end that nobody asked for."""
+        self._failures += 1
+        return _RESUBMIT.delay_s(self._failures, random.random())
+
+    def forget(self) -> None:
+        """Drop a job that has ended by itself."""
+        self._job = None
+
+    def stop(self, *, in_order: bool = True) -> None:
+        """End the tasks in order; after some seconds, without.
+
+        Who has no right to run tasks any more ends its own and says nothing: others may have announced
+        generations since, and a record of this one behind theirs would count them as past.
+        """
+        if self._job is not None and not in_order:
+            self._cancel(self._job)
+        elif self._job is not None:
+            try:
+                stopped = Generation(
+                    self._connector.name,
+                    self._number,
+                    stopped=True,
+                    transactional_tasks=self._transactional_tasks,
+                )
+                self._announce(stopped, timeout_s=_ANNOUNCE_STOP_TIMEOUT_S)
+            except SparkmirrorError as error:
+                self._log.warning("the tasks can't be told to stop (%s); cancelling them", error)
+                self._cancel(self._job)
+            else:
+                if self._end_job():
+                    self._log.info("stopped; the last positions are written")
+        self._writer.close()
+
+    def _most_tasks(self, partitions: Sequence[CopyPartition]) -> int:
+        """How many tasks there will be if Spark has the slots."""
+        return min(self._connector.settings.tasks_max, len(partitions))
+
+    def _fence(self) -> None:
+        """A task of before that lives on may have open what another task is to copy now (KIP-618)."""
+        group_id, name = self._settings.worker.group_id, self._connector.name
+        ids = [transactional_id(group_id, name, task) for task in range(self._transactional_tasks)]
+        fence(self._connector.producers[0].connection, ids)
+
+    def _announce(self, generation: Generation, timeout_s: float | None = None) -> int:
+        (offset,) = self._writer.write(self._topic, [generation.to_record()], timeout_s=timeout_s)
+        return offset
+
+    def _submit(self, partitions: Sequence[CopyPartition], load: Mapping[TopicPartition, float]) -> None:
+        session = self._session.result()
+        slots = self._slots_of(session)
+        announced = Announced(self._number, self._announced_at, self._limits())
+        deal = partial(assign_by_load, load=load, previous=self._dealt)
+        plans = task_plans(self._settings, self._connector, announced, partitions, slots, deal=deal)
+        self._dealt = tuple(tuple(copied.source for copied in plan.partitions) for plan in plans)
+        wanted = self._most_tasks(partitions)
+        if len(plans) < wanted:
+            self._log.warning(
+                "%d tasks instead of %d: Spark has %d slots for them", len(plans), wanted, slots
+            )
+        # An event of its own: a job that was given up may end while its successor runs.
+        self._ended = threading.Event()
+        self._job = GenerationJob(session, plans, partial(self._job_ended, self._ended))
+        self._job.start()
+        self._log.info(
+            "generation %d copies %d partitions in %d tasks",
+            self._number,
+            len(partitions),
+            len(plans),
+        )
+
+    def _end_job(self) -> bool:
+        """Whether there was none, or it heeded its stop record."""
+        job, self._job = self._job, None
+        if job is None or job.join(_STOP_TIMEOUT_S):
+            return True
+        self._log.warning("tasks did not stop in %.0f s; cancelling them", _STOP_TIMEOUT_S)
+        self._cancel(job)
+        return False
+
+    def _cancel(self, job: GenerationJob) -> None:
+        job.cancel()
+        job.join(_CANCEL_TIMEOUT_S)
+
+    def _job_ended(self, ended: threading.Event, result: Sequence[Outcome] | Exception) -> None:
+        if isinstance(result, Exception):
+            self._log.error("the Spark job ended: %s", result)
+        ended.set()

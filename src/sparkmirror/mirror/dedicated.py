@@ -1,0 +1,112 @@
+"""Dedicated mode: several flows, one Spark session, one orderly end."""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from sparkmirror.connectors.flow_settings import FlowSettings
+from sparkmirror.domain.assignment import slots_share
+from sparkmirror.domain.ids import Flow
+from sparkmirror.metrics.families import ConnectorReading
+from sparkmirror.mirror.flow_run import FlowRun, end_flows
+from sparkmirror.mirror.shared_flows import SharedFlows
+from sparkmirror.policies.rate_limits import RateLimits
+from sparkmirror.spark.session import Session
+from sparkmirror.spark.spark_on_demand import SparkOnDemand
+
+_log = logging.getLogger(__name__)
+
+_SLOTS_MIN = 16
+
+
+class MirrorMaker:
+    """`start` returns when Spark runs, `wait` when `stop` was called; `close` ends everything."""
+
+    def __init__(
+        self, flows: Sequence[FlowSettings], spark: Mapping[str, str], log_file: Path, *, shared: bool = False
+    ) -> None:
+        """`shared`: with other processes, which are given the same flows."""
+        self._flows = flows
+        self._spark = SparkOnDemand(self._shared_fairly(spark), self._wanted_slots(), log_file)
+        self._stopping = threading.Event()
+        self._limits: dict[Flow, RateLimits] = {}
+        self._shared = SharedFlows(flows, self._run_of) if shared else None
+        self._own: Mapping[Flow, FlowRun] = {}
+        for flow in flows:
+            if flow.source is not None and flow.checkpoint is None:
+                _log.info("%s emits no checkpoints: %s", flow.flow, flow.checkpoint_off)
+
+    def start(self) -> None:
+        """Flows reach out to their clusters while Spark starts. Raises SparkmirrorError when Spark can't."""
+        session = self._spark.session()
+        if self._shared is not None:
+            self._shared.start()
+        else:
+            self._own = {flow.flow: self._run_of(flow) for flow in self._flows}
+        for run in self._own.values():
+            run.start()
+        session.result()
+
+    def wait(self, each_second: Callable[[], None] = lambda: None) -> None:
+        """Raises SparkmirrorError when Spark ended by itself, or a group of nodes refuses this one."""
+        while not self._stopping.wait(1.0):
+            if self._spark.failure is not None:
+                raise self._spark.failure
+            if self._shared is not None:
+                self._shared.look()
+            each_second()
+
+    def change_limits(self, limits: Mapping[Flow, RateLimits]) -> None:
+        """From now on; flows that are not named are left alone. By the thread that waits."""
+        self._limits.update(limits)
+        for flow, run in self._runs.items():
+            if flow in limits:
+                run.change_limits(limits[flow])
+
+    def stop(self) -> None:
+        """Make `wait` return. Safe in a signal handler."""
+        self._stopping.set()
+
+    def close(self) -> None:
+        """Stop every flow in order, then Spark, within about ten seconds."""
+        if self._shared is not None:
+            self._shared.stop()
+        end_flows(self._own.values())
+        self._spark.close()
+
+    def readings(self) -> list[ConnectorReading]:
+        """What `/metrics` tells of every connector. Safe in any thread."""
+        connectors = [connector for run in self._runs.values() for connector in run.connectors]
+        return [reading for connector in connectors if (reading := connector.reading())]
+
+    @property
+    def _runs(self) -> Mapping[Flow, FlowRun]:
+        return self._own if self._shared is None else self._shared.runs
+
+    def _run_of(self, flow: FlowSettings) -> FlowRun:
+        run = FlowRun(flow, self._spark.session(), self._slots_for(flow))
+        if flow.flow in self._limits:
+            run.change_limits(self._limits[flow.flow])
+        return run
+
+    def _slots_for(self, flow: FlowSettings) -> Callable[[Session], int]:
+        """Its share of Spark's slots: tasks never end by themselves, so no flow may take all of them."""
+        return lambda session: slots_share(_tasks_max(flow), self._tasks_max(), session.slots)
+
+    def _shared_fairly(self, spark: Mapping[str, str]) -> Mapping[str, str]:
+        """Or the first application takes every core of a cluster, and nobody else gets any."""
+        if not spark.get("spark.master", "").startswith("spark://"):
+            return spark
+        return {"spark.cores.max": str(max(1, self._tasks_max())), **spark}
+
+    def _tasks_max(self) -> int:
+        return sum(map(_tasks_max, self._flows))
+
+    def _wanted_slots(self) -> int:
+        # Twice, because a cancelled task holds its slot for seconds while the next one already runs.
+        return max(_SLOTS_MIN, 2 * self._tasks_max())
+
+
+def _tasks_max(flow: FlowSettings) -> int:
+    return 0 if flow.source is None else flow.source.settings.tasks_max

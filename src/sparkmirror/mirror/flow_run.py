@@ -1,0 +1,39 @@
+"""One flow's connectors, begun and ended together."""
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+
+from sparkmirror.connectors.flow_settings import FlowSettings
+from sparkmirror.connectors.periodic import begin, end
+from sparkmirror.mirror.connector_runs import CheckpointRun, ConnectorRun, HeartbeatRun, SourceRun
+from sparkmirror.policies.rate_limits import RateLimits
+from sparkmirror.spark.session import Session
+
+
+class FlowRun:
+    """Once begun and once ended; who takes a flow up again makes another one."""
+
+    def __init__(
+        self, flow: FlowSettings, session: "Future[Session]", slots_of: Callable[[Session], int]
+    ) -> None:
+        self._source = None if flow.source is None else SourceRun(flow, flow.source, session, slots_of)
+        self.connectors: Sequence[ConnectorRun] = [
+            HeartbeatRun(flow, flow.heartbeat),
+            *([] if flow.checkpoint is None else [CheckpointRun(flow, flow.checkpoint)]),
+            *([] if self._source is None else [self._source]),
+        ]
+
+    def start(self, may_run: Callable[[], bool] = lambda: True) -> None:
+        """`may_run` is asked before anything is done."""
+        for connector in self.connectors:
+            begin(connector.threads, may_run)
+
+    def change_limits(self, limits: RateLimits) -> None:
+        """From now on. Safe in any thread."""
+        if self._source is not None:
+            self._source.limits.change(limits)
+
+
+def end_flows(runs: Iterable[FlowRun]) -> None:
+    """Together, in order; within 7.5 s."""
+    end([thread for run in runs for connector in run.connectors for thread in connector.threads])

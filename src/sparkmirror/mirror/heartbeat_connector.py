@@ -1,0 +1,50 @@
+"""Runs a MirrorHeartbeatConnector: a record to the target's heartbeats topic, every interval."""
+
+import time
+from collections.abc import Iterable
+from contextlib import closing
+
+from sparkmirror.batches.log_records import LogRecord
+from sparkmirror.connectors.flow_log import flow_log
+from sparkmirror.connectors.flow_settings import FlowWorker, HeartbeatConnector
+from sparkmirror.connectors.heartbeat import heartbeat_record
+from sparkmirror.connectors.internal_topics import ensure_topics
+from sparkmirror.connectors.own_topics import heartbeats_topic
+from sparkmirror.connectors.periodic import PeriodicThread
+from sparkmirror.connectors.schedule import Job
+from sparkmirror.kafka.admin import Admin
+from sparkmirror.kafka.topic_log import TopicWriter
+
+
+class Heartbeats:
+    """One flow's heartbeat connector."""
+
+    def __init__(self, settings: FlowWorker, connector: HeartbeatConnector) -> None:
+        self._flow = settings.flow
+        self._connector = connector
+        self._writer = TopicWriter(settings.worker_client)
+        self.written_topics: frozenset[str] = frozenset()
+        self.emitted = 0
+        self.emitted_at: float | None = None
+        """The last one, in epoch seconds."""
+        log = flow_log(__name__, settings.flow, connector.name)
+        self.thread = PeriodicThread("heartbeat connector", log, self._prepare, self._writer.close)
+
+    def _prepare(self) -> Iterable[Job]:
+        told = self._connector.settings
+        topic = heartbeats_topic(self._flow, self._connector)
+        with closing(Admin(self._connector.admin, topic.cluster)) as admin:
+            writes = self._connector.admin_plugins.over(admin, topic.cluster)
+            ensure_topics(admin, [topic.creation], writes)
+        if not told.emit:
+            return ()
+        return (Job("emit heartbeat", told.interval_s, self._emit, first_after_s=told.interval_s),)
+
+    def _emit(self) -> None:
+        record = heartbeat_record(self._flow, int(time.time() * 1000))
+        log_record = LogRecord(record.key, record.value, timestamp_ms=record.timestamp_ms)
+        topic = self._connector.settings.topic
+        self._writer.write(topic, [log_record])
+        self.written_topics = frozenset({topic})
+        self.emitted += 1
+        self.emitted_at = time.time()

@@ -1,0 +1,68 @@
+"""Dedicated mode on several nodes (KIP-710): processes with the same file share its flows.
+
+For every flow the nodes form a group on its target, by Connect's name for it. Who leads the group runs the
+flow; the others have Spark ready and take over. Which node that is follows from the flow's and the nodes'
+names, so that flows spread, and move only where a node has come or gone.
+"""
+
+import os
+import socket
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+
+from sparkmirror.connectors.flow_log import flow_log
+from sparkmirror.connectors.flow_settings import FlowSettings
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.ids import Flow
+from sparkmirror.kafka.worker_group import WorkerGroup
+from sparkmirror.mirror.flow_run import FlowRun, end_flows
+
+
+class SharedFlows:
+    """`look` each second or so, by one owner."""
+
+    def __init__(self, flows: Sequence[FlowSettings], make: Callable[[FlowSettings], FlowRun]) -> None:
+        name = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+        self._shared = [_SharedFlow(flow, make, name) for flow in flows]
+
+    def start(self) -> None:
+        for shared in self._shared:
+            shared.group.start()
+
+    def look(self) -> None:
+        """Begin and end what this node is to run. Raises SparkmirrorError when it can't take part."""
+        for shared in self._shared:
+            shared.look()
+
+    @property
+    def runs(self) -> Mapping[Flow, FlowRun]:
+        """Those of this node. Safe in any thread."""
+        return {shared.flow.flow: run for shared in self._shared if (run := shared.run) is not None}
+
+    def stop(self) -> None:
+        """End all runs in order and let others take over."""
+        end_flows(self.runs.values())
+        for shared in self._shared:
+            shared.group.leave()
+
+
+class _SharedFlow:
+    def __init__(self, flow: FlowSettings, make: Callable[[FlowSettings], FlowRun], node: str) -> None:
+        self.flow = flow
+        self.run: FlowRun | None = None
+        self._make = make
+        self._log = flow_log(__name__, flow.flow)
+        self.group = WorkerGroup(flow.worker_client, flow.worker.group(spreads=True), node, lambda _: None)
+
+    def look(self) -> None:
+        if self.group.failure is not None:
+            raise SparkmirrorError(f"{self.flow.flow}: {self.group.failure}")
+        leads = self.group.membership.is_leader
+        if leads and self.run is None:
+            self._log.info("runs on this node")
+            self.run = self._make(self.flow)
+            self.run.start(lambda: self.group.membership.is_leader)
+        elif not leads and self.run is not None:
+            self._log.info("does not run on this node any more")
+            ended, self.run = self.run, None
+            end_flows([ended])

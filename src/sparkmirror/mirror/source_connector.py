@@ -1,0 +1,268 @@
+"""Runs a MirrorSourceConnector: finds topics, prepares them on the target, keeps the right tasks running."""
+
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from contextlib import closing
+
+from sparkmirror.connectors.flow_log import flow_log
+from sparkmirror.connectors.flow_settings import FlowWorker, SourceConnector
+from sparkmirror.connectors.internal_topics import ensure_topics
+from sparkmirror.connectors.log_once import SaidOnce
+from sparkmirror.connectors.own_topics import offset_syncs_topic, topics_on_target
+from sparkmirror.connectors.periodic import PeriodicThread
+from sparkmirror.connectors.schedule import Job
+from sparkmirror.copy.copy_plan import CopyPartition
+from sparkmirror.domain.assignment import Assignment, PartitionAssignment, count_moves
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.kafka.admin import Admin
+from sparkmirror.mirror.copy_jobs import Generations
+from sparkmirror.mirror.reassignment import DEFAULT_REBALANCES, Imbalance, Rebalances, Rebalancing, Running
+from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
+from sparkmirror.setup.account_sync import AccountSync
+from sparkmirror.setup.acl_sync import AclSync
+from sparkmirror.setup.append_time import AppendTimeTopics
+from sparkmirror.setup.config_sync import ConfigSync
+from sparkmirror.setup.flow_admins import FlowAdmins
+from sparkmirror.setup.plan.surveying import obstacles
+from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
+from sparkmirror.setup.topic_plan import CopyPlan, copy_partitions
+from sparkmirror.setup.topic_sync import Topics, TopicSync
+from sparkmirror.spark.session import Session
+from sparkmirror.spark.spark_watch import SparkWatch
+from sparkmirror.storage.progress import progress_topic
+
+_WATCH_INTERVAL_S = 1.0
+_WAITING_RETRY_S = 2.0
+"""How soon to look again for partitions that were just created and are not visible yet."""
+_VISIBLE_TIMEOUT_S = 3.0
+"""How long to wait for them at once: a generation without them would be replaced soon."""
+_TROUBLE_RETRY_S = 5.0
+"""What passes by itself, a broker that is away say, must not hold up data that could flow again."""
+_PROBLEM_RETRY_S = 30.0
+_LOOK_AT_SPARK_INTERVAL_S = 2.0
+_SLOTS_LAST_S = 4.0
+"""So long the slots must be others: where an executor died, most clusters start the next within that time."""
+_FIRST_SYNC_AFTER_S = 10.0
+_NEVER_S = float("inf")
+
+_REFRESH = "refresh topics"
+_LOOK_AHEAD = "look ahead"
+_LOOK_AHEAD_AFTER_S = 1.0
+"""What can be copied is under way by then."""
+_OBSTACLES_MAX = 20
+"""So many are said in full."""
+
+
+class MirrorSource:
+    """One flow's source connector. Everything but the copying happens on `thread`."""
+
+    def __init__(
+        self,
+        settings: FlowWorker,
+        connector: SourceConnector,
+        session: "Future[Session]",
+        slots_of: Callable[[Session], int],
+        rebalances: Rebalances = DEFAULT_REBALANCES,
+        *,
+        limits: Callable[[], RateLimits] = lambda: NO_LIMITS,
+    ) -> None:
+        self._settings = settings
+        self._connector = connector
+        self._told = connector.settings
+        self._rebalances = rebalances
+        self._log = flow_log(__name__, settings.flow, connector.name)
+        self._generations = Generations(settings, connector, session, slots_of, limits)
+        self._rebalancing = Rebalancing(
+            settings.worker_client, progress_topic(settings.flow.source), connector.name, rebalances
+        )
+        self._spark_watch = SparkWatch(self._log)
+        self._other_slots_since: float | None = None
+        self._admins: FlowAdmins | None = None
+        self._running: tuple[CopyPartition, ...] = ()
+        self._topic_sync: TopicSync | None = None
+        self._config_sync: ConfigSync | None = None
+        self._append_time: AppendTimeTopics | None = None
+        self._unwritten = SaidOnce(self._log)
+        self._topics: Topics | None = None
+        self._copy = CopyPlan()
+        self._wanted: tuple[CopyPartition, ...] = ()
+        self.thread = PeriodicThread("source connector", self._log, self._prepare, self._finish)
+
+    @property
+    def dealt(self) -> Assignment | None:
+        """The partitions of each task that runs; None while none does. Safe in any thread."""
+        running = self._generations.running
+        return None if running is None else running.dealt
+
+    @property
+    def trouble(self) -> str | None:
+        """What needs a person while everything else goes on; None if nothing does. Safe in any thread."""
+        return None if self._config_sync is None else self._config_sync.incompatible
+
+    @property
+    def topics_gone(self) -> int:
+        """Topics that the source has no more, and the target has copies of. Safe in any thread."""
+        return 0 if self._topics is None else self._topics.gone
+
+    # life
+
+    def _prepare(self) -> Iterable[Job]:
+        self._admins = self._admins or FlowAdmins(self._settings.flow, self._connector)
+        self._create_own_topics(self._admins)
+        self._generations.recall()
+        deletes = TopicDeleteSync(self._settings, self._connector, self._admins, self._log)
+        self._topic_sync = TopicSync(self._told, self._admins, self._log, deletes)
+        self._append_time = AppendTimeTopics(self._admins.target)
+        return self._jobs(self._admins)
+
+    def _jobs(self, admins: FlowAdmins) -> list[Job]:
+        told = self._told
+        jobs = [
+            # Without an interval the topics are still found once, at the start.
+            Job(_REFRESH, told.refresh_topics_interval_s or _NEVER_S, self._refresh),
+            Job("watch tasks", _WATCH_INTERVAL_S, self._watch, first_after_s=_WATCH_INTERVAL_S),
+            Job("look at Spark", _LOOK_AT_SPARK_INTERVAL_S, self._look_at_spark, _LOOK_AT_SPARK_INTERVAL_S),
+        ]
+        if told.partition_assignment is PartitionAssignment.LOAD and told.tasks_max > 1:
+            interval_s = self._rebalances.look_interval_s
+            jobs.append(Job("rebalance", interval_s, self._rebalance, first_after_s=interval_s))
+        jobs.append(Job(_LOOK_AHEAD, _NEVER_S, self._look_ahead, first_after_s=_LOOK_AHEAD_AFTER_S))
+        self._config_sync = ConfigSync(told, admins, self._log)
+        syncs: list[tuple[str, float | None, ConfigSync | AclSync | AccountSync]] = [
+            ("sync topic configs", told.sync_topic_configs_interval_s, self._config_sync),
+            ("sync topic ACLs", told.sync_topic_acls_interval_s, AclSync(told, admins, self._log)),
+            ("sync accounts", told.sync_accounts_interval_s, AccountSync(told, admins, self._log)),
+        ]
+        jobs += [
+            Job(name, interval_s, sync.run, first_after_s=_FIRST_SYNC_AFTER_S)
+            for name, interval_s, sync in syncs
+            if interval_s is not None
+        ]
+        return jobs
+
+    def _finish(self) -> None:
+        self._generations.stop(in_order=self.thread.may_run)
+        self._rebalancing.close()
+        if self._topic_sync is not None:
+            self._topic_sync.close()
+        if self._admins is not None:
+            self._admins.close()
+
+    def _create_own_topics(self, admins: FlowAdmins) -> None:
+        ensure_topics(admins.target, topics_on_target(self._settings, self._connector), admins.writes)
+        syncs = offset_syncs_topic(self._settings, self._connector)
+        if syncs is not None:
+            with closing(Admin(self._connector.offset_syncs_admin, syncs.cluster)) as admin:
+                writes = self._connector.admin_plugins.over(admin, syncs.cluster)
+                ensure_topics(admin, [syncs.creation], writes)
+
+    # topics
+
+    def _refresh(self) -> None:
+        try:
+            self._refresh_once()
+        except SparkmirrorError as error:
+            self.thread.hasten(_REFRESH, _TROUBLE_RETRY_S if error.retriable else _PROBLEM_RETRY_S)
+            raise
+
+    def _refresh_once(self) -> None:
+        assert self._topic_sync is not None
+        assert self._append_time is not None
+        assert self._admins is not None
+        topics = self._topic_sync.plan()
+        made = self._topic_sync.apply(topics.plan)
+        if topics is not self._topics or made or self._append_time.is_due:
+            target = self._admins.target.await_partitions(made, _VISIBLE_TIMEOUT_S) if made else topics.target
+            self._copy = copy_partitions(self._told, topics.source, target, topics.pairs)
+            if self._running and self._copy.waiting and self._topic_sync.awaits_what_it_made:
+                # A broker lists thousands of new topics little by little: one generation for all of them.
+                self.thread.hasten(_REFRESH, _WAITING_RETRY_S)
+                return
+            self._wanted = self._append_time.noted(self._copy.ready)
+            self._unwritten.say(
+                f"its topic is not mirrored until that is known: {why}" for why in self._append_time.untold
+            )
+            self._topics = topics
+        if self._append_time.untold:
+            self._topics = None  # to ask again
+            self.thread.hasten(_REFRESH, _PROBLEM_RETRY_S)
+        if self._copy.waiting:
+            self.thread.hasten(
+                _REFRESH, _PROBLEM_RETRY_S if self._topic_sync.has_problems else _WAITING_RETRY_S
+            )
+        self._run(self._wanted)
+
+    def _look_ahead(self) -> None:
+        """Say once what is in the way, with what to do about it; whatever can go on goes on."""
+        if self._topics is None or self._topic_sync is None:
+            self.thread.hasten(_LOOK_AHEAD, _PROBLEM_RETRY_S)
+            return
+        topics = self._topic_sync.plan()  # what was made since is in nobody's way
+        found = obstacles(self._settings, self._connector, topics)
+        news = [finding for finding in found if finding.text not in topics.plan.warnings]
+        for finding in news[:_OBSTACLES_MAX]:
+            self._log.warning("%s", finding)
+        if len(news) > _OBSTACLES_MAX:
+            self._log.warning("and %d more: sparkmirror plan tells all", len(news) - _OBSTACLES_MAX)
+
+    # tasks
+
+    def _run(self, partitions: tuple[CopyPartition, ...]) -> None:
+        if partitions is self._running or partitions == self._running:
+            return
+        self._generations.replace(partitions, self._rebalancing.load)
+        self._running = partitions
+        if not partitions:
+            self._log.info("no topic to mirror yet")
+
+    def _watch(self) -> None:
+        if self._generations.has_ended:
+            self._running = ()
+            self._generations.forget()
+            self.thread.hasten(_REFRESH, self._generations.resubmit_delay_s())
+
+    def _look_at_spark(self) -> None:
+        """Say what is wrong with the tasks; deal anew once executors came, or died and were not replaced."""
+        job, now = self._generations.job, time.monotonic()
+        if job is None:
+            return
+        self._spark_watch.look(job, now)
+        if not self._generations.has_other_slots():
+            self._other_slots_since = None
+        elif self._other_slots_since is None:
+            self._other_slots_since = now
+        elif now - self._other_slots_since >= _SLOTS_LAST_S:
+            self._other_slots_since = None
+            self._log.info("Spark has other slots than before: dealing the partitions anew")
+            self._deal_anew()
+
+    def _rebalance(self) -> None:
+        """Look at the tasks' load; deal the partitions anew when that is worth a pause."""
+        before = self._generations.running
+        if before is None:
+            return
+        imbalance = self._rebalancing.look(before, time.monotonic())
+        if imbalance is not None:
+            self._rebalancing.done(time.monotonic())
+            self._deal_anew()
+            self._tell_moves(before, imbalance)
+
+    def _deal_anew(self) -> None:
+        partitions, self._running = self._running, ()
+        try:
+            self._run(partitions)
+        except SparkmirrorError:
+            self.thread.hasten(_REFRESH, _PROBLEM_RETRY_S)  # which runs what doesn't run then
+            raise
+
+    def _tell_moves(self, before: Running, imbalance: Imbalance) -> None:
+        after = self._generations.running
+        if after is not None:
+            self._log.info(
+                "generation %d: moved %d of %d partitions, %s",
+                after.number,
+                count_moves(before.dealt, after.dealt),
+                len(self._running),
+                imbalance,
+            )

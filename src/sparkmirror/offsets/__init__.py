@@ -1,0 +1,1 @@
+"""Offset syncs, checkpoints, and the translation of offsets between clusters: pure."""

@@ -1,0 +1,169 @@
+"""Which topic configs follow the source, at creation and in the periodic sync (KIP-382, KIP-894)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import Final, Protocol
+
+from sparkmirror.policies.java_regex import compile_list
+
+DEFAULT_CONFIG_PROPERTIES_EXCLUDE: Final = (
+    "follower.replication.throttled.replicas",
+    "leader.replication.throttled.replicas",
+    "message.timestamp.difference.max.ms",
+    "log.message.timestamp.before.max.ms",
+    "log.message.timestamp.after.max.ms",
+    "message.timestamp.type",
+    "unclean.leader.election.enable",
+    "min.insync.replicas",
+)
+"""Kafka 4.3's list, its unescaped dots included."""
+
+
+class ConfigSource(IntEnum):
+    """Where a config's value comes from; numbers as in DescribeConfigs."""
+
+    UNKNOWN = 0
+    DYNAMIC_TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+    DYNAMIC_BROKER_LOGGER_CONFIG = 6
+    DYNAMIC_CLIENT_METRICS_CONFIG = 7
+    DYNAMIC_GROUP_CONFIG = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    """One config of a topic as DescribeConfigs answers it; a sensitive one has no value."""
+
+    name: str
+    value: str | None
+    source: ConfigSource = ConfigSource.DYNAMIC_TOPIC_CONFIG
+    is_read_only: bool = False
+    is_sensitive: bool = False
+
+    @property
+    def is_default(self) -> bool:
+        """Whether this is Kafka's own default; a broker's setting, static or dynamic, is not."""
+        return self.source is ConfigSource.DEFAULT_CONFIG
+
+
+class AlterConfigOpType(IntEnum):
+    """Numbers as in IncrementalAlterConfigs."""
+
+    SET = 0
+    DELETE = 1
+
+
+@dataclass(frozen=True, slots=True)
+class AlterConfigOp:
+    """One operation of IncrementalAlterConfigs; DELETE has no value."""
+
+    name: str
+    op: AlterConfigOpType
+    value: str | None = None
+
+
+class DefaultsFrom(Enum):
+    """Whose defaults a config that is not set on the source gets (`use.defaults.from`)."""
+
+    SOURCE = "source"
+    TARGET = "target"
+
+
+class ConfigPropertyFilter(Protocol):
+    """MM2's plug-in point `config.property.filter.class`."""
+
+    def should_replicate_config_property(self, name: str) -> bool:
+        """Whether the config may be written on the target at all."""
+        ...
+
+    def should_replicate_source_default(self, name: str) -> bool:
+        """Whether a config at its default gets the source's default instead of the target's."""
+        ...
+
+
+class DefaultConfigPropertyFilter:
+    """Everything but what a list of Java regexes names. Raises ConfigError for a pattern it can't use."""
+
+    def __init__(
+        self,
+        exclude: Sequence[str] = DEFAULT_CONFIG_PROPERTIES_EXCLUDE,
+        defaults_from: DefaultsFrom = DefaultsFrom.TARGET,
+    ) -> None:
+        self._excluded = compile_list(exclude, "config.properties.exclude")
+        self._defaults_from = defaults_from
+
+    def should_replicate_config_property(self, name: str) -> bool:
+        return not self._excluded.fullmatch(name)
+
+    def should_replicate_source_default(self, name: str) -> bool:  # noqa: ARG002 - the filter's contract
+        return self._defaults_from is DefaultsFrom.SOURCE
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChanges:
+    """What to alter on a target topic. `unknown` names what the target's version does not have."""
+
+    operations: tuple[AlterConfigOp, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+def creation_configs(
+    config_filter: ConfigPropertyFilter, source: Iterable[ConfigEntry]
+) -> tuple[tuple[str, str], ...]:
+    """Names and values that a new target topic gets, by name."""
+    return tuple(
+        (entry.name, entry.value)
+        for entry in _replicated(config_filter, source)
+        if entry.value is not None
+        and (not entry.is_default or config_filter.should_replicate_source_default(entry.name))
+    )
+
+
+def config_changes(
+    config_filter: ConfigPropertyFilter, source: Iterable[ConfigEntry], target: Iterable[ConfigEntry]
+) -> ConfigChanges:
+    """What makes an existing target topic follow its source, by name.
+
+    MM2 sends every operation every time. Left out here is what the target has already, so that a quiet
+    sync sends nothing, and what it does not know, because a broker refuses such a request as a whole.
+    """
+    present = {entry.name: entry for entry in target}
+    operations: list[AlterConfigOp] = []
+    unknown: list[str] = []
+    for entry in _replicated(config_filter, source):
+        wanted = _wanted(config_filter, entry)
+        if entry.name in present:
+            operations += () if _holds(present, wanted) else (wanted,)
+        elif wanted.op is AlterConfigOpType.SET:
+            unknown.append(entry.name)
+    return ConfigChanges(tuple(operations), tuple(unknown))
+
+
+def _replicated(config_filter: ConfigPropertyFilter, entries: Iterable[ConfigEntry]) -> list[ConfigEntry]:
+    return sorted(
+        (
+            entry
+            for entry in entries
+            if not (entry.is_read_only or entry.is_sensitive)
+            and entry.source is not ConfigSource.STATIC_BROKER_CONFIG
+            and config_filter.should_replicate_config_property(entry.name)
+        ),
+        key=lambda entry: entry.name,
+    )
+
+
+def _wanted(config_filter: ConfigPropertyFilter, entry: ConfigEntry) -> AlterConfigOp:
+    if entry.is_default and not config_filter.should_replicate_source_default(entry.name):
+        return AlterConfigOp(entry.name, AlterConfigOpType.DELETE)
+    return AlterConfigOp(entry.name, AlterConfigOpType.SET, entry.value)
+
+
+# A value that is merely inherited is not held: the broker's setting could change under it.
+def _holds(present: Mapping[str, ConfigEntry], wanted: AlterConfigOp) -> bool:
+    entry = present[wanted.name]
+    is_set = entry.source is ConfigSource.DYNAMIC_TOPIC_CONFIG
+    return (is_set and entry.value == wanted.value) if wanted.op is AlterConfigOpType.SET else not is_set

@@ -1,1 +1,0 @@
-"""Runs connectors: flows, schedules, generations, orderly stop."""

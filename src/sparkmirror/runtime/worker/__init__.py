@@ -1,1 +1,0 @@
-"""A node of a Connect worker: what it keeps, who leads, and what a leader runs."""

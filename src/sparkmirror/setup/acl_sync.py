@@ -1,0 +1,89 @@
+"""Gives the target the ACLs that the source's call for, and takes back what it gave where that is wanted."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from typing import Final
+
+from sparkmirror.connectors.flow_log import FlowLog
+from sparkmirror.connectors.log_once import SaidOnce
+from sparkmirror.connectors.source import MirrorSourceSettings
+from sparkmirror.domain.acls import AclBinding, Claim, ResourceType, SyncAcls
+from sparkmirror.domain.errors import KafkaError
+from sparkmirror.kafka import error_codes
+from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.policies.admin_writes import AclResults
+from sparkmirror.setup.acl_plan import AclPlan, SourceAcls, plan_acls
+from sparkmirror.setup.flow_admins import FlowAdmins
+from sparkmirror.storage.synced_acls import claim_record, read_claims, synced_acls_topic
+
+_PROBLEMS_MAX: Final = 10
+"""So many are said in full; with a right missing, every one of thousands of ACLs is refused."""
+
+
+class AclSync:
+    """One owner."""
+
+    def __init__(self, told: MirrorSourceSettings, admins: FlowAdmins, log: FlowLog) -> None:
+        self._told = told
+        self._admins = admins
+        self._log = log
+        self._said_unavailable = False
+        self._problems = SaidOnce(log, lines_max=_PROBLEMS_MAX, rest="and %d more ACLs with problems")
+
+    def run(self) -> None:
+        """Raises KafkaError."""
+        self.apply(self.plan())
+
+    def plan(self) -> AclPlan:
+        """Reads only. Raises KafkaError."""
+        takes_all = self._told.sync_acls is SyncAcls.ALL
+        # What was made under other settings is remembered too.
+        kind = ResourceType.ANY if takes_all or self._told.sync_acls_delete else ResourceType.TOPIC
+        try:
+            source = tuple(self._admins.source.acls(kind))
+            target = set(self._admins.target.acls(kind))
+        except KafkaError as error:
+            if error.code != error_codes.SECURITY_DISABLED:
+                raise
+            return AclPlan(unavailable=str(error))
+        topics = self._admins.source.partition_counts() if takes_all else ()
+        return plan_acls(self._told, SourceAcls(source, topics), target, self._claims())
+
+    def apply(self, plan: AclPlan) -> None:
+        """Raises KafkaError when a request as a whole failed, or nothing can be remembered."""
+        if plan.unavailable is not None:
+            if not self._said_unavailable:
+                self._said_unavailable = True
+                reason = plan.unavailable
+                self._log.info("no ACLs to sync: %s. Consider sync.topic.acls.enabled=false", reason)
+            return
+        self._remember(plan.claims)
+        created = self._admins.writes.create_acls(plan.creates)
+        self._remember(dict.fromkeys(_done(created), Claim.MADE))
+        deleted = self._admins.writes.delete_acls(plan.deletes)
+        self._remember(dict.fromkeys(_done(deleted)))
+        if made := len(_done(created)):
+            self._log.info("created %d ACLs", made)
+        for binding in _done(deleted):
+            self._log.info("removed ACL %s, which is gone from the source", binding)
+        refusals = [str(error) for error in [*created.values(), *deleted.values()] if error is not None]
+        self._problems.say([*plan.warnings, *refusals])
+
+    def _claims(self) -> Mapping[AclBinding, Claim] | None:
+        if not self._told.sync_acls_delete:
+            return None
+        connector = self._admins.connector
+        return read_claims(connector.target_admin, synced_acls_topic(self._told.flow.source), connector.name)
+
+    def _remember(self, claims: Mapping[AclBinding, Claim | None]) -> None:
+        """Acknowledged when this returns."""
+        if not claims or not self._told.sync_acls_delete:
+            return
+        connector = self._admins.connector
+        records = [claim_record(connector.name, binding, claim) for binding, claim in claims.items()]
+        with closing(TopicWriter(connector.target_admin)) as writer:
+            writer.write(synced_acls_topic(self._told.flow.source), records)
+
+
+def _done(results: AclResults) -> Sequence[AclBinding]:
+    return [binding for binding, error in results.items() if error is None]

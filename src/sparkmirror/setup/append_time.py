@@ -1,0 +1,66 @@
+"""Which topics of the target stamp records with their own time: batches copied to them must say so."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from sparkmirror.copy.copy_plan import CopyPartition
+from sparkmirror.kafka.admin import Admin
+
+_TIMESTAMP_TYPE: Final = "message.timestamp.type"
+_APPEND_TIME: Final = "LogAppendTime"
+_KNOWN_FOR_S: Final = 600.0
+"""After that it may have been changed; Kafka's default for `refresh.topics.interval.seconds`."""
+
+
+class AppendTimeTopics:
+    """Asks about each topic once, and about all of them again after a while. One owner."""
+
+    def __init__(self, target: Admin, now: Callable[[], float] = time.monotonic) -> None:
+        self._target = target
+        self._now = now
+        self._stamps: dict[tuple[str, bytes], bool] = {}
+        self._asked_at = now()
+        self.untold: tuple[str, ...] = ()
+        """Why nothing is known of some topics."""
+
+    @property
+    def is_due(self) -> bool:
+        """Whether what is known is old."""
+        return self._now() - self._asked_at >= _KNOWN_FOR_S
+
+    def noted(self, partitions: Sequence[CopyPartition]) -> tuple[CopyPartition, ...]:
+        """The same partitions, as their target topics are; without those of which that can't be told.
+
+        Raises KafkaError.
+        """
+        if self.is_due:
+            self._stamps.clear()
+        listed = self._target.listing().topics
+        wanted = {
+            topic: (topic, listed[topic].topic_id)
+            for topic in {partition.target_topic for partition in partitions}
+            if topic in listed
+        }
+        new = sorted(topic for topic, key in wanted.items() if key not in self._stamps)
+        described, untold = self._target.known_topic_configs(new, [_TIMESTAMP_TYPE])
+        self.untold = tuple(map(str, untold.values()))
+        if not self._stamps:
+            self._asked_at = self._now()
+        found = {
+            wanted[topic]: any(
+                entry.name == _TIMESTAMP_TYPE and entry.value == "LogAppendTime" for entry in entries
+            )
+            for topic, entries in described.items()
+        }
+        known = self._stamps | found
+        self._stamps = {key: known[key] for key in wanted.values() if key in known}
+        stamping = {topic for (topic, _), stamps in self._stamps.items() if stamps}
+        return tuple(
+            replace(partition, target_stamps_append_time=True)
+            if partition.target_topic in stamping
+            else partition
+            for partition in partitions
+            if partition.target_topic not in untold
+        )

@@ -1,0 +1,131 @@
+"""Makes the configs of the target's topics follow their source."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from sparkmirror.connectors.flow_log import FlowLog
+from sparkmirror.connectors.log_once import SaidOnce
+from sparkmirror.connectors.source import MirrorSourceSettings
+from sparkmirror.domain.errors import UnsupportedVersionError
+from sparkmirror.kafka.error_codes import INVALID_CONFIG, INVALID_REQUEST, POLICY_VIOLATION
+from sparkmirror.policies.config_filter import AlterConfigOp
+from sparkmirror.setup.config_plan import (
+    ConfigPlan,
+    MirroredConfigs,
+    plan_configs,
+    topics_by_unknown,
+)
+from sparkmirror.setup.flow_admins import FlowAdmins
+from sparkmirror.setup.topic_plan import replicated_topics
+
+_PORTION: Final = 500
+"""Topics described at a time on either side."""
+_LINES_MAX: Final = 20
+"""More topics than that are told of in one line."""
+_NAMED_MAX: Final = 3
+_ABOUT_A_CONFIG: Final = frozenset({INVALID_CONFIG, INVALID_REQUEST, POLICY_VIOLATION})
+"""Refusals of one config, for which a broker leaves all of a topic's as they are."""
+
+Changes = Mapping[str, Sequence[AlterConfigOp]]
+
+
+class ConfigSync:
+    """One owner."""
+
+    def __init__(self, told: MirrorSourceSettings, admins: FlowAdmins, log: FlowLog) -> None:
+        self._told = told
+        self._admins = admins
+        self._log = log
+        self._problems = SaidOnce(log, lines_max=_LINES_MAX, rest="the same or the like of %d more topics")
+        self._untold: list[str] = []
+        self._incompatible: str | None = None
+
+    @property
+    def incompatible(self) -> str | None:
+        """Why no config can follow, in Java's words, where the brokers are too old. Safe in any thread."""
+        return self._incompatible
+
+    def run(self) -> None:
+        """Raises KafkaError."""
+        self.apply(self.plan())
+
+    def plan(self) -> ConfigPlan:
+        """Reads only. Raises KafkaError."""
+        source, target = self._admins.source.partition_counts(), self._admins.target.partition_counts()
+        pairs = replicated_topics(self._told, source, target)
+        self._untold.clear()
+        return plan_configs(self._told.config_filter, self._described(pairs))
+
+    def apply(self, plan: ConfigPlan) -> None:
+        """What can't be done is said once. Raises KafkaError when the request as a whole failed."""
+        problems = [*self._untold, *self._unknown(plan)]
+        try:
+            refusals = self._alter(plan.changes)
+        except UnsupportedVersionError as error:
+            problems.append(self._too_old(plan, error))
+        else:
+            self._incompatible = None
+            self._tell_done([topic for topic in plan.changes if topic not in refusals])
+            problems += (text for texts in refusals.values() for text in texts)
+        self._problems.say(sorted(problems))
+
+    def _too_old(self, plan: ConfigPlan, error: UnsupportedVersionError) -> str:
+        target = self._told.flow.target
+        self._incompatible = (
+            f"the target cluster '{target}' is not compatible with IncrementalAlterConfigs API"
+        )
+        return (
+            f"{self._incompatible} ({error}), so configs of {_named(sorted(plan.changes))} don't follow the "
+            f"source: upgrade {target} to Kafka 2.3 or newer, or set sync.topic.configs.enabled=false"
+        )
+
+    def _described(self, pairs: Sequence[tuple[str, str]]) -> Iterator[MirroredConfigs]:
+        """A portion after the other: thousands of topics have a million configs."""
+        for at in range(0, len(pairs), _PORTION):
+            some = pairs[at : at + _PORTION]
+            at_source, untold_at_source = self._admins.source.known_topic_configs([one for one, _ in some])
+            at_target, untold_at_target = self._admins.target.known_topic_configs([one for _, one in some])
+            self._untold += map(str, (*untold_at_source.values(), *untold_at_target.values()))
+            for topic, remote in some:
+                if topic in at_source and remote in at_target:
+                    yield MirroredConfigs(remote, at_source[topic], at_target[remote])
+
+    def _alter(self, changes: Changes) -> Mapping[str, Sequence[str]]:
+        """What was refused, by topic. Raises KafkaError."""
+        results = self._admins.writes.alter_configs(changes)
+        refusals: dict[str, list[str]] = {}
+        one_by_one: dict[str, Sequence[AlterConfigOp]] = {}
+        for topic, error in results.items():
+            if error is None:
+                continue
+            if isinstance(error, UnsupportedVersionError):
+                raise error
+            if error.code in _ABOUT_A_CONFIG and len(changes[topic]) > 1:
+                one_by_one[topic] = changes[topic]
+            else:
+                refusals[topic] = [str(error)]
+        for number in range(max(map(len, one_by_one.values()), default=0)):
+            turn = {topic: some[number : number + 1] for topic, some in one_by_one.items() if some[number:]}
+            for topic, error in self._admins.writes.alter_configs(turn).items():
+                if error is not None:
+                    refusals.setdefault(topic, []).append(f"{turn[topic][0].name}: {error}")
+        return refusals
+
+    def _unknown(self, plan: ConfigPlan) -> Iterator[str]:
+        target = self._told.flow.target
+        for name, topics in topics_by_unknown(plan).items():
+            yield f"{target} does not know the config {name}, so {_named(topics)} can't follow in it"
+
+    def _tell_done(self, topics: Sequence[str]) -> None:
+        if len(topics) > _LINES_MAX:
+            self._log.info("configs of %d topics, %s, follow the source again", len(topics), _named(topics))
+            return
+        for topic in topics:
+            self._log.info("configs of %s follow the source again", topic)
+
+
+def _named(topics: Sequence[str]) -> str:
+    """A few of them, and how many more."""
+    shown = ", ".join(topics[:_NAMED_MAX])
+    more = len(topics) - _NAMED_MAX
+    return f"{shown} and {more:,} more" if more > 0 else shown

@@ -1,0 +1,34 @@
+"""How a flow's source connector reaches both clusters for everything but the data."""
+
+from sparkmirror.connectors.flow_settings import SourceConnector
+from sparkmirror.domain.ids import Flow
+from sparkmirror.kafka.admin import Admin
+from sparkmirror.policies.admin_writes import AdminWrites
+
+
+class FlowAdmins:
+    """One owner, who closes it."""
+
+    def __init__(self, flow: Flow, connector: SourceConnector) -> None:
+        """Raises KafkaError when a cluster can't be reached, PluginError when a plug-in can't begin."""
+        self.connector = connector
+        self.source = Admin(connector.source_admin, flow.source)
+        try:
+            self.target = Admin(connector.target_admin, flow.target)
+        except BaseException:
+            self.source.close()
+            raise
+        try:
+            self._writes = connector.admin_plugins.over(self.target, flow.target)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def writes(self) -> AdminWrites:
+        """What changes the target goes this way."""
+        return self._writes
+
+    def close(self) -> None:
+        self.source.close()
+        self.target.close()

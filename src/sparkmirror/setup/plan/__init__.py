@@ -1,0 +1,1 @@
+"""The plan of a flow, as `sparkmirror plan` shows it."""

@@ -1,0 +1,144 @@
+"""What keeps a mirror from asking for what it needs: brokers that are too old, rights that are missing."""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from sparkmirror.connectors.own_topics import OwnTopic
+from sparkmirror.domain.cluster_survey import ApiRange, ClusterSurvey
+from sparkmirror.domain.ids import Alias
+from sparkmirror.domain.rights import Need, Right
+from sparkmirror.kafka import fetch, produce
+from sparkmirror.setup.plan.flow_plan import Finding, Severity
+from sparkmirror.setup.plan.survey import FlowSurvey
+
+OLD_BROKER: Final = "old broker"
+MISSING_RIGHT: Final = "missing right"
+
+
+class _Api(NamedTuple):
+    key: int
+    name: str
+    needed: ApiRange
+    since: str
+    """The first Kafka that has it."""
+
+
+_ANY: Final = ApiRange(0, 99)
+_OF_SOURCE: Final = (
+    _Api(fetch.API_KEY, "Fetch", ApiRange(fetch.VERSION_LOW, fetch.VERSION_HIGH), "2.1"),
+    _Api(32, "DescribeConfigs", _ANY, "0.11"),
+)
+_OF_TARGET: Final = (
+    _Api(produce.API_KEY, "Produce", ApiRange(produce.VERSION_LOW, produce.VERSION_HIGH), "2.1"),
+    _Api(22, "InitProducerId", _ANY, "0.11"),
+    _Api(19, "CreateTopics", _ANY, "0.10.1"),
+    _Api(37, "CreatePartitions", _ANY, "1.0"),
+)
+_INCREMENTAL_ALTER_CONFIGS: Final = _Api(44, "IncrementalAlterConfigs", _ANY, "2.3")
+
+
+def old_brokers(survey: FlowSurvey) -> Iterator[Finding]:
+    syncs_configs = survey.settings.sync_topic_configs_interval_s is not None
+    of_target = (*_OF_TARGET, _INCREMENTAL_ALTER_CONFIGS) if syncs_configs else _OF_TARGET
+    for side, apis in ((survey.source, _OF_SOURCE), (survey.target, of_target)):
+        for broker in side.brokers:
+            for api in apis if broker.versions else ():
+                offered = broker.versions.get(api.key)
+                if offered is None or offered.high < api.needed.low or offered.low > api.needed.high:
+                    yield _old_broker(side.alias, broker.address, api, offered)
+
+
+def _old_broker(cluster: Alias, address: str, api: _Api, offered: ApiRange | None) -> Finding:
+    speaks = "does not know it" if offered is None else f"speaks v{offered.low} to v{offered.high}"
+    needs = "" if api.needed == _ANY else f" v{api.needed.low} to v{api.needed.high}"
+    remedy = f"upgrade the brokers of {cluster} to Kafka {api.since} or newer"
+    if api is _INCREMENTAL_ALTER_CONFIGS:
+        remedy += ", or set sync.topic.configs.enabled=false"
+    return Finding(
+        OLD_BROKER,
+        Severity.BLOCKS,
+        f"{address} of {cluster}",
+        f"the mirror needs {api.name}{needs}, and the broker {speaks}",
+        remedy,
+    )
+
+
+def missing_rights(survey: FlowSurvey) -> Iterator[Finding]:
+    wanted = dict.fromkeys(_wanted_rights(survey))
+    for cluster, right in wanted:
+        side = survey.side(cluster)
+        if side.lacks(right):
+            yield missing_right(side, right)
+
+
+def missing_right(side: ClusterSurvey, right: Right) -> Finding:
+    return Finding(
+        MISSING_RIGHT,
+        Severity.BLOCKS,
+        right.name,
+        f"{side.principal} has no right to {right} on {side.alias}",
+        side.grant(right),
+    )
+
+
+def _wanted_rights(survey: FlowSurvey) -> Iterator[tuple[Alias, Right]]:
+    here, there = survey.source.alias, survey.target.alias
+    for topic in (name for name in sorted(survey.named) if name not in survey.source_topics):
+        yield here, Need.DESCRIBE_TOPIC.of(topic)
+    for topic, remote in survey.mirrored:
+        for need in _at_source(survey, remote):
+            yield here, need.of(topic)
+        for need in _at_target(survey, remote):
+            yield there, need.of(remote)
+    for grown in survey.topics.grows:
+        yield there, Need.GROW_TOPIC.of(grown.name)
+    for gone in survey.topics.deletes:
+        yield there, Need.DELETE_TOPIC.of(gone.name)
+    for own in survey.own:
+        for need in _of_own(survey, own):
+            yield own.cluster, need.of(own.creation.name)
+    for cluster, need in _on_clusters(survey):
+        yield cluster, need.of()
+
+
+def _of_own(survey: FlowSurvey, own: OwnTopic) -> Iterator[Need]:
+    if own in survey.missing:
+        yield Need.CREATE_TOPIC
+    yield Need.WRITE_TOPIC
+    if own.is_read:
+        yield Need.READ_TOPIC
+
+
+def _on_clusters(survey: FlowSurvey) -> Iterator[tuple[Alias, Need]]:
+    """What is described on both and altered on the target."""
+    told = survey.settings
+    syncs_accounts = told.sync_accounts_interval_s is not None
+    for is_synced, describe, alter in (
+        (
+            told.sync_topic_acls_interval_s is not None and survey.acls.unavailable is None,
+            Need.DESCRIBE_ACLS,
+            Need.ALTER_ACLS,
+        ),
+        (syncs_accounts and told.sync_quotas, Need.DESCRIBE_QUOTAS, Need.ALTER_QUOTAS),
+        (syncs_accounts and told.sync_users is not None, Need.DESCRIBE_USERS, Need.ALTER_USERS),
+    ):
+        if is_synced:
+            yield survey.source.alias, describe
+            yield survey.target.alias, describe
+            yield survey.target.alias, alter
+
+
+def _at_source(survey: FlowSurvey, remote: str) -> Iterator[Need]:
+    yield Need.READ_TOPIC
+    if remote not in survey.target_topics or survey.settings.sync_topic_configs_interval_s is not None:
+        yield Need.DESCRIBE_TOPIC_CONFIGS
+
+
+def _at_target(survey: FlowSurvey, remote: str) -> Iterator[Need]:
+    if remote not in survey.target_topics:
+        yield Need.CREATE_TOPIC
+    yield Need.WRITE_TOPIC
+    yield Need.READ_TOPIC  # after a crash, to go on behind what is there
+    yield Need.DESCRIBE_TOPIC_CONFIGS
+    if survey.settings.sync_topic_configs_interval_s is not None:
+        yield Need.ALTER_TOPIC_CONFIGS

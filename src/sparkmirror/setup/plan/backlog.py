@@ -1,0 +1,95 @@
+"""How much a flow has to copy: ends and stored positions of its partitions, sizes, and the pace to expect."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from sparkmirror.connectors.flow_settings import FlowWorker, SourceConnector
+from sparkmirror.domain.client_settings import OffsetReset
+from sparkmirror.domain.errors import KafkaError, SparkmirrorError
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION
+from sparkmirror.kafka.log_sizes import log_sizes
+from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
+from sparkmirror.kafka.topic_log import read_topic
+from sparkmirror.setup.plan.measured_rate import measured_rate
+from sparkmirror.storage.positions import NOTHING_REPLICATED, Position, read_positions
+from sparkmirror.storage.progress import PartitionProgress, parse, progress_topic
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """Per partition; one whose offsets can't be told is in none of them.
+
+    `begins` and `ends` are the offsets between which there is something to copy, `sizes` its bytes, by the
+    share that these offsets have of the log. `lost` counts records that retention took before they were
+    copied; `homeless` have no position where `auto.offset.reset` is none.
+    """
+
+    positions: Mapping[TopicPartition, Position] = field(default_factory=dict)
+    begins: Mapping[TopicPartition, int] = field(default_factory=dict)
+    ends: Mapping[TopicPartition, int] = field(default_factory=dict)
+    sizes: Mapping[TopicPartition, int] = field(default_factory=dict)
+    lost: Mapping[TopicPartition, int] = field(default_factory=dict)
+    homeless: Collection[TopicPartition] = ()
+
+
+def backlog(on: FlowWorker, connector: SourceConnector, partitions: Collection[TopicPartition]) -> Backlog:
+    """Raises KafkaError when positions can't be read, or nobody answers."""
+    if not partitions:
+        return Backlog()
+    consumer = connector.consumers[0]
+    positions = stored_positions(on, connector, partitions)
+    starts = _told(list_offsets(consumer, partitions, EARLIEST))
+    ends = _told(list_offsets(consumer, partitions, LATEST))
+    begins, lost, homeless = dict[TopicPartition, int](), dict[TopicPartition, int](), []
+    for partition in ends.keys() & starts.keys():
+        position = positions.get(partition)
+        if position is not None:
+            begins[partition] = max(position.offset + 1, starts[partition])
+            if position.offset != NOTHING_REPLICATED and starts[partition] > position.offset + 1:
+                lost[partition] = starts[partition] - position.offset - 1
+        elif consumer.offset_reset is OffsetReset.NONE:
+            homeless.append(partition)
+        else:
+            is_earliest = consumer.offset_reset is OffsetReset.EARLIEST
+            begins[partition] = starts[partition] if is_earliest else ends[partition]
+    left = [partition for partition, begin in begins.items() if begin < ends[partition]]
+    sizes = log_sizes(consumer.connection, left) if left else {}
+    shares = {
+        partition: round(size * (ends[partition] - begins[partition]) / (ends[partition] - starts[partition]))
+        for partition, size in sizes.items()
+    }
+    return Backlog(positions, begins, ends, shares, lost, homeless)
+
+
+def stored_positions(
+    on: FlowWorker, connector: SourceConnector, partitions: Collection[TopicPartition]
+) -> Mapping[TopicPartition, Position]:
+    """None at all before the flow has ever run. Raises KafkaError."""
+    topic = on.worker.offset_topic.name
+    try:
+        return read_positions(on.worker_client, topic, connector.name, on.flow.source, partitions)
+    except KafkaError as error:
+        if error.code != UNKNOWN_TOPIC_OR_PARTITION:
+            raise
+        return {}
+
+
+def mirrored_rate(on: FlowWorker, connector: SourceConnector) -> float | None:
+    """Bytes per second that the flow has reached when it was behind. Raises KafkaError."""
+    try:
+        records = list(map(parse, read_topic(on.worker_client, progress_topic(on.flow.source))))
+    except KafkaError as error:
+        if error.code != UNKNOWN_TOPIC_OR_PARTITION:
+            raise
+        return None
+    return measured_rate(
+        report
+        for report in records
+        if isinstance(report, PartitionProgress) and report.connector == connector.name
+    )
+
+
+def _told(offsets: Mapping[TopicPartition, int | SparkmirrorError]) -> dict[TopicPartition, int]:
+    """Those that could be had; what keeps us from the others shows in our rights."""
+    return {partition: offset for partition, offset in offsets.items() if isinstance(offset, int)}

@@ -1,0 +1,285 @@
+"""Makes a flow's plan: asks both clusters by the syncs that `run` uses, and changes nothing on either."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import Final, TypeVar
+
+from sparkmirror.connectors.flow_log import flow_log
+from sparkmirror.connectors.flow_settings import FlowSettings, FlowWorker, SourceConnector
+from sparkmirror.connectors.own_topics import OwnTopic, checkpoints_topic, heartbeats_topic
+from sparkmirror.connectors.source import MirrorSourceSettings
+from sparkmirror.domain.assignment import assign
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.ids import Alias, TopicPartition
+from sparkmirror.domain.rights import Need
+from sparkmirror.kafka.admin import Admin
+from sparkmirror.kafka.cluster_survey import survey
+from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
+from sparkmirror.policies.admin_writes import Results, TopicCreation
+from sparkmirror.setup.account_plan import AccountPlan
+from sparkmirror.setup.account_sync import AccountSync
+from sparkmirror.setup.acl_plan import AclPlan
+from sparkmirror.setup.acl_sync import AclSync
+from sparkmirror.setup.config_plan import ConfigPlan
+from sparkmirror.setup.config_sync import ConfigSync
+from sparkmirror.setup.flow_admins import FlowAdmins
+from sparkmirror.setup.plan.backlog import Backlog, backlog, mirrored_rate
+from sparkmirror.setup.plan.flow_plan import (
+    Change,
+    Finding,
+    FlowPlan,
+    PlannedCopy,
+    Rate,
+    Severity,
+    Skipped,
+    account_changes,
+    acl_changes,
+    config_changes,
+    joined,
+    own_topic_changes,
+    topic_changes,
+)
+from sparkmirror.setup.plan.plan_findings import UNREADABLE, findings, too_many_replicas
+from sparkmirror.setup.plan.survey import FlowSurvey, Refusal
+from sparkmirror.setup.plan.surveying import survey_flow
+from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
+from sparkmirror.setup.topic_plan import Selection, SourceTopic, TopicPlan
+from sparkmirror.setup.topic_rules import first_refusal
+from sparkmirror.setup.topic_sync import Topics, TopicSync
+
+DEFAULT_RATE: Final = Rate(100_000_000, "a guess, what 1 Gbit/s carries")
+"""For a mirror that was never behind long enough to tell."""
+
+_T = TypeVar("_T")
+
+
+def plan_flow(settings: FlowSettings, rate: Rate | None = None) -> FlowPlan:
+    """A whole flow of an mm2.properties. `rate` is the pace that the user expects. Raises KafkaError."""
+    own = [heartbeats_topic(settings.flow, settings.heartbeat)]
+    if settings.checkpoint is not None:
+        own.append(checkpoints_topic(settings.flow, settings.checkpoint))
+    if settings.source is not None:
+        return plan_source(settings, settings.source, rate, own)
+    return _plan_heartbeats(settings, own)
+
+
+def _plan_heartbeats(settings: FlowSettings, own: Sequence[OwnTopic]) -> FlowPlan:
+    """Of a flow that mirrors nothing."""
+    admin, alias = settings.heartbeat.admin, settings.flow.target
+    with closing(Admin(admin, alias)) as target:
+        present = target.partition_counts()
+    missing = [topic for topic in own if topic.creation.name not in present]
+    wanted = {
+        (alias, topic.replicas_setting, topic.creation.replication_factor): [topic.creation.name]
+        for topic in missing
+    }
+    brokers = len(survey(admin, alias, ()).brokers)
+    return FlowPlan(
+        settings.flow,
+        None,
+        changes=tuple(own_topic_changes([(topic.cluster, topic.creation) for topic in missing])),
+        findings=tuple(too_many_replicas(wanted, {alias: brokers})),
+    )
+
+
+def plan_source(
+    on: FlowWorker, connector: SourceConnector, rate: Rate | None = None, more_own: Sequence[OwnTopic] = ()
+) -> FlowPlan:
+    """What a MirrorSourceConnector does, and `more_own` topics of the connectors beside it.
+
+    Raises KafkaError when a cluster can't be reached; what it refuses to tell is among the findings.
+    """
+    with closing(FlowAdmins(on.flow, connector)) as admins:
+        return _Planning(on, connector, admins).plan(rate, more_own)
+
+
+class _Planning:
+    """One plan of one flow."""
+
+    def __init__(self, on: FlowWorker, connector: SourceConnector, admins: FlowAdmins) -> None:
+        self._on = on
+        self._connector = connector
+        self._told: MirrorSourceSettings = connector.settings
+        self._admins = admins
+        self._log = flow_log(__name__, on.flow, connector.name)
+        self._unreadable: list[Finding] = []
+
+    def plan(self, rate: Rate | None, more_own: Sequence[OwnTopic]) -> FlowPlan:
+        topics = self._topics()
+        configs = self._configs()
+        acls = self._acls()
+        accounts = self._accounts()
+        surveyed = survey_flow(self._on, self._connector, topics, more_own)
+        dealt = self._dealt(surveyed)
+        left = self._part("positions", lambda: backlog(self._on, self._connector, list(dealt)), Backlog())
+        begun = {partition.topic for partition in left.positions}
+        surveyed = replace(
+            surveyed,
+            configs=configs,
+            acls=acls,
+            accounts=accounts,
+            begun=begun,
+            filled=self._filled(surveyed, begun),
+            lost=left.lost,
+            homeless=left.homeless,
+            refusals=self._refusals(surveyed, configs),
+        )
+        return FlowPlan(
+            self._on.flow,
+            self._connector.name,
+            surveyed.target.cluster_id,
+            self._changes(surveyed),
+            _copies(surveyed, dealt, left),
+            self._rate(rate),
+            tuple(self._skipped(topics)),
+            (*self._unreadable, *findings(surveyed)),
+        )
+
+    def _changes(self, surveyed: FlowSurvey) -> tuple[Change, ...]:
+        target = self._on.flow.target
+        own = sorted(
+            ((each.cluster, each.creation) for each in surveyed.missing), key=lambda each: each[0] != target
+        )
+        return joined(
+            [
+                own_topic_changes(own),
+                topic_changes(target, surveyed.topics),
+                config_changes(target, surveyed.configs),
+                acl_changes(target, surveyed.acls),
+                account_changes(target, surveyed.accounts),
+            ]
+        )
+
+    # parts, each of which may fail by itself
+
+    def _part(self, name: str, plan: Callable[[], _T], otherwise: _T) -> _T:
+        """What can't be read leaves a finding; a cluster that can't be reached ends everything."""
+        try:
+            return plan()
+        except SparkmirrorError as error:
+            if error.retriable:
+                raise
+            self._unreadable.append(Finding(UNREADABLE, Severity.BLOCKS, name, str(error)))
+            return otherwise
+
+    def _topics(self) -> Topics:
+        admins = self._admins
+
+        def listed() -> Topics:
+            source = {name: SourceTopic(count) for name, count in admins.source.partition_counts().items()}
+            pairs = Selection(self._told).pairs(source)
+            return Topics(source, admins.target.partition_counts(), TopicPlan(), pairs)
+
+        deletes = TopicDeleteSync(self._on, self._connector, admins, self._log)
+        with closing(TopicSync(self._told, admins, self._log, deletes)) as sync:
+            found = self._part("topics", sync.plan, None)
+        return listed() if found is None else found
+
+    def _configs(self) -> ConfigPlan:
+        if self._told.sync_topic_configs_interval_s is None:
+            return ConfigPlan()
+        sync = ConfigSync(self._told, self._admins, self._log)
+        return self._part("configs", sync.plan, ConfigPlan())
+
+    def _acls(self) -> AclPlan:
+        if self._told.sync_topic_acls_interval_s is None:
+            return AclPlan()
+        return self._part("ACLs", AclSync(self._told, self._admins, self._log).plan, AclPlan())
+
+    def _accounts(self) -> AccountPlan:
+        if self._told.sync_accounts_interval_s is None:
+            return AccountPlan()
+        return self._part("accounts", AccountSync(self._told, self._admins, self._log).plan, AccountPlan())
+
+    # data
+
+    def _dealt(self, surveyed: FlowSurvey) -> Mapping[TopicPartition, int]:
+        """The task of each partition, as long as there is no load by which to deal them."""
+        partitions = [
+            TopicPartition(topic, number)
+            for topic, _ in surveyed.mirrored
+            for number in range(surveyed.source_topics[topic])
+        ]
+        shares = assign(partitions, self._told.tasks_max)
+        return {partition: task for task, share in enumerate(shares) for partition in share}
+
+    def _filled(self, surveyed: FlowSurvey, begun: Collection[str]) -> Collection[str]:
+        """The remote topics that hold records although nothing says that this mirror wrote them."""
+        partitions = [
+            TopicPartition(remote, number)
+            for topic, remote in surveyed.mirrored
+            if topic not in begun
+            for number in range(surveyed.target_topics.get(remote, 0))
+        ]
+        consumer = replace(self._connector.consumers[0], connection=self._connector.target_admin)
+        starts, ends = (list_offsets(consumer, partitions, which) for which in (EARLIEST, LATEST))
+        return {partition.topic for partition in partitions if starts[partition] != ends[partition]}
+
+    def _rate(self, wanted: Rate | None) -> Rate:
+        measured = None
+        if wanted is None:
+            measured = self._part("progress", lambda: mirrored_rate(self._on, self._connector), None)
+        found = (
+            DEFAULT_RATE if measured is None else Rate(measured, "what the mirror has reached when behind")
+        )
+        found = wanted or found
+        limit = self._told.rate_limits.flow
+        return found if limit is None or limit >= found.bytes_s else Rate(limit, "max.bytes.per.second")
+
+    def _skipped(self, topics: Topics) -> Iterable[Skipped]:
+        for topic in sorted(topics.source):
+            refusal = first_refusal(self._told, topic)
+            if refusal is not None:
+                yield Skipped(topic, refusal.rule, refusal.why)
+
+    # what brokers say to it
+
+    def _refusals(self, surveyed: FlowSurvey, configs: ConfigPlan) -> Sequence[Refusal]:
+        """What brokers would not do. Where a plug-in makes the changes, they have nothing to say to them."""
+        if self._admins.writes is not self._admins.target:
+            return []
+        told, connector, missing = surveyed.topics, self._connector, surveyed.missing
+        creations = [
+            TopicCreation(new.name, new.partitions, new.replication_factor, dict(new.configs))
+            for new in told.creates
+        ]
+        grows = {topic.name: topic.partitions for topic in told.grows}
+        source, target = self._on.flow
+        creations += [own.creation for own in missing if own.cluster == target]
+        at_source = [own.creation for own in missing if own.cluster == source]
+        refused = list[Refusal]()
+        with closing(Admin(connector.target_admin, target, checks_only=True)) as checks:
+            for need, check in (
+                (Need.CREATE_TOPIC, lambda: checks.create_topics(creations)),
+                (Need.GROW_TOPIC, lambda: checks.grow_topics(grows)),
+                (Need.ALTER_TOPIC_CONFIGS, lambda: checks.alter_configs(configs.changes)),
+            ):
+                refused += _refused(target, need, self._part(need.requests, check, {}))
+        if at_source:
+            with closing(Admin(connector.offset_syncs_admin, source, checks_only=True)) as checks:
+                refused += _refused(source, Need.CREATE_TOPIC, checks.create_topics(at_source))
+        return refused
+
+
+def _refused(cluster: Alias, need: Need, results: Results) -> Iterable[Refusal]:
+    for name, error in results.items():
+        if error is not None:
+            yield Refusal(cluster, need, name, error)
+
+
+def _copies(
+    surveyed: FlowSurvey, dealt: Mapping[TopicPartition, int], left: Backlog
+) -> tuple[PlannedCopy, ...]:
+    remote = dict(surveyed.mirrored)
+    return tuple(
+        PlannedCopy(
+            partition,
+            remote[partition.topic],
+            task,
+            left.begins.get(partition),
+            left.ends.get(partition),
+            left.sizes.get(partition),
+        )
+        for partition, task in sorted(dealt.items())
+    )

@@ -1,0 +1,65 @@
+"""What is known of a flow before it is judged: what both clusters say, and what is planned on that ground."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from sparkmirror.connectors.own_topics import OwnTopic
+from sparkmirror.connectors.source import MirrorSourceSettings
+from sparkmirror.domain.cluster_survey import ClusterSurvey
+from sparkmirror.domain.errors import KafkaError
+from sparkmirror.domain.ids import Alias, TopicPartition
+from sparkmirror.domain.rights import Need
+from sparkmirror.setup.account_plan import AccountPlan
+from sparkmirror.setup.acl_plan import AclPlan
+from sparkmirror.setup.config_plan import ConfigPlan
+from sparkmirror.setup.topic_plan import TopicPlan
+
+
+class Refusal(NamedTuple):
+    """A broker's answer to something that it was asked to check, and not to do."""
+
+    cluster: Alias
+    need: Need
+    name: str
+    error: KafkaError
+
+
+@dataclass(frozen=True, slots=True)
+class FlowSurvey:
+    """`source_topics` and `target_topics` are all that are there, with their partitions.
+
+    `mirrored` are those to mirror, each with its name on the target; `begun` are those of them of which a
+    position is stored, `filled` the target's that hold records. `named` are asked for by their whole name.
+    """
+
+    settings: MirrorSourceSettings
+    source: ClusterSurvey
+    target: ClusterSurvey
+    source_topics: Mapping[str, int] = field(default_factory=dict)
+    target_topics: Mapping[str, int] = field(default_factory=dict)
+    mirrored: Sequence[tuple[str, str]] = ()
+    named: Collection[str] = ()
+    topics: TopicPlan = field(default_factory=TopicPlan)
+    configs: ConfigPlan = field(default_factory=ConfigPlan)
+    acls: AclPlan = field(default_factory=AclPlan)
+    accounts: AccountPlan = field(default_factory=AccountPlan)
+    own: Sequence[OwnTopic] = ()
+    begun: Collection[str] = ()
+    filled: Collection[str] = ()
+    lost: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Records that are gone from the source and were not copied."""
+    homeless: Collection[TopicPartition] = ()
+    """Without a position, where `auto.offset.reset` is none."""
+    refusals: Sequence[Refusal] = ()
+
+    def side(self, cluster: Alias) -> ClusterSurvey:
+        return self.source if cluster == self.source.alias else self.target
+
+    @property
+    def missing(self) -> Sequence[OwnTopic]:
+        """Those of the mirror's own topics that have to be made."""
+        return [topic for topic in self.own if topic.creation.name not in self._topics(topic.cluster)]
+
+    def _topics(self, cluster: Alias) -> Mapping[str, int]:
+        return self.source_topics if cluster == self.source.alias else self.target_topics

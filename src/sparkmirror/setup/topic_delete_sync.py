@@ -1,0 +1,175 @@
+"""Deletes topics of the target after their source, where that is asked for."""
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sparkmirror.connectors.flow_log import FlowLog
+from sparkmirror.connectors.flow_settings import FlowWorker, SourceConnector
+from sparkmirror.connectors.source import TopicDeletes, remote_topic, should_replicate
+from sparkmirror.domain.listed_topics import ListedTopic, TopicListing
+from sparkmirror.kafka.error_codes import TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
+from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.setup.flow_admins import FlowAdmins
+from sparkmirror.setup.missed_topics import Missed
+from sparkmirror.setup.missed_topics_log import missed_record, read_missed
+from sparkmirror.setup.topic_deletes import (
+    Absence,
+    Copied,
+    DeletePlan,
+    DeleteTopic,
+    Patience,
+    Sight,
+    absent,
+    plan_deletes,
+)
+from sparkmirror.setup.topic_plan import TopicNote
+from sparkmirror.storage.positions import NOTHING_REPLICATED, Position, read_all_positions
+from sparkmirror.storage.progress import progress_topic
+
+_LOOKS_IN_GRACE = 10
+"""How often at least a missing topic is looked at within the grace period."""
+_LOOK_INTERVAL_MIN_S = 60.0
+_GAP_MIN_S = 600.0
+_REFRESHES_IN_GAP = 3
+"""A mirror that was away for a while, or whose refresh failed, has not stopped looking."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    source: TopicListing
+    target: TopicListing
+    plan: DeletePlan
+    look_again: float
+    """Epoch seconds."""
+
+
+class TopicDeleteSync:
+    """One owner, who closes it. Nothing is asked of anybody while no topic is missing."""
+
+    def __init__(
+        self,
+        on: FlowWorker,
+        connector: SourceConnector,
+        admins: FlowAdmins,
+        log: FlowLog,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._on = on
+        self._connector = connector
+        self._told = connector.settings
+        self._admins = admins
+        self._log = log
+        self._now = now
+        self._seen: _Seen | None = None
+        self._copied: Collection[Copied] = ()
+        self._stored: Mapping[str, Missed] | None = None
+        self._writer = TopicWriter(on.worker_client)
+        grace_s = self._told.topic_deletes_grace_s
+        refresh_s = self._told.refresh_topics_interval_s or 0.0
+        self._patience = Patience(grace_s, max(grace_s, _GAP_MIN_S, _REFRESHES_IN_GAP * refresh_s))
+
+    def plan(self, source: TopicListing, target: TopicListing) -> DeletePlan:
+        """Reads only; the same object as before while nothing has changed or is due. Raises KafkaError."""
+        seen, now = self._seen, self._now()
+        is_new = seen is None or seen.source is not source or seen.target is not target
+        if seen is not None and not is_new and now < seen.look_again:
+            return seen.plan
+        if seen is None or now >= seen.look_again or not seen.source.topics.keys() <= source.topics.keys():
+            self._copied = list(self._read_copied(target))
+        listed = source.counts
+        missing = absent(self._copied, listed, target.topics)
+        sight = Sight(now, listed, target.topics, self._absences(missing))
+        plan = plan_deletes(self._copied, sight, self._missed(target), self._patience)
+        self._seen = _Seen(source, target, plan, self._look_again(plan, now) if missing else float("inf"))
+        return plan
+
+    def apply(self) -> None:
+        """Remember what the last plan says is missing, then delete what is due. Raises KafkaError."""
+        if self._seen is None:
+            return
+        plan = self._seen.plan
+        self._store(plan.missed)
+        due = plan.due(self._now())
+        if self._told.topic_deletes is TopicDeletes.YES and due:
+            self._delete(due)
+
+    def notes(self, plan: DeletePlan) -> Iterator[TopicNote]:
+        """What is to be said of topics that are gone: what becomes of their copies, and when."""
+        is_dry = self._told.topic_deletes is TopicDeletes.DRY_RUN
+        for topic in plan.deletes:
+            when = datetime.fromtimestamp(topic.due, UTC).isoformat(" ", "seconds")
+            deed = "would be deleted" if is_dry else "is deleted unless that comes back"
+            text = f"{topic.source} is gone from the source; its copy {deed} after {when}"
+            yield TopicNote(topic.name, topic.source, text)
+        for source, reason in plan.reasons.items():
+            remote = remote_topic(self._told, source)
+            yield TopicNote(remote, source, f"{source} is not listed at the source; its copy stays: {reason}")
+
+    def close(self) -> None:
+        self._writer.close()
+
+    def _read_copied(self, target: TopicListing) -> Iterator[Copied]:
+        """By the stored positions: topics that are still to be mirrored, but what is MM2's own."""
+        told, topic = self._told, self._on.worker.offset_topic.name
+        if topic not in target.topics:
+            return
+        positions = read_all_positions(self._on.worker_client, topic, self._connector.name, told.flow.source)
+        of_topics: dict[str, list[Position]] = {}
+        for partition, position in positions.items():
+            of_topics.setdefault(partition.topic, []).append(position)
+        for source, found in of_topics.items():
+            if should_replicate(told, source) and not told.policy.is_heartbeats_topic(source):
+                yield Copied(source, remote_topic(told, source), _target_id(found))
+
+    def _missed(self, target: TopicListing) -> Mapping[str, Missed]:
+        if self._stored is None:
+            topic = progress_topic(self._on.flow.source)
+            is_there = topic in target.topics
+            self._stored = (
+                read_missed(self._on.worker_client, topic, self._connector.name) if is_there else {}
+            )
+        return self._stored
+
+    def _absences(self, topics: Collection[str]) -> Mapping[str, Absence]:
+        return {topic: _absence(found) for topic, found in self._admins.source.named(topics).items()}
+
+    def _look_again(self, plan: DeletePlan, now: float) -> float:
+        often_s = max(self._patience.grace_s / _LOOKS_IN_GRACE, _LOOK_INTERVAL_MIN_S)
+        return min([now + often_s, *(topic.due for topic in plan.deletes if topic.due > now)])
+
+    def _store(self, missed: Mapping[str, Missed]) -> None:
+        stored = self._stored or {}
+        name = self._connector.name
+        news = [missed_record(name, topic, one) for topic, one in missed.items() if stored.get(topic) != one]
+        news += [missed_record(name, topic, None) for topic in stored if topic not in missed]
+        if news:
+            self._writer.write(progress_topic(self._on.flow.source), news)
+        self._stored = dict(missed)
+
+    def _delete(self, due: Collection[DeleteTopic]) -> None:
+        sources = {topic.name: topic.source for topic in due}
+        deleted = self._admins.writes.delete_topics({topic.name: topic.topic_id for topic in due})
+        for name, error in deleted.items():
+            if error is None:
+                self._log.info("deleted %s: %s is gone from the source", name, sources[name])
+            else:
+                self._log.warning("%s", error)
+
+
+def _target_id(positions: Collection[Position]) -> bytes:
+    """Of the topic that all of them speak of; empty when nothing was copied, or by which is unclear."""
+    ids = {position.logs.target_id for position in positions}
+    copied = any(position.offset > NOTHING_REPLICATED for position in positions)
+    return ids.pop() if copied and len(ids) == 1 else b""
+
+
+def _absence(found: ListedTopic) -> Absence:
+    match found.error:
+        case code if code == UNKNOWN_TOPIC_OR_PARTITION:
+            return Absence.UNKNOWN
+        case code if code == TOPIC_AUTHORIZATION_FAILED:
+            return Absence.HIDDEN
+        case _:
+            return Absence.UNCLEAR

@@ -1,0 +1,236 @@
+"""What has to change on the target, and what can be copied, for given topics on both sides.
+
+Topics and partitions are compared by the name the policy gives them on the target. The source's topics may
+hold more than is mirrored; whatever the settings exclude is left out.
+"""
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from sparkmirror.connectors.source import MirrorSourceSettings, TopicDeletes, remote_topic, should_replicate
+from sparkmirror.copy.copy_plan import CopyPartition
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.policies.config_filter import ConfigEntry, creation_configs
+from sparkmirror.setup.topic_deletes import DeleteTopic
+
+_TOPIC_NAME_MAX: Final = 249
+
+Pairs: TypeAlias = Sequence[tuple[str, str]]
+"""Source topic and remote topic of what is mirrored, sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTopic:
+    """A topic on the source cluster. Its configs matter only while the target lacks it."""
+
+    partitions: int
+    configs: tuple[ConfigEntry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic to create on the target as the replica of `source`."""
+
+    name: str
+    source: str
+    partitions: int
+    replication_factor: int
+    configs: tuple[tuple[str, str], ...]
+    unknown: tuple[str, ...] = ()
+    """Configs that the target's brokers don't have."""
+
+
+@dataclass(frozen=True, slots=True)
+class GrowTopic:
+    """A topic of the target that needs more partitions; `partitions` is the new total."""
+
+    name: str
+    partitions: int
+    source: str = ""
+    existing: int = 0
+
+    @property
+    def waiting(self) -> str:
+        """What can't be copied before that is done."""
+        first, last = self.existing, self.partitions - 1
+        return f"partition {last}" if first == last else f"partitions {first} to {last}"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicNote:
+    """What people may wonder about a topic of the target, or its source, with which nothing is done."""
+
+    name: str
+    source: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPlan:
+    """What to do on the target. `warnings` and `notes` are for people; the former ask them for something."""
+
+    creates: tuple[NewTopic, ...] = ()
+    grows: tuple[GrowTopic, ...] = ()
+    warnings: tuple[str, ...] = ()
+    notes: tuple[TopicNote, ...] = ()
+    deletes: tuple[DeleteTopic, ...] = ()
+    """Also those that are not due yet."""
+    held: str | None = None
+    """Why nothing is deleted at all, although topics are gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopyPlan:
+    """The partitions to copy, and those that wait for their counterpart on the target; both sorted."""
+
+    ready: tuple[CopyPartition, ...] = ()
+    waiting: tuple[CopyPartition, ...] = ()
+
+
+class Selection:
+    """Which topics are mirrored, for a source that is looked at again and again.
+
+    The policy and the filter are asked once about each name: twenty thousand of them take a while.
+    """
+
+    def __init__(self, settings: MirrorSourceSettings) -> None:
+        self._settings = settings
+        self._remote: dict[str, str | None] = {}
+
+    def pairs(self, source: Iterable[str]) -> Pairs:
+        known, self._remote = self._remote, {}
+        for topic in sorted(source):
+            self._remote[topic] = known[topic] if topic in known else self._remote_topic(topic)
+        return [(topic, remote) for topic, remote in self._remote.items() if remote is not None]
+
+    def _remote_topic(self, topic: str) -> str | None:
+        return remote_topic(self._settings, topic) if should_replicate(self._settings, topic) else None
+
+
+def replicated_topics(
+    settings: MirrorSourceSettings, source: Iterable[str], target: Container[str]
+) -> tuple[tuple[str, str], ...]:
+    """Source topic and remote topic of what is mirrored and exists on the target, sorted."""
+    return tuple(pair for pair in _mirrored(settings, source) if pair[1] in target)
+
+
+def missing_topics(
+    settings: MirrorSourceSettings,
+    source: Iterable[str],
+    target: Container[str],
+    pairs: Pairs | None = None,
+) -> tuple[str, ...]:
+    """The source topics to mirror that the target lacks, sorted: whose configs `plan_topics` needs."""
+    pairs = _mirrored(settings, source) if pairs is None else pairs
+    return tuple(topic for topic, remote in pairs if remote not in target)
+
+
+def plan_topics(
+    settings: MirrorSourceSettings,
+    source: Mapping[str, SourceTopic],
+    target: Mapping[str, int],
+    pairs: Pairs | None = None,
+    known_configs: Container[str] | None = None,
+) -> TopicPlan:
+    """What the target lacks. `target` maps its topics to their numbers of partitions.
+
+    A broker makes no topic with a config that it does not know: what is not in `known_configs` is left out,
+    unless that is None. Nothing is ever shrunk, and `plan_deletes` says what becomes of topics that disappear
+    at the source.
+    `pairs`, here and elsewhere, are those of a `Selection` that has seen the same source.
+    """
+    creates: list[NewTopic] = []
+    grows: list[GrowTopic] = []
+    warnings: list[str] = []
+    notes: list[TopicNote] = []
+    for topic, remote in _mirrored(settings, source) if pairs is None else pairs:
+        partitions = source[topic].partitions
+        existing = target.get(remote)
+        if existing is not None:
+            if existing < partitions:
+                grows.append(GrowTopic(remote, partitions, topic, existing))
+            elif existing > partitions:
+                notes.append(TopicNote(remote, topic, _has_more(topic, partitions, existing)))
+        elif len(remote) > _TOPIC_NAME_MAX:
+            warnings.append(
+                f"topic {topic} can't be mirrored: its name on the target, {remote}, has {len(remote)} "
+                f"characters and Kafka allows {_TOPIC_NAME_MAX}"
+            )
+        else:
+            creates.append(_new_topic(settings, topic, source[topic], known_configs))
+    warnings += _unknown(settings.flow.target, creates)
+    if settings.topic_deletes is TopicDeletes.NO:
+        notes += _left_behind(settings, source, target)
+    return TopicPlan(tuple(creates), tuple(grows), tuple(warnings), tuple(notes))
+
+
+def copy_partitions(
+    settings: MirrorSourceSettings,
+    source: Mapping[str, SourceTopic],
+    target: Mapping[str, int],
+    pairs: Pairs | None = None,
+) -> CopyPlan:
+    """Which source partitions can be copied now: those whose counterpart exists on the target."""
+    ready: list[CopyPartition] = []
+    waiting: list[CopyPartition] = []
+    for topic, remote in _mirrored(settings, source) if pairs is None else pairs:
+        existing = target.get(remote, 0)
+        for partition in range(source[topic].partitions):
+            copied = CopyPartition(TopicPartition(topic, partition), remote)
+            (ready if partition < existing else waiting).append(copied)
+    return CopyPlan(tuple(ready), tuple(waiting))
+
+
+def _mirrored(settings: MirrorSourceSettings, source: Iterable[str]) -> Pairs:
+    return Selection(settings).pairs(source)
+
+
+def _has_more(topic: str, partitions: int, existing: int) -> str:
+    return (
+        f"it has {existing} partitions, {topic} at the source {partitions}: nothing is copied to the others, "
+        "and who writes there by key finds other partitions than at the source"
+    )
+
+
+def _left_behind(
+    settings: MirrorSourceSettings, source: Container[str], target: Iterable[str]
+) -> Iterable[TopicNote]:
+    """The copies whose source is gone, where the policy tells by a name from which topic it was made."""
+    policy, alias = settings.policy, settings.flow.source
+    for remote in sorted(target):
+        topic = policy.upstream_topic(remote) if policy.topic_source(remote) == alias else None
+        if topic is None or topic in source or topic == remote or policy.is_internal_topic(remote):
+            continue
+        if should_replicate(settings, topic) and remote_topic(settings, topic) == remote:
+            yield TopicNote(
+                remote, topic, f"the source has no {topic} any more, or hides it; this copy stays"
+            )
+
+
+def _unknown(target: str, creates: Iterable[NewTopic]) -> Iterable[str]:
+    topics: dict[str, list[str]] = {}
+    for new in creates:
+        for name in new.unknown:
+            topics.setdefault(name, []).append(new.name)
+    for name, of in sorted(topics.items()):
+        more = f" and {len(of) - 1:,} more" if len(of) > 1 else ""
+        yield f"{target} does not know the config {name}; made without it: {of[0]}{more}"
+
+
+def _new_topic(
+    settings: MirrorSourceSettings, name: str, topic: SourceTopic, known: Container[str] | None
+) -> NewTopic:
+    configs = creation_configs(settings.config_filter, topic.configs)
+    unknown = () if known is None else tuple(key for key, _ in configs if key not in known)
+    return NewTopic(
+        name=remote_topic(settings, name),
+        source=name,
+        partitions=topic.partitions,
+        replication_factor=settings.replication_factor,
+        configs=tuple(config for config in configs if config[0] not in unknown),
+        unknown=unknown,
+    )

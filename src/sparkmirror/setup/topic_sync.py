@@ -1,0 +1,213 @@
+"""Makes the target's topics those that the source's call for."""
+
+import logging
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sparkmirror.connectors.flow_log import FlowLog
+from sparkmirror.connectors.log_once import SaidOnce
+from sparkmirror.connectors.source import MirrorSourceSettings, TopicDeletes
+from sparkmirror.domain.errors import AuthorizationError, KafkaError, TopicExistsError
+from sparkmirror.domain.listed_topics import TopicListing
+from sparkmirror.policies.admin_writes import Results, TopicCreation
+from sparkmirror.setup.flow_admins import FlowAdmins
+from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
+from sparkmirror.setup.topic_deletes import DeletePlan
+from sparkmirror.setup.topic_plan import (
+    GrowTopic,
+    NewTopic,
+    Pairs,
+    Selection,
+    SourceTopic,
+    TopicPlan,
+    missing_topics,
+    plan_topics,
+)
+
+_RETRY_S: Final = 30.0
+"""How long what could not be done is left alone while nothing changes."""
+_NEVER: Final = float("inf")
+_SHOWN_AFTER_S: Final = 60.0
+"""By then a broker lists what was made: the log of each new partition takes it some milliseconds."""
+_LINES_MAX: Final = 20
+"""More topics than that are told of in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """The topics of both sides as they were seen, and what the target's lack."""
+
+    source: Mapping[str, SourceTopic]
+    target: Mapping[str, int]
+    plan: TopicPlan
+    pairs: Pairs = ()
+    """What is mirrored, and as what."""
+
+    @property
+    def gone(self) -> int:
+        """How many topics of the target are copies of what the source has no more, as far as that shows."""
+        return len({note.name for note in self.plan.notes if note.source not in self.source})
+
+
+@dataclass(frozen=True, slots=True)
+class _Sight:
+    source: TopicListing
+    target: TopicListing
+    deletes: DeletePlan
+
+    def is_same(self, other: "_Sight") -> bool:
+        """Listings and plans that say the same are the same objects."""
+        return self.source is other.source and self.target is other.target and self.deletes is other.deletes
+
+
+class TopicSync:
+    """One owner."""
+
+    def __init__(
+        self,
+        told: MirrorSourceSettings,
+        admins: FlowAdmins,
+        log: FlowLog,
+        deletes: TopicDeleteSync | None = None,
+    ) -> None:
+        """Without `deletes`, `sync.topic.deletes` has no effect."""
+        self._told = told
+        self._admins = admins
+        self._log = log
+        self._deletes = deletes if told.topic_deletes is not TopicDeletes.NO else None
+        self._selection = Selection(told)
+        self._planned: tuple[_Sight, Topics] | None = None
+        self._applied: TopicPlan | None = None
+        self._is_all_told = True
+        self._retry_at = _NEVER
+        self._made: dict[str, int] = {}
+        self._made_until = 0.0
+        self._problems = SaidOnce(log)
+        self._notes = SaidOnce(log, logging.INFO, _LINES_MAX, "the same or the like of %d more topics")
+
+    def plan(self) -> Topics:
+        """Reads only; the same object as before while there is nothing new. Raises KafkaError."""
+        source, target = self._admins.source.listing(), self._admins.target.listing()
+        deletes = _NO_DELETES if self._deletes is None else self._deletes.plan(source, target)
+        sight = _Sight(source, target, deletes)
+        if self._planned is not None and time.monotonic() < self._retry_at:
+            seen, topics = self._planned
+            if seen.is_same(sight):
+                return topics
+        topics = self._plan(sight)
+        self._planned = sight, topics
+        return topics
+
+    def apply(self, plan: TopicPlan) -> Mapping[str, int]:
+        """Do it, once: the partitions of topics that changed. What can't be done is said once.
+
+        Raises KafkaError.
+        """
+        if plan is self._applied:
+            return {}
+        creations = [
+            TopicCreation(new.name, new.partitions, new.replication_factor, dict(new.configs))
+            for new in plan.creates
+        ]
+        created = self._admins.writes.create_topics(creations)
+        grown = self._admins.writes.grow_topics({topic.name: topic.partitions for topic in plan.grows})
+        if self._deletes is not None:
+            self._deletes.apply()
+        results = {**created, **grown}
+        changes: list[NewTopic | GrowTopic] = [*plan.creates, *plan.grows]
+        made = {change.name: change.partitions for change in changes if _is_done(results[change.name])}
+        self._tell_made("created", [topic for topic in made if topic in created])
+        self._tell_made("grew", [topic for topic in made if topic in grown])
+        held = () if plan.held is None else (f"no topic is deleted on the target: {plan.held}",)
+        self._problems.say(sorted([*plan.warnings, *held, *_failures(plan, results)]))
+        self._notes.say(sorted(map(str, plan.notes)))
+        self._applied = plan
+        if made:
+            self._made |= made
+            self._made_until = time.monotonic() + _SHOWN_AFTER_S
+        if len(made) < len(changes) or not self._is_all_told:
+            self._retry_at = time.monotonic() + _RETRY_S
+        else:
+            self._retry_at = self._made_until if made else _NEVER
+        return made
+
+    @property
+    def has_problems(self) -> bool:
+        """Whether something of the last plan could not be done."""
+        return bool(self._problems)
+
+    @property
+    def awaits_what_it_made(self) -> bool:
+        """Whether the target did not list all of it yet when it was asked last."""
+        return bool(self._made)
+
+    def close(self) -> None:
+        if self._deletes is not None:
+            self._deletes.close()
+
+    def _plan(self, sight: _Sight) -> Topics:
+        source = {topic: SourceTopic(count) for topic, count in sight.source.counts.items()}
+        target = self._with_made(sight.target.counts)
+        pairs = self._selection.pairs(source)
+        missing = missing_topics(self._told, source, target, pairs)
+        configs, untold = self._admins.source.known_topic_configs(missing)
+        source |= {topic: replace(source[topic], configs=configs.get(topic, ())) for topic in missing}
+        known = self._known_configs(sight.target.counts) if missing else None
+        # Without its configs a topic is not made: they would not be found wanting until much later.
+        makeable = [pair for pair in pairs if pair[0] not in untold] if untold else pairs
+        plan = plan_topics(self._told, source, target, makeable, known)
+        plan = replace(plan, warnings=(*plan.warnings, *map(str, untold.values())))
+        self._is_all_told = not untold
+        return Topics(source, sight.target.counts, self._with_deletes(plan, sight.deletes), pairs)
+
+    def _known_configs(self, target: Iterable[str]) -> Collection[str] | None:
+        """What a topic of the target has; None if there is none, or none that may be told of."""
+        some = next(iter(target), None)
+        if some is None:
+            return None
+        try:
+            described = self._admins.target.topic_configs([some])
+        except AuthorizationError:
+            return None
+        return {entry.name for entry in described[some]} if some in described else None
+
+    def _with_made(self, target: Mapping[str, int]) -> Mapping[str, int]:
+        """The target's topics as if it listed all that was made."""
+        if time.monotonic() > self._made_until:
+            self._made.clear()
+        self._made = {topic: count for topic, count in self._made.items() if target.get(topic, 0) < count}
+        return {**target, **self._made} if self._made else target
+
+    def _with_deletes(self, plan: TopicPlan, deletes: DeletePlan) -> TopicPlan:
+        if self._deletes is None:
+            return plan
+        return replace(
+            plan,
+            notes=(*plan.notes, *self._deletes.notes(deletes)),
+            deletes=deletes.deletes if self._told.topic_deletes is TopicDeletes.YES else (),
+            held=deletes.held,
+        )
+
+    def _tell_made(self, what: str, topics: Sequence[str]) -> None:
+        if len(topics) > _LINES_MAX:
+            self._log.info("%s %d topics, %s to %s", what, len(topics), min(topics), max(topics))
+            return
+        for topic in topics:
+            self._log.info("%s %s", what, topic)
+
+
+_NO_DELETES: Final = DeletePlan()
+
+
+def _is_done(error: KafkaError | None) -> bool:
+    """A listing may be older than the topic, whoever made it."""
+    return error is None or isinstance(error, TopicExistsError)
+
+
+def _failures(plan: TopicPlan, results: Results) -> Iterable[str]:
+    waiting = {topic.name: f"; {topic.waiting} of {topic.source} wait for it" for topic in plan.grows}
+    for name, error in results.items():
+        if not _is_done(error):
+            yield f"{error}{waiting.get(name, '')}"

@@ -1,0 +1,1 @@
+"""The Spark session, its executors, and the archive of Python packages they need."""

@@ -1,0 +1,59 @@
+"""How Python's packages reach executors: which settings bring them, and what runs them there."""
+
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from sparkmirror.domain.errors import ConfigError
+from sparkmirror.spark.executor_archive import FOLDER, LAUNCHER, PYTHON_VARIABLE, cached_archive
+
+_log = logging.getLogger(__name__)
+
+ARCHIVE: Final = "spark.sparkmirror.archive"
+"""Ours: `auto`, `none` where executors have sparkmirror installed, or an archive's path or URL."""
+_PYTHON: Final = "spark.pyspark.python"
+
+
+class Shipped(NamedTuple):
+    """The command that executors run as Python, and settings to add to the user's."""
+
+    python: str
+    settings: Mapping[str, str]
+
+
+def shipped(settings: Mapping[str, str]) -> Shipped:
+    """By the master, and by what the user says of Python and of archives.
+
+    Raises ConfigError for an archive that isn't there, SparkmirrorError when none can be made.
+    """
+    master = settings["spark.master"]
+    if master.startswith("local"):
+        return Shipped(sys.executable, {})
+    python = settings.get(_PYTHON) or os.environ.get("PYSPARK_PYTHON")
+    archive = settings.get(ARCHIVE, "auto")
+    if archive == "none":
+        return Shipped(python or sys.executable, {})
+    # `spark.archives` is brought by the driver to every executor, on YARN this by YARN to every machine.
+    key = "spark.yarn.dist.archives" if master.startswith("yarn") else "spark.archives"
+    archives = [each for each in settings.get(key, "").split(",") if each]
+    if not any(each.endswith(f"#{FOLDER}") for each in archives):
+        archives.append(f"{_place(archive)}#{FOLDER}")
+    added = {key: ",".join(archives)}
+    if python:
+        added[f"spark.executorEnv.{PYTHON_VARIABLE}"] = python
+    return Shipped(LAUNCHER, added)
+
+
+def _place(archive: str) -> str:
+    if archive == "auto":
+        file = cached_archive(
+            lambda: _log.info("packing what executors need of Python; kept for later starts")
+        )
+        _log.info("executors get their Python packages from %s, %.0f MB", file, file.stat().st_size / 1e6)
+        return str(file)
+    if "://" not in archive and not Path(archive).is_file():
+        raise ConfigError(ARCHIVE, archive, "no such file; `sparkmirror archive` makes one")
+    return archive

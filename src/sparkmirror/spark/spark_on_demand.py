@@ -1,0 +1,83 @@
+"""A Spark session that starts when it is first asked for, in the background."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.spark.session import Session, default_master
+
+_log = logging.getLogger(__name__)
+
+
+class SparkOnDemand:
+    """Safe in any thread."""
+
+    def __init__(self, spark: Mapping[str, str], slots: int, log_file: Path) -> None:
+        """`spark` are the user's `spark.*` properties; without a master it is local, with so many slots."""
+        self._master = spark.get("spark.master") or default_master(slots)
+        self._spark = {**spark, "spark.master": self._master}
+        self._log_file = log_file
+        self._lock = threading.Lock()
+        self._session: Future[Session] | None = None
+
+    def session(self) -> "Future[Session]":
+        """Its result raises SparkmirrorError when Spark doesn't come up."""
+        return self._begun(lambda _: None)
+
+    def stand_by(self) -> None:
+        """Have a session, and its first job behind it, before one is needed."""
+        self._begun(_warm_up)
+
+    def _begun(self, then: Callable[[Session], None]) -> "Future[Session]":
+        with self._lock:
+            if self._session is None:
+                self._session = Future()
+                starting = threading.Thread(
+                    target=self._run, args=(self._session, then), name="start Spark", daemon=True
+                )
+                starting.start()
+            return self._session
+
+    @property
+    def failure(self) -> SparkmirrorError | None:
+        """Why there is no session although one was asked for."""
+        session = self._session
+        if session is None or not session.done():
+            return None
+        error = session.exception()
+        if isinstance(error, SparkmirrorError):
+            return error
+        if session.result().is_alive:
+            return None
+        return SparkmirrorError(f"Spark's JVM ended unexpectedly; its log is {self._log_file}")
+
+    def close(self) -> None:
+        """End the session if there is one; one that is just starting is waited for."""
+        session = self._session
+        if session is not None and session.exception() is None:
+            session.result().close()
+
+    def _run(self, session: "Future[Session]", then: Callable[[Session], None]) -> None:
+        began = time.monotonic()
+        try:
+            made = Session.start(self._master, self._spark, self._log_file)
+        except SparkmirrorError as error:
+            session.set_exception(error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, nobody may wait for ever
+            session.set_exception(SparkmirrorError(f"Spark did not start: {error!r}"))
+        else:
+            took_s = time.monotonic() - began
+            _log.info("Spark runs on %s after %.1f s; its log is %s", self._master, took_s, self._log_file)
+            session.set_result(made)
+            then(made)
+
+
+def _warm_up(session: Session) -> None:
+    try:
+        session.warm_up()
+    except Exception as error:  # noqa: BLE001 - whoever needs Spark will see it
+        _log.debug("Spark's first job failed: %s", error)

@@ -1,0 +1,1 @@
+"""Comparison of source and target, record by record."""

@@ -1,0 +1,140 @@
+"""Walks two sides together: over what is equal, and from where they part to where they meet again.
+
+Batches of equal bytes are not opened. A record is equal by its content; batches and offsets don't matter.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from sparkmirror.verify.cleaner import Cleaner
+from sparkmirror.verify.comparison import GaveUpError
+from sparkmirror.verify.records import Content, Record
+from sparkmirror.verify.side import Side, same_bytes
+
+_LOOKAHEAD_MIN = 16
+_LOOKAHEAD_MAX = 50_000
+_LOOKAHEAD_BYTES_MAX = 16 << 20
+"""How far apart, on one side, the places where two logs part and meet again may be."""
+
+_OPENED_TOGETHER_MAX = 1_000
+"""Many records are opened faster together; few, so that the sides soon stand between the same two batches."""
+
+
+class Gap(NamedTuple):
+    """What each side has between two places where they are equal."""
+
+    missing: list[Record]
+    """From the source."""
+    extra: list[Record]
+    """From the target."""
+
+
+class _Meeting(NamedTuple):
+    """How many records each side has before the place where they meet again."""
+
+    source: int
+    target: int
+
+    @property
+    def distance(self) -> tuple[int, int]:
+        return self.source + self.target, self.source
+
+
+class Alignment:
+    """`equal` counts the records passed so far. `cleaners` are shown them as long as they wait for keys."""
+
+    def __init__(
+        self, source: Side, target: Side, cleaners: Sequence[Cleaner], *, to_target_end: bool
+    ) -> None:
+        self._source = source
+        self._target = target
+        self._cleaners = cleaners
+        self._to_target_end = to_target_end
+        self._opened_together = 1
+        self.equal = 0
+
+    def gaps(self) -> Iterator[Gap]:
+        """In order, the last one up to the sides' ends. Without `to_target_end` that one has nothing extra.
+
+        Raises GaveUpError where the sides have nothing in common for too long.
+        """
+        while self._skip_equal() and (meeting := self._find_meeting()) is not None:
+            yield Gap(self._source.opened.take(meeting.source), self._target.opened.take(meeting.target))
+        while True:
+            missing = self._source.opened.take(self._source.open(_LOOKAHEAD_MIN))
+            extra = self._target.opened.take(self._target.open(_LOOKAHEAD_MIN)) if self._to_target_end else []
+            if not missing and not extra:
+                return
+            yield Gap(missing, extra)
+
+    def _skip_equal(self) -> bool:
+        """Go on as long as both sides hold the same; False when a side ends."""
+        source, target = self._source, self._target
+        while True:
+            self._skip_equal_batches()
+            if not (source.open(1, self._opened_together) and target.open(1, self._opened_together)):
+                return False
+            equal = source.opened.equal_beginning(target.opened)
+            self._show_cleaners(equal)
+            source.opened.drop(equal)
+            target.opened.drop(equal)
+            self.equal += equal
+            if source.opened and target.opened:
+                return True
+            self._opened_together = min(2 * self._opened_together, _OPENED_TOGETHER_MAX)
+
+    def _show_cleaners(self, count: int) -> None:
+        for cleaner in filter(None, self._cleaners):
+            for _, body in islice(self._source.opened.contents, count):
+                cleaner.saw(body)
+
+    def _skip_equal_batches(self) -> None:
+        source, target = self._source, self._target
+        if any(self._cleaners):
+            return  # keys must be seen
+        while (batch := source.whole_batch()) and (copy := target.whole_batch()):
+            if not same_bytes(batch, copy, timestamps=source.timestamps):
+                return
+            self._opened_together = 1
+            self.equal += batch.header.record_count
+            source.pop_batch()
+            target.pop_batch()
+
+    def _find_meeting(self) -> _Meeting | None:
+        """None when the sides don't meet up to the end of both."""
+        source, target = self._source, self._target
+        count = _LOOKAHEAD_MIN
+        while True:
+            is_all = max(source.open(count), target.open(count)) < count
+            meeting = self._meeting_within(count)
+            # What lies beyond this window on one side is farther than what is found that near.
+            if meeting is not None and (is_all or sum(meeting) <= count):
+                return meeting
+            if is_all:
+                return None
+            if (
+                count >= _LOOKAHEAD_MAX
+                or source.opened.bytes_of(count) + target.opened.bytes_of(count) > _LOOKAHEAD_BYTES_MAX
+            ):
+                if meeting is not None:
+                    return meeting
+                raise GaveUpError(
+                    f"from source offset {source.opened.offsets[0]} and target offset "
+                    f"{target.opened.offsets[0]} on, the next {count:,} records have nothing in common"
+                )
+            count *= 4
+
+    def _meeting_within(self, count: int) -> _Meeting | None:
+        places: dict[Content, int] = {}
+        for at, content in enumerate(islice(self._source.opened.contents, count)):
+            places.setdefault(content, at)
+        best: _Meeting | None = None
+        for at, content in enumerate(islice(self._target.opened.contents, count)):
+            if best is not None and at > best.distance[0]:
+                break
+            place = places.get(content)
+            if place is not None:
+                found = _Meeting(place, at)
+                best = found if best is None or found.distance < best.distance else best
+        return best

@@ -1,0 +1,57 @@
+"""Which records one side may lack because its log cleaner took them.
+
+The cleaner keeps the last record of every key. So whatever it is said to have taken must be followed, on the
+same side, by a record of the same key.
+"""
+
+from collections.abc import Iterable
+
+from sparkmirror.batches.record_batch import FetchedBatch
+from sparkmirror.batches.record_body import read_body, read_key
+from sparkmirror.verify.comparison import GaveUpError
+from sparkmirror.verify.records import Record, Span
+from sparkmirror.verify.side import Side
+
+_AWAITED_MAX = 1_000_000
+_OPENED_TOGETHER = 1_000
+
+
+class Cleaner:
+    """One side's. It waits for the keys of what it is said to have taken; true while it waits for any."""
+
+    def __init__(self, *, is_on: bool) -> None:
+        self._is_on = is_on
+        self._awaiting: dict[bytes, Record] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._awaiting)
+
+    def may_have_taken(self, record: Record) -> bool:
+        """As far as is known yet, of a record that this side lacks."""
+        if not self._is_on:
+            return False
+        key, value, _ = read_body(record.body)
+        if key is None:
+            return False
+        if value is None:  # the cleaner removes tombstones too, in time, after what they delete
+            self._awaiting.pop(key, None)
+            return True
+        self._awaiting.setdefault(key, record)
+        if len(self._awaiting) > _AWAITED_MAX:
+            raise GaveUpError(f"compaction left more than {_AWAITED_MAX:,} keys to explain")
+        return True
+
+    def saw(self, body: bytes) -> None:
+        """A record that this side has; they come in the order of the log."""
+        if self._awaiting:
+            self._awaiting.pop(read_key(body) or b"", None)
+
+    def not_taken(self, later: Iterable[FetchedBatch], span: Span) -> list[Record]:
+        """What it can't have taken after all, because the key does not follow in that span either."""
+        if self._awaiting:
+            side = Side(later, span, timestamps=False)
+            while self._awaiting and (count := side.open(_OPENED_TOGETHER)):
+                for _, body in side.opened.contents:
+                    self.saw(body)
+                side.opened.drop(count)
+        return list(self._awaiting.values())

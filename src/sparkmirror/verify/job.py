@@ -1,0 +1,134 @@
+"""Compares ranges as one Spark job of one stage, and hands out what is found as soon as a task ends."""
+
+import queue
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyspark.accumulators import AccumulatorParam
+
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.spark.session import Session
+from sparkmirror.verify.comparison import Comparison
+from sparkmirror.verify.ranges import RangePlan, verify_range
+
+SETTINGS = {"spark.task.maxFailures": "4"}
+"""For the session: a comparison that fails by a bug must end, where copying goes on for ever."""
+
+_GROUP = "verify"
+_SCHEMA = "nothing int"
+_ARROW = pa.schema([("nothing", pa.int32())])
+_TASKS_PER_SLOT = 16
+"""Spark tells of a range when its task ends: many tasks tell soon, few spare their start."""
+_POLL_S = 0.2
+
+
+class RangeOutcome(NamedTuple):
+    """What came of the plan with this number; `error` is why it could not be compared."""
+
+    number: int
+    comparison: Comparison | None
+    error: str | None = None
+
+
+def verification_master(slots: int) -> str:
+    return f"local[{slots}]"
+
+
+def verify_ranges(
+    session: Session, plans: Sequence[RangePlan], on_outcome: Callable[[RangeOutcome], None]
+) -> None:
+    """Call `on_outcome` once per range, from this thread, in no certain order.
+
+    Raises SparkmirrorError when Spark can't do it. KeyboardInterrupt ends the job.
+    """
+    if not plans:
+        return
+    arrived: queue.SimpleQueue[RangeOutcome] = queue.SimpleQueue()
+    failure: list[str] = []
+    job = threading.Thread(target=_run, args=(session, plans, arrived.put, failure), name=_GROUP, daemon=True)
+    left = set(range(len(plans)))
+    job.start()
+    try:
+        while left:
+            has_ended = not job.is_alive()
+            try:
+                outcome = arrived.get(timeout=_POLL_S)
+            except queue.Empty:
+                if has_ended:
+                    break
+                continue
+            if outcome.number in left:  # a task that is run again tells again
+                left.remove(outcome.number)
+                on_outcome(outcome)
+    except BaseException:
+        session.spark.sparkContext.cancelJobGroup(_GROUP)
+        raise
+    job.join()
+    if left:
+        reason = failure[0] if failure else "it ended early"
+        raise SparkmirrorError(f"the Spark job failed: {reason}; Spark's log is {session.log_file}")
+
+
+def _run(
+    session: Session, plans: Sequence[RangePlan], tell: Callable[[RangeOutcome], None], failure: list[str]
+) -> None:
+    try:
+        spark = session.spark
+        spark.sparkContext.setJobGroup(_GROUP, _GROUP, interruptOnCancel=False)
+        outcomes = spark.sparkContext.accumulator([], _Outcomes(tell))
+        shares = _shares(plans, session.slots * _TASKS_PER_SLOT)
+        count = len(shares)
+        spark.range(0, count, 1, count).mapInArrow(_compare_shares(shares, outcomes), _SCHEMA).collect()
+    except Exception as error:  # noqa: BLE001 - told in the caller's thread
+        failure.append((str(error).strip() or repr(error)).splitlines()[0])
+
+
+def _shares(plans: Sequence[RangePlan], count: int) -> list[list[tuple[int, RangePlan]]]:
+    """The ranges dealt to tasks, the biggest first."""
+    by_size = sorted(enumerate(plans), key=lambda numbered: -numbered[1].size)
+    count = min(count, len(plans))
+    return [by_size[task::count] for task in range(count)]
+
+
+def _compare_shares(
+    shares: Sequence[Sequence[tuple[int, RangePlan]]], outcomes: Any
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function for `mapInArrow` over `spark.range(n)`: row i compares share i."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        tasks = [task for batch in batches for task in batch.column(0).to_pylist()]
+        for number, plan in (numbered for task in tasks for numbered in shares[task]):
+            outcomes.add([_outcome(number, plan)])
+            # A pulse: if nobody takes it any more, the worker ends. `pa.array` would import pandas.
+            yield pa.RecordBatch.from_arrays([pa.nulls(0, pa.int32())], schema=_ARROW)
+
+    return run
+
+
+def _outcome(number: int, plan: RangePlan) -> RangeOutcome:
+    try:
+        return RangeOutcome(number, verify_range(plan))
+    except SparkmirrorError as error:
+        return RangeOutcome(number, None, str(error))
+
+
+class _Outcomes(AccumulatorParam[list[RangeOutcome]]):
+    """Collects in a task, tells on the driver; keeps nothing there."""
+
+    def __init__(self, tell: Callable[[RangeOutcome], None] | None = None) -> None:
+        self._tell = tell
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Outcomes, ()
+
+    def zero(self, value: list[RangeOutcome]) -> list[RangeOutcome]:  # noqa: ARG002 - Spark's signature
+        return []
+
+    def addInPlace(self, value1: list[RangeOutcome], value2: list[RangeOutcome]) -> list[RangeOutcome]:  # noqa: N802
+        if self._tell is None:
+            return value1 + value2
+        for outcome in value2:
+            self._tell(outcome)
+        return value1

@@ -1,0 +1,147 @@
+"""Reads one partition as the flow's consumer sees it, up to a given offset; every wait is bounded."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from itertools import islice
+from typing import NamedTuple
+
+from sparkmirror.batches.aborted_transactions import AbortedTransactions
+from sparkmirror.batches.provenance_header import Passage, carried
+from sparkmirror.batches.record_batch import CONTROL, FetchedBatch, iterate_batches
+from sparkmirror.domain.client_settings import ConsumerSettings
+from sparkmirror.domain.errors import CorruptBatchError, KafkaError, RetriableError
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.kafka.offsets import list_offsets
+from sparkmirror.kafka.partition_reader import PartitionReader
+from sparkmirror.verify.records import END, Record, Records, Span
+
+_WAIT_S = 0.5
+_EMPTY_ANSWERS_MAX = 10
+_SEARCHED_RECORDS = 10_000
+"""How many records of one timestamp are looked at for a certain one."""
+
+
+class Mirrored(NamedTuple):
+    """What a flow leaves out of its source, and changes in what is left: see `domain.loops`."""
+
+    left_out: frozenset[int] = frozenset()
+    passage: Passage | None = None
+
+    def carry(self, batch: FetchedBatch) -> Sequence[FetchedBatch]:
+        """One batch, or none."""
+        if batch.header.producer_id in self.left_out:
+            return ()
+        return (batch,) if self.passage is None else carried(batch, self.passage)
+
+
+class PartitionLog:
+    """Not thread-safe: one owner. `side` is the cluster's alias, for errors."""
+
+    def __init__(
+        self,
+        reader: PartitionReader,
+        settings: ConsumerSettings,
+        partition: TopicPartition,
+        side: str,
+        mirrored: Mirrored | None = None,
+    ) -> None:
+        """With `mirrored`, what a flow makes of it."""
+        self._reader = reader
+        self._settings = settings
+        self._partition = partition
+        self._side = side
+        self._mirrored = Mirrored() if mirrored is None else mirrored
+
+    def batches(self, span: Span) -> Iterator[FetchedBatch]:
+        """Those that reach into the span, without control batches, aborted and empty ones.
+
+        Ends with the log when that is shorter. Raises KafkaError and CorruptBatchError.
+        """
+        offset, empty_answers = span.first, 0
+        while offset < span.end:
+            (fetched,) = self._reader.fetch({self._partition: offset}, _WAIT_S if empty_answers else 0.0)
+            if fetched.error:
+                raise KafkaError(
+                    f"{self}: offset {offset} is gone, retention removed it meanwhile; run verify again"
+                )
+            committed = self._settings.read_committed
+            aborted = AbortedTransactions(fetched.aborted) if committed else None
+            before = offset
+            for batch in self._whole(fetched.records):
+                header = batch.header
+                is_dropped = aborted is not None and aborted.drops(batch)
+                if header.last_offset < offset:
+                    continue
+                if header.base_offset >= span.end:
+                    return
+                offset = header.last_offset + 1
+                if not (is_dropped or header.attributes & CONTROL or header.record_count == 0):
+                    yield from self._mirrored.carry(batch)
+            if offset >= fetched.high_watermark:
+                return
+            if offset >= fetched.last_stable_offset and committed:
+                raise RetriableError(
+                    f"{self}: an open transaction hides what follows offset {offset}; "
+                    "run verify again when it has ended"
+                )
+            empty_answers = empty_answers + 1 if offset == before else 0
+            if empty_answers > _EMPTY_ANSWERS_MAX:
+                raise RetriableError(f"{self}: nothing can be read from offset {offset} on; run verify again")
+
+    def first_record(self, span: Span, *, timestamps: bool) -> Record | None:
+        """The first record of the first batch that reaches into the span."""
+        for batch in self.batches(span):
+            opened = _opened(batch, Span(0, END), timestamps=timestamps)
+            if opened:
+                return opened[0]
+        return None
+
+    def find(self, record: Record, guess: int, span: Span, *, timestamps: bool) -> int | None:
+        """Where in the span a record of the other side is: at the guessed offset, or by its timestamp.
+
+        None when it isn't found soon; it may be there all the same.
+        """
+        if span.first <= guess < span.end and self._is_at(record, guess, timestamps=timestamps):
+            return guess
+        if not timestamps:
+            return None
+        answer = list_offsets(self._settings, [self._partition], record.timestamp)[self._partition]
+        # Whatever is older than the first record with that time or a later one, is not it.
+        if not isinstance(answer, int) or answer < 0:
+            return None
+        searched = Span(max(answer, span.first), span.end)
+        for candidate in islice(self._records(searched, timestamps=True), _SEARCHED_RECORDS):
+            if candidate.content == record.content:
+                return candidate.offset
+        return None
+
+    def _is_at(self, record: Record, offset: int, *, timestamps: bool) -> bool:
+        found = next(self._records(Span(offset, offset + 1), timestamps=timestamps), None)
+        return found is not None and found.content == record.content
+
+    def _records(self, span: Span, *, timestamps: bool) -> Iterator[Record]:
+        for batch in self.batches(span):
+            yield from _opened(batch, span, timestamps=timestamps)
+
+    def _whole(self, records: memoryview) -> Iterator[FetchedBatch]:
+        try:
+            yield from iterate_batches(records)
+        except CorruptBatchError as error:
+            raise CorruptBatchError(f"{self}: {error}") from error
+
+    def __str__(self) -> str:
+        return f"{self._partition} on {self._side}"
+
+
+def _opened(batch: FetchedBatch, span: Span, *, timestamps: bool) -> list[Record]:
+    opened = Records()
+    opened.add([batch], span, timestamps=timestamps)
+    return opened.take(len(opened))
+
+
+@contextmanager
+def open_log(
+    settings: ConsumerSettings, partition: TopicPartition, side: str, mirrored: Mirrored | None = None
+) -> Iterator[PartitionLog]:
+    with closing(PartitionReader(settings)) as reader:
+        yield PartitionLog(reader, settings, partition, side, mirrored)

@@ -1,0 +1,99 @@
+"""Compares one range of a partition with the same range of its mirror, reading both from their clusters."""
+
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, replace
+
+from sparkmirror.batches.provenance_header import Passage
+from sparkmirror.domain.client_settings import ConsumerSettings
+from sparkmirror.domain.ids import Flow, TopicPartition
+from sparkmirror.verify.compare import Log, compare
+from sparkmirror.verify.comparison import Comparison, Rules
+from sparkmirror.verify.log import Mirrored, PartitionLog, open_log
+from sparkmirror.verify.records import END, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """How to read both clusters of a flow; both at the isolation level of the flow's consumer."""
+
+    flow: Flow
+    source: ConsumerSettings
+    target: ConsumerSettings
+    left_out: frozenset[int] = frozenset()
+    """Producer ids of the source whose batches came from the target: the flow does not copy them back."""
+    passage: Passage | None = None
+    """What makes the headers that the flow gives its records, if it does."""
+
+    def source_log(self, partition: TopicPartition) -> AbstractContextManager[PartitionLog]:
+        """What the flow copies, as it arrives."""
+        mirrored = Mirrored(self.left_out, self.passage)
+        return open_log(self.source, partition, self.flow.source, mirrored)
+
+    def target_log(self, partition: TopicPartition) -> AbstractContextManager[PartitionLog]:
+        return open_log(self.target, partition, self.flow.target)
+
+
+@dataclass(frozen=True, slots=True)
+class RangePlan:
+    """What one comparison covers. Travels to the executor inside the task's closure, as a TaskPlan does."""
+
+    sides: Sides
+    source: TopicPartition
+    target: TopicPartition
+    source_span: Span
+    target_span: Span
+    rules: Rules
+    lost: int = 0
+    """How many source offsets before the span retention took before they could be compared."""
+
+    @property
+    def size(self) -> int:
+        """In offsets of both sides."""
+        source, target = self.source_span, self.target_span
+        return max(0, source.end - source.first) + max(0, target.end - target.first)
+
+
+def verify_range(plan: RangePlan) -> Comparison:
+    """Blocks. Raises KafkaError and CorruptBatchError."""
+    rules, sides = plan.rules, plan.sides
+    if plan.source_span.first >= plan.source_span.end and rules.source_lost_beginning:
+        return Comparison(not_comparable=max(plan.lost, plan.size))
+    with ExitStack() as opened:
+        source = opened.enter_context(sides.source_log(plan.source))
+        target = opened.enter_context(sides.target_log(plan.target))
+        aligned = _align(plan, source, target)
+        found = compare(
+            _log(source, aligned.source_span, is_compacted=rules.is_compacted),
+            _log(target, aligned.target_span, is_compacted=rules.is_compacted),
+            rules,
+        )
+    # What the source has lost may be what the target still has and is left out.
+    left_out = max(plan.lost, plan.size - aligned.size)
+    return replace(found, not_comparable=found.not_comparable + left_out)
+
+
+def _log(log: PartitionLog, span: Span, *, is_compacted: bool) -> Log:
+    later = log.batches(Span(span.end, END)) if is_compacted else ()
+    return Log(log.batches(span), span, later)
+
+
+def _align(plan: RangePlan, source: PartitionLog, target: PartitionLog) -> RangePlan:
+    """Leave out what one side has lost by retention: begin with the first record that both should have.
+
+    Where that record isn't found soon, nothing is left out; the comparison then looks for itself.
+    """
+    rules, timestamps = plan.rules, plan.rules.timestamps
+    shift = plan.target_span.end - plan.source_span.end
+    if rules.source_lost_beginning:
+        first = source.first_record(plan.source_span, timestamps=timestamps)
+        if first is not None and first.offset >= plan.source_span.first:
+            found = target.find(first, first.offset + shift, plan.target_span, timestamps=timestamps)
+            if found is not None:
+                return replace(plan, target_span=Span(found, plan.target_span.end))
+    if rules.target_lost_beginning:
+        first = target.first_record(plan.target_span, timestamps=timestamps)
+        if first is not None and first.offset >= plan.target_span.first:
+            found = source.find(first, first.offset - shift, plan.source_span, timestamps=timestamps)
+            if found is not None:
+                return replace(plan, source_span=Span(found, plan.source_span.end))
+    return plan

@@ -1,0 +1,115 @@
+"""Opened records, in columns: a comparison passes millions of them and looks at few."""
+
+from collections.abc import Sequence
+from itertools import compress, count, islice
+from operator import ne
+from typing import NamedTuple
+
+from sparkmirror.batches.columns import index_records
+from sparkmirror.batches.record_batch import FetchedBatch
+from sparkmirror.batches.records import naming_offset, read_records
+from sparkmirror.batches.reencoding import MANY_RECORDS
+from sparkmirror.domain.errors import CorruptBatchError
+
+Content = tuple[int, bytes]
+"""A timestamp (ms, 0 where timestamps don't count), and key, value and headers as on the wire.
+
+Equal for records that are the same.
+"""
+
+
+class Span(NamedTuple):
+    """Offsets from `first` up to, not including, `end`."""
+
+    first: int
+    end: int
+
+    def holds(self, batch: FetchedBatch) -> bool:
+        """Whether all of the batch is inside."""
+        return self.first <= batch.header.base_offset and batch.header.last_offset < self.end
+
+
+END = 1 << 62
+"""Behind every offset."""
+
+
+class Record(NamedTuple):
+    offset: int
+    content: Content
+    producer_id: int
+
+    @property
+    def timestamp(self) -> int:
+        return self.content[0]
+
+    @property
+    def body(self) -> bytes:
+        return self.content[1]
+
+
+class Records:
+    """In the order of a log: added behind, taken from the front."""
+
+    def __init__(self) -> None:
+        self.offsets: list[int] = []
+        self.contents: list[Content] = []
+        self._producer_ids: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def add(self, batches: Sequence[FetchedBatch], span: Span, *, timestamps: bool) -> None:
+        """Open batches, and take what is inside the span. Raises CorruptBatchError naming the offset."""
+        try:
+            self._add(batches, span, timestamps=timestamps)
+        except CorruptBatchError:
+            # One by one, so that it can be said which of them it is.
+            for batch in batches:
+                with naming_offset(batch.header.base_offset):
+                    self._add([batch], span, timestamps=timestamps)
+
+    def _add(self, batches: Sequence[FetchedBatch], span: Span, *, timestamps: bool) -> None:
+        offsets, times, bodies = _columns(batches)
+        contents = list(zip(times if timestamps else [0] * len(bodies), bodies, strict=True))
+        producer_ids = [
+            batch.header.producer_id for batch in batches for _ in range(batch.header.record_count)
+        ]
+        if offsets and (min(offsets) < span.first or max(offsets) >= span.end):
+            inside = [span.first <= offset < span.end for offset in offsets]
+            offsets, contents = list(compress(offsets, inside)), list(compress(contents, inside))
+            producer_ids = list(compress(producer_ids, inside))
+        self.offsets += offsets
+        self.contents += contents
+        self._producer_ids += producer_ids
+
+    def take(self, count: int) -> list[Record]:
+        columns = (self.offsets, self.contents, self._producer_ids)
+        taken = [Record(*fields) for fields in zip(*(column[:count] for column in columns), strict=True)]
+        self.drop(count)
+        return taken
+
+    def drop(self, count: int) -> None:
+        for column in (self.offsets, self.contents, self._producer_ids):
+            del column[:count]
+
+    def equal_beginning(self, other: "Records") -> int:
+        """How many records are the same on both sides before the first that is not."""
+        first_unequal = compress(count(), map(ne, self.contents, other.contents))
+        return next(first_unequal, min(len(self), len(other)))
+
+    def bytes_of(self, count: int) -> int:
+        """Of the bodies of the first ones."""
+        return sum(len(body) for _, body in islice(self.contents, count))
+
+
+def _columns(batches: Sequence[FetchedBatch]) -> tuple[list[int], list[int], list[bytes]]:
+    """Offsets, timestamps, bodies."""
+    if sum(batch.header.record_count for batch in batches) >= MANY_RECORDS:
+        index = index_records(batches)
+        return index.offsets.tolist(), index.timestamps.tolist(), index.bodies()
+    records = [record for batch in batches for record in read_records(batch)]
+    return (
+        [record.offset for record in records],
+        [record.timestamp for record in records],
+        [record.body for record in records],
+    )

@@ -1,0 +1,107 @@
+"""Codecs against Arrow's, and against what Kafka's Java readers demand of a frame."""
+
+import random
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparkmirror.batches import compression
+from sparkmirror.batches.compression import CODECS
+from sparkmirror.domain.errors import CorruptBatchError
+from tests import batches
+
+ALL = range(len(CODECS))
+COMPRESSED = range(1, len(CODECS))
+NOISE = random.Random(1).randbytes(200_000)
+TEXT = b"the same words again and again; " * 10_000
+PLAIN = {"empty": b"", "short": b"a", "noise": NOISE, "text": TEXT, "both": NOISE + TEXT}
+
+
+def decompressed(codec: int, data: bytes) -> bytes:
+    return bytes(compression.decompress(codec, memoryview(data)))
+
+
+def test_codecs_have_kafkas_numbers() -> None:
+    assert CODECS == ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+@pytest.mark.parametrize("plain", PLAIN)
+@pytest.mark.parametrize("codec", ALL)
+def test_others_read_what_we_write(codec: int, plain: str) -> None:
+    assert batches.decompress(codec, compression.compress(codec, PLAIN[plain])) == PLAIN[plain]
+
+
+@pytest.mark.parametrize("plain", PLAIN)
+@pytest.mark.parametrize("codec", ALL)
+def test_we_read_what_others_write(codec: int, plain: str) -> None:
+    assert decompressed(codec, batches.compress(codec, PLAIN[plain])) == PLAIN[plain]
+
+
+@given(plain=st.binary(max_size=2000), codec=st.sampled_from(ALL))
+def test_what_we_compress_we_decompress(plain: bytes, codec: int) -> None:
+    assert decompressed(codec, compression.compress(codec, plain)) == plain
+
+
+def test_snappy_is_framed_as_java_frames_it() -> None:
+    data = compression.compress(2, TEXT)
+    assert data.startswith(b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1))
+
+
+def lz4_blocks(frame: bytes) -> list[int]:
+    """The sizes of a frame's blocks, with the bit that marks a stored one."""
+    sizes, at = [], 7
+    while (size := struct.unpack_from("<I", frame, at)[0]) != 0:
+        sizes.append(size)
+        at += 4 + (size & 0x7FFFFFFF)
+    assert at + 4 == len(frame)
+    return sizes
+
+
+@pytest.mark.parametrize("plain", PLAIN)
+def test_lz4_frames_are_those_that_java_reads(plain: str) -> None:
+    """Kafka's Lz4BlockInputStream: version 1, independent blocks, no content size, right checksum."""
+    frame = compression.compress(3, PLAIN[plain])
+    magic, flags, descriptor, checksum = struct.unpack_from("<IBBB", frame)
+    assert magic == 0x184D2204
+    assert flags >> 6 == 1
+    assert flags & 0x20, "blocks must be independent"
+    assert not flags & 0x08, "no content size"
+    assert not flags & 0x04, "no content checksum"
+    assert descriptor == 0x40, "blocks of at most 64 KiB"
+    assert checksum == 0x82
+    assert all(size & 0x7FFFFFFF <= 65536 for size in lz4_blocks(frame))
+
+
+def test_lz4_stores_what_it_can_not_shrink() -> None:
+    sizes = lz4_blocks(compression.compress(3, NOISE))
+    assert all(size & 0x80000000 for size in sizes)
+    assert sum(size & 0x7FFFFFFF for size in sizes) == len(NOISE)
+
+
+@pytest.mark.parametrize("codec", COMPRESSED)
+@pytest.mark.parametrize("data", [b"", b"\xff" * 40, b"\x82SNAPPY\x00" + b"\x00" * 9])
+def test_bytes_of_another_codec_are_corrupt(codec: int, data: bytes) -> None:
+    with pytest.raises(CorruptBatchError, match=f"{CODECS[codec]} data can't be decompressed"):
+        decompressed(codec, data)
+
+
+@pytest.mark.parametrize("codec", COMPRESSED)
+def test_a_cut_off_end_is_corrupt(codec: int) -> None:
+    whole = compression.compress(codec, TEXT)
+    with pytest.raises(CorruptBatchError):
+        decompressed(codec, whole[: len(whole) * 2 // 3])
+
+
+@pytest.mark.parametrize("size", [-1, -4, -(2**31), 2**31 - 1])
+def test_nonsense_in_snappys_framing_ends(size: int) -> None:
+    framed = b"\x82SNAPPY\x00" + struct.pack(">iii", 1, 1, size) + b"rest"
+    with pytest.raises(CorruptBatchError):
+        decompressed(2, framed)
+
+
+@pytest.mark.parametrize("codec", [5, 6, 7])
+def test_codecs_nobody_defined_are_refused(codec: int) -> None:
+    with pytest.raises(CorruptBatchError, match=f"unknown compression codec {codec}"):
+        decompressed(codec, b"x")

@@ -1,0 +1,42 @@
+"""Key, value and headers, against kafka-python's encoder and what is cut off of its bytes."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparkmirror.batches.record_body import RecordBody, read_body, read_key, write_body
+from sparkmirror.batches.records import read_records
+from sparkmirror.domain.errors import CorruptBatchError
+from tests.batches import Rec, encode, fetched
+
+optional_bytes = st.none() | st.binary(max_size=200)
+headers = st.lists(st.tuples(st.text(max_size=8), optional_bytes), max_size=3).map(tuple)
+
+
+@given(optional_bytes, optional_bytes, headers)
+def test_fields_are_those_that_were_written(
+    key: bytes | None, value: bytes | None, named: tuple[tuple[str, bytes | None], ...]
+) -> None:
+    (record,) = read_records(fetched(encode([Rec(0, key=key, value=value, headers=named)])))
+    body = RecordBody(key, value, tuple((name.encode(), content) for name, content in named))
+    assert read_body(record.body) == body
+    assert read_key(record.body) == key
+    assert write_body(body) == record.body
+
+
+@given(optional_bytes, optional_bytes, headers, st.data())
+def test_a_body_that_ends_too_early_is_corrupt(
+    key: bytes | None,
+    value: bytes | None,
+    named: tuple[tuple[str, bytes | None], ...],
+    data: st.DataObject,
+) -> None:
+    body = write_body(RecordBody(key, value, tuple((name.encode(), content) for name, content in named)))
+    cut = body[: data.draw(st.integers(0, len(body) - 1))]
+    with pytest.raises(CorruptBatchError, match="the record's fields do not fit it"):
+        read_body(cut)
+
+
+def test_a_key_that_ends_too_early_is_corrupt() -> None:
+    with pytest.raises(CorruptBatchError, match="the record's fields do not fit it"):
+        read_key(b"\x02")

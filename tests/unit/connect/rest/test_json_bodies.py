@@ -1,0 +1,119 @@
+import pytest
+
+from sparkmirror.connect.rest.json_bodies import (
+    config_changes,
+    connector_config,
+    create_request,
+    offsets_to_alter,
+)
+from sparkmirror.domain.connect import ConnectError, ConnectorOffset, TargetState
+
+
+def refused(error: pytest.ExceptionInfo[ConnectError]) -> str:
+    assert error.value.status == 400
+    return str(error.value)
+
+
+def test_numbers_and_booleans_become_the_texts_they_were_written_as() -> None:
+    body = b'{"a": 1.50, "b": 1E3, "c": true, "d": 123456789012345678901234567890, "e": "x", "f": -0}'
+    assert connector_config("n", body) == {
+        "a": "1.50",
+        "b": "1E3",
+        "c": "true",
+        "d": "123456789012345678901234567890",
+        "e": "x",
+        "f": "-0",
+        "name": "n",
+    }
+
+
+def test_a_patch_may_have_nulls() -> None:
+    assert config_changes(b'{"a": null, "b": 1}') == {"a": None, "b": "1"}
+
+
+def test_a_config_may_not() -> None:
+    with pytest.raises(ConnectError) as raised:
+        connector_config("n", b'{"a": null, "b": "x", "c": null}')
+    null = "Null value can not be supplied as the configuration value."
+    first, *errors, last = refused(raised).splitlines()
+    assert first == "Connector configuration is invalid and contains the following 2 error(s):"
+    assert errors == [null, null]
+    assert last.endswith("at the endpoint `/connector-plugins/{connectorType}/config/validate`")
+
+
+def test_a_config_may_say_no_other_name() -> None:
+    assert connector_config("5", b'{"name": 5}') == {"name": "5"}
+    with pytest.raises(ConnectError) as raised:
+        connector_config("n", b'{"name": "m"}')
+    assert refused(raised) == "Connector name configuration (m) doesn't match connector name in the URL (n)"
+
+
+def test_a_new_connectors_name_is_trimmed() -> None:
+    asked = create_request(b'{"name": "\\t n ", "config": {}, "initial_state": "Paused"}')
+    assert (asked.name, asked.config, asked.initial_state) == ("n", {"name": "n"}, TargetState.PAUSED)
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"", "no body"),
+        (b" \n", "no body"),
+        (b"null", "The body is null"),
+        (b"[]", "The body is a list"),
+        (b"1", "The body is a number"),
+        (b'{"name": "n"}', '"config" is missing'),
+        (b'{"name": [], "config": {}}', 'The value of "name" is a list'),
+        (b'{"config": []}', 'The value of "config" is a list'),
+        (b'{"config": {"a": {}}}', 'The value of "a" is an object'),
+        (b'{"config": {}, "x": 1}', 'Unrecognized field "x"'),
+        (b'{"config": {}, "initial_state": "gone"}', "Unknown initial_state gone"),
+        (b'{"config": {}} x', "not valid JSON"),
+        (b'{"config": {"a": NaN}}', "NaN is no value of JSON"),
+        (b'{"config": {"a": "\xff"}}', "not valid UTF-8"),
+        (b'{"config": {"a": "\\ud800"}}', "half a character"),
+        (b'{"config": {"\\ud800": ""}}', "half a character"),
+        (b'{"config": ' + b"[" * 100_000, "nested too deeply"),
+        (b'{"config": {"a": ' + b"9" * 10_000 + b"}, 1}", "not valid JSON"),
+    ],
+)
+def test_what_no_connector_can_be_made_of_is_refused(body: bytes, reason: str) -> None:
+    with pytest.raises(ConnectError) as raised:
+        create_request(body)
+    assert reason in refused(raised)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be", "utf-32-le"])
+def test_json_may_come_in_any_unicode(encoding: str) -> None:
+    assert config_changes('{"a": "é"}'.encode(encoding)) == {"a": "é"}
+
+
+def test_offsets_keep_their_numbers() -> None:
+    first = b'{"partition": {"a": [1, "x"], "b": {"c": 2.5}}, "offset": {"o": 9}}'
+    assert offsets_to_alter(b'{"offsets": [' + first + b', {"partition": {}}]}') == [
+        ConnectorOffset({"a": [1, "x"], "b": {"c": 2.5}}, {"o": 9}),
+        ConnectorOffset({}, None),
+    ]
+
+
+@pytest.mark.parametrize("body", [b"{}", b'{"offsets": null}', b'{"offsets": []}'])
+def test_no_offsets_are_refused_in_javas_words(body: bytes) -> None:
+    with pytest.raises(ConnectError) as raised:
+        offsets_to_alter(body)
+    assert refused(raised) == "Partitions / offsets need to be provided for an alter offsets request"
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        b"null",
+        b"1",
+        b"{}",
+        b'{"partition": null}',
+        b'{"partition": {}, "offset": 1}',
+        b'{"partition": {"a": ' + b"9" * 10_000 + b"}}",
+    ],
+)
+def test_an_offset_without_a_partition_is_refused(item: bytes) -> None:
+    with pytest.raises(ConnectError) as raised:
+        offsets_to_alter(b'{"offsets": [' + item + b"]}")
+    refused(raised)

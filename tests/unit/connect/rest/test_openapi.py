@@ -1,0 +1,68 @@
+"""The description says what there is: no more, no less."""
+
+import re
+from typing import Any
+
+from sparkmirror.config.properties import Properties
+from sparkmirror.connect.log_levels import LogLevels
+from sparkmirror.connect.rest.app import Node, routes
+from sparkmirror.connect.rest.endpoints import Endpoint
+from sparkmirror.connect.rest.openapi import openapi
+from sparkmirror.connect.rest.settings import rest_settings
+from tests.system.rest_herder import MemoryHerder
+from tests.system.rest_serving import RealPlugins
+
+BESIDE = {("GET", "/openapi.json"), ("GET", "/docs")}
+INTERNAL = {("POST", "/connectors/{}/tasks"), ("PUT", "/connectors/{}/fence")}
+
+
+def served() -> set[tuple[str, str]]:
+    main, admin = routes(Node(MemoryHerder(), RealPlugins(), LogLevels()), rest_settings(Properties()))
+    found = set()
+    for route in (*main, *admin):
+        assert isinstance(route.endpoint, Endpoint)
+        verbs = route.endpoint.verbs - {"HEAD", "OPTIONS"}
+        found |= {(verb, unnamed(route.path)) for verb in verbs}
+    return found
+
+
+def unnamed(path: str) -> str:
+    return re.sub(r"\{\w+\}", "{}", path)
+
+
+def references(content: Any) -> set[str]:
+    match content:
+        case {"$ref": str(name)}:
+            return {name}
+        case dict():
+            return set().union(*map(references, content.values()))
+        case list():
+            return set().union(*map(references, content))
+        case _:
+            return set()
+
+
+def test_everything_that_is_served_is_described() -> None:
+    described = {
+        (verb.upper(), unnamed(path)) for path, verbs in openapi()["paths"].items() for verb in verbs
+    }
+    assert described == served() - BESIDE - INTERNAL
+
+
+def test_every_object_is_described_and_used() -> None:
+    schemas = {f"#/components/schemas/{name}" for name in openapi()["components"]["schemas"]}
+    assert references(openapi()) == schemas
+
+
+def test_every_operation_has_a_name_of_its_own() -> None:
+    names = [
+        operation["operationId"] for verbs in openapi()["paths"].values() for operation in verbs.values()
+    ]
+    assert len(set(names)) == len(names)
+
+
+def test_what_stands_in_a_path_is_a_parameter() -> None:
+    for path, verbs in openapi()["paths"].items():
+        for operation in verbs.values():
+            named = [one["name"] for one in operation.get("parameters", []) if one["in"] == "path"]
+            assert named == re.findall(r"\{(\w+)\}", path)

@@ -1,0 +1,62 @@
+import pytest
+
+from sparkmirror.config.properties import Properties
+from sparkmirror.connect.rest.settings import Advertised, Listener, TopicTracking, rest_settings
+from sparkmirror.domain.errors import ConfigError
+
+
+def test_a_worker_that_says_nothing_listens_on_8083() -> None:
+    settings = rest_settings(Properties())
+    assert settings.listeners == (Listener("http", "", 8083),)
+    assert settings.admin_listeners is None
+    assert settings.advertised == Advertised()
+    assert settings.tls is None
+
+
+def test_what_a_worker_says_is_read() -> None:
+    settings = rest_settings(
+        Properties(
+            {
+                "listeners": "HTTP://myhost:8083, http://[::1]:0",
+                "admin.listeners": "",
+                "rest.advertised.host.name": "outside",
+                "rest.advertised.port": "80",
+                "rest.advertised.listener": "HTTP",
+                "access.control.allow.origin": r"https://a, https://.*\.b",
+                "access.control.allow.methods": "GET,PUT",
+                "topic.tracking.allow.reset": "false",
+                "inter.worker.verification.algorithms": "HmacSHA256, HmacSHA512",
+            }
+        )
+    )
+    assert settings.listeners == (Listener("http", "myhost", 8083), Listener("http", "::1", 0))
+    assert str(settings.listeners[1]) == "http://[::1]:0"
+    assert settings.admin_listeners == ()
+    assert settings.advertised == Advertised("http", "outside", 80)
+    assert settings.allowed_origins is not None
+    assert settings.allowed_origins.fullmatch("https://x.b")
+    assert settings.allowed_methods == ("GET", "PUT")
+    assert settings.topic_tracking == TopicTracking(enabled=True, reset_allowed=False)
+    assert settings.verification_algorithms == ("HmacSHA256", "HmacSHA512")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        ("access.control.allow.origin", "*.b", "nothing to repeat"),
+        ("listeners", "", "At least one URL"),
+        ("listeners", "myhost:8083", "protocol://hostname:port"),
+        ("listeners", "ftp://myhost:8083", '"http" or "https"'),
+        ("listeners", "http://myhost:99999", "from 0 to 65535"),
+        ("listeners", "http://a:1,,http://b:1", "must not be empty"),
+        ("admin.listeners", "admin:1", "protocol://hostname:port"),
+        ("rest.advertised.listener", "https", "no listener of this protocol"),
+        ("rest.advertised.port", "x", "Not a number"),
+        ("response.http.headers.config", "unset A:b", "Invalid header config action"),
+        ("inter.worker.verification.algorithms", "HmacROT13", "HmacROT13 is not known"),
+    ],
+)
+def test_what_cannot_be_is_said_by_its_key(key: str, value: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=key) as raised:
+        rest_settings(Properties({key: value}))
+    assert reason in str(raised.value)

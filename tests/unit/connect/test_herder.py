@@ -1,0 +1,250 @@
+"""What a node answers, and what only the leader does."""
+
+from collections.abc import Callable
+from http import HTTPStatus
+
+import pytest
+
+from sparkmirror.config.properties import Properties
+from sparkmirror.connect.herder import Herder, NodeTopics
+from sparkmirror.connect.leader import Leader
+from sparkmirror.connect.worker_file import worker_file
+from sparkmirror.domain.connect import (
+    ConnectError,
+    ConnectorConfig,
+    ConnectorInfo,
+    NotLeaderError,
+    State,
+    Status,
+    TargetState,
+)
+from sparkmirror.domain.errors import ConfigError, DisconnectedError
+from sparkmirror.domain.group_assignment import NOT_A_MEMBER, Membership
+from sparkmirror.domain.ids import Alias, Flow
+from sparkmirror.setup.plan.flow_plan import FlowPlan
+from tests.unit.connect.connect_memory import NOWHERE, Run, config_topic, status_topic
+
+NAME = "beats"
+CONFIG = {
+    "connector.class": "org.apache.kafka.connect.mirror.MirrorHeartbeatConnector",
+    "source.cluster.alias": "A",
+    "target.cluster.alias": "B",
+    "source.cluster.bootstrap.servers": "a:9092",
+    "target.cluster.bootstrap.servers": "b:9092",
+}
+WORKER = {
+    "bootstrap.servers": "b:9092",
+    "group.id": "g",
+    "config.storage.topic": "configs",
+    "offset.storage.topic": "offsets",
+    "status.storage.topic": "statuses",
+    "key.converter": "org.apache.kafka.connect.converters.ByteArrayConverter",
+    "value.converter": "org.apache.kafka.connect.converters.ByteArrayConverter",
+}
+LEADER = Membership(1, "me", is_leader=True, leader_url="http://me:8083/", members=("http://me:8083/",))
+FOLLOWER = Membership(1, "me", is_leader=False, leader_url="http://you:8083/", members=())
+
+
+class Node:
+    """A herder over topics in memory."""
+
+    def __init__(self) -> None:
+        self.membership = LEADER
+        self.configs = config_topic()
+        self.statuses, _ = status_topic()
+        self.runs: list[Run] = []
+        self.leader = Leader(
+            self._prepared, self.configs, self.statuses, "me:8083", lambda: True, tracks_topics=True
+        )
+        self.herder = Herder(
+            worker_file(Properties(WORKER), {}),
+            NOWHERE,
+            NodeTopics(self.configs, self.statuses, "offsets"),
+            self.leader,
+            lambda: self.membership,
+            self,
+        )
+        self.herder.cluster_id = "cluster"
+
+    def prepared(self, config: ConnectorConfig) -> None:
+        if config["source.cluster.alias"] == "nobody":
+            raise ConfigError("source.cluster.alias", "nobody", "is not there")
+
+    def plan(self, config: ConnectorConfig) -> FlowPlan:
+        if config["source.cluster.alias"] == "away":
+            raise DisconnectedError("away:9092 does not answer")
+        self.prepared(config)
+        return FlowPlan(Flow(Alias(config["source.cluster.alias"]), Alias("B")), None)
+
+    def _prepared(self, config: ConnectorConfig) -> Callable[[], Run]:
+        self.runs.append(Run(config))
+        return lambda: self.runs[-1]
+
+
+@pytest.fixture
+def node() -> Node:
+    return Node()
+
+
+def refused(action: Callable[[], object]) -> tuple[HTTPStatus, str]:
+    with pytest.raises(ConnectError) as caught:
+        action()
+    return caught.value.status, str(caught.value)
+
+
+def test_nothing_is_answered_before_the_topics_were_read(node: Node) -> None:
+    node.herder.cluster_id = None
+    assert not node.herder.health().started
+    assert refused(node.herder.connectors)[0] == HTTPStatus.SERVICE_UNAVAILABLE
+
+
+@pytest.mark.parametrize(("membership", "healthy"), [(LEADER, True), (FOLLOWER, True), (NOT_A_MEMBER, False)])
+def test_a_node_is_healthy_while_somebody_leads(node: Node, membership: Membership, healthy: bool) -> None:
+    node.membership = membership
+    assert node.herder.health().healthy is healthy
+
+
+def test_a_created_connector_is_there_at_once(node: Node) -> None:
+    info = node.herder.create(NAME, CONFIG, TargetState.PAUSED)
+    assert info == ConnectorInfo(NAME, {**CONFIG, "name": NAME}, 0)
+    assert node.herder.connectors() == [NAME]
+    assert node.configs.configs.target_states[NAME] is TargetState.PAUSED
+    assert refused(lambda: node.herder.create(NAME, CONFIG, None)) == (
+        HTTPStatus.CONFLICT,
+        f"Connector {NAME} already exists",
+    )
+
+
+def test_put_says_whether_it_created(node: Node) -> None:
+    assert node.herder.put(NAME, CONFIG)[0]
+    created, info = node.herder.put(NAME, {**CONFIG, "emit.heartbeats.interval.seconds": "5"})
+    assert not created
+    assert info.config["emit.heartbeats.interval.seconds"] == "5"
+
+
+def test_patch_changes_and_removes(node: Node) -> None:
+    node.herder.put(NAME, {**CONFIG, "tasks.max": "2"})
+    info = node.herder.patch(NAME, {"tasks.max": None, "emit.heartbeats.interval.seconds": "7"})
+    assert info.config == {**CONFIG, "name": NAME, "emit.heartbeats.interval.seconds": "7"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"emit.heartbeats.interval.seconds": "often"}, "emit.heartbeats.interval.seconds"),
+        ({"source.cluster.alias": "nobody"}, "source.cluster.alias"),
+    ],
+    ids=["by its definition", "when it would be made"],
+)
+def test_a_config_that_can_not_be_used_changes_nothing(node: Node, changes: dict[str, str], key: str) -> None:
+    status, message = refused(lambda: node.herder.put(NAME, {**CONFIG, **changes}))
+    assert status == HTTPStatus.BAD_REQUEST
+    assert "contains the following 1 error(s)" in message
+    assert key in message
+    assert node.herder.connectors() == []
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        lambda herder: herder.create(NAME, CONFIG, None),
+        lambda herder: herder.put(NAME, CONFIG),
+        lambda herder: herder.patch(NAME, {}),
+        lambda herder: herder.delete(NAME),
+        lambda herder: herder.change_state(NAME, TargetState.PAUSED),
+        lambda herder: herder.restart(NAME, include_tasks=False, only_failed=False),
+        lambda herder: herder.restart_task(NAME, 0),
+        lambda herder: herder.reset_active_topics(NAME),
+        lambda herder: herder.alter_offsets(NAME, []),
+        lambda herder: herder.reset_offsets(NAME),
+    ],
+)
+def test_what_changes_something_is_the_leaders(node: Node, action: Callable[[Herder], object]) -> None:
+    node.herder.put(NAME, CONFIG)
+    node.membership = FOLLOWER
+    with pytest.raises(NotLeaderError) as caught:
+        action(node.herder)
+    assert caught.value.leader_url == "http://you:8083/"
+    assert node.herder.connectors() == [NAME]
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        (lambda herder: herder.info("x"), "Connector x not found"),
+        (lambda herder: herder.task_configs("x"), "Connector x not found"),
+        (lambda herder: herder.offsets("x"), "Connector x not found"),
+        (lambda herder: herder.patch("x", {}), "Connector x not found"),
+        (lambda herder: herder.delete("x"), "Connector x not found"),
+        (lambda herder: herder.status("x"), "No status found for connector x"),
+        (lambda herder: herder.task_status("x", 3), "No status found for task x-3"),
+        (lambda herder: herder.change_state("x", TargetState.PAUSED), "Unknown connector x"),
+        (lambda herder: herder.restart_task("x", 0), "Unknown connector: x"),
+        (lambda herder: herder.restart_task(NAME, 9), f"Unknown task: {NAME}-9"),
+    ],
+)
+def test_what_is_not_there_is_said_in_connects_words(
+    node: Node, action: Callable[[Herder], object], message: str
+) -> None:
+    node.herder.put(NAME, CONFIG)
+    assert refused(lambda: action(node.herder)) == (HTTPStatus.NOT_FOUND, message)
+
+
+@pytest.mark.parametrize("state", [TargetState.RUNNING, TargetState.PAUSED])
+def test_offsets_change_only_when_all_has_stopped(node: Node, state: TargetState) -> None:
+    node.herder.create(NAME, CONFIG, state)
+    status, message = refused(lambda: node.herder.alter_offsets(NAME, []))
+    assert status == HTTPStatus.BAD_REQUEST
+    assert message.startswith("Connectors must be in the STOPPED state")
+
+
+def test_offsets_wait_until_the_tasks_are_gone(node: Node) -> None:
+    node.herder.put(NAME, CONFIG)
+    node.configs.put_task_configs(NAME, [{}])
+    node.herder.change_state(NAME, TargetState.STOPPED)
+    assert refused(lambda: node.herder.reset_offsets(NAME))[0] == HTTPStatus.BAD_REQUEST
+
+
+@pytest.mark.parametrize(
+    ("include_tasks", "only_failed", "connector", "task", "begins_anew"),
+    [
+        (False, False, State.RESTARTING, State.FAILED, True),
+        (True, True, State.RUNNING, State.RESTARTING, True),
+        (True, False, State.RESTARTING, State.RESTARTING, True),
+        (False, True, State.RUNNING, State.FAILED, False),
+    ],
+)
+def test_a_restart_means_what_its_flags_say(
+    node: Node, include_tasks: bool, only_failed: bool, connector: State, task: State, begins_anew: bool
+) -> None:
+    node.herder.put(NAME, CONFIG)
+    node.leader.reconcile(1)
+    node.statuses.put_task(NAME, 0, Status(State.FAILED, "me:8083", 1, "why"))
+    meant = node.herder.restart(NAME, include_tasks=include_tasks, only_failed=only_failed)
+    assert (meant.connector.state, meant.tasks[0].state) == (connector, task)
+    node.leader.reconcile(1)
+    assert len(node.runs) == (2 if begins_anew else 1)
+
+
+@pytest.mark.parametrize(
+    ("source", "status", "words"),
+    [
+        ("nobody", HTTPStatus.BAD_REQUEST, "Connector beats has no plan: Invalid value nobody for"),
+        ("away", HTTPStatus.INTERNAL_SERVER_ERROR, "away:9092 does not answer"),
+    ],
+)
+def test_a_connector_without_a_plan_says_why(node: Node, source: str, status: HTTPStatus, words: str) -> None:
+    node.configs.put_connector(NAME, {**CONFIG, "source.cluster.alias": source})
+    with pytest.raises(ConnectError, match=words) as refused:
+        node.herder.plan(NAME)
+    assert refused.value.status is status
+
+
+def test_the_leader_plans(node: Node) -> None:
+    with pytest.raises(ConnectError, match="Connector beats not found"):
+        node.herder.plan(NAME)
+    node.herder.create(NAME, CONFIG, None)
+    assert node.herder.plan(NAME)["source"] == "A"
+    node.membership = FOLLOWER
+    with pytest.raises(NotLeaderError):
+        node.herder.plan(NAME)

@@ -1,0 +1,244 @@
+"""What a leader makes of the config topic: it runs what is wanted, and says how it goes."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from sparkmirror.connect.leader import Leader
+from sparkmirror.domain.connect import ConnectorConfig, State, Status, TargetState
+from sparkmirror.domain.errors import ConfigError
+from sparkmirror.mirror.connector_runs import ConnectorRun
+from tests.unit.connect.connect_memory import Run, config_topic, status_topic
+
+NAME = "mm2-msc"
+CONFIG = {"connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector", "name": NAME}
+WORKER = "here:8083"
+
+
+class Bench:
+    """A leader over topics in memory; `runs` are those that were begun, in order."""
+
+    def __init__(self) -> None:
+        self.configs = config_topic()
+        self.statuses, self.written = status_topic()
+        self.runs: list[Run] = []
+        self.leads = True
+        self.leader = Leader(
+            self._prepared,
+            self.configs,
+            self.statuses,
+            WORKER,
+            lambda: self.leads,
+            tracks_topics=True,
+        )
+
+    def _prepared(self, config: ConnectorConfig) -> Callable[[], ConnectorRun]:
+        if "bad" in config:
+            raise ConfigError("bad", config["bad"], "can't be used")
+        self.runs.append(Run(config))
+        return lambda: self.runs[-1]
+
+    def reconcile(self) -> None:
+        self.leader.reconcile(generation=3)
+
+    def states(self) -> tuple[State | None, list[State]]:
+        connector = self.statuses.connectors().get(NAME)
+        tasks = self.statuses.tasks(NAME).values()
+        return None if connector is None else connector.state, [task.state for task in tasks]
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def test_a_connector_is_run_and_its_tasks_are_published(bench: Bench) -> None:
+    bench.configs.put_connector(NAME, CONFIG)
+    bench.reconcile()
+    task_class = "org.apache.kafka.connect.mirror.MirrorSourceTask"
+    assert bench.configs.configs.task_configs[NAME] == (
+        {**CONFIG, "task.index": "0", "task.class": task_class},
+    )
+    assert bench.states() == (State.RUNNING, [State.RUNNING])
+    status = bench.statuses.connectors()[NAME]
+    assert (status.worker_id, status.generation, status.version) == (WORKER, 3, "4.3.1")
+
+
+def test_nothing_is_written_twice(bench: Bench) -> None:
+    bench.configs.put_connector(NAME, CONFIG)
+    bench.reconcile()
+    written = len(bench.written)
+    bench.leader.reconcile(generation=4)
+    assert len(bench.written) == written
+    assert len(bench.runs) == 1
+
+
+def test_tasks_follow_when_partitions_are_dealt_anew(bench: Bench) -> None:
+    bench.configs.put_connector(NAME, CONFIG)
+    bench.reconcile()
+    bench.runs[0].shares = [{"task.index": "0"}, {"task.index": "1"}]
+    bench.reconcile()
+    assert bench.states() == (State.RUNNING, [State.RUNNING, State.RUNNING])
+    bench.runs[0].shares = None  # between two generations
+    bench.reconcile()
+    assert len(bench.configs.configs.task_configs[NAME]) == 2
+    bench.runs[0].shares = [{"task.index": "0"}]
+    bench.reconcile()
+    assert bench.states() == (State.RUNNING, [State.RUNNING])
+
+
+def test_only_what_is_wanted_anew_is_looked_after_in_between(bench: Bench) -> None:
+    other = "other"
+    for name in (NAME, other):
+        bench.configs.put_connector(name, CONFIG)
+    bench.leader.reconcile(3, whole=False)
+    assert len(bench.runs) == 2
+    for run in bench.runs:
+        run.failed = {0: "too large"}
+    bench.configs.put_connector(NAME, {**CONFIG, "topics": "orders"})
+    bench.configs.remove_connector(other)
+    bench.leader.reconcile(3, whole=False)
+    assert [run.config.get("topics") for run in bench.runs] == [None, None, "orders"]
+    assert bench.statuses.connector(other) is None
+    bench.leader.reconcile(3, whole=False)  # its own tasks are news, too
+    bench.runs[-1].failed = {0: "too large"}
+    bench.leader.reconcile(3, whole=False)
+    assert bench.states() == (State.RUNNING, [State.RUNNING])
+    bench.reconcile()
+    assert bench.states() == (State.RUNNING, [State.FAILED])
+
+
+def test_whoever_leads_again_looks_after_everything(bench: Bench) -> None:
+    bench.configs.put_connector(NAME, CONFIG)
+    bench.reconcile()
+    bench.leader.give_up()
+    bench.leader.reconcile(5, whole=False)
+    assert len(bench.runs) == 2
+
+
+def test_another_config_makes_another_run(bench: Bench) -> None:
+    bench.configs.put_connector(NAME, CONFIG)
+    bench.reconcile()
+    bench.configs.put_connector(NAME, {**CONFIG, "topics": "orders"})
+    bench.reconcile()
+    assert [run.config.get("topics") for run in bench.runs] == [None, "orders"]
+
+
+@pytest.mark.parametrize(
+    ("target", "states"),
+    [
+        (TargetState.PAUSED, (State.PAUSED, [State.PAUSED])),
+        (TargetState.STOPPED, (State.STOPPED, [])),
+    ],
+)
+def test_what_is_paused_keeps_its_tasks_and_what_is_stopped_does_not(
+    bench: Bench, target: TargetState, states: tuple[State, list[State]]
+) -> None:
+    bench.configs.put_connector(NAME, CONFIG)
+    bench.reconcile()
+    bench.configs.put_target_state(NAME, target)
+    bench.reconcile()
+    assert bench.states() == states
+    bench.configs.put_target_state(NAME, TargetState.RUNNING)
+    bench.reconcile()
+    assert bench.states() == (State.RUNNING, [State.RUNNING])
+    assert len(bench.runs) == 2
+
+
+def test_what_is_paused_before_its_tasks_were_published_has_them_all_the_same(bench: Bench) -> None:
+    bench.configs.put_connector(NAME, CONFIG)
+    bench.reconcile()
+    bench.runs[0].shares = [{"task.index": "0"}, {"task.index": "1"}]
+    bench.configs.put_target_state(NAME, TargetState.PAUSED)
+    bench.reconcile()
+    assert bench.states() == (State.PAUSED, [State.PAUSED, State.PAUSED])
+
+
+def test_a_task_that_needs_a_person_has_failed_until_it_is_well(bench: Bench) -> None:
+    bench.configs.put_connector(NAME, CONFIG)
+    bench.reconcile()
+    bench.runs[0].failed = {0: "orders-1: too large"}
+    bench.reconcile()
+    assert bench.states() == (State.RUNNING, [State.FAILED])
+    assert bench.statuses.tasks(NAME)[0].trace == "orders-1: too large"
+    bench.runs[0].failed = {}
+    bench.reconcile()
+    assert bench.states() == (State.RUNNING, [State.RUNNING])
+
+
+def test_a_connector_that_needs_a_person_has_failed_while_its_tasks_go_on(bench: Bench) -> None:
+    bench.configs.put_connector(NAME, CONFIG)
+    bench.reconcile()
+    bench.runs[0].needs = "the target is too old"
+    bench.reconcile()
+    assert bench.states() == (State.FAILED, [State.RUNNING])
+    assert bench.statuses.connectors()[NAME].trace == "the target is too old"
+    bench.runs[0].needs = None
+    bench.reconcile()
+    assert bench.states() == (State.RUNNING, [State.RUNNING])
+
+
+def test_a_config_that_can_not_be_used_fails_its_connector_only(bench: Bench) -> None:
+    bench.configs.put_connector("other", {**CONFIG, "bad": "x"})
+    bench.configs.put_connector(NAME, CONFIG)
+    bench.reconcile()
+    other = bench.statuses.connectors()["other"]
+    assert other.state is State.FAILED
+    assert "Invalid value x for configuration bad" in (other.trace or "")
+    assert bench.states() == (State.RUNNING, [State.RUNNING])
+
+
+def test_a_restart_is_another_run(bench: Bench) -> None:
+    bench.configs.put_connector(NAME, CONFIG)
+    bench.reconcile()
+    before = len(bench.written)
+    bench.leader.restart(NAME)
+    bench.reconcile()
+    bench.reconcile()
+    assert len(bench.runs) == 2
+    said = [json.loads(record.value or b"{}")["state"] for record in bench.written[before:]]
+    assert said == ["RESTARTING", "RESTARTING", "RUNNING", "RUNNING"]
+
+
+def test_the_slots_of_all_are_those_of_what_runs(bench: Bench) -> None:
+    for name in ("one", "two", "paused"):
+        bench.configs.put_connector(name, {**CONFIG, "tasks.max": "${file:secrets:tasks}"})
+    bench.configs.put_connector("useless", {**CONFIG, "bad": "x"})
+    bench.configs.put_target_state("paused", TargetState.PAUSED)
+    bench.reconcile()
+    for run, slots in zip(bench.runs, (4, 0), strict=True):
+        run.slots = slots
+    assert bench.leader.slots_of_all() == 4
+
+
+def test_of_a_deleted_connector_nothing_is_left(bench: Bench) -> None:
+    bench.configs.put_connector(NAME, CONFIG)
+    bench.reconcile()
+    bench.runs[0].written = {"A.orders"}
+    bench.reconcile()
+    assert bench.statuses.topics(NAME) == ["A.orders"]
+    bench.configs.remove_connector(NAME)
+    bench.reconcile()
+    assert bench.states() == (None, [])
+    assert bench.statuses.topics(NAME) == []
+    left = {record.key: record.value for record in bench.written}
+    assert not any(left.values())
+
+
+def test_who_has_lost_its_place_writes_nothing(bench: Bench) -> None:
+    bench.configs.put_connector(NAME, CONFIG)
+    bench.leads = False
+    bench.reconcile()
+    assert bench.written == []
+    assert bench.configs.configs.task_configs[NAME] == ()
+
+
+def test_a_leader_that_ends_leaves_what_it_ran_unassigned(bench: Bench) -> None:
+    elsewhere = Status(State.RUNNING, "elsewhere:8083", 9)
+    bench.configs.put_connector(NAME, CONFIG)
+    bench.reconcile()
+    bench.statuses.put_connector("other", elsewhere)
+    bench.leader.unassign(generation=3)
+    assert bench.statuses.connectors()[NAME].state is State.UNASSIGNED
+    assert bench.statuses.connectors()["other"] == elsewhere

@@ -1,0 +1,57 @@
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from sparkmirror.connect.log_levels import LoggerLevel, LogLevels
+
+TOP = "test_log_levels"
+
+
+@pytest.fixture
+def levels() -> Iterator[LogLevels]:
+    """Of three loggers of this test's own, on which nobody has set a level yet."""
+    names = (TOP, f"{TOP}.a", f"{TOP}.a.b", f"{TOP}x")
+    for name in names:
+        logging.getLogger(name).setLevel(logging.NOTSET)
+    yield LogLevels(now=lambda: 12.5)
+    for name in names:
+        logging.getLogger(name).setLevel(logging.NOTSET)
+
+
+def test_a_level_reaches_those_below_and_nobody_else(levels: LogLevels) -> None:
+    assert levels.set(f"{TOP}.a", "trace") == [f"{TOP}.a", f"{TOP}.a.b"]
+    assert levels.level(f"{TOP}.a.b") == LoggerLevel("TRACE", 12500)
+    assert levels.level(f"{TOP}x") == LoggerLevel(levels.all()["root"].level, None)
+    assert logging.getLogger(f"{TOP}.a.b").isEnabledFor(5)
+
+
+def test_setting_the_same_again_changes_nothing(levels: LogLevels) -> None:
+    levels.set(TOP, "OFF")
+    assert levels.set(TOP, "off") == []
+    assert levels.level(TOP) == LoggerLevel("OFF", 12500)
+    assert not logging.getLogger(TOP).isEnabledFor(logging.CRITICAL)
+
+
+def test_asking_for_a_logger_makes_none(levels: LogLevels) -> None:
+    assert levels.level(f"{TOP}.nobody") is None
+    assert f"{TOP}.nobody" not in levels.all()
+    assert f"{TOP}.nobody" not in logging.Logger.manager.loggerDict
+
+
+def test_the_root_is_all_loggers(levels: LogLevels) -> None:
+    before = {name: logging.getLogger(name).level for name in logging.Logger.manager.loggerDict}
+    root = logging.getLogger().level
+    try:
+        assert TOP in levels.set("ROOT", "ERROR")
+        assert {level.level for level in levels.all().values()} == {"ERROR"}
+        assert levels.level("root") == LoggerLevel("ERROR", 12500)
+    finally:
+        logging.getLogger().setLevel(root)
+        for name, level in before.items():
+            logging.getLogger(name).setLevel(level)
+
+
+def test_a_level_that_is_none_is_refused(levels: LogLevels) -> None:
+    with pytest.raises(KeyError):
+        levels.set(TOP, "LOUD")

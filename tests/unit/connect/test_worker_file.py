@@ -1,0 +1,219 @@
+"""Worker files as people have them: what counts, what is said of the rest, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from sparkmirror.config.properties import Properties, parse_properties, read_properties
+from sparkmirror.connect.worker_file import WorkerFile, connector_warnings, worker_file
+from sparkmirror.domain.errors import ConfigError, InvalidConfigError
+
+FROM_A_DOCUMENT = Path(__file__).parents[1] / "config/conversion/data/connect-distributed.properties"
+SAMPLE = """\
+# The distribution's own, without its comments.
+bootstrap.servers=localhost:9092
+group.id=connect-cluster
+key.converter=org.apache.kafka.connect.json.JsonConverter
+value.converter=org.apache.kafka.connect.json.JsonConverter
+key.converter.schemas.enable=true
+value.converter.schemas.enable=true
+offset.storage.topic=connect-offsets
+offset.storage.replication.factor=1
+config.storage.topic=connect-configs
+config.storage.replication.factor=1
+status.storage.topic=connect-status
+status.storage.replication.factor=1
+offset.flush.interval.ms=10000
+#plugin.path=/usr/local/share/java
+"""
+BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
+GOOD = dict(parse_properties(SAMPLE, "sample")) | {"header.converter": BYTES}
+
+
+def read(**settings: str) -> WorkerFile:
+    """`_` in a name stands for a dot."""
+    return worker_file(
+        Properties(GOOD | {key.replace("_", "."): value for key, value in settings.items()}), {}
+    )
+
+
+def warnings(settings: dict[str, str]) -> tuple[str, ...]:
+    return worker_file(Properties(GOOD | settings), {}).warnings
+
+
+def errors(settings: dict[str, str]) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        worker_file(Properties(settings), {})
+    error = caught.value
+    return [str(one) for one in (error.errors if isinstance(error, InvalidConfigError) else (error,))]
+
+
+def test_the_distribution_s_sample() -> None:
+    read = worker_file(parse_properties(SAMPLE, "sample"), {})
+    assert read.settings.group_id == "connect-cluster"
+    assert read.settings.offset_flush_interval_s == 10.0
+    (headers,) = read.warnings
+    assert headers.startswith("header.converter is not set, so for Java it is SimpleHeaderConverter, which")
+
+
+def test_a_file_that_is_older_than_kafka_3() -> None:
+    removed, port, _headers = worker_file(read_properties(FROM_A_DOCUMENT), {}).warnings
+    assert removed == (
+        "internal.key.converter, internal.value.converter, internal.key.converter.schemas.enable,"
+        " internal.value.converter.schemas.enable: no longer read by Kafka either (removed in Kafka 3.0)"
+    )
+    assert port.startswith("rest.port: no longer read by Kafka either")
+    assert port.endswith("listeners=http://:8083")
+
+
+def test_nothing_is_said_of_a_file_in_order() -> None:
+    told = read(
+        listeners="http://:8084",
+        admin_listeners="",
+        rest_advertised_host_name="one",
+        producer_compression_type="zstd",
+        consumer_max_poll_records="7",
+        admin_retries="3",
+        offset_storage_min_insync_replicas="1",
+        connector_client_config_override_policy="Allowlist",
+        connector_client_config_override_allowlist="acks",
+        spark_master="local[2]",
+        spark_executor_memory="1g",
+        admin_listeners_https_ssl_keystore_location="x",
+    )
+    assert told.warnings == ()
+    assert dict(told.spark) == {"spark.master": "local[2]", "spark.executor.memory": "1g"}
+    assert told.settings.offset_topic.configs[0] == ("min.insync.replicas", "1")
+
+
+@pytest.mark.parametrize(
+    ("settings", "warning"),
+    [
+        (
+            {"plugin.path": "/opt/java", "plugin.discovery": "only_scan"},
+            "plugin.path, plugin.discovery: accepted",
+        ),
+        ({"offset.flush.intervall.ms": "1"}, "(did you mean offset.flush.interval.ms?)"),
+        ({"max.poll.records": "1"}, "max.poll.records (did you mean consumer.max.poll.records?)"),
+        ({"rest.host.name": "me"}, "listeners=http://me:8083"),
+        ({"config.storage.partitions": "3"}, "config.storage.partitions is ignored"),
+        ({"status.storage.cleanup.policy": "delete"}, "status.storage.cleanup.policy is ignored"),
+        (
+            {"header.converter": "org.apache.kafka.connect.json.JsonConverter"},
+            "header.converter is JsonConverter",
+        ),
+        ({"header.converter": "com.example.Mine"}, "which is a Java class that is not known here"),
+    ],
+    ids=str,
+)
+def test_what_is_said_once(settings: dict[str, str], warning: str) -> None:
+    (said,) = warnings(settings)
+    assert warning in said
+
+
+def test_the_bootstrap_servers_that_java_takes_too() -> None:
+    read = worker_file(Properties({key: GOOD[key] for key in GOOD if key != "bootstrap.servers"}), {})
+    assert read.properties["bootstrap.servers"] == "localhost:9092"
+    assert read.warnings == ("bootstrap.servers is not set, so it is localhost:9092, as for a Java worker",)
+
+
+def test_all_that_is_missing_or_wrong_is_told_at_once() -> None:
+    found = errors(
+        {"group.id": "g", "session.timeout.ms": "soon", "security.protocol": "SSL", "producer.acks": "7"}
+    )
+    assert len(found) == 8
+    for key in ("config.storage.topic", "offset.storage.topic", "status.storage.topic", "key.converter"):
+        assert f'Missing required configuration "{key}" which has no default value.' in "".join(found)
+    for text in (
+        "Invalid value soon for configuration session.timeout.ms",
+        "Invalid value 7 for configuration producer.acks",
+        "SSL",
+    ):
+        assert any(text in error for error in found)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"heartbeat.interval.ms": "10000"}, "must be lower than session.timeout.ms, 10000"),
+        ({"status.storage.topic": "connect-configs"}, "is config.storage.topic too"),
+        ({"inter.worker.signature.algorithm": "HmacSHA1"}, "is not in inter.worker.verification.algorithms"),
+        ({"rest.extension.classes": "com.example.Auth"}, "Put a proxy that does the same in front"),
+        ({"connector.client.config.override.policy": "com.example.Mine"}, "use one of All, None, Principal"),
+        ({"bootstrap.servers": "nowhere"}, "Invalid url in bootstrap.servers: nowhere"),
+        ({"offset.storage.partitions": "0"}, "Value must be a positive number, or -1"),
+        ({"consumer.fetch.max.bytes": "x"}, "for configuration consumer.fetch.max.bytes"),
+    ],
+    ids=str,
+)
+def test_contradictions_and_what_can_t_be_done(settings: dict[str, str], error: str) -> None:
+    (found,) = errors(GOOD | settings)
+    assert error in found
+
+
+def test_files_of_something_else() -> None:
+    (mirror_maker,) = errors({"clusters": "A, B"})
+    assert "`sparkmirror run` takes such a file" in mirror_maker
+    (standalone,) = errors({"bootstrap.servers": "b:1", "offset.storage.file.filename": "/tmp/offsets"})
+    assert "connect-standalone.sh" in standalone
+
+
+def test_placeholders_are_resolved_and_never_shown(tmp_path: Path) -> None:
+    secrets = tmp_path / "secrets.properties"
+    secrets.write_text("group=mirrors\npassword=geheim\ntimeout=geheim\n", encoding="utf-8")
+    file = {
+        "config.providers": "file,env",
+        "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+        "config.providers.env.class": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+        "group.id": f"${{file:{secrets}:group}}",
+        "spark.ui.port": "${env:PORT}",
+        "ssl.key.password": f"${{file:{secrets}:password}}",
+    }
+    read = worker_file(Properties(GOOD | file), {"PORT": "4040"})
+    assert read.settings.group_id == "mirrors"
+    assert read.spark["spark.ui.port"] == "4040"
+    assert read.properties["ssl.key.password"] == "geheim"
+    assert read.warnings == ()
+    assert "geheim" not in repr(read)
+    wrong = {
+        "session.timeout.ms": f"${{file:{secrets}:timeout}}",
+        "client.id": f"${{file:{secrets}:nothing}}",
+        "spark.ui.port": "${env:NOTHING}",
+    }
+    found = errors(GOOD | file | wrong)
+    assert len(found) == 3
+    assert "geheim" not in "".join(found)
+
+
+def test_an_unknown_provider_is_told() -> None:
+    vault = {"config.providers": "vault", "config.providers.vault.class": "com.example.VaultConfigProvider"}
+    (found,) = errors(GOOD | vault)
+    assert "is not a supported config provider" in found
+
+
+def test_connectors_that_inherit_a_converter_are_told() -> None:
+    worker = Properties(GOOD)
+    key, value = connector_warnings({"connector.class": "MirrorSource"}, worker)
+    assert key.startswith("key.converter is not set, so for Java it is the worker's JsonConverter, which")
+    assert value.endswith(f"value.converter={BYTES}")
+    own = {"key.converter": BYTES, "value.converter": BYTES}
+    assert connector_warnings(own, worker) == ()
+    assert connector_warnings({}, Properties(own)) == ()
+
+
+@pytest.mark.parametrize(
+    ("key", "warning"),
+    [
+        ("topics.blacklist", "nothing reads topics.blacklist (called topics.exclude since Kafka 2.7"),
+        ("clusters", "nothing reads clusters"),
+        ("source.cluster.max.poll.records", "Write source.consumer.max.poll.records"),
+        ("target.cluster.batch.size", "Write target.producer.batch.size"),
+        ("target.cluster.retries", "Write target.producer.retries or target.admin.retries"),
+        ("consumer.override.fetch.min.bytes", "Write consumer.fetch.min.bytes"),
+        ("admin.override.retries", "or source.admin.retries or target.admin.retries"),
+        ("source.cluster.no.such.thing", "nothing reads source.cluster.no.such.thing"),
+    ],
+)
+def test_keys_of_connectors_that_nothing_reads(key: str, warning: str) -> None:
+    (said,) = connector_warnings({key: "x"}, Properties())
+    assert warning in said

@@ -1,0 +1,229 @@
+"""Offsets as Connect keeps, shows and checks them; messages are those of Java's MirrorUtils."""
+
+from collections.abc import Iterable
+from http import HTTPStatus
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparkmirror.batches.log_records import LogRecord
+from sparkmirror.connect.topics.offset_records import (
+    OffsetFold,
+    OffsetKey,
+    checked_offsets,
+    offset_key,
+    offset_record,
+    parse_offset_key,
+)
+from sparkmirror.domain.connect import ConnectError, ConnectorOffset
+from sparkmirror.domain.errors import MalformedRecordError
+
+SOURCE = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
+CHECKPOINT = "MirrorCheckpointConnector"
+HEARTBEAT = "MirrorHeartbeat"
+ORDERS = {"topic": "orders", "partition": 3, "cluster": "A"}
+GROUP = {"topic": "A.orders", "partition": 3, "group": "g"}
+ALIASES = {"targetClusterAlias": "B", "sourceClusterAlias": "A"}
+
+
+@pytest.mark.parametrize(
+    ("partition", "key"),
+    [
+        (ORDERS, b'["c",{"cluster":"A","partition":3,"topic":"orders"}]'),
+        (GROUP, b'["c",{"partition":3,"topic":"A.orders","group":"g"}]'),
+        (ALIASES, b'["c",{"sourceClusterAlias":"A","targetClusterAlias":"B"}]'),
+    ],
+)
+def test_keys_have_the_bytes_that_connect_looks_up(partition: dict[str, object], key: bytes) -> None:
+    for given_order in (partition, dict(reversed(partition.items()))):
+        assert offset_key("c", given_order) == key
+    assert parse_offset_key(key) == OffsetKey("c", partition)
+
+
+def test_values_are_offsets_or_nothing() -> None:
+    assert offset_record("c", ConnectorOffset(ORDERS, {"offset": 99})).value == b'{"offset":99}'
+    assert offset_record("c", ConnectorOffset(ORDERS, None)).value is None
+    assert offset_record("c", ConnectorOffset(ORDERS, None)).partition is None
+
+
+def test_the_fold_keeps_the_last_of_one_connector() -> None:
+    other = {**ORDERS, "partition": 10}
+    records = [
+        offset_record("c", ConnectorOffset(other, {"offset": 5})),
+        offset_record("c", ConnectorOffset(ORDERS, {"offset": 1})),
+        offset_record("another", ConnectorOffset(ORDERS, {"offset": 7})),
+        offset_record("c", ConnectorOffset(ALIASES, {"offset": 0})),
+        offset_record("c", ConnectorOffset(ORDERS, {"offset": 2})),
+        offset_record("c", ConnectorOffset(ALIASES, None)),
+    ]
+    assert folded(records) == [ConnectorOffset(ORDERS, {"offset": 2}), ConnectorOffset(other, {"offset": 5})]
+
+
+def test_under_a_key_in_another_order_there_is_a_partition_without_an_offset() -> None:
+    """As Java shows it, which never finds that value."""
+    odd = LogRecord(b'["c",{"topic":"orders","partition":3,"cluster":"A"}]', b'{"offset":4}')
+    assert folded([odd]) == [ConnectorOffset(ORDERS, None)]
+    whole = offset_record("c", ConnectorOffset(ORDERS, {"offset": 5}))
+    assert folded([whole, odd]) == [ConnectorOffset(ORDERS, {"offset": 5})]
+    assert folded([odd, offset_record("c", ConnectorOffset(ORDERS, None))]) == []
+
+
+@pytest.mark.parametrize("value", [b"null", b"", b"{", b"[1]"])
+def test_a_value_that_is_no_offset_is_shown_as_none(value: bytes) -> None:
+    assert folded([LogRecord(offset_key("c", ORDERS), value)]) == [ConnectorOffset(ORDERS, None)]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [None, b"", b"{", b"{}", b"[]", b'["c"]', b'["c",{},1]', b"[1,{}]", b'["c",null]', b'["c",[]]', b"\xff"],
+)
+def test_malformed_keys_are_said(key: bytes | None) -> None:
+    with pytest.raises(MalformedRecordError):
+        OffsetFold("c").take(LogRecord(key, b'{"offset":1}'))
+
+
+def test_what_is_asked_for_is_put_into_javas_order() -> None:
+    checked = checked_offsets(
+        SOURCE,
+        [
+            ConnectorOffset(ORDERS, {"offset": 1}),
+            ConnectorOffset({"any": "thing"}, None),
+            ConnectorOffset(dict(reversed(ORDERS.items())), {"offset": 2}),
+        ],
+    )
+    assert checked == [ConnectorOffset(ORDERS, {"offset": 2}), ConnectorOffset({"any": "thing"}, None)]
+    assert list(checked[0].partition) == ["cluster", "partition", "topic"]
+    assert checked_offsets(CHECKPOINT, [ConnectorOffset(GROUP, {"offset": 0})])
+    assert checked_offsets(HEARTBEAT, [ConnectorOffset(ALIASES, {"offset": 0})])
+
+
+def missing(where: str, key: str) -> str:
+    return f"Source partition {where} is missing the '{key}' key, which is required"
+
+
+def invalid(where: str, value: str, key: str, why: str) -> str:
+    return f"Source partition {where} has an invalid value {value} for the '{key}' key, {why}"
+
+
+def invalid_offset(offset: str, where: str, value: str, why: str) -> str:
+    source = f"Source offset {offset} for source partition {where}"
+    return f"{source} has an invalid value {value} for the 'offset' key{why}"
+
+
+def not_primitive(field: str, kind: str) -> str:
+    return f"Offsets may only contain primitive types as values, but field {field} contains {kind}"
+
+
+_ONE = {"offset": 1}
+_ZERO = {"offset": 0}
+_AT = "{cluster=A, partition=3, topic=orders}"
+_AT_GROUP = "{partition=3, topic=A.orders, group=g}"
+_NO_TEXT = "which must be a string"
+_NO_INTEGER = "which must be an integer"
+
+
+@pytest.mark.parametrize(
+    ("connector", "partition", "offset", "message"),
+    [
+        (SOURCE, {}, _ONE, missing("{}", "cluster")),
+        (SOURCE, {"cluster": "A", "partition": 3}, _ONE, missing("{cluster=A, partition=3}", "topic")),
+        (SOURCE, {"cluster": "A", "topic": "t"}, _ONE, missing("{cluster=A, topic=t}", "partition")),
+        (
+            SOURCE,
+            {**ORDERS, "cluster": 5},
+            _ONE,
+            invalid("{cluster=5, partition=3, topic=orders}", "5", "cluster", _NO_TEXT),
+        ),
+        (SOURCE, {**ORDERS, "partition": "3"}, _ONE, invalid(_AT, "3", "partition", _NO_INTEGER)),
+        (
+            SOURCE,
+            {**ORDERS, "partition": 2**31},
+            _ONE,
+            invalid(_AT.replace("3", "2147483648"), "2147483648", "partition", _NO_INTEGER),
+        ),
+        (
+            SOURCE,
+            {**ORDERS, "partition": True},
+            _ONE,
+            invalid(_AT.replace("3", "true"), "true", "partition", _NO_INTEGER),
+        ),
+        (
+            SOURCE,
+            {**ORDERS, "partition": -1},
+            _ONE,
+            invalid(_AT.replace("3", "-1"), "-1", "partition", "which cannot be negative"),
+        ),
+        (
+            SOURCE,
+            ORDERS,
+            {},
+            f"Source offset {{}} for source partition {_AT} is missing the 'offset' key, which is required",
+        ),
+        (
+            SOURCE,
+            ORDERS,
+            {"offset": None},
+            invalid_offset("{offset=null}", _AT, "null", f", {_NO_INTEGER}"),
+        ),
+        (
+            SOURCE,
+            ORDERS,
+            {"offset": -1},
+            invalid_offset("{offset=-1}", _AT, "-1", ", which cannot be negative"),
+        ),
+        (
+            CHECKPOINT,
+            GROUP,
+            _ONE,
+            invalid_offset("{offset=1}", _AT_GROUP, "1", "; the only accepted value is 0"),
+        ),
+        (CHECKPOINT, ORDERS, _ZERO, missing(_AT, "group")),
+        (
+            HEARTBEAT,
+            {"sourceClusterAlias": "A"},
+            _ZERO,
+            missing("{sourceClusterAlias=A}", "targetClusterAlias"),
+        ),
+        (SOURCE, ORDERS, {"offset": {"x": 1}}, not_primitive("offset", "MAP")),
+        (SOURCE, {"list": []}, None, not_primitive("list", "ARRAY")),
+        (SOURCE, ORDERS, {"offset": 2**63}, not_primitive("offset", "class java.math.BigInteger")),
+        ("Other", ORDERS, None, "Other doesn't support external modification of offsets"),
+    ],
+)
+def test_what_a_connector_refuses(
+    connector: str, partition: dict[str, object], offset: dict[str, object] | None, message: str
+) -> None:
+    with pytest.raises(ConnectError) as refused:
+        checked_offsets(connector, [ConnectorOffset(partition, offset)])
+    assert str(refused.value) == message
+    assert refused.value.status is HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+PARTITIONS = st.fixed_dictionaries(
+    {"cluster": st.just("A"), "topic": st.sampled_from(["t", "é"]), "partition": st.integers(0, 3)}
+)
+WRITTEN = st.tuples(PARTITIONS, st.none() | st.integers(0, 2**63 - 1))
+
+
+@given(st.lists(WRITTEN))
+def test_the_last_offset_of_each_partition_is_read(
+    written: list[tuple[dict[str, object], int | None]],
+) -> None:
+    last: dict[tuple[object, object], int | None] = {}
+    for partition, offset in written:
+        last[partition["topic"], partition["partition"]] = offset
+    found = folded(
+        offset_record("c", ConnectorOffset(partition, None if offset is None else {"offset": offset}))
+        for partition, offset in written
+    )
+    assert {(one.partition["topic"], one.partition["partition"]): one.offset for one in found} == {
+        place: {"offset": offset} for place, offset in last.items() if offset is not None
+    }
+
+
+def folded(records: Iterable[LogRecord]) -> list[ConnectorOffset]:
+    fold = OffsetFold("c")
+    for record in records:
+        fold.take(record)
+    return list(fold.offsets())

@@ -1,0 +1,86 @@
+"""A flow's settings are whole and valid before anything is started."""
+
+import pytest
+
+from sparkmirror.config.mirror_maker import MirrorMakerConfig
+from sparkmirror.config.properties import Properties
+from sparkmirror.connectors.flow_settings import FlowSettings, flow_settings
+from sparkmirror.domain.errors import ConfigError
+
+PROPERTIES = {
+    "clusters": "A, B",
+    "A.bootstrap.servers": "a1:9092, a2:9093",
+    "B.bootstrap.servers": "b:9092",
+}
+
+
+def settings(**more: str) -> dict[str, FlowSettings]:
+    config = MirrorMakerConfig(Properties(PROPERTIES | more), {})
+    return {str(flow.flow): flow_settings(flow) for flow in config.flows()}
+
+
+def test_a_flow_that_is_not_enabled_only_emits_heartbeats() -> None:
+    flows = settings(**{"A->B.enabled": "true"})
+    assert flows["A->B"].source is not None
+    assert flows["B->A"].source is None
+    assert flows["B->A"].heartbeat.settings.emit
+    assert flows["B->A"].heartbeat.admin.bootstrap_servers == (("a1", 9092), ("a2", 9093))
+
+
+def test_each_client_goes_to_its_side() -> None:
+    flow = settings(**{"A->B.enabled": "true", "tasks.max": "2"})["A->B"]
+    assert flow.source is not None
+    here, there = (("a1", 9092), ("a2", 9093)), (("b", 9092),)
+    assert flow.worker_client.bootstrap_servers == there
+    assert flow.source.source_admin.bootstrap_servers == here
+    assert flow.source.target_admin.bootstrap_servers == there
+    assert flow.source.offset_syncs_admin.bootstrap_servers == here
+    assert [client.connection.bootstrap_servers for client in flow.source.consumers.values()] == [here] * 2
+    assert [client.connection.bootstrap_servers for client in flow.source.producers.values()] == [there] * 2
+
+
+def test_connectors_are_named_as_java_names_them() -> None:
+    flow = settings(**{"A->B.enabled": "true"})["A->B"]
+    assert flow.source is not None
+    assert (flow.source.name, flow.heartbeat.name) == ("MirrorSourceConnector", "MirrorHeartbeatConnector")
+
+
+@pytest.mark.parametrize(
+    ("given", "key"),
+    [
+        ({"tasks.max": "none"}, "tasks.max"),
+        ({"A->B.topics": "[a-"}, "topics"),
+        ({"A.consumer.isolation.level": "read_most"}, "isolation.level"),
+        ({"A->B.producer.override.acks": "2"}, "acks"),
+        ({"B.offset.storage.partitions": "0"}, "offset.storage.partitions"),
+        ({"B.security.protocol": "SASL_SSL"}, "security.protocol"),
+        ({"A.consumer.security.protocol": "SSL"}, "security.protocol"),
+    ],
+)
+def test_what_can_not_be_used_is_said_with_its_key(given: dict[str, str], key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        settings(**{"A->B.enabled": "true", **given})
+    assert key in caught.value.key
+
+
+def test_strimzis_former_policy_is_told_once_a_flow(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    policy = "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy"
+    flow = settings(**{"A->B.enabled": "true", "replication.policy.class": policy})["A->B"]
+    assert flow.source is not None
+    assert flow.source.settings.policy.format_remote_topic("A", "orders") == "orders"
+    (said,) = caplog.messages
+    assert said.startswith(f"A->B: replication.policy.class={policy}: Strimzi removed it; Kafka's")
+
+
+def test_an_admin_of_peoples_own_is_every_connectors() -> None:
+    admin = "tests.unit.config.some_plugins:Choosy"
+    flow = settings(**{"A->B.enabled": "true", "forwarding.admin.class": admin})["A->B"]
+    assert flow.source is not None
+    assert flow.checkpoint is not None
+    for connector in (flow.source, flow.checkpoint, flow.heartbeat):
+        assert connector.admin_plugins.name == admin
+        assert connector.admin_plugins.properties["A"]["bootstrap.servers"] == "a1:9092, a2:9093"
+        assert connector.admin_plugins.properties["B"]["bootstrap.servers"] == "b:9092"
+    with pytest.raises(ConfigError, match=r"forwarding\.admin\.class: there is no Java here"):
+        settings(**{"A->B.enabled": "true", "forwarding.admin.class": "com.acme.Admin"})

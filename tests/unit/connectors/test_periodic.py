@@ -1,0 +1,180 @@
+"""A thread of periodic jobs: it prepares until that works, outlives failing jobs, and ends when told."""
+
+import logging
+import queue
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from logging.handlers import QueueHandler
+from typing import Final
+
+import pytest
+
+from sparkmirror.connectors.flow_log import flow_log
+from sparkmirror.connectors.periodic import PeriodicThread, begin, end, persist
+from sparkmirror.connectors.schedule import Job
+from sparkmirror.domain.errors import ConfigError, DisconnectedError
+from sparkmirror.domain.ids import Alias, Flow
+
+WAIT_S: Final = 10.0
+LOGGER: Final = "test_periodic"
+
+Make = Callable[..., PeriodicThread]
+
+
+def nothing() -> None: ...
+
+
+@pytest.fixture
+def make() -> Iterator[Make]:
+    """Makes threads that end with the test."""
+    made: list[PeriodicThread] = []
+
+    def thread(prepare: Callable[[], Iterable[Job]], finish: Callable[[], None] = nothing) -> PeriodicThread:
+        log = flow_log(LOGGER, Flow(Alias("a"), Alias("b")))
+        made.append(PeriodicThread("a thread", log, prepare, finish))
+        return made[-1]
+
+    yield thread
+    for periodic in made:
+        periodic.stop()
+    for periodic in made:  # `join` does not wait for one that still prepares, which may yet say something
+        periodic._thread.join(WAIT_S)
+        assert not periodic._thread.is_alive()
+
+
+def failing(times: int, error: Exception, done: threading.Event) -> Callable[[], None]:
+    """An action that fails so many times before it is done."""
+    left = iter([error] * times)
+
+    def action() -> None:
+        for failure in left:
+            raise failure
+        done.set()
+
+    return action
+
+
+def test_jobs_run_again_and_again(make: Make) -> None:
+    ran = threading.Semaphore(0)
+    thread = make(lambda: [Job("count", 0.001, ran.release)])
+    thread.start()
+    for _ in range(3):
+        assert ran.acquire(timeout=WAIT_S)
+
+
+def test_a_failed_job_is_said_and_runs_again(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+    done = threading.Event()
+    action = failing(2, DisconnectedError("no answer"), done)
+    make(lambda: [Job("ask", 0.001, action)]).start()
+    assert done.wait(WAIT_S)
+    assert [(r.levelname, r.getMessage()) for r in caplog.records] == [
+        ("WARNING", "ask failed: no answer")
+    ] * 2
+
+
+def test_a_bug_in_a_job_is_shown_and_ends_neither_the_thread_nor_its_other_jobs(
+    make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    done, other = threading.Event(), threading.Semaphore(0)
+    action = failing(1, AttributeError("no such name"), done)
+    make(lambda: [Job("buggy", 0.001, action), Job("other", 0.001, other.release)]).start()
+    assert done.wait(WAIT_S)
+    assert other.acquire(timeout=WAIT_S)
+    (record,) = caplog.records
+    assert (record.levelname, record.getMessage()) == ("ERROR", "buggy failed")
+    assert record.exc_info is not None
+
+
+def test_the_end_finishes_once_and_runs_no_further_job(make: Make) -> None:
+    finished = threading.Semaphore(0)
+    ran = threading.Event()
+    thread = make(lambda: [Job("once", float("inf"), ran.set)], finished.release)
+    thread.start()
+    assert ran.wait(WAIT_S)
+    thread.stop()
+    assert thread.join(WAIT_S)
+    assert finished.acquire(timeout=WAIT_S)
+    assert not finished.acquire(blocking=False)
+    assert thread.is_stopping
+
+
+def test_threads_begin_and_end_together(make: Make) -> None:
+    ran, finished = threading.Semaphore(0), threading.Semaphore(0)
+    threads = [make(lambda: [Job("once", float("inf"), ran.release)], finished.release) for _ in range(2)]
+    begin(threads, lambda: True)
+    for _ in threads:
+        assert ran.acquire(timeout=WAIT_S)
+    end(threads)
+    for _ in threads:
+        assert finished.acquire(blocking=False)
+
+
+def test_a_thread_that_does_not_end_in_time_is_said(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+    ran, answer = threading.Event(), threading.Event()
+
+    def job() -> None:
+        ran.set()
+        assert answer.wait(WAIT_S)
+
+    thread = make(lambda: [Job("long", float("inf"), job)])
+    thread.start()
+    assert ran.wait(WAIT_S)
+    thread.stop()
+    assert not thread.join(timeout_s=0)
+    answer.set()
+    assert [record.getMessage() for record in caplog.records] == ["a thread did not end in time"]
+
+
+def test_a_job_may_hasten_another(make: Make) -> None:
+    hastened = threading.Event()
+    thread = make(
+        lambda: [Job("late", 3600.0, hastened.set, first_after_s=3600.0), Job("now", 3600.0, hasten)]
+    )
+
+    def hasten() -> None:
+        thread.hasten("late", 0.0)
+
+    thread.start()
+    assert hastened.wait(WAIT_S)
+
+
+def test_what_can_not_be_prepared_is_said_with_the_delay(make: Make) -> None:
+    said: queue.SimpleQueue[logging.LogRecord] = queue.SimpleQueue()
+    handler = QueueHandler(said)
+
+    def prepare() -> Iterable[Job]:
+        raise DisconnectedError("can't connect to b")
+
+    logging.getLogger(LOGGER).addHandler(handler)
+    make(prepare).start()
+    record = said.get(timeout=WAIT_S)
+    logging.getLogger(LOGGER).removeHandler(handler)
+    assert record.getMessage() == "can't connect to b; trying again in 1 s"
+
+
+def test_some_failures_are_to_be_given_up_for(caplog: pytest.LogCaptureFixture) -> None:
+    def action() -> None:
+        raise ConfigError("group.id", "mm2", "belongs to a group of another kind")
+
+    with pytest.raises(ConfigError):
+        persist(action, threading.Event(), logging.getLogger(LOGGER), gives_up=lambda e: not e.retriable)
+    assert not caplog.records
+
+
+def test_nobody_waits_for_what_can_not_be_prepared(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+    asked, answer = threading.Event(), threading.Event()
+
+    def prepare() -> Iterable[Job]:
+        asked.set()
+        assert answer.wait(WAIT_S)
+        raise DisconnectedError("nobody answers")
+
+    finished = threading.Event()
+    thread = make(prepare, finished.set)
+    thread.start()
+    assert asked.wait(WAIT_S)
+    thread.stop()
+    assert thread.join(timeout_s=0)
+    answer.set()
+    assert finished.wait(WAIT_S)
+    assert not caplog.records, "nobody tries again"

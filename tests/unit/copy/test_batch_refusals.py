@@ -1,0 +1,40 @@
+import pytest
+
+from sparkmirror.copy.batch_refusals import is_about_the_batch, with_mending
+from sparkmirror.kafka.error_codes import (
+    CORRUPT_MESSAGE,
+    INVALID_RECORD,
+    INVALID_TIMESTAMP,
+    MESSAGE_TOO_LARGE,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_SERVER_ERROR,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    error_for,
+)
+
+
+@pytest.mark.parametrize("code", [MESSAGE_TOO_LARGE, INVALID_RECORD, INVALID_TIMESTAMP, CORRUPT_MESSAGE])
+def test_what_every_target_like_this_refuses_is_about_the_batch(code: int) -> None:
+    assert is_about_the_batch(error_for(code, "produce"))
+
+
+@pytest.mark.parametrize(
+    "code", [TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_SERVER_ERROR, 0]
+)
+def test_what_a_person_or_time_may_mend_is_not(code: int) -> None:
+    """Were it left out, a missing right would cost every record."""
+    assert not is_about_the_batch(error_for(code, "produce"))
+
+
+@pytest.mark.parametrize(
+    ("code", "advice"),
+    [
+        (
+            MESSAGE_TOO_LARGE,
+            "; raise max.message.bytes of A.t on the target, or on.bad.batch=skip leaves it out",
+        ),
+        (CORRUPT_MESSAGE, "; on.bad.batch=skip leaves it out"),
+    ],
+)
+def test_the_error_says_what_mends_it(code: int, advice: str) -> None:
+    assert str(with_mending(error_for(code, "produce to A.t-0"), "A.t")).endswith(advice)

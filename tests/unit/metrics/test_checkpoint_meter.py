@@ -1,0 +1,43 @@
+import pytest
+
+from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPartition
+from sparkmirror.metrics import checkpoint_meter
+from sparkmirror.metrics.checkpoint_meter import CheckpointMeter
+from sparkmirror.offsets.wire_records import Checkpoint
+
+OF = (Flow(Alias("source"), Alias("target")), ConnectorName("MirrorCheckpointConnector"))
+ORDERS = TopicPartition("source.orders", 0)
+
+
+def checkpoint(group: str) -> Checkpoint:
+    return Checkpoint(GroupId(group), ORDERS, 10, 10)
+
+
+def test_checkpoints_are_counted_and_have_the_latency_of_their_round() -> None:
+    meter = CheckpointMeter()
+    meter.take([checkpoint("a"), checkpoint("b")], 5.0, 1000.0)
+    meter.take([checkpoint("a")], 15.0, 1001.0)
+    reading = meter.reading(OF, [GroupId("a"), GroupId("b")], 1002.0)
+    assert (reading.checkpoints, reading.last_at, reading.groups, reading.left_out) == (3, 1001.0, 2, 0)
+    assert reading.latencies[GroupId("a"), ORDERS] == (15.0, 5.0, 15.0, 10.0)
+    assert reading.tasks == {0: "running"}
+
+
+def test_before_groups_were_looked_for_nothing_is_known() -> None:
+    reading = CheckpointMeter().reading(OF, None, 0.0)
+    assert (reading.groups, reading.last_at, reading.tasks) == (None, None, {})
+
+
+def test_a_group_that_is_not_followed_any_more_is_forgotten() -> None:
+    meter = CheckpointMeter()
+    meter.take([checkpoint("a"), checkpoint("b")], 5.0, 1000.0)
+    assert [group for group, _ in meter.reading(OF, [GroupId("b")], 1000.0).latencies] == ["b"]
+
+
+def test_more_groups_than_a_page_should_hold_are_only_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoint_meter, "SERIES_MAX", 2)
+    meter = CheckpointMeter()
+    meter.take([checkpoint(group) for group in "abcd"], 5.0, 1000.0)
+    meter.take([checkpoint(group) for group in "abcd"], 5.0, 1001.0)
+    reading = meter.reading(OF, [GroupId(group) for group in "abcd"], 1001.0)
+    assert (len(reading.latencies), reading.left_out, reading.checkpoints) == (2, 2, 8)

@@ -1,0 +1,185 @@
+"""Names and labels as Prometheus' JMX exporter makes them of MM2's MBeans."""
+
+from dataclasses import replace
+from math import nan
+
+from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPartition
+from sparkmirror.metrics.families import (
+    CheckpointReading,
+    ConnectorReading,
+    Family,
+    HeartbeatReading,
+    PartitionReading,
+    SourceReading,
+    families,
+    jmx_value,
+)
+from sparkmirror.metrics.windows import Summary
+
+FLOW = Flow(Alias("us-west"), Alias("b"))
+PARTITION = PartitionReading(
+    task=1,
+    source=TopicPartition("orders", 3),
+    target_topic="us-west.orders",
+    records=7,
+    bytes=700,
+    record_rate=0.5,
+    byte_rate=50.0,
+    latency=Summary(2.0, 1.0, 4.0, 3.0),
+    lag=5,
+    lag_s=1.5,
+    lost=2,
+    looped=5,
+    incidents={"records-lost": 1},
+)
+SOURCE = SourceReading(
+    FLOW,
+    ConnectorName("MirrorSourceConnector"),
+    {0: "running", 1: "failed"},
+    partitions=[PARTITION],
+    states={"running": 1, "silent": 0},
+    retries=3,
+    failures=1,
+    stalls=4,
+    stalled=1,
+    lost=9,
+    looped=8,
+    incidents={"records-lost": 6},
+)
+CHECKPOINT = CheckpointReading(
+    FLOW,
+    ConnectorName("MirrorCheckpointConnector"),
+    {0: "running"},
+    groups=2,
+    checkpoints=11,
+    last_at=1000.5,
+    latencies={(GroupId("my group?"), TopicPartition("us-west.orders", 0)): Summary(8.0, nan, nan, nan)},
+    left_out=0,
+)
+HEARTBEAT = HeartbeatReading(FLOW, ConnectorName("MirrorHeartbeatConnector"), {0: "running"}, 6, None)
+
+
+def told(*readings: ConnectorReading) -> dict[str, Family]:
+    every = list(families(readings))
+    assert len({family.name for family in every}) == len(every)
+    return {family.name: family for family in every}
+
+
+def sample(family: Family, **labels: str) -> float:
+    """The one sample that has these labels."""
+    (number,) = (
+        number
+        for values, number in family.samples
+        if labels.items() <= dict(zip(family.labels, values, strict=True)).items()
+    )
+    return number
+
+
+def test_names_are_quoted_as_kafka_quotes_object_names() -> None:
+    assert jmx_value("us-west.orders_1 %") == "us-west.orders_1 %"
+    assert jmx_value("a->b|x") == '"a->b|x"'
+    assert jmx_value('a"*?\\b\nc') == '"a\\"\\*\\?\\\\b\\nc"'
+    assert jmx_value("größe") == '"größe"'
+
+
+def test_a_partition_answers_queries_for_all_versions_of_kafka() -> None:
+    family = told(SOURCE)["kafka_connect_mirror_source_connector_record_count"]
+    assert sample(family, destination="b", topic="us-west.orders", partition="3") == 7
+    assert sample(family, source="us-west", target="b", topic="us-west.orders", partition="3") == 7
+    assert not family.is_counter
+
+
+def test_every_attribute_of_the_mbean_is_there() -> None:
+    values = {
+        name.removeprefix("kafka_connect_mirror_source_connector_"): family.samples[0][1]
+        for name, family in told(SOURCE).items()
+        if name.startswith("kafka_connect_mirror_source_connector_")
+    }
+    latency = {"": 2.0, "_min": 1.0, "_max": 4.0, "_avg": 3.0}
+    assert values == {
+        "record_count": 7,
+        "record_rate": 0.5,
+        "byte_count": 700,
+        "byte_rate": 50.0,
+        **{f"record_age_ms{suffix}": value for suffix, value in latency.items()},
+        **{f"replication_latency_ms{suffix}": value for suffix, value in latency.items()},
+    }
+
+
+def test_the_consumers_lag_is_by_the_sources_topic_and_javas_client_id() -> None:
+    family = told(SOURCE)["kafka_consumer_fetch_manager_records_lag"]
+    client = '"us-west->b|MirrorSourceConnector-1|replication-consumer"'
+    assert sample(family, clientId=client, clientid=client, topic="orders", partition="3") == 5
+
+
+def test_a_task_is_the_sum_of_its_partitions_and_may_have_none() -> None:
+    family = told(SOURCE)["kafka_connect_source_task_source_record_write_total"]
+    assert [sample(family, connector="MirrorSourceConnector", task=task) for task in "01"] == [0, 7]
+    assert not family.is_counter
+
+
+def test_states_of_tasks() -> None:
+    every = told(SOURCE, CHECKPOINT, HEARTBEAT)
+    assert sample(every["kafka_connect_connector_status"], task="1", status="failed") == 1
+    of = {"connector": "MirrorSourceConnector"}
+    assert sample(every["kafka_connect_worker_connector_failed_task_count"], **of) == 1
+    assert sample(every["kafka_connect_worker_connector_total_task_count"], **of) == 2
+    assert sample(every["kafka_connect_worker_connector_count"]) == 3
+    assert sample(every["kafka_connect_worker_task_count"]) == 4
+
+
+def test_counters_exist_before_anything_happens() -> None:
+    """Else `increase()` does not see the first time."""
+    family = told(SOURCE)["sparkmirror_incidents_total"]
+    assert family.is_counter
+    assert sample(family, kind="records-lost") == 6
+    assert sample(family, kind="source-recreated") == 0
+    assert sample(told(SOURCE)["sparkmirror_lost_records_total"], source="us-west", target="b") == 9
+
+
+def test_what_happened_to_a_partition_is_told_with_its_name() -> None:
+    every, of = told(SOURCE), {"topic": "us-west.orders", "partition": "3"}
+    assert sample(every["sparkmirror_partition_incidents"], kind="records-lost", **of) == 1
+    assert sample(every["sparkmirror_partition_lost_records"], **of) == 2
+    assert (
+        sample(every["sparkmirror_lag_records"], **of),
+        sample(every["sparkmirror_lag_seconds"], **of),
+    ) == (
+        5,
+        1.5,
+    )
+
+
+def test_of_partitions_only_those_to_which_something_happened_tell_of_it() -> None:
+    quiet = SOURCE.partitions[0]._replace(incidents={}, lost=0, lag=None, lag_s=None)
+    every = told(SourceReading(**{**_fields(SOURCE), "partitions": [quiet]}))  # type: ignore[arg-type]
+    assert every["sparkmirror_partition_incidents"].samples == []
+    assert every["sparkmirror_partition_lost_records"].samples == []
+    assert every["sparkmirror_lag_records"].samples == []
+    assert every["sparkmirror_lag_seconds"].samples == []
+    assert every["kafka_consumer_fetch_manager_records_lag"].samples == []
+
+
+def _fields(reading: SourceReading) -> dict[str, object]:
+    return {name: getattr(reading, name) for name in ("flow", "connector", "tasks", *SourceReading.__slots__)}
+
+
+def test_checkpoints_and_heartbeats() -> None:
+    every = told(CHECKPOINT, HEARTBEAT)
+    latency = every["kafka_connect_mirror_checkpoint_connector_checkpoint_latency_ms"]
+    labels = {"source": "us-west", "target": "b", "topic": "us-west.orders", "partition": "0"}
+    assert sample(latency, group='"my group\\?"', **labels) == 8.0
+    assert sample(every["sparkmirror_checkpoints_total"]) == 11
+    assert sample(every["sparkmirror_last_checkpoint_timestamp_seconds"]) == 1000.5
+    assert sample(every["sparkmirror_heartbeats_total"]) == 6
+    assert every["sparkmirror_last_heartbeat_timestamp_seconds"].samples == []
+
+
+def test_nothing_runs() -> None:
+    assert told()["kafka_connect_worker_connector_count"].samples == [((), 0)]
+
+
+def test_topics_that_the_source_has_no_more_are_counted() -> None:
+    family = told(replace(SOURCE, gone=3))["sparkmirror_topics_gone"]
+    assert sample(family, connector="MirrorSourceConnector") == 3
+    assert not family.is_counter

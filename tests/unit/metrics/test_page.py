@@ -1,0 +1,130 @@
+from collections.abc import Collection, Iterator
+from http.client import HTTPConnection
+from importlib.metadata import version
+from socket import create_connection
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.ids import Alias, ConnectorName, Flow
+from sparkmirror.metrics import page as metrics
+from sparkmirror.metrics import server as metrics_server
+from sparkmirror.metrics.families import ConnectorReading, HeartbeatReading
+from sparkmirror.metrics.page import Metrics, Page
+from sparkmirror.metrics.server import MetricsServer
+
+FLOW = Flow(Alias("a"), Alias("b"))
+
+
+def heartbeats(connector: str, count: int) -> HeartbeatReading:
+    return HeartbeatReading(FLOW, ConnectorName(connector), {0: "running"}, count, None)
+
+
+def samples(page: Page) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(page[1].decode())
+        for sample in family.samples
+    }
+
+
+def test_the_page_is_what_prometheus_reads() -> None:
+    page = Metrics(lambda: [heartbeats("a->b.beat", 3)]).page()
+    assert page[0].startswith("text/plain; version=0.0.4")
+    read = samples(page)
+    assert read["kafka_connect_worker_connector_count", frozenset()] == 1
+    labels = {"source": "a", "target": "b", "connector": '"a->b.beat"'}
+    assert read["sparkmirror_heartbeats_total", frozenset(labels.items())] == 3
+    assert read["sparkmirror_build_info", frozenset({("version", version("sparkmirror"))})] == 1
+    assert read["process_cpu_seconds_total", frozenset()] > 0
+
+
+def test_many_askers_make_one_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def readings() -> Collection[ConnectorReading]:
+        asked.append(1)
+        return ()
+
+    told = Metrics(readings)
+    assert told.page() == told.page()
+    assert len(asked) == 1
+    monkeypatch.setattr(metrics, "_FRESH_S", 0.0)
+    told.page()
+    assert len(asked) == 2
+
+
+@pytest.fixture
+def server() -> Iterator[MetricsServer]:
+    made = MetricsServer("127.0.0.1", 0, lambda: ("text/plain", b"one 1\n"))
+    yield made
+    made.close()
+
+
+def ask(server: MetricsServer, method: str, path: str) -> tuple[int, str | None, bytes]:
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=10)
+    connection.request(method, path)
+    response = connection.getresponse()
+    answer = response.status, response.getheader("Content-Type"), response.read()
+    connection.close()
+    return answer
+
+
+def test_it_serves_one_path(server: MetricsServer) -> None:
+    assert ask(server, "GET", "/metrics") == (200, "text/plain", b"one 1\n")
+    assert ask(server, "GET", "/metrics?name[]=one") == (200, "text/plain", b"one 1\n")
+    assert ask(server, "HEAD", "/metrics") == (200, "text/plain", b"")
+    assert ask(server, "GET", "/")[0] == 404
+    assert ask(server, "POST", "/metrics")[0] == 501
+
+
+def test_a_taken_port_is_told_with_what_to_do(server: MetricsServer) -> None:
+    with pytest.raises(
+        SparkmirrorError, match=rf"port {server.port}: Address already in use.*--metrics-port"
+    ):
+        MetricsServer("127.0.0.1", server.port, lambda: ("", b""))
+
+
+def test_an_unknown_host_is_told() -> None:
+    with pytest.raises(SparkmirrorError, match=r"can't be served at no\.such\.host\.invalid"):
+        MetricsServer("no.such.host.invalid", 0, lambda: ("", b""))
+
+
+def test_without_a_host_every_address_answers() -> None:
+    server = MetricsServer("", 0, lambda: ("text/plain", b"one 1\n"))
+    try:
+        assert ask(server, "GET", "/metrics")[0] == 200
+    finally:
+        server.close()
+
+
+def test_who_says_nothing_holds_nobody_up(server: MetricsServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics_server._Handler, "timeout", 0.1)
+    silent = [
+        create_connection(("127.0.0.1", server.port)) for _ in range(metrics_server._CONNECTIONS_MAX + 4)
+    ]
+    for each in silent:
+        each.settimeout(10)
+        assert each.recv(1) == b""  # hung up on, at once or after the time-out
+        each.close()
+    assert ask(server, "GET", "/metrics")[0] == 200
+
+
+def test_a_page_that_fails_is_logged_and_the_next_one_is_served(caplog: pytest.LogCaptureFixture) -> None:
+    pages: Iterator[Page | Exception] = iter([ZeroDivisionError("a bug"), ("text/plain", b"one 1\n")])
+
+    def page() -> Page:
+        made = next(pages)
+        if isinstance(made, Exception):
+            raise made
+        return made
+
+    server = MetricsServer("127.0.0.1", 0, page)
+    try:
+        with pytest.raises(ConnectionError):
+            ask(server, "GET", "/metrics")
+        assert "the metrics can't be told" in caplog.text
+        assert ask(server, "GET", "/metrics")[0] == 200
+    finally:
+        server.close()

@@ -1,0 +1,150 @@
+from collections.abc import Iterable
+from dataclasses import replace
+from math import isnan
+
+import pytest
+
+from sparkmirror.domain.assignment import Assignment
+from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
+from sparkmirror.domain.latency import LatencyHistogram, bucket_of
+from sparkmirror.metrics.families import PartitionReading, SourceReading
+from sparkmirror.metrics.source_meter import SourceMeter
+from sparkmirror.metrics.stalls import Stall
+from sparkmirror.storage.progress import Generation, PartitionProgress, PartitionState
+from tests.progress_records import IDLE, progress
+
+ORDERS = TopicPartition("orders", 0)
+OTHER = TopicPartition("orders", 1)
+DEALT: Assignment = ((ORDERS,), (OTHER,))
+OF = (Flow(Alias("source"), Alias("target")), ConnectorName("MirrorSourceConnector"))
+
+
+def read(meter: SourceMeter, now: float = 0.0, dealt: Assignment | None = DEALT) -> SourceReading:
+    return meter.reading(OF, dealt, (), now)
+
+
+def metered(*looks: tuple[float, PartitionProgress]) -> SourceMeter:
+    meter = SourceMeter()
+    for now, report in looks:
+        meter.take([report], None, now)
+    return meter
+
+
+def partition(meter: SourceMeter, now: float) -> PartitionReading:
+    (reading,) = read(meter, now).partitions
+    return reading
+
+
+def report(records: int, *, generation: int = 1, lag: int = 0) -> PartitionProgress:
+    """100 bytes a record."""
+    return replace(progress("orders-0", records=records, lag=lag), generation=generation)
+
+
+def test_what_is_reported_again_counts_once() -> None:
+    told = report(500)
+    meter = metered((0.0, report(100)), (1.0, told), (2.0, told), (3.0, told))
+    assert (partition(meter, 3.0).records, partition(meter, 3.0).bytes) == (500, 50_000)
+
+
+def test_counts_go_on_when_tasks_begin_anew() -> None:
+    meter = metered((0.0, report(500)), (1.0, report(20, generation=2)), (2.0, report(50, generation=2)))
+    meter.take([report(10, generation=2)], None, 3.0)  # Spark ran the task again
+    assert partition(meter, 3.0).records == 560
+
+
+def test_rates_are_of_the_last_windows_also_across_generations() -> None:
+    meter = metered((0.0, report(300)))
+    assert partition(meter, 0.0).record_rate == pytest.approx(10.0)
+    meter.take([report(600, generation=1)], None, 40.0)
+    meter.take([report(100, generation=2)], None, 50.0)
+    assert partition(meter, 50.0).record_rate == pytest.approx(700 / 50)
+    assert partition(meter, 65.0).record_rate == pytest.approx(400 / 55)
+    assert partition(meter, 65.0).byte_rate == pytest.approx(40_000 / 55)
+    assert partition(meter, 101.0).record_rate == 0.0
+    assert partition(meter, 101.0).records == 700
+
+
+def test_a_report_without_new_records_begins_no_window() -> None:
+    meter = metered((0.0, report(0)), (100.0, report(0, lag=7)), (101.0, report(60)))
+    assert partition(meter, 101.0).record_rate == pytest.approx(2.0)
+
+
+def test_latencies_are_those_of_the_windows_and_the_last_one_stays() -> None:
+    slow, quick = bucket_of(1000.0), bucket_of(10.0)
+    first = replace(report(10), latency=LatencyHistogram({slow: 10}))
+    second = replace(report(40), latency=LatencyHistogram({slow: 10, quick: 30}))
+    meter = metered((0.0, first), (1.0, second))
+    latency = partition(meter, 1.0).latency
+    assert latency.low == pytest.approx(10.0, rel=0.08)
+    assert latency.high == pytest.approx(1000.0, rel=0.08)
+    assert latency.mean == pytest.approx(257.5, rel=0.08)
+    assert latency.last == pytest.approx(10.0, rel=0.08)
+    later = partition(meter, 100.0).latency
+    assert isnan(later.mean)
+    assert later.last == latency.last
+
+
+def test_a_partition_without_records_has_no_latency() -> None:
+    assert isnan(partition(metered((0.0, IDLE)), 0.0).latency.high)
+    assert partition(metered((0.0, IDLE)), 0.0).latency.last == 0.0
+
+
+def test_lag_in_records_and_in_time() -> None:
+    meter = metered((0.0, report(100)), (10.0, report(100, lag=5)))
+    behind = partition(meter, 12.0)
+    assert (behind.lag, behind.lag_s) == (5, 2.0)
+    assert (partition(metered((0.0, IDLE)), 9.0).lag, partition(metered((0.0, IDLE)), 9.0).lag_s) == (
+        None,
+        None,
+    )
+
+
+def test_of_a_backlog_from_before_the_last_records_age_tells() -> None:
+    age_ms = 3_600_000.0
+    old = replace(report(10, lag=1000), latency=LatencyHistogram({bucket_of(age_ms): 10}))
+    assert partition(metered((0.0, old)), 5.0).lag_s == pytest.approx(3605.0, rel=0.08)
+
+
+def test_only_what_is_copied_now_is_told_but_all_incidents_count() -> None:
+    lost = replace(report(5), lost=3, incidents={"records-lost": 1})
+    meter = metered((0.0, lost))
+    meter.take([lost, progress("orders-1", records=2)], None, 1.0)
+    reading = read(meter, 1.0, dealt=((OTHER,),))
+    assert [it.source for it in reading.partitions] == [OTHER]
+    assert reading.partitions[0].task == 0
+    assert (reading.lost, reading.incidents) == (3, {"records-lost": 1})
+    meter.take([replace(lost, generation=2)], None, 2.0)
+    assert (read(meter, 2.0).lost, read(meter, 2.0).incidents) == (6, {"records-lost": 2})
+
+
+def test_while_no_task_runs_there_are_no_partitions() -> None:
+    reading = read(metered((0.0, report(5))), dealt=None)
+    assert (reading.partitions, reading.tasks) == ([], {})
+
+
+def test_states_and_how_often_they_were_entered() -> None:
+    def states(*told: PartitionState) -> Iterable[PartitionProgress]:
+        return (replace(report(0), state=state, error=str(number)) for number, state in enumerate(told))
+
+    running, retrying, failed = PartitionState
+    meter = SourceMeter()
+    for it in states(running, retrying, retrying, running, retrying, failed, failed):
+        meter.take([it], None, 0.0)
+    reading = read(meter)
+    assert (reading.retries, reading.failures) == (2, 1)
+    assert reading.states == {"running": 0, "retrying": 0, "failed": 1, "silent": 1}
+
+
+def test_a_partition_whose_new_task_does_not_report_is_silent() -> None:
+    meter = SourceMeter()
+    newest = Generation(OF[1], 2)
+    meter.take([report(5), replace(progress("orders-1"), generation=2)], newest, 0.0)
+    assert read(meter).states == {"running": 1, "retrying": 0, "failed": 0, "silent": 1}
+
+
+def test_stalls() -> None:
+    meter = metered((0.0, report(5)))
+    meter.take_stalls([Stall(report(5), 61.0)])
+    assert (read(meter).stalls, read(meter).stalled) == (1, 1)
+    meter.take_stalls([Stall(report(5), None)])
+    assert (read(meter).stalls, read(meter).stalled) == (1, 0)

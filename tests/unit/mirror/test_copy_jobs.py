@@ -1,0 +1,108 @@
+"""How partitions are dealt to tasks, and what a task is told."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from sparkmirror.config.mirror_maker import MirrorMakerConfig
+from sparkmirror.config.properties import Properties
+from sparkmirror.connectors.flow_settings import FlowSettings, SourceConnector, flow_settings
+from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan, TransactionPlan
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.mirror.copy_jobs import Announced, task_plans
+
+PROPERTIES = {
+    "clusters": "A, B",
+    "A.bootstrap.servers": "a:9092",
+    "B.bootstrap.servers": "b:9092",
+    "A->B.enabled": "true",
+    "emit.heartbeats.enabled": "false",
+    "tasks.max": "4",
+}
+PARTITIONS = [CopyPartition(TopicPartition("orders", number), "A.orders") for number in range(10)]
+
+
+def flow(more: Mapping[str, str]) -> tuple[FlowSettings, SourceConnector]:
+    (config,) = MirrorMakerConfig(Properties({**PROPERTIES, **more}), {}).flows()
+    settings = flow_settings(config)
+    assert settings.source is not None
+    return settings, settings.source
+
+
+def plans(more: Mapping[str, str] | None = None, *, partitions: int = 10, slots: int = 16) -> list[TaskPlan]:
+    return task_plans(*flow(more or {}), Announced(7, 1234), PARTITIONS[:partitions], slots)
+
+
+@pytest.mark.parametrize(
+    ("partitions", "slots", "tasks"), [(10, 16, 4), (3, 16, 3), (10, 2, 2), (10, 0, 1), (1, 1, 1)]
+)
+def test_there_are_as_many_tasks_as_asked_for_and_as_there_is_work_and_room_for(
+    partitions: int, slots: int, tasks: int
+) -> None:
+    dealt = plans(partitions=partitions, slots=slots)
+    assert [plan.task for plan in dealt] == list(range(tasks))
+    copied = [partition for plan in dealt for partition in plan.partitions]
+    assert sorted(copied, key=lambda each: each.source) == PARTITIONS[:partitions]
+    sizes = [len(plan.partitions) for plan in dealt]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_partitions_are_dealt_as_told() -> None:
+    """By load, for one."""
+    hot, *others = (partition.source for partition in PARTITIONS)
+    dealt = task_plans(
+        *flow({}), Announced(2, 0), PARTITIONS, 2, deal=lambda _, count: ((hot,), tuple(others))[:count]
+    )
+    assert [[partition.source for partition in plan.partitions] for plan in dealt] == [[hot], others]
+
+
+def test_a_plan_keeps_what_is_known_of_its_partitions() -> None:
+    stamping = replace(PARTITIONS[0], target_stamps_append_time=True)
+    (plan,) = task_plans(*flow({}), Announced(1, 0), [stamping], 1)
+    assert plan.partitions == (stamping,)
+
+
+def test_a_task_knows_its_generation_and_where_its_state_goes() -> None:
+    for plan in plans():
+        assert (plan.generation, plan.announced_at) == (7, 1234)
+        assert plan.state.positions_topic == "mm2-offsets.A.internal"
+        assert plan.state.progress_topic == "mm2-progress.A.internal"
+        assert plan.state.connection.bootstrap_servers == (("b", 9092),)
+
+
+def test_every_task_has_clients_of_its_own() -> None:
+    """Java's names since 3.5: `source->target|connector-task|role`."""
+    consumers = [plan.consumer.connection.client_id for plan in plans()]
+    assert consumers == [f"A->B|MirrorSourceConnector-{task}|replication-consumer" for task in range(4)]
+    assert len({plan.producer.connection.client_id for plan in plans()}) == 4
+
+
+def test_offset_syncs_go_where_they_are_told_to() -> None:
+    for plan in plans({"B.offset.flush.interval.ms": "2500", "offset.lag.max": "7"}):
+        syncs = plan.offset_syncs
+        assert syncs is not None
+        assert (syncs.topic, syncs.lag_max) == ("mm2-offset-syncs.B.internal", 7)
+        assert syncs.flush_interval_s == 2.5
+        assert syncs.connection.bootstrap_servers == (("a", 9092),)
+    (plan, *_) = plans({"offset-syncs.topic.location": "target"})
+    assert plan.offset_syncs is not None
+    assert plan.offset_syncs.connection.bootstrap_servers == (("b", 9092),)
+
+
+def test_without_offset_syncs_a_plan_has_none() -> None:
+    """`emit.offset-syncs.enabled` (KIP-1031)."""
+    assert {plan.offset_syncs for plan in plans({"emit.offset-syncs.enabled": "false"})} == {None}
+
+
+def test_each_task_has_a_transactional_id_where_the_worker_uses_transactions() -> None:
+    assert [plan.transaction for plan in plans(partitions=2)] == [None, None]
+    transactional = {
+        "B.exactly.once.source.support": "enabled",
+        "A->B.transaction.boundary": "interval",
+        "A->B.transaction.boundary.interval.ms": "700",
+        "B.producer.transaction.timeout.ms": "9000",
+    }
+    assert [plan.transaction for plan in plans(transactional, partitions=2)] == [
+        TransactionPlan(f"A-mm2-MirrorSourceConnector-{task}", 9.0, 0.7) for task in range(2)
+    ]

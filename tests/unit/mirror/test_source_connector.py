@@ -1,0 +1,63 @@
+"""Which jobs a source connector has; what they do is seen with real clusters."""
+
+from concurrent.futures import Future
+from typing import cast
+
+import pytest
+
+from sparkmirror.config.mirror_maker import MirrorMakerConfig
+from sparkmirror.config.properties import Properties
+from sparkmirror.connectors.flow_settings import flow_settings
+from sparkmirror.mirror.source_connector import MirrorSource
+from sparkmirror.setup.flow_admins import FlowAdmins
+
+PROPERTIES = {
+    "clusters": "A, B",
+    "A.bootstrap.servers": "a:9092",
+    "B.bootstrap.servers": "b:9092",
+    "A->B.enabled": "true",
+    "emit.heartbeats.enabled": "false",
+    "tasks.max": "2",
+}
+
+
+@pytest.mark.parametrize(
+    ("more", "jobs"),
+    [
+        (
+            {},
+            {
+                "refresh topics",
+                "watch tasks",
+                "look at Spark",
+                "rebalance",
+                "sync topic configs",
+                "sync topic ACLs",
+            },
+        ),
+        (
+            {"partition.assignment": "roundrobin", "sync.topic.acls.enabled": "false"},
+            {"refresh topics", "watch tasks", "look at Spark", "sync topic configs"},
+        ),
+        (
+            {"tasks.max": "1", "sync.topic.configs.enabled": "false"},
+            {"refresh topics", "watch tasks", "look at Spark", "sync topic ACLs"},
+        ),
+        (
+            {
+                "tasks.max": "1",
+                "sync.topic.configs.enabled": "false",
+                "sync.topic.acls.enabled": "false",
+                "sync.quotas": "true",
+            },
+            {"refresh topics", "watch tasks", "look at Spark", "sync accounts"},
+        ),
+    ],
+)
+def test_jobs(more: dict[str, str], jobs: set[str]) -> None:
+    """A single task can't be relieved; `partition.assignment=roundrobin` leaves the load unmeasured."""
+    (config,) = MirrorMakerConfig(Properties(PROPERTIES | more), {}).flows()
+    settings = flow_settings(config)
+    assert settings.source is not None
+    source = MirrorSource(settings, settings.source, Future(), lambda _: 1)
+    assert {job.name for job in source._jobs(cast("FlowAdmins", None))} == {"look ahead", *jobs}

@@ -1,0 +1,40 @@
+"""The text is that of Kafka's OffsetSyncFormatter, CheckpointFormatter and HeartbeatFormatter."""
+
+from sparkmirror.domain.ids import Alias, Flow, GroupId, TopicPartition
+from sparkmirror.offsets.formatters import (
+    checkpoint_json,
+    checkpoint_text,
+    heartbeat_json,
+    heartbeat_text,
+    offset_sync_json,
+    offset_sync_text,
+)
+from sparkmirror.offsets.wire_records import Checkpoint, Heartbeat, OffsetSync
+
+
+def test_an_offset_sync() -> None:
+    sync = OffsetSync(TopicPartition("t", 0), 5, 7)
+    assert offset_sync_text(sync) == "OffsetSync{topicPartition=t-0, upstreamOffset=5, downstreamOffset=7}"
+    assert offset_sync_json(sync) == {
+        "topic": "t",
+        "partition": 0,
+        "upstreamOffset": 5,
+        "downstreamOffset": 7,
+    }
+
+
+def test_a_checkpoint() -> None:
+    checkpoint = Checkpoint(GroupId("g1"), TopicPartition("source1.t", 0), 10, 8)
+    assert checkpoint_text(checkpoint) == (
+        "Checkpoint{consumerGroupId=g1, topicPartition=source1.t-0, upstreamOffset=10, downstreamOffset=8, "
+        "metadata=}"
+    )
+    assert checkpoint_json(checkpoint)["metadata"] == ""
+
+
+def test_a_heartbeat() -> None:
+    heartbeat = Heartbeat(Flow(Alias("A"), Alias("B")), 1700000000000)
+    assert heartbeat_text(heartbeat) == (
+        "Heartbeat{sourceClusterAlias=A, targetClusterAlias=B, timestamp=1700000000000}"
+    )
+    assert heartbeat_json(heartbeat)["timestamp"] == 1700000000000

@@ -1,0 +1,277 @@
+"""Translation against the vectors of Java's OffsetSyncStoreTest, and against the log that syncs speak of."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.offsets.translation import BEFORE_HISTORY, SyncHistory
+from sparkmirror.offsets.wire_records import OffsetSync
+from sparkmirror.storage.offset_syncs import RunSync
+
+ORDERS = TopicPartition("orders", 0)
+
+
+def history(pairs: Iterable[tuple[int, int]]) -> SyncHistory:
+    syncs = [OffsetSync(ORDERS, *pair) for pair in pairs]
+    made = SyncHistory(syncs[0])
+    for sync in syncs[1:]:
+        made.add(sync)
+    return made
+
+
+def kept(offsets: Iterable[int]) -> list[int]:
+    return [sync.upstream_offset for sync in history((offset, offset) for offset in offsets).syncs]
+
+
+@pytest.mark.parametrize(
+    ("offsets", "expected"),
+    [
+        (range(0, 1001, 10), [1000, 990, 960, 900, 840, 720, 480, 0]),
+        (range(0, 10_001, 10), [10000, 9990, 9960, 9900, 9840, 9600, 9120, 8640, 7680, 3840, 0]),
+        (range(1000, 10_001, 10), [10000, 9990, 9970, 9940, 9880, 9640, 9160, 8680, 6760, 4840, 1000]),
+        (range(1001), [1000, 999, 998, 996, 992, 976, 960, 896, 768, 512, 0]),
+        (
+            range(0, 100_001, 100),
+            [100000, 99900, 99800, 99600, 99200, 97600, 96000, 89600, 76800, 51200, 0],
+        ),
+        (range(4), [3, 2, 0]),
+        (range(8), [7, 6, 4, 0]),
+        (range(16), [15, 14, 12, 8, 0]),
+    ],
+)
+def test_it_keeps_the_syncs_that_java_keeps(offsets: Iterable[int], expected: list[int]) -> None:
+    assert kept(offsets) == expected
+
+
+def test_between_syncs_it_is_only_sure_that_the_sync_was_read() -> None:
+    syncs = history([(100, 200), (110, 205)])
+    assert [syncs.translate(offset) for offset in (99, 100, 101, 109, 110, 111, 500)] == [
+        BEFORE_HISTORY,
+        200,
+        201,
+        201,
+        205,
+        206,
+        206,
+    ]
+
+
+def test_a_step_back_forgets_what_was_before() -> None:
+    syncs = history([(100, 200), (110, 210), (5, 211)])
+    assert [syncs.translate(offset) for offset in (4, 5, 105, 200)] == [BEFORE_HISTORY, 211, 212, 212]
+
+
+@given(st.lists(st.tuples(st.integers(1, 5000), st.integers(1, 3)), min_size=1, max_size=200), st.data())
+def test_no_group_is_sent_past_what_it_has_not_read(
+    steps: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    """`steps` are gaps in the source between records that were synced, and in the target."""
+    upstream = downstream = 0
+    pairs = []
+    for gap, written in steps:
+        upstream, downstream = upstream + gap, downstream + min(gap, written)
+        pairs.append((upstream, downstream))
+    syncs = history(pairs)
+    committed = data.draw(st.integers(0, upstream + 10))
+    translated = syncs.translate(committed)
+    read = [pair for pair in pairs if pair[0] <= committed]
+    if not read:
+        assert translated == BEFORE_HISTORY
+    elif translated != BEFORE_HISTORY:
+        # At most one past the last synced record that is read, and exactly on it if it is to be read next.
+        up, down = read[-1]
+        assert translated <= (down if up == committed else down + 1)
+        assert translated >= pairs[0][1]
+    later = syncs.translate(committed + data.draw(st.integers(0, 1000)))
+    assert later >= translated
+
+
+class Copied(NamedTuple):
+    """A part of a log: offsets that are missing before it, on both sides, and what follows without a gap."""
+
+    gap: int
+    jump: int
+    records: int
+    is_synced: bool
+    is_told: bool
+    """Whether the sync says how long its run is, as Java's does not."""
+
+
+LOGS = st.lists(
+    st.builds(
+        Copied, st.integers(0, 20), st.integers(0, 5), st.integers(1, 40), st.booleans(), st.booleans()
+    ),
+    min_size=1,
+    max_size=30,
+)
+
+
+@given(LOGS)
+def test_translation_is_exact_in_known_runs_and_elsewhere_not_behind_java(log: list[Copied]) -> None:
+    upstream = downstream = 0
+    where: dict[int, int] = {}
+    known: set[int] = set()
+    ours: SyncHistory | None = None
+    javas: SyncHistory | None = None
+    for gap, jump, count, is_synced, is_told in log:
+        upstream, downstream = upstream + gap, downstream + jump
+        where.update((upstream + at, downstream + at) for at in range(count))
+        upstream, downstream = upstream + count, downstream + count
+        if not is_synced:
+            continue
+        sync, run = OffsetSync(ORDERS, upstream - 1, downstream - 1), count if is_told else 1
+        known.update(range(upstream - run, upstream))
+        if ours is None or javas is None:
+            ours, javas = SyncHistory(sync, run), SyncHistory(sync)
+        else:
+            ours.add(sync, run)
+            javas.add(sync)
+    if ours is None or javas is None:
+        return
+    last = BEFORE_HISTORY
+    for committed in range(upstream + 3):
+        translated = ours.translate(committed)
+        following = [down for up, down in where.items() if up >= committed]
+        assert translated <= (min(following) if following else downstream), "a record would be skipped"
+        assert translated >= javas.translate(committed), "more would be read again than with Java"
+        assert translated >= last
+        if committed in known:
+            assert translated == where[committed]
+        last = translated
+
+
+def test_runs_that_go_on_become_one() -> None:
+    syncs = SyncHistory(OffsetSync(ORDERS, 9, 109), 10)
+    syncs.add(OffsetSync(ORDERS, 19, 119), 10)
+    syncs.add(OffsetSync(ORDERS, 49, 140), 5)
+    assert [syncs.translate(offset) for offset in (0, 7, 19, 20, 44, 45, 49, 50)] == [
+        100,
+        107,
+        119,
+        120,
+        120,
+        136,
+        140,
+        141,
+    ]
+
+
+def test_a_target_that_lost_records_forgets_what_was_before() -> None:
+    syncs = SyncHistory(OffsetSync(ORDERS, 99, 99), 100)
+    syncs.add(OffsetSync(ORDERS, 109, 49), 10)
+    assert [syncs.translate(offset) for offset in (50, 100, 109)] == [BEFORE_HISTORY, 40, 49]
+
+
+def test_a_run_without_room_for_the_newest_sync_is_one_of_another_log() -> None:
+    """The target was lost and is filled beyond that sync again; what told of its begin was compacted away."""
+    syncs = SyncHistory(OffsetSync(ORDERS, 100, 100))
+    syncs.add(OffsetSync(ORDERS, 300, 199), 200)
+    assert [syncs.translate(offset) for offset in (100, 101, 150, 300)] == [BEFORE_HISTORY, 0, 49, 199]
+
+
+class What(Enum):
+    COPY = "the next records are copied"
+    REPEAT = "the last ones are copied once more: the mirror was killed"
+    CUT = "the source loses its last ones, and goes on from there"
+    ANEW = "the target is deleted and made again"
+
+
+class Event(NamedTuple):
+    what: What
+    gap: int
+    records: int
+    is_synced: bool
+    """Whether a reader gets to see the sync of the first record."""
+    run_is_told: bool
+
+
+EVENTS = st.lists(
+    st.builds(
+        Event, st.sampled_from(What), st.integers(0, 3), st.integers(1, 20), st.booleans(), st.booleans()
+    ),
+    min_size=1,
+    max_size=20,
+)
+
+
+class Then(NamedTuple):
+    """What an event left."""
+
+    told: list[RunSync]
+    copies: Mapping[int, list[int]]
+    """Of each record that the source has: its offsets in the target's log of now."""
+    upstream_end: int
+    downstream_end: int
+
+
+def happening(events: list[Event]) -> Iterator[Then]:
+    upstream = downstream = 0
+    copies: dict[int, list[int]] = {}
+    for event in events:
+        match event.what:
+            case What.REPEAT | What.CUT:
+                upstream = max(0, upstream - event.records)
+                if event.what is What.CUT:
+                    copies = {offset: at for offset, at in copies.items() if offset < upstream}
+            case What.ANEW:
+                downstream, copies = 0, {}
+            case What.COPY:
+                upstream += event.gap
+        first = OffsetSync(ORDERS, upstream, downstream)
+        for at in range(event.records):
+            copies.setdefault(upstream + at, []).append(downstream + at)
+        upstream, downstream = upstream + event.records, downstream + event.records
+        last = RunSync(OffsetSync(ORDERS, upstream - 1, downstream - 1), event.records)
+        told = [RunSync(first)] if event.is_synced or not event.run_is_told else []
+        told += [last if event.run_is_told else RunSync(last.sync)]
+        yield Then(told, copies, upstream, downstream)
+
+
+def taken(syncs: SyncHistory | None, told: Iterable[RunSync]) -> SyncHistory:
+    for sync in told:
+        if syncs is None:
+            syncs = SyncHistory(*sync)
+        else:
+            syncs.add(*sync)
+    assert syncs is not None
+    return syncs
+
+
+@given(EVENTS)
+def test_nothing_is_skipped_whatever_happens_to_the_logs(events: list[Event]) -> None:
+    syncs: SyncHistory | None = None
+    for then in happening(events):
+        syncs, before = taken(syncs, then.told), BEFORE_HISTORY
+        for committed in range(then.upstream_end + 2):
+            translated = syncs.translate(committed)
+            assert translated >= before
+            before = translated
+            assert all(at[-1] >= translated for offset, at in then.copies.items() if offset >= committed)
+
+
+@given(EVENTS)
+def test_nothing_is_skipped_on_the_way_back_either(events: list[Event]) -> None:
+    """A group that has read a copy of a record, whichever, has read the record."""
+    syncs: SyncHistory | None = None
+    for then in happening(events):
+        syncs = taken(syncs, (sync.reversed("there.orders") for sync in then.told))
+        assert all(sync.topic_partition.topic == "there.orders" for sync in syncs.syncs)
+        before = BEFORE_HISTORY
+        for committed in range(then.downstream_end + 2):
+            translated = syncs.translate(committed)
+            assert translated >= before
+            before = translated
+            assert translated <= then.upstream_end
+            assert all(offset >= translated for offset, at in then.copies.items() if at[0] >= committed)
+
+
+def test_there_and_back_is_the_same_place_inside_of_runs() -> None:
+    sync = RunSync(OffsetSync(ORDERS, 149, 19), 20)
+    there, back = taken(None, [sync]), taken(None, [sync.reversed("there.orders")])
+    for offset in range(130, 151):
+        assert back.translate(there.translate(offset)) == offset

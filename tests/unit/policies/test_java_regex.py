@@ -1,0 +1,199 @@
+"""Answers are those of java.util.regex in JDK 25; in JDK 17 `\\b` also sees non-ASCII letters."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparkmirror.domain.errors import ConfigError
+from sparkmirror.policies.java_regex import compile_list
+
+
+def matches(pattern: str, text: str) -> bool:
+    return bool(compile_list([pattern], "topics").fullmatch(text))
+
+
+MATCHING = [
+    (".*", ["", "orders", "a.b-c_d"], ["a\n", "\r", "a\u0085b", "\u2028"]),
+    ("(?s).*", ["a\nb"], []),
+    ("a|b", ["a", "b"], ["ab", "xa"]),
+    ("a|ab", ["a", "ab"], []),
+    ("orders\\..*", ["orders.", "orders.v1"], ["orders", "ordersXv1"]),
+    ("\\Qa.b\\E.*", ["a.b", "a.bc"], ["axb"]),
+    ("\\Qa.b", ["a.b"], ["axb"]),
+    ("\\Qab\\E+", ["ab", "abbb"], ["abab"]),
+    ("[\\Q^-]\\E]+", ["^-]"], ["a"]),
+    ("\\w+", ["a_9"], ["é", "a-b"]),
+    ("\\W", ["é", "-"], ["_"]),
+    ("\\d+", ["0123"], ["\u0663"]),
+    ("\\s", [" ", "\x0b"], ["\xa0"]),
+    ("\\h+", [" \t\xa0"], ["\n"]),
+    ("\\bé\\b", [], ["é"]),
+    ("a\\b.b", ["a.b", "a-b"], ["a_b"]),
+    ("\\B", [""], ["a"]),
+    ("(?i)abc", ["abc", "ABC", "aBc"], []),
+    ("(?i)k", ["k", "K"], ["\u212a"]),
+    ("(?i)é", ["é"], ["É"]),
+    ("a(?i)b|c", ["ab", "aB", "c", "C"], ["AB"]),
+    ("(?:a(?i)b|c)d", ["abd", "aBd", "Cd"], ["aBD"]),
+    ("(?i:a)b", ["Ab"], ["AB"]),
+    ("(?i)a(?-i)b", ["Ab"], ["AB"]),
+    ("(?i)[^a]", ["b"], ["a", "A"]),
+    ("(?i)[x-z]", ["Y"], ["A"]),
+    ("(?i)\\p{Lower}", ["a", "A"], ["1"]),
+    ("\\p{Alpha}+", ["aZ"], ["é", "1"]),
+    ("\\p{L}+", ["aZé"], ["1"]),
+    ("\\pL\\pN", ["a1"], ["ab"]),
+    ("\\P{Lu}", ["a"], ["A"]),
+    ("\\p{IsLl}", ["é"], ["É"]),
+    ("\\p{gc=Nd}", ["7", "\u0663"], ["x"]),
+    ("\\p{Punct}+", ["!-._~"], ["a"]),
+    ("[\\p{Upper}\\d]+", ["A1"], ["a"]),
+    ("[a[bc]]+", ["abc"], ["d", "["]),
+    ("[^a[bc]]", ["d"], ["a", "b"]),
+    ("[]a]+", ["]a"], ["b"]),
+    ("[^]a]", ["b"], ["]", "a"]),
+    ("[\\w-.]+", ["a-b.c"], ["a/b"]),
+    ("[a-]+", ["a-"], ["b"]),
+    ("[--0]+", ["-./0"], ["1"]),
+    ("[a&b]+", ["a&b"], ["c"]),
+    ("[.*+?]+", [".*+?"], ["a"]),
+    ("a++b", ["aab"], []),
+    ("(a{1,2}){2}+", ["aaa"], ["aa"]),
+    ("(a|ab){2}+", ["aa"], ["aba", "abab"]),
+    ("a*+a", [], ["aa"]),
+    ("(?>a|ab)c", ["ac"], ["abc"]),
+    ("a{2}", ["aa"], ["a", "aaa"]),
+    ("a{1,2}?", ["a", "aa"], ["aaa"]),
+    ("a{2,}+", ["aaa"], ["a"]),
+    ("(?<part>a|b)c", ["ac", "bc"], ["c"]),
+    ("(?!__).*", ["a__"], ["__a"]),
+    (".*(?<!-internal)", ["a"], ["a-internal"]),
+    ("(?=a).b?", ["a", "ab"], ["b"]),
+    (".*(?<=(?:a{2}){2}b)", ["aaaab"], ["aab"]),
+    (".*(?<=(?:a|b)c)", ["ac", "xbc"], ["c"]),
+    (".*(?<=(?:a|b){2}+)", ["xab"], ["xa"]),
+    ("^a$", ["a"], ["b", "a\n"]),
+    ("a$\\n", ["a\n"], ["a"]),
+    ("a\\Z\\r\\n", ["a\r\n"], ["a"]),
+    ("a\\z\\n", [], ["a\n"]),
+    ("(?m)a$\\n^b", ["a\nb"], ["ab"]),
+    ("\\x41\\x{1F600}\\u0042\\0103\\t\\cA", ["A\U0001f600BC\t\x01"], []),
+    ("\\-\\_\\.\\é", ["-_.é"], []),
+    ("a#b c", ["a#b c"], []),
+    ("}]", ["}]"], []),
+    ("", [""], ["a"]),
+    ("|a", ["", "a"], ["b"]),
+]
+
+
+@pytest.mark.parametrize(("pattern", "texts", "others"), MATCHING)
+def test_matches_what_java_matches(pattern: str, texts: list[str], others: list[str]) -> None:
+    assert [text for text in texts if not matches(pattern, text)] == []
+    assert [text for text in others if matches(pattern, text)] == []
+
+
+REFUSED_BY_JAVA = [
+    *[
+        "*",
+        "a**",
+        "|*",
+        "(*)",
+        "?a",
+        "a+++",
+        "(?i)*",
+        "a{",
+        "a{x}",
+        "a{,3}",
+        "a{3,2}",
+        "a{1",
+        "a{99999999999}",
+    ],
+    *["(", ")", "a)", "(a", "(?", "(?<n>a)(?<n>b)", "(?<1>a)", "(?$a)", "(?#a)", "(?P<n>a)", "(?q)a"],
+    *["(?<=(a|b){2})", "(?<!(?:ab|cd){0})", "(?<=((?:a|b)c){2})", "(?<=((){1,2}){2})"],
+    *["[", "[]", "[^]", "[a", "[b-a]", "[a-\\d]", "[[a]"],
+    *[
+        "\\",
+        "\\y",
+        "\\E",
+        "\\i",
+        "\\x1",
+        "\\x{110000}",
+        "\\x{}",
+        "\\u12",
+        "\\08",
+        "\\p",
+        "\\p{",
+        "\\p{Foo}",
+        "\\p{}",
+    ],
+]
+
+
+@pytest.mark.parametrize("pattern", REFUSED_BY_JAVA)
+def test_refuses_what_java_refuses(pattern: str) -> None:
+    with pytest.raises(ConfigError):
+        compile_list([pattern], "topics")
+
+
+NO_COUNTERPART = {
+    "[a&&[^b]]": "intersection",
+    "(.)\\1": "back-reference",
+    "(?<n>a)\\k<n>": "back-reference",
+    "(?x)a b": "flag 'x'",
+    "(?iu)a": "flag 'u'",
+    "(?U)\\w": "flag 'U'",
+    "\\Ga": "'\\G'",
+    "\\X": "'\\X'",
+    "\\R": "'\\R'",
+    "\\b{g}": "'\\b'",
+    "\\p{IsGreek}": "'IsGreek'",
+    "\\p{InGreek}": "'InGreek'",
+    "[\\v-a]": "\\v",
+    "(?<=a|bc)d": "look-behind",
+    "(?<=a*)b": "look-behind",
+    "{2}": "nothing to repeat",
+    "(" * 5000 + ")" * 5000: "too deeply",
+}
+
+
+@pytest.mark.parametrize(("pattern", "construct"), NO_COUNTERPART.items())
+def test_refuses_by_name_what_python_cannot_match_alike(pattern: str, construct: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(construct)) as caught:
+        compile_list([pattern], "groups")
+    assert (caught.value.key, caught.value.value) == ("groups", pattern)
+
+
+def test_an_empty_list_matches_nothing() -> None:
+    pattern = compile_list([], "topics")
+    assert not pattern.fullmatch("")
+    assert not pattern.fullmatch("a")
+
+
+def test_items_are_joined_without_groups() -> None:
+    pattern = compile_list(["a", "(?i)b", "c"], "topics")
+    matched = [text for text in ("a", "A", "B", "C", "ab") if pattern.fullmatch(text)]
+    assert matched == ["a", "B", "C"]
+    assert compile_list(["(a", "b)c"], "topics").fullmatch("bc"), "one regex, not one for each item"
+
+
+TOPIC = st.text("abcXYZ019._-", min_size=1, max_size=12)
+
+
+@given(st.lists(TOPIC.filter(str.isalnum), max_size=5), TOPIC)
+def test_a_list_of_plain_names_matches_exactly_those(names: list[str], topic: str) -> None:
+    assert bool(compile_list(names, "topics").fullmatch(topic)) == (topic in names)
+
+
+@given(st.lists(st.text(max_size=8), min_size=1, max_size=5), st.text(max_size=8))
+def test_quoted_items_match_exactly_themselves(names: list[str], text: str) -> None:
+    pattern = compile_list([f"\\Q{name.replace(chr(92), '')}\\E" for name in names], "topics")
+    assert bool(pattern.fullmatch(text)) == (text in [name.replace("\\", "") for name in names])
+
+
+@given(st.text("ab.", max_size=6), st.text("ab.", max_size=6), st.text("ab.", max_size=10))
+def test_prefix_patterns(prefix: str, suffix: str, topic: str) -> None:
+    pattern = compile_list([f"\\Q{prefix}\\E.*{suffix.replace('.', '[.]')}"], "topics")
+    expected = topic.startswith(prefix) and topic[len(prefix) :].endswith(suffix)
+    assert bool(pattern.fullmatch(topic)) == expected

@@ -1,0 +1,77 @@
+"""Why a topic is mirrored or not, by what clusters say."""
+
+from dataclasses import replace
+
+import pytest
+
+from sparkmirror.domain.ids import Alias, Flow, TopicPartition
+from sparkmirror.setup.topic_explanation import PartitionFacts, TopicFacts, Verdict, explain
+
+HERE, THERE = TopicPartition("orders", 0), TopicPartition("us.orders", 0)
+PARTITION = PartitionFacts(HERE, THERE, start=0, end=100, mirrored_to=100, target_end=100, state="RUNNING")
+FACTS = TopicFacts(
+    Flow(Alias("us"), Alias("eu")),
+    "orders",
+    "us.orders",
+    [Verdict("filter", passes=True, why="it is wanted")],
+    source_partitions=1,
+    target_partitions=1,
+    partitions=[PARTITION],
+)
+REFUSED = Verdict("cycle", passes=False, why="by its name it came from eu, the target")
+
+
+def test_a_topic_that_is_mirrored() -> None:
+    found = explain(FACTS)
+    assert (found.is_mirrored, found.obstacles, found.notes) == (True, [], [])
+    assert (found.partitions[0].lag, found.partitions[0].why) == (0, "caught up")
+
+
+def test_a_rule_that_refuses_is_enough() -> None:
+    found = explain(replace(FACTS, verdicts=[*FACTS.verdicts, REFUSED], partitions=[]))
+    assert not found.is_mirrored
+    assert found.notes == ["us.orders is on eu, and is not written by this flow"]
+
+
+def test_a_topic_that_is_not_there() -> None:
+    found = explain(replace(FACTS, source_partitions=None, partitions=[], hints=["ask for orders"]))
+    assert not found.is_mirrored
+    assert found.obstacles == [
+        "us knows no such topic, or the principal may not DESCRIBE it",
+        "ask for orders",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("there", "note"),
+    [
+        (None, "us.orders is not on eu yet: the next look for topics creates it"),
+        (1, "us.orders has 1 partitions and needs 2: the next look adds them"),
+        (3, "us.orders has 3 partitions and needs 2: the others stay empty"),
+    ],
+)
+def test_numbers_of_partitions(there: int | None, note: str) -> None:
+    found = explain(replace(FACTS, source_partitions=2, target_partitions=there))
+    assert (found.is_mirrored, found.notes) == (True, [note])
+
+
+@pytest.mark.parametrize(
+    ("partition", "why", "is_fine"),
+    [
+        (replace(PARTITION, end=150), "50 records behind", True),
+        (replace(PARTITION, end=None), "its end can't be told", True),
+        (replace(PARTITION, mirrored_to=None), "not begun: no position of it is stored", True),
+        (replace(PARTITION, mirrored_to=None, end=0), "empty, and not begun", True),
+        (replace(PARTITION, start=130, end=150), "30 records behind its position are gone from us", True),
+        (replace(PARTITION, state="FAILED", error="no right"), "failed: no right", False),
+        (replace(PARTITION, state="RETRYING", error="away", notice="x"), "retrying: away", False),
+        (
+            replace(PARTITION, incidents={"lost": 2}, notice="2 lost"),
+            "caught up; incidents since its task has started: lost: 2; 2 lost",
+            True,
+        ),
+    ],
+)
+def test_states_of_partitions(partition: PartitionFacts, why: str, *, is_fine: bool) -> None:
+    found = explain(replace(FACTS, partitions=[partition]))
+    assert (found.partitions[0].why, found.is_mirrored) == (why, is_fine)

@@ -1,0 +1,60 @@
+from dataclasses import replace
+
+import pytest
+
+from sparkmirror.connectors.source import MirrorSourceSettings, should_replicate
+from sparkmirror.policies.topic_filter import DefaultTopicFilter
+from sparkmirror.setup.topic_rules import first_refusal, verdicts
+
+NAMES = (
+    "orders",
+    "secret.orders",
+    "__consumer_offsets",
+    "mm2-offsets.source.internal",
+    "target.orders",
+    "other.target.orders",
+    "heartbeats",
+    "other.heartbeats",
+    "target.heartbeats",
+    "x.checkpoints.internal",
+)
+
+
+@pytest.mark.parametrize("heartbeats", [True, False])
+def test_the_rules_are_those_that_the_mirror_follows(
+    settings: MirrorSourceSettings, *, heartbeats: bool
+) -> None:
+    told = replace(
+        settings,
+        heartbeats_replication=heartbeats,
+        topic_filter=DefaultTopicFilter(["orders", ".*target.*", "__.*"], ["secret.*"]),
+    )
+    for name in NAMES:
+        assert (first_refusal(told, name) is None) == should_replicate(told, name), name
+        assert all(verdict.passes for verdict in verdicts(told, name)) == should_replicate(told, name), name
+
+
+@pytest.mark.parametrize(
+    ("topic", "rule", "why"),
+    [
+        ("secret.orders", "filter", "topics.exclude (secret.*) leaves it out"),
+        ("payments", "filter", "topics doesn't select it"),
+        ("__orders", "internal", "by its name it is an internal topic, of Kafka or of MirrorMaker"),
+        ("target.orders", "cycle", "by its name it came from target, the target"),
+    ],
+)
+def test_the_first_refusal_names_its_setting(
+    settings: MirrorSourceSettings, topic: str, rule: str, why: str
+) -> None:
+    told = replace(settings, topic_filter=DefaultTopicFilter([".*orders.*"], ["secret.*"]))
+    found = first_refusal(told, topic)
+    assert found is not None
+    assert (found.rule, found.why) == (rule, why)
+
+
+def test_heartbeats_say_which_setting_is_theirs(settings: MirrorSourceSettings) -> None:
+    told = replace(settings, topic_filter=DefaultTopicFilter(["orders"]), heartbeats_replication=False)
+    found = first_refusal(told, "heartbeats")
+    assert found is not None
+    assert found.why == "topics doesn't select it; heartbeats.replication.enabled is false"
+    assert first_refusal(replace(told, heartbeats_replication=True), "heartbeats") is None

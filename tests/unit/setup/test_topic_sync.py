@@ -1,0 +1,142 @@
+"""What the sync makes of a plan's outcome; what the brokers do with it is seen with real ones."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+import pytest
+
+from sparkmirror.connectors.flow_log import flow_log
+from sparkmirror.connectors.source import MirrorSourceSettings
+from sparkmirror.domain.errors import KafkaError
+from sparkmirror.domain.ids import ConnectorName
+from sparkmirror.domain.listed_topics import ListedTopic, TopicListing
+from sparkmirror.kafka.admin import TopicConfigs
+from sparkmirror.policies.admin_writes import Results, TopicCreation
+from sparkmirror.setup.flow_admins import FlowAdmins
+from sparkmirror.setup.topic_plan import GrowTopic, TopicPlan
+from sparkmirror.setup.topic_sync import TopicSync
+
+
+@dataclass
+class Side:
+    """A cluster that does what it's told, but for the topics in `refused`; says nothing of `secret` ones."""
+
+    topics: TopicListing
+    refused: set[str] = field(default_factory=set)
+    secret: set[str] = field(default_factory=set)
+    asked: list[str] = field(default_factory=list)
+
+    def listing(self) -> TopicListing:
+        return self.topics
+
+    def topic_configs(self, topics: Sequence[str]) -> Mapping[str, object]:
+        self.asked += topics
+        return {}
+
+    def known_topic_configs(self, topics: Sequence[str]) -> TopicConfigs:
+        self.asked += topics
+        untold = {topic: KafkaError(f"{topic} is secret") for topic in topics if topic in self.secret}
+        return TopicConfigs({}, untold)
+
+    def create_topics(self, topics: Sequence[TopicCreation]) -> Results:
+        return self._results([topic.name for topic in topics])
+
+    def grow_topics(self, counts: Mapping[str, int]) -> Results:
+        return self._results(list(counts))
+
+    def _results(self, names: Sequence[str]) -> Results:
+        self.asked += names
+        return {name: KafkaError(f"not {name}") if name in self.refused else None for name in names}
+
+
+@dataclass
+class Admins:
+    source: Side
+    target: Side
+
+    @property
+    def writes(self) -> Side:
+        return self.target
+
+
+def listing(**counts: int) -> TopicListing:
+    return TopicListing({name.replace("__", "."): ListedTopic(count) for name, count in counts.items()})
+
+
+@pytest.fixture
+def sides() -> Admins:
+    return Admins(Side(listing(orders=5)), Side(listing(source__orders=3)))
+
+
+@pytest.fixture
+def sync(settings: MirrorSourceSettings, sides: Admins) -> TopicSync:
+    log = flow_log("tests.topic_sync", settings.flow, ConnectorName("mirror"))
+    return TopicSync(settings, cast("FlowAdmins", sides), log)
+
+
+def test_partitions_that_can_t_be_made_wait_and_that_is_said_once(
+    sync: TopicSync, sides: Admins, caplog: pytest.LogCaptureFixture
+) -> None:
+    sides.target.refused = {"source.orders"}
+    planned = sync.plan()
+    assert planned.plan == TopicPlan(grows=(GrowTopic("source.orders", 5, "orders", 3),))
+    assert sync.apply(planned.plan) == {}
+    assert sync.plan() is planned
+    assert sync.apply(planned.plan) == {}
+    assert sides.target.asked == ["source.orders"], "asked again soon, without anything new"
+    sides.source.topics = listing(orders=5, more=1)
+    assert sync.apply(sync.plan().plan) == {"source.more": 1}
+    assert caplog.messages == ["not source.orders; partitions 3 to 4 of orders wait for it"]
+    assert sync.has_problems
+    sides.target.topics = listing(source__orders=5, source__more=1)
+    assert sync.apply(sync.plan().plan) == {}
+    assert not sync.has_problems
+
+
+def test_configs_are_asked_for_only_of_what_is_new(sync: TopicSync, sides: Admins) -> None:
+    sides.source.topics = listing(orders=3, new=1)
+    sync.apply(sync.plan().plan)
+    assert sides.source.asked == ["new"]
+    sides.target.topics = listing(source__orders=3, source__new=1)
+    for _ in range(3):
+        sync.apply(sync.plan().plan)
+    assert sides.source.asked == ["new"]
+
+
+def test_thousands_of_topics_are_told_of_in_one_line(
+    sync: TopicSync, sides: Admins, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    sides.source.topics = listing(**{f"t{number:04}": 1 for number in range(3000)})
+    sides.target.topics = listing(**{f"source__gone{number:04}": 1 for number in range(3000)})
+    assert len(sync.apply(sync.plan().plan)) == 3000
+    assert len(caplog.messages) == 22
+    assert "created 3000 topics, source.t0000 to source.t2999" in caplog.messages
+    assert caplog.messages[-1] == "the same or the like of 2980 more topics"
+    assert sync.plan() is sync.plan()
+
+
+def test_what_was_made_is_not_made_again_while_brokers_do_not_list_it(sync: TopicSync, sides: Admins) -> None:
+    sides.source.topics = listing(orders=3, one=1, two=2)
+    assert sync.apply(sync.plan().plan) == {"source.one": 1, "source.two": 2}
+    sides.target.topics = listing(source__orders=3, source__one=1)
+    planned = sync.plan()
+    assert (planned.plan, planned.target) == (TopicPlan(), {"source.orders": 3, "source.one": 1})
+    assert sync.awaits_what_it_made
+    sides.target.topics = listing(source__orders=3, source__one=1, source__two=2)
+    assert sync.plan().plan == TopicPlan()
+    assert not sync.awaits_what_it_made
+    # The first tells which configs there are.
+    assert sides.target.asked == ["source.orders", "source.one", "source.two"]
+
+
+def test_a_topic_whose_configs_are_secret_keeps_no_other_back(
+    sync: TopicSync, sides: Admins, caplog: pytest.LogCaptureFixture
+) -> None:
+    sides.source.topics = listing(orders=3, payments=1, salaries=1)
+    sides.source.secret = {"salaries"}
+    assert sync.apply(sync.plan().plan) == {"source.payments": 1}
+    assert caplog.messages == ["salaries is secret"]
+    assert sync.has_problems

@@ -1,0 +1,99 @@
+"""What of this installation is packed for executors, and when it's packed anew."""
+
+import os
+import tarfile
+from importlib.metadata import PackagePath, PathDistribution
+from pathlib import Path
+
+import pytest
+
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.spark.executor_archive import (
+    ArchiveContents,
+    Packed,
+    archive_contents,
+    cached_archive,
+    write_archive,
+)
+
+
+def test_it_holds_what_runs_there_and_nothing_that_does_not() -> None:
+    contents = archive_contents()
+    names = [packed.name for packed in contents.files]
+    assert len(set(names)) == len(names)
+    assert {"sparkmirror/copy/worker_daemon.py", "kafka/__init__.py", "numpy/__init__.py"} < set(names)
+    assert not [name for name in names if "/tests/" in name or "__pycache__" in name or ".." in name]
+    assert not [name for name in names if name.startswith(("pandas/", "pyspark/"))]
+    assert [each.split()[0] for each in contents.distributions] == [
+        "cramjam",
+        "crc32c",
+        "javaproperties",
+        "kafka-python",
+        "numpy",
+        "pyarrow",
+    ]
+
+
+def test_it_says_nothing_of_who_packed_it(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("text")
+    contents = ArchiveContents([Packed(tmp_path / "file", "package/file")], [])
+    first, second = tmp_path / "first.tar.gz", tmp_path / "second.tar.gz"
+    write_archive(contents, first)
+    write_archive(contents, second)
+    assert first.read_bytes() == second.read_bytes()
+    with tarfile.open(first) as archive:
+        entries = archive.getmembers()
+    assert [(entry.name, entry.mode) for entry in entries] == [
+        ("bin/python", 0o755),
+        ("packages/package/file", 0o644),
+    ]
+    assert {(entry.uid, entry.gid, entry.uname, entry.gname) for entry in entries} == {(0, 0, "", "")}
+
+
+def test_more_can_be_packed(tmp_path: Path) -> None:
+    names = [packed.name for packed in archive_contents(["pyspark"]).files]
+    assert "pyspark/worker.py" in names
+    assert "py4j/__init__.py" in names, "what it requires"
+    assert not [name for name in names if name.endswith(".jar")]
+
+
+def test_what_is_not_installed_is_named() -> None:
+    with pytest.raises(SparkmirrorError, match=r"no-such-package is not installed for .*python"):
+        archive_contents(["no-such-package"])
+
+
+def test_a_list_of_files_that_are_elsewhere_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a package that old pips unpacked without a list, Python 3.11 takes that of its source for one."""
+
+    class Unpacked(PathDistribution):
+        @property
+        def files(self) -> list[PackagePath]:
+            return [PackagePath("deps/jars/some.jar")]
+
+    (tmp_path / "unpacked.egg-info").mkdir()
+    (tmp_path / "unpacked.egg-info/PKG-INFO").write_text("Name: unpacked\nVersion: 1.0\n")
+    found = Unpacked(tmp_path / "unpacked.egg-info")
+    monkeypatch.setattr("sparkmirror.spark.executor_archive.distribution", lambda _: found)
+    with pytest.raises(
+        SparkmirrorError, match=r"unpacked 1\.0 lists deps/jars/some\.jar, which is not there"
+    ):
+        archive_contents(["unpacked"])
+
+
+def test_it_is_made_once_and_again_when_the_package_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[Path] = []
+
+    def write(_: ArchiveContents, file: Path) -> None:
+        file.touch()
+        written.append(file)
+
+    monkeypatch.setenv("SPARKMIRROR_CACHE", str(tmp_path))
+    monkeypatch.setattr("sparkmirror.spark.executor_archive.write_archive", write)
+    first, second = (cached_archive(lambda: None) for _ in range(2))
+    assert written == [first] == [second]
+    assert first.is_relative_to(tmp_path)
+    os.utime(first, (0, 0))
+    cached_archive(lambda: None)
+    assert written == [first, first]

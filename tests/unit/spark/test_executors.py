@@ -1,0 +1,40 @@
+"""What an executor's failure says in one line."""
+
+import pytest
+
+from sparkmirror.spark.executor_archive import NO_PYTHON_WORDS, python_version
+from sparkmirror.spark.executors import explained
+
+DAEMON_FAILED = """org.apache.spark.SparkException:
+Error from python worker:
+  %s
+PYTHONPATH was:
+  /opt/spark/python/lib/pyspark.zip:/opt/spark/python/lib/py4j-0.10.9.9-src.zip
+org.apache.spark.SparkException: EOFException occurred while reading the port number from a daemon's stdout.
+\tat org.apache.spark.errors.SparkCoreErrors$.eofExceptionWhileReadPortNumberError(SparkCoreErrors.scala:55)
+"""
+
+
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [
+        (
+            "ExecutorLostFailure (executor 1 exited): gone\nmore",
+            "ExecutorLostFailure (executor 1 exited): gone",
+        ),
+        (
+            DAEMON_FAILED
+            % "Traceback (most recent call last):\n  ModuleNotFoundError: No module named 'pyspark'",
+            "Python on an executor: ModuleNotFoundError: No module named 'pyspark'",
+        ),
+        ("", "no reason given"),
+    ],
+)
+def test_it_is_what_matters_of_it(failure: str, said: str) -> None:
+    assert explained(failure) == said
+
+
+def test_a_missing_python_is_said_with_what_to_do() -> None:
+    said = explained(DAEMON_FAILED % f"{NO_PYTHON_WORDS} 3.11 with modules .so: /usr/bin/python3")
+    assert said.startswith(f"executors find no Python {python_version()} like the driver's")
+    assert said.endswith("spark.pyspark.python names it")

@@ -1,0 +1,73 @@
+"""Which settings bring the archive to executors, by master and by what the user says."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from sparkmirror.domain.errors import ConfigError
+from sparkmirror.spark import shipping
+from sparkmirror.spark.executor_archive import LAUNCHER
+from sparkmirror.spark.shipping import ARCHIVE, shipped
+
+STANDALONE = {"spark.master": "spark://host:7077"}
+
+
+@pytest.fixture(autouse=True)
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What would be packed."""
+    file = tmp_path / "made.tar.gz"
+    file.touch()
+    monkeypatch.setattr(shipping, "cached_archive", lambda _: file)
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    return file
+
+
+@pytest.mark.parametrize("master", ["local", "local[4]", "local-cluster[2,1,1024]"])
+def test_this_machine_needs_none(master: str) -> None:
+    assert shipped({"spark.master": master}) == (sys.executable, {})
+
+
+@pytest.mark.parametrize(
+    ("master", "key"),
+    [
+        ("spark://host:7077", "spark.archives"),
+        ("k8s://https://host:6443", "spark.archives"),
+        ("yarn", "spark.yarn.dist.archives"),
+    ],
+)
+def test_a_cluster_gets_one(made: Path, master: str, key: str) -> None:
+    assert shipped({"spark.master": master}) == (LAUNCHER, {key: f"{made}#sparkmirror"})
+
+
+def test_it_comes_beside_the_users_archives(made: Path) -> None:
+    told = {**STANDALONE, "spark.archives": "mine.zip#mine"}
+    assert shipped(told).settings == {"spark.archives": f"mine.zip#mine,{made}#sparkmirror"}
+
+
+def test_one_that_the_user_brings_is_taken() -> None:
+    told = {**STANDALONE, "spark.archives": "hdfs:///apps/x.tar.gz#sparkmirror"}
+    assert shipped(told) == (LAUNCHER, {"spark.archives": "hdfs:///apps/x.tar.gz#sparkmirror"})
+
+
+def test_the_user_may_say_where_it_is(tmp_path: Path) -> None:
+    url = "hdfs:///apps/x.tar.gz"
+    assert shipped({**STANDALONE, ARCHIVE: url}).settings == {"spark.archives": f"{url}#sparkmirror"}
+    missing = str(tmp_path / "missing.tar.gz")
+    with pytest.raises(ConfigError, match=rf"{missing}.*no such file; `sparkmirror archive` makes one"):
+        shipped({**STANDALONE, ARCHIVE: missing})
+
+
+def test_the_users_python_runs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    variable = "spark.executorEnv.SPARKMIRROR_PYTHON"
+    monkeypatch.setenv("PYSPARK_PYTHON", "/opt/a/python")
+    assert shipped(STANDALONE).settings[variable] == "/opt/a/python"
+    assert (
+        shipped({**STANDALONE, "spark.pyspark.python": "/opt/b/python"}).settings[variable] == "/opt/b/python"
+    )
+
+
+def test_executors_that_have_it_installed_run_their_own_python() -> None:
+    none = {**STANDALONE, ARCHIVE: "none"}
+    assert shipped(none) == (sys.executable, {})
+    assert shipped({**none, "spark.pyspark.python": "python3"}) == ("python3", {})

@@ -1,0 +1,295 @@
+"""A mirror and its source are compared by content, whatever their batches, codecs and offsets are."""
+
+from collections.abc import Iterable, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparkmirror.batches.record_batch import HEADER_BYTES, FetchedBatch, build_batch, iterate_batches
+from sparkmirror.domain.errors import CorruptBatchError
+from sparkmirror.verify.compare import Log, compare
+from sparkmirror.verify.comparison import Comparison, Rules
+from sparkmirror.verify.records import Span
+from tests.batches import NOW_MS, Rec, encode, fetched, joined
+
+OURS, THEIRS = 7, 9
+WHOLE = Span(0, 1 << 40)
+OURS_IS_KNOWN = Rules(producer_id=OURS)
+
+
+def batches(
+    records: Sequence[Rec], sizes: Iterable[int] = (), *, codec: int = 0, producer_id: int = -1
+) -> list[FetchedBatch]:
+    """These records in batches of such sizes, then of one record each."""
+    made, left = [], iter(sizes)
+    at = 0
+    while at < len(records):
+        size = next(left, 1)
+        part = records[at : at + size]
+        base = part[0].offset
+        relative = [record._replace(offset=record.offset - base) for record in part]
+        made.append(encode(relative, codec=codec, base_offset=base, producer_id=producer_id))
+        at += size
+    return list(iterate_batches(joined(made)))
+
+
+def numbered(count: int) -> list[Rec]:
+    return [Rec(at, NOW_MS + at, b"k%d" % (at % 3), b"v%d" % at) for at in range(count)]
+
+
+def on_target(records: Sequence[Rec]) -> list[Rec]:
+    """As a log of its own, with its own offsets."""
+    return [record._replace(offset=1000 + at) for at, record in enumerate(records)]
+
+
+def compared(source: Sequence[Rec], target: Sequence[Rec], rules: Rules = OURS_IS_KNOWN) -> Comparison:
+    return compare(
+        Log(batches(source, [3, 2, 4]), WHOLE),
+        Log(batches(on_target(target), [2, 5], producer_id=OURS), WHOLE),
+        rules,
+    )
+
+
+def places(comparison: Comparison) -> list[tuple[str, int | None, int | None]]:
+    return [found[:3] for found in comparison.differences]
+
+
+sizes = st.lists(st.integers(1, 4), max_size=12)
+codecs = st.sampled_from([0, 1, 3, 4])
+
+
+@given(st.integers(0, 20), sizes, sizes, codecs, codecs)
+def test_the_same_records_are_equal_in_whatever_batches_and_codecs(
+    count: int, source_sizes: list[int], target_sizes: list[int], source_codec: int, target_codec: int
+) -> None:
+    records = numbered(count)
+    source = batches(records, source_sizes, codec=source_codec)
+    target = batches(on_target(records), target_sizes, codec=target_codec)
+    assert compare(Log(source, WHOLE), Log(target, WHOLE), Rules()) == Comparison(equal=count)
+
+
+@pytest.mark.parametrize("sizes", [(700, 450), (1, 300), (13, 11), (2000, 2000)])
+@pytest.mark.parametrize("codec", [0, 3])
+def test_a_difference_among_thousands_is_named(sizes: tuple[int, int], codec: int) -> None:
+    records = numbered(2000)
+    copies = [*records[:1200], records[1200]._replace(value=b"other"), *records[1201:1600], *records[1601:]]
+    source, target = (
+        batches(side, [size] * 2000, codec=codec, producer_id=OURS)
+        for side, size in zip((records, on_target(copies)), sizes, strict=True)
+    )
+    found = compare(Log(source, Span(10, 1990)), Log(target, Span(1010, 2989)), OURS_IS_KNOWN)
+    assert places(found) == [("value", 1200, 2200), ("missing", 1600, None)]
+    assert found.equal == 1978
+
+
+@pytest.mark.parametrize("count", [3, 300])
+def test_a_batch_that_can_not_be_opened_is_named(count: int) -> None:
+    """Whether it's opened alone or with others."""
+    records = numbered(3 * count)
+    source, target = (
+        batches(side, [size] * 900) for side, size in ((records, count), (on_target(records), 2))
+    )
+    header = source[1].header._replace(record_count=count + 1)
+    source[1] = fetched(bytes(build_batch(header, bytes(source[1].data[HEADER_BYTES:]))))
+    with pytest.raises(CorruptBatchError, match=f"offset {count}: batch ends before its {count + 1} records"):
+        compare(Log(source, WHOLE), Log(target, WHOLE), Rules())
+
+
+@given(st.lists(st.sampled_from("abcd"), max_size=14), st.lists(st.sampled_from("abcd"), max_size=14))
+def test_only_the_same_is_called_equal_and_every_record_is_accounted_for(
+    before: list[str], after: list[str]
+) -> None:
+    """Records that often repeat, so that the sides can be matched in many ways."""
+    source = [Rec(at, NOW_MS, b"k", value.encode()) for at, value in enumerate(before)]
+    target = [Rec(at, NOW_MS, b"k", value.encode()) for at, value in enumerate(after)]
+    found = compared(source, target)
+    assert found.is_equal == (before == after)
+    unequal = {"missing": (1, 0), "extra": (0, 1)}
+    lost, gained = (
+        sum(unequal.get(what, (1, 1))[side] * count for what, count in found.counts.items())
+        for side in (0, 1)
+    )
+    assert found.equal + lost == len(before)
+    assert found.equal + gained == len(after)
+
+
+@given(st.integers(1, 20), st.data())
+def test_a_missing_record_is_named(count: int, data: st.DataObject) -> None:
+    records, lost = numbered(count), data.draw(st.integers(0, count - 1))
+    found = compared(records, records[:lost] + records[lost + 1 :])
+    assert places(found) == [("missing", lost, None)]
+    assert found.equal == count - 1
+
+
+@given(st.integers(1, 20), st.data())
+def test_a_second_copy_is_named(count: int, data: st.DataObject) -> None:
+    records, at = numbered(count), data.draw(st.integers(0, count - 1))
+    found = compared(records, records[: at + 1] + records[at:])
+    assert places(found) == [("extra", None, 1000 + at + 1)]
+    assert found.differences[0].detail.startswith(f"a second copy of source offset {at}: ")
+
+
+@given(st.integers(2, 20), st.data())
+def test_two_records_that_changed_places_are_out_of_order(count: int, data: st.DataObject) -> None:
+    records = numbered(count)
+    at = data.draw(st.integers(0, count - 2))
+    swapped = [*records]
+    swapped[at], swapped[at + 1] = swapped[at + 1], swapped[at]
+    found = compared(records, swapped)
+    assert found.counts == {"order": 1}
+    assert found.differences[0].source_offset in (at, at + 1)
+    assert found.foreign == 0
+
+
+@pytest.mark.parametrize(
+    ("what", "detail", "change"),
+    [
+        ("key", "key 'k2' became 'other'", {"key": b"other"}),
+        ("value", "value 'v5' became null", {"value": None}),
+        ("headers", "headers [] became ['h'=b'\\xff', 'n'=null]", {"headers": (("h", b"\xff"), ("n", None))}),
+        ("timestamp", f"timestamp {NOW_MS + 5} became {NOW_MS}", {"timestamp": NOW_MS}),
+        ("key, value", "key 'k2' became 'K'; value 'v5' became 'V'", {"key": b"K", "value": b"V"}),
+    ],
+)
+def test_an_altered_record_says_what_changed(what: str, detail: str, change: dict[str, object]) -> None:
+    records = numbered(9)
+    altered = [*records]
+    altered[5] = altered[5]._replace(**change)  # type: ignore[arg-type]
+    found = compared(records, altered)
+    assert places(found) == [(what, 5, 1005)]
+    assert found.differences[0].detail == detail
+    assert found.equal == 8
+
+
+def test_a_long_value_is_cut() -> None:
+    before, after = (Rec(0, NOW_MS, b"k", letter * 100) for letter in (b"a", b"b"))
+    (difference,) = compared([before], [after]).differences
+    assert difference.detail == f"value '{'a' * 40}'… (100 bytes) became '{'b' * 40}'… (100 bytes)"
+
+
+def test_records_of_other_writers_are_counted_and_nothing_else() -> None:
+    records = numbered(6)
+    stranger = Rec(0, NOW_MS + 999, b"x", b"y")
+    target = on_target([*records[:2], stranger, *records[2:], stranger])
+    mixed = [
+        *batches(target[:2], [2], producer_id=OURS),
+        *batches(target[2:3], producer_id=THEIRS),
+        *batches(target[3:7], [4], producer_id=OURS),
+        *batches(target[7:], producer_id=THEIRS),
+    ]
+    found = compare(Log(batches(records, [6]), WHOLE), Log(mixed, WHOLE), Rules(producer_id=OURS))
+    assert found == Comparison(equal=6, foreign=2)
+
+
+def test_what_the_mirror_wrote_and_the_source_lacks_is_extra() -> None:
+    records = numbered(3)
+    found = compared(records, [*records, Rec(0, NOW_MS + 999, b"x", b"y")])
+    assert places(found) == [("extra", None, 1003)]
+
+
+def test_timestamps_count_only_where_the_target_keeps_them() -> None:
+    records = numbered(4)
+    late = [record._replace(timestamp=NOW_MS + 500) for record in records]
+    assert compared(records, late, Rules(timestamps=False)) == Comparison(equal=4)
+    assert compared(records, late).counts == {"timestamp": 4}
+
+
+@given(st.integers(1, 10), st.integers(1, 10))
+def test_what_one_side_has_lost_at_its_beginning_is_not_comparable(lost: int, kept: int) -> None:
+    records = numbered(lost + kept)
+    at_source = Rules(source_lost_beginning=True, producer_id=OURS)
+    at_target = Rules(target_lost_beginning=True, producer_id=OURS)
+    expected = Comparison(equal=kept, not_comparable=lost)
+    assert compared(records[lost:], records, at_source) == expected
+    assert compared(records, records[lost:], at_target) == expected
+    assert compared(records, records[lost:]).counts == {"missing": lost}
+    assert compared(records[lost:], records).counts == {"extra": lost}
+
+
+def test_lost_in_the_middle_is_missing_although_the_beginning_may_be_lost() -> None:
+    records = numbered(8)
+    found = compared(records[3:], [*records[:5], *records[6:]], Rules(source_lost_beginning=True))
+    assert places(found) == [("missing", 5, None)]
+    assert found.not_comparable == 3
+
+
+def test_what_follows_an_unknown_end_is_not_judged() -> None:
+    records = numbered(8)
+    assert compared(records[:5], records, Rules(target_end_is_known=False)) == Comparison(equal=5)
+    assert compared(records[:5], records[:4], Rules(target_end_is_known=False)).counts == {"missing": 1}
+
+
+@given(st.integers(0, 12), st.integers(0, 12), sizes)
+def test_only_the_spans_are_compared(first: int, end: int, source_sizes: list[int]) -> None:
+    records = numbered(12)
+    source = Log(batches(records, source_sizes), Span(first, end))
+    target = Log(batches(on_target(records), [12]), Span(1000 + first, 1000 + end))
+    assert compare(source, target, Rules()) == Comparison(equal=max(0, end - first))
+
+
+def compact(records: Sequence[Rec], upto: int) -> list[Rec]:
+    """What the cleaner leaves when it has cleaned so many records."""
+    last = {record.key: record.offset for record in records[:upto]}
+    return [record for record in records if record.offset >= upto or last[record.key] == record.offset]
+
+
+@given(st.integers(0, 20), st.integers(0, 20), sizes)
+def test_what_the_cleaner_took_from_either_side_is_not_comparable(
+    at_source: int, at_target: int, keys: list[int]
+) -> None:
+    records = [
+        Rec(at, NOW_MS + at, b"k%d" % (keys[at % len(keys)] if keys else at % 5), b"v%d" % at)
+        for at in range(20)
+    ]
+    rules = Rules(source_is_compacted=True, target_is_compacted=True, producer_id=OURS)
+    source = compact(records, at_source)
+    target = on_target(compact(records, at_target))
+    found = compare(
+        Log(batches(source, [4, 4]), WHOLE), Log(batches(target, [3], producer_id=OURS), WHOLE), rules
+    )
+    assert found.is_equal, found.differences
+    assert found.equal + found.not_comparable == len({r.timestamp for r in [*source, *target]})
+
+
+def test_a_last_record_of_its_key_is_missed_in_a_compacted_topic_too() -> None:
+    records = [Rec(at, NOW_MS + at, b"k%d" % at, b"v") for at in range(6)]
+    found = compared(records, records[:2] + records[3:], Rules(target_is_compacted=True))
+    assert places(found) == [("missing", 2, None)]
+    assert found.not_comparable == 0
+
+
+def test_what_compaction_took_may_be_followed_by_its_key_behind_the_span() -> None:
+    records = numbered(3)
+    target = batches(on_target(records[1:]))
+    later = batches([Rec(2000, NOW_MS, b"k0", b"new")])
+    span, rules = Span(1000, 1002), Rules(target_is_compacted=True)
+    found = compare(Log(batches(records), WHOLE), Log(target, span, later), rules)
+    assert found == Comparison(equal=2, not_comparable=1)
+    found = compare(Log(batches(records), WHOLE), Log(target, span), rules)
+    assert places(found) == [("missing", 0, None)]
+
+
+def test_tombstones_may_be_gone_with_what_they_deleted() -> None:
+    records = [Rec(0, NOW_MS, b"a", b"1"), Rec(1, NOW_MS, b"b", b"1"), Rec(2, NOW_MS, b"a", None)]
+    found = compared(records, records[1:2], Rules(target_is_compacted=True))
+    assert found == Comparison(equal=1, not_comparable=2)
+
+
+def test_logs_that_have_nothing_in_common_are_given_up() -> None:
+    source, target = (
+        [Rec(at, NOW_MS, b"%d" % at, value * 10_000) for at in range(4097)] for value in (b"a", b"b")
+    )
+    found = compare(Log(batches(source), WHOLE), Log(batches(target), WHOLE), Rules())
+    assert not found.is_equal
+    assert found.gave_up == (
+        "from source offset 0 and target offset 0 on, the next 1,024 records have nothing in common"
+    )
+
+
+def test_ranges_add_up() -> None:
+    records = numbered(9)
+    whole = compared(records, records[:4] + records[5:])
+    halves = compared(records[:3], records[:3]) + compared(records[3:], records[3:4] + records[5:])
+    assert (halves.equal, halves.counts) == (whole.equal, whole.counts)
+    assert halves.differences[0].source_offset == whole.differences[0].source_offset
