@@ -18,7 +18,7 @@ from rich.table import Table as RichTable
 from bench.bed import BROKER_HEAP_MB, BROKER_SETTINGS, opened
 from bench.goals import goals
 from bench.machine import describe
-from bench.page import Occasion, page
+from bench.page import ResumeReason, page
 from bench.plan import Plan, plan_from
 from bench.report import Table, tables
 from bench.results import Results
@@ -80,7 +80,7 @@ def main(arguments: Sequence[str]) -> int:
     return 1 if results.failures else 0
 
 
-def _measure(plan: Plan, results: Results, console: Console, command: str) -> Occasion:
+def _measure(plan: Plan, results: Results, console: Console, command: str) -> ResumeReason:
     def say(text: str) -> None:
         console.print(f"{datetime.now(UTC):%H:%M:%S} {text}", highlight=False, markup=False, soft_wrap=True)
 
@@ -88,7 +88,7 @@ def _measure(plan: Plan, results: Results, console: Console, command: str) -> Oc
         tempfile.TemporaryDirectory(prefix="sparkmirror-bench-") as folder,
         opened(Path(folder), plan.tasks_max, say) as bed,
     ):
-        occasion = Occasion(
+        occasion = ResumeReason(
             date=f"{datetime.now(UTC):%Y-%m-%d}",
             command=command,
             machine=describe(bed.java, KAFKA_VERSION),
@@ -110,7 +110,7 @@ def _draw(console: Console, drawn: Sequence[Table]) -> None:
         console.print(grid)
 
 
-def _save(options: argparse.Namespace, occasion: Occasion, results: Results, console: Console) -> None:
+def _save(options: argparse.Namespace, occasion: ResumeReason, results: Results, console: Console) -> None:
     if options.json:
         options.json.write_text(as_json(results, occasion))
         console.print(f"Every run: {options.json}")
@@ -120,7 +120,7 @@ def _save(options: argparse.Namespace, occasion: Occasion, results: Results, con
         console.print(f"Page: {document}")
 
 
-def as_json(results: Results, occasion: Occasion) -> str:
+def as_json(results: Results, occasion: ResumeReason) -> str:
     """Everything, sides by their names."""
     content = {
         "occasion": asdict(occasion),

@@ -123,7 +123,7 @@ def _plan(source: ConnectionSettings, target: ConnectionSettings, topic: str, pa
         flow=Flow(Alias("source"), Alias("target")),
         connector=ConnectorName(FAR),
         task=0,
-        generation=0,
+        job_epoch=0,
         announced_at=0,
         partitions=tuple(copied),
         consumer=ConsumerSettings(source, partition_fetch_bytes_max=_FETCH_BYTES),

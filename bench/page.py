@@ -42,7 +42,7 @@ from bench.workloads import BY_NAME, COPIED, PARTITIONS, SLOW_ROAD, TRANSACTIONA
 
 
 @dataclass(frozen=True, slots=True)
-class Occasion:
+class ResumeReason:
     """When, where and how it was measured."""
 
     date: str
@@ -53,7 +53,7 @@ class Occasion:
     broker_settings: Mapping[str, str]
 
 
-def page(results: Results, occasion: Occasion) -> str:
+def page(results: Results, occasion: ResumeReason) -> str:
     """The whole page, as Markdown."""
     measured = tables(results)
     head, rest = measured[:1], measured[1:]
@@ -70,7 +70,7 @@ def page(results: Results, occasion: Occasion) -> str:
     return "\n".join(sections)
 
 
-def _introduction(occasion: Occasion) -> str:
+def _introduction(occasion: ResumeReason) -> str:
     return f"""# Benchmarks
 
 Written on {occasion.date} by the command below; run it again to get this page for your machine. Values are
@@ -177,7 +177,7 @@ def _workload_row(data: Dataset, workload: Workload) -> tuple[str, ...]:
     return (workload.title, *(f"{count:,.0f}" for count in counts), compression, f"{100 * data.gone:.0f} %")
 
 
-def _method(occasion: Occasion) -> str:
+def _method(occasion: ResumeReason) -> str:
     plan = occasion.plan
     return f"""## Method
 
@@ -324,7 +324,7 @@ def _topics_method(plan: Plan) -> str:
   each.{fewer}"""
 
 
-def _settings(occasion: Occasion) -> str:
+def _settings(occasion: ResumeReason) -> str:
     mirroring = Mirroring("source", "127.0.0.1:19092", "127.0.0.1:29092", "data-1kb", occasion.plan.tasks_max)
     tuned = "".join(f"source->target.{key} = {value}\n" for key, value in STRIMZI_HIGH_VOLUME.items())
     tuned += "".join(f"target.{key} = {value}\n" for key, value in STRIMZI_WORKER.items())

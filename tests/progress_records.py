@@ -9,7 +9,7 @@ from sparkmirror.storage.progress import PartitionProgress, PartitionState
 IDLE = PartitionProgress(
     connector=ConnectorName("MirrorSourceConnector"),
     task=0,
-    generation=1,
+    job_epoch=1,
     source=TopicPartition("orders", 0),
     target_topic="source.orders",
     records=0,

@@ -72,7 +72,7 @@ class Bench:
             flow=Flow(SOURCE, Alias("far")),
             connector=CONNECTOR,
             task=3,
-            generation=7,
+            job_epoch=7,
             announced_at=0,
             partitions=tuple(CopyPartition(partition, remote(partition.topic)) for partition in partitions),
             consumer=replace(ConsumerSettings(source), **consumer),  # type: ignore[arg-type]  # as said above

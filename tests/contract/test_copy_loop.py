@@ -23,7 +23,7 @@ def test_every_record_arrives_and_the_state_says_so(bench: Bench, watch: Watch) 
         for partition in partitions:
             report = watch.await_progress(topic, caught_up, partition=partition.partition)
             assert (report.records, report.position, report.lag) == (200, 199, 0)
-            assert (report.task, report.generation, report.target_topic) == (3, 7, remote(topic))
+            assert (report.task, report.job_epoch, report.target_topic) == (3, 7, remote(topic))
             assert sum(report.latency.counts.values()) == 200
         append(bench.source, topic, numbered(5, 200))
         watch.await_progress(topic, lambda report: report.position == 204)

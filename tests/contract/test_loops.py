@@ -15,7 +15,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from sparkmirror.batches.provenance_header import HEADER, Passage
+from sparkmirror.batches.provenance_header import HEADER, ProvenanceHeader
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.copy.copy_plan import CopyPartition, StatePlan, TaskPlan, TransactionPlan
@@ -62,7 +62,7 @@ class Way:
             flow=self.flow,
             connector=CONNECTOR,
             task=0,
-            generation=1,
+            job_epoch=1,
             announced_at=0,
             partitions=tuple(
                 CopyPartition(TopicPartition(topic, number), topic) for number in range(partitions)
@@ -187,7 +187,7 @@ def test_each_record_crosses_over_once(ways: tuple[Way, Way]) -> None:
         assert verified(way, topic) == Comparison(equal=100, foreign=end - 100)
 
 
-def verified(way: Way, topic: str, passage: Passage | None = None) -> Comparison:
+def verified(way: Way, topic: str, passage: ProvenanceHeader | None = None) -> Comparison:
     """What `sparkmirror verify` finds of partition 0."""
     here, there = connection(way.here), connection(way.there)
     left_out = WriterDirectory(here, there).from_target()
@@ -244,7 +244,7 @@ def test_who_goes_on_leaves_out_the_same(ways: tuple[Way, Way], *, header: bool)
         append(out.here, topic, numbered(5, 3000))
         append(back.here, topic, numbered(5, 4000))
         await_everywhere(ways, topic, [*every, *numbered(5, 3000), *numbered(5, 4000)])
-    passages = [Passage(*way.flow) if header else None for way in ways]
+    passages = [ProvenanceHeader(*way.flow) if header else None for way in ways]
     for way, passage in zip(ways, passages, strict=True):
         found = verified(way, topic, passage)
         assert (found.equal, found.counts) == (45, {})

@@ -1,4 +1,4 @@
-"""A generation's job over two real clusters, driven by hand: its plans, its orders, its outcomes."""
+"""A copy job's job over two real clusters, driven by hand: its plans, its orders, its outcomes."""
 
 import threading
 from collections.abc import Collection, Sequence
@@ -10,7 +10,7 @@ import psutil
 from pyspark import SparkStageInfo
 
 from sparkmirror.clusters import LocalCluster
-from sparkmirror.copy.copy_job import GenerationJob
+from sparkmirror.copy.copy_job import CopyJob
 from sparkmirror.copy.copy_plan import CopyPartition, StatePlan, TaskPlan
 from sparkmirror.copy.outcomes import EndReason, Outcome
 from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
@@ -18,7 +18,7 @@ from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.spark.session import Session
 from sparkmirror.storage.positions import read_positions
-from sparkmirror.storage.progress import Generation, PartitionProgress, ProgressReader
+from sparkmirror.storage.progress import JobEpoch, PartitionProgress, ProgressReader
 from tests.system.broker_data import append, end_offsets, numbered
 from tests.system.mirror import await_value
 from tests.system.mixed_data import create_topic
@@ -47,7 +47,7 @@ class RunningJob:
         self._session = session
         self._result: list[Sequence[Outcome] | Exception] = []
         self._ended = threading.Event()
-        self.job = GenerationJob(session, plans, self._end)
+        self.job = CopyJob(session, plans, self._end)
         self.job.start()
 
     def _end(self, result: Sequence[Outcome] | Exception) -> None:
@@ -98,21 +98,21 @@ class Bed:
         create_topic(self.source.bootstrap_servers, topic(connector), partitions=PARTITIONS)
         create_topic(self.target.bootstrap_servers, remote(connector), partitions=PARTITIONS)
 
-    def announce(self, generation: Generation) -> int:
+    def announce(self, job_epoch: JobEpoch) -> int:
         writer = TopicWriter(connection(self.target))
-        (offset,) = writer.write(_PROGRESS, [generation.to_record()])
+        (offset,) = writer.write(_PROGRESS, [job_epoch.to_record()])
         writer.close()
         return offset
 
-    def plans(self, connector: str, generation: int = 1) -> list[TaskPlan]:
-        """An announced generation of one task per partition."""
+    def plans(self, connector: str, job_epoch: int = 1) -> list[TaskPlan]:
+        """An announced copy job of one task per partition."""
         name = ConnectorName(connector)
         plan = TaskPlan(
             flow=FLOW,
             connector=name,
             task=0,
-            generation=generation,
-            announced_at=self.announce(Generation(name, generation, PARTITIONS)),
+            job_epoch=job_epoch,
+            announced_at=self.announce(JobEpoch(name, job_epoch, PARTITIONS)),
             partitions=(),
             consumer=ConsumerSettings(connection(self.source)),
             producer=ProducerSettings(connection(self.target)),

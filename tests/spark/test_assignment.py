@@ -15,7 +15,7 @@ from sparkmirror.config.properties import Properties
 from sparkmirror.connectors.flow_settings import flow_settings
 from sparkmirror.domain.assignment import assign
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.mirror.reassignment import Rebalances
+from sparkmirror.mirror.reassignment import ReassignmentPolicy
 from sparkmirror.mirror.source_connector import MirrorSource
 from sparkmirror.spark.session import Session
 from tests.flowing import flowing
@@ -31,7 +31,9 @@ WARM: Final = ("dealing.3-warm", "dealing.5-warm")
 QUIET: Final = ("dealing.2-quiet", "dealing.4-quiet", "dealing.6-quiet")
 """In turn, two tasks get all that flows and all that is quiet."""
 TOPICS: Final = (HOT, *WARM, *QUIET)
-IMPATIENT: Final = Rebalances(look_interval_s=0.5, lasting_s=1.5, interval_s=3600.0, worth_bytes_s=20_000.0)
+IMPATIENT: Final = ReassignmentPolicy(
+    look_interval_s=0.5, lasting_s=1.5, interval_s=3600.0, worth_bytes_s=20_000.0
+)
 """What takes a mirror a minute and megabytes."""
 
 
@@ -74,11 +76,11 @@ def test_a_hot_partition_gets_its_task_while_data_flows(bed: Bed, caplog: pytest
         await_value(lambda: all_flow(bed), WAIT_S, lambda: "not every topic flows")
         with running_source(bed):
             moved = await_value(
-                lambda: re.search(r"generation 2: moved (\d) of 6 partitions, task 0 had ", caplog.text),
+                lambda: re.search(r"copy job 2: moved (\d) of 6 partitions, task 0 had ", caplog.text),
                 START_TIMEOUT_S,
                 lambda: caplog.text,
             )
-            after = tasks_of(bed, generation=2)
+            after = tasks_of(bed, job_epoch=2)
             flows.close()
             await_caught_up(bed.source, bed.target, ALIAS, TOPICS)
     in_turn = assign([TopicPartition(topic, 0) for topic in TOPICS], 2)
@@ -98,15 +100,15 @@ def all_flow(bed: Bed) -> bool:
     return min(ends.values()) > 100
 
 
-def tasks_of(bed: Bed, generation: int) -> dict[str, int]:
-    """Each topic's task, once all are copied in that generation, and all that flow have got on in it."""
+def tasks_of(bed: Bed, job_epoch: int) -> dict[str, int]:
+    """Each topic's task, once all are copied in that copy job, and all that flow have got on in it."""
     with closing(Progress(bed.target, ALIAS)) as progress:
 
         def tasks() -> dict[str, int] | None:
             reports = {
                 partition.topic: report
                 for partition, report in progress.now().items()
-                if report.generation == generation and (report.records or partition.topic in QUIET)
+                if report.job_epoch == job_epoch and (report.records or partition.topic in QUIET)
             }
             return {topic: reports[topic].task for topic in TOPICS} if reports.keys() == set(TOPICS) else None
 

@@ -47,7 +47,7 @@ class Scene:
     python: Path
 
     def await_tasks(self, tasks: int) -> None:
-        """Of both flows, as the last generation has them."""
+        """Of both flows, as the last copy job has them."""
 
         def are_dealt() -> bool:
             said = self.mirror.log_text()

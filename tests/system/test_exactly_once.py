@@ -144,7 +144,7 @@ def drilled(sides: Sides, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         create_topic(source.bootstrap_servers, topic(alias), partitions=PARTITIONS)
     with running_mirror(tmp_path_factory.mktemp("drill") / "mirror", properties(sides)) as mirror:
         for alias in MODES:
-            mirror.await_log(rf"\[{alias}->\w .*generation 1 copies")
+            mirror.await_log(rf"\[{alias}->\w .*copy job 1 copies")
         drill = Drill(sides, mirror, random.Random(SEED))
         dice = random.Random(SEED)
         faults: list[Callable[[], None]] = [

@@ -1,6 +1,6 @@
 """From the batches of a fetch response to the batches to produce, for one partition.
 
-Decides per batch between the fast and the slow road and keeps the position; sends nothing.
+Decides per batch between the fast and the slow action and keeps the position; sends nothing.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from sparkmirror.batches.aborted_transactions import AbortedTransactions
-from sparkmirror.batches.cycles import LoopError, LoopFilter, UnknownWriterError
+from sparkmirror.batches.cycles import CycleError, CycleFilter, UnknownWriterError
 from sparkmirror.batches.record_batch import (
     CODEC_MASK,
+    BatchAction,
     FetchedBatch,
     OutgoingBatch,
-    Road,
     choose_road,
     has_valid_crc,
     iterate_batches,
@@ -57,13 +57,13 @@ def copy_batches(
     position: int,
     rules: CopyRules,
     aborted: AbortedTransactions | None,
-    loops: LoopFilter | None = None,
+    loops: CycleFilter | None = None,
 ) -> Iterator[Step]:
     """The steps of a response, in order; what is behind the position is left out.
 
     `aborted` is the response's list under read_committed, None under read_uncommitted; `loops` says what
     comes back, None where nothing can. Raises CorruptBatchError naming the offset, UnknownWriterError and
-    LoopError; what came before it has been yielded.
+    CycleError; what came before it has been yielded.
     """
     merging = _Merging(rules, position, None if loops is None or not loops.opens_all else loops.carry)
     tiny_bytes = 0 if aborted or merging.carry else merging.tiny_bytes
@@ -80,7 +80,7 @@ def copy_batches(
 
 
 def _copy_together(
-    tiny: TinyBatches, position: int, rules: CopyRules, loops: LoopFilter | None
+    tiny: TinyBatches, position: int, rules: CopyRules, loops: CycleFilter | None
 ) -> list[Step] | None:
     """None if they must be looked at one by one."""
     codec = tiny.codec if rules.codec is None else rules.codec
@@ -108,15 +108,15 @@ def _copy_together(
 
 
 def _copy_one_by_one(
-    judged: Iterable[tuple[FetchedBatch, Road]], merging: "_Merging", rules: CopyRules
+    judged: Iterable[tuple[FetchedBatch, BatchAction]], merging: "_Merging", rules: CopyRules
 ) -> Iterator[Step]:
     try:
-        for batch, road in judged:
-            if merging.wants(batch, road):
+        for batch, action in judged:
+            if merging.wants(batch, action):
                 if not merging.has_room_for(batch):
                     yield from merging.steps()
-                merging.add(batch, road)
-            elif road is Road.FAST:
+                merging.add(batch, action)
+            elif action is BatchAction.FAST:
                 yield from merging.steps()
                 merging.position = batch.header.last_offset + 1
                 yield Step(_whole(batch, rules), merging.position)
@@ -124,7 +124,7 @@ def _copy_one_by_one(
                 merging.position = batch.header.last_offset + 1
                 if not merging:
                     yield Step([], merging.position)
-    except (CorruptBatchError, UnknownWriterError, LoopError):
+    except (CorruptBatchError, UnknownWriterError, CycleError):
         yield from merging.steps()
         raise
 
@@ -134,22 +134,22 @@ def _judged(
     position: int,
     rules: CopyRules,
     aborted: AbortedTransactions | None,
-    loops: LoopFilter | None,
-) -> Iterator[tuple[FetchedBatch, Road]]:
-    """Each batch that isn't behind the position, with its road."""
+    loops: CycleFilter | None,
+) -> Iterator[tuple[FetchedBatch, BatchAction]]:
+    """Each batch that isn't behind the position, with its action."""
     for batch in fetched:
         header = batch.header
         if rules.check_crcs and not has_valid_crc(batch):
             raise CorruptBatchError(f"offset {header.base_offset}: CRC mismatch")
         dropped = aborted is not None and aborted.drops(batch)
-        road = choose_road(header, position, target_stamps_append_time=rules.target_stamps_append_time)
-        if road is Road.BEHIND:
+        action = choose_road(header, position, target_stamps_append_time=rules.target_stamps_append_time)
+        if action is BatchAction.BEHIND:
             continue
-        if dropped or (loops is not None and road is not Road.NOTHING_LEFT and loops.drops(header)):
-            road = Road.NOTHING_LEFT
-        elif road is Road.FAST and loops is not None and loops.opens_all:
-            road = Road.REWRITE
-        yield batch, road
+        if dropped or (loops is not None and action is not BatchAction.NOTHING_LEFT and loops.drops(header)):
+            action = BatchAction.NOTHING_LEFT
+        elif action is BatchAction.FAST and loops is not None and loops.opens_all:
+            action = BatchAction.REWRITE
+        yield batch, action
         position = header.last_offset + 1
 
 
@@ -163,13 +163,15 @@ class _Merging:
         self.tiny_bytes = min(_TINY_BYTES, rules.merged_bytes_max)
         self._from = position
         self._bytes = 0
-        self._batches: list[tuple[FetchedBatch, Road]] = []
+        self._batches: list[tuple[FetchedBatch, BatchAction]] = []
 
     def __bool__(self) -> bool:
         return bool(self._batches)
 
-    def wants(self, batch: FetchedBatch, road: Road) -> bool:
-        return road is Road.REWRITE or (road is Road.FAST and len(batch.data) <= self.tiny_bytes)
+    def wants(self, batch: FetchedBatch, action: BatchAction) -> bool:
+        return action is BatchAction.REWRITE or (
+            action is BatchAction.FAST and len(batch.data) <= self.tiny_bytes
+        )
 
     def has_room_for(self, batch: FetchedBatch) -> bool:
         return not self._batches or (
@@ -177,10 +179,10 @@ class _Merging:
             and _codec(batch, self._rules) == _codec(self._batches[0][0], self._rules)
         )
 
-    def add(self, batch: FetchedBatch, road: Road) -> None:
+    def add(self, batch: FetchedBatch, action: BatchAction) -> None:
         if not self._batches:
             self._from = self.position
-        self._batches.append((batch, road))
+        self._batches.append((batch, action))
         self._bytes += len(batch.data)
         self.position = batch.header.last_offset + 1
 
@@ -201,12 +203,12 @@ class _Merging:
         except CorruptBatchError:
             return None
 
-    def _one_by_one(self, waited: Sequence[tuple[FetchedBatch, Road]]) -> Iterator[Step]:
+    def _one_by_one(self, waited: Sequence[tuple[FetchedBatch, BatchAction]]) -> Iterator[Step]:
         position = self._from
-        for number, (batch, road) in enumerate(waited, start=1):
+        for number, (batch, action) in enumerate(waited, start=1):
             copied = (
                 _whole(batch, self._rules)
-                if road is Road.FAST
+                if action is BatchAction.FAST
                 else _opened(batch, position, self._rules, self.carry)
             )
             position = self.position if number == len(waited) else batch.header.last_offset + 1

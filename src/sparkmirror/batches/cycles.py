@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparkmirror.batches.header_columns import Headers
-from sparkmirror.batches.provenance_header import Passage
+from sparkmirror.batches.provenance_header import ProvenanceHeader
 from sparkmirror.batches.record_batch import NO_PRODUCER_ID, BatchHeader
 from sparkmirror.batches.records import RawRecord
 from sparkmirror.domain.incidents import OnLoop
@@ -39,7 +39,7 @@ class UnknownWriterError(Exception):
         self.producer_id = producer_id
 
 
-class LoopError(Exception):
+class CycleError(Exception):
     """Under `on.loop=fail`: this batch was mirrored from the target. Nothing behind it has been copied."""
 
     def __init__(self, first: int, last: int) -> None:
@@ -75,11 +75,11 @@ class KnownWriters:
         self._others.update(others)
 
 
-class LoopFilter:
+class CycleFilter:
     """What of one partition comes back. So many `records` were left out; `first` are the first's offsets."""
 
     def __init__(
-        self, writers: KnownWriters, on_loop: OnLoop = OnLoop.FILTER, passage: Passage | None = None
+        self, writers: KnownWriters, on_loop: OnLoop = OnLoop.FILTER, passage: ProvenanceHeader | None = None
     ) -> None:
         """With a `passage` every record is given its header, and those come back whose headers say so."""
         self._writers = writers
@@ -89,7 +89,7 @@ class LoopFilter:
         self.first: tuple[int, int] | None = None
 
     def drops(self, header: BatchHeader) -> bool:
-        """Whether the batch comes back. Raises UnknownWriterError, LoopError under `on.loop=fail`."""
+        """Whether the batch comes back. Raises UnknownWriterError, CycleError under `on.loop=fail`."""
         from_target = self._writers.are_from_target(header.producer_id)
         if not from_target:
             if from_target is None:
@@ -128,7 +128,7 @@ class LoopFilter:
 
     def _found(self, first: int, last: int, records: int) -> None:
         if self._fails:
-            raise LoopError(first, last)
+            raise CycleError(first, last)
         self.records += records
         self.first = self.first or (first, last)
 

@@ -17,7 +17,7 @@ HEADER: Final = b"sparkmirror-provenance"
 _SEPARATOR: Final = b","
 
 
-class Passage(NamedTuple):
+class ProvenanceHeader(NamedTuple):
     """From one cluster to another, by their aliases."""
 
     source: str
@@ -41,7 +41,7 @@ class Passage(NamedTuple):
         return write_body(RecordBody(key, value, (*others, (HEADER, come_from))))
 
 
-def carried(batch: FetchedBatch, passage: Passage) -> list[FetchedBatch]:
+def carried(batch: FetchedBatch, passage: ProvenanceHeader) -> list[FetchedBatch]:
     """The batch as it arrives, with the offsets that it has; none if all of it comes back.
 
     Raises CorruptBatchError for a batch that can't be opened.

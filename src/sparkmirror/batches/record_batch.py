@@ -87,7 +87,7 @@ class OutgoingBatch(NamedTuple):
         return self.offsets[-1] - self.offsets[0] + 1 == len(self.offsets)
 
 
-class Road(Enum):
+class BatchAction(Enum):
     """How a batch gets to the target."""
 
     FAST = auto()
@@ -153,17 +153,17 @@ def has_valid_crc(batch: FetchedBatch) -> bool:
     return crc32c(batch.data[CRC_COVERS_FROM:]) == batch.header.crc
 
 
-def choose_road(header: BatchHeader, position: int, *, target_stamps_append_time: bool) -> Road:
+def choose_road(header: BatchHeader, position: int, *, target_stamps_append_time: bool) -> BatchAction:
     """Judge a batch by its header. `position` is the next offset to copy."""
     if header.last_offset < position:
-        return Road.BEHIND
+        return BatchAction.BEHIND
     if header.attributes & CONTROL or header.record_count == 0:
-        return Road.NOTHING_LEFT
+        return BatchAction.NOTHING_LEFT
     if not header.is_contiguous or header.base_offset < position:
-        return Road.REWRITE
+        return BatchAction.REWRITE
     if header.attributes & LOG_APPEND_TIME and not target_stamps_append_time:
-        return Road.REWRITE
-    return Road.FAST
+        return BatchAction.REWRITE
+    return BatchAction.FAST
 
 
 def stamp(

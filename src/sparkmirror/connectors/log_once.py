@@ -9,7 +9,7 @@ from sparkmirror.connectors.flow_log import FlowLog
 _NO_LIMIT: Final = 1_000_000
 
 
-class SaidOnce:
+class LogOnce:
     """One owner."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""One running generation of a connector: a Spark job of one stage, one Spark task per copy task."""
+"""One running copy job of a connector: a Spark job of one stage, one Spark task per copy task."""
 
 import logging
 import threading
@@ -16,7 +16,7 @@ from sparkmirror.spark.session import Session
 _log = logging.getLogger(__name__)
 
 
-class GenerationJob:
+class CopyJob:
     """`start` submits; `on_end` is called once, from the job's thread, with what the tasks said."""
 
     def __init__(
@@ -30,7 +30,7 @@ class GenerationJob:
         self._on_end = on_end
         first = plans[0]
         self._pool = f"{first.flow} {first.connector}"
-        self._group = f"{self._pool} generation {first.generation}"
+        self._group = f"{self._pool} job epoch {first.job_epoch}"
         self._cancelled = False
         self._thread = threading.Thread(target=self._run, name=self._group, daemon=True)
 

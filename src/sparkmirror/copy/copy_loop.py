@@ -15,20 +15,20 @@ from functools import partial
 
 from sparkmirror.batches.batch_copying import MERGED_BYTES_MAX, CopyRules
 from sparkmirror.batches.compression import CODECS
-from sparkmirror.batches.cycles import LoopError, UnknownWriterError
+from sparkmirror.batches.cycles import CycleError, UnknownWriterError
 from sparkmirror.batches.record_batch import OutgoingBatch, end_of_batch, writers
 from sparkmirror.copy.batch_refusals import is_about_the_batch, with_mending
 from sparkmirror.copy.copy_plan import TaskPlan
-from sparkmirror.copy.cycle_detection import TaskLoops
+from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.partition_copy import PartitionCopy
-from sparkmirror.copy.resume import Occasion, Resumption, Start
+from sparkmirror.copy.resume import ResumeReason, Resumption, Start
 from sparkmirror.copy.task_state import TaskState
-from sparkmirror.copy.throttle import Pace
+from sparkmirror.copy.throttle import Throttle
 from sparkmirror.copy.transaction_cycle import TransactionCycle
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.errors import CorruptBatchError, KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.incidents import IncidentKind, OnBadBatch, loop_found
+from sparkmirror.domain.incidents import IncidentKind, OnBadBatch, cycle_found
 from sparkmirror.kafka.batch_reader import BatchReader
 from sparkmirror.kafka.batch_writer import BatchWriter
 from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH
@@ -45,7 +45,7 @@ _DRAIN_TIMEOUT_S = 3.0
 
 _SETTLE_INTERVAL_S = 0.02
 _FENCED_PAUSE_S = 5.0
-"""How long a generation's end may take to reach a task that a newer one has fenced."""
+"""How long a copy job's end may take to reach a task that a newer one has fenced."""
 
 _TRIES_TO_EXPLAIN = 5
 """Looks at the target's log, over some seconds, before numbers that a broker refuses begin anew."""
@@ -67,7 +67,7 @@ class CopyLoop:
         self._reader = BatchReader(plan.consumer, self._loop, self)
         self._writer = BatchWriter(plan.producer, self._loop, self)
         self._state = TaskState(plan)
-        self._loops = TaskLoops(plan)
+        self._loops = CycleDetection(plan)
         self._cycle = (
             None
             if plan.transaction is None
@@ -83,7 +83,7 @@ class CopyLoop:
         self._transaction_error: SparkmirrorError | None = None
         self._outstanding_bytes = 0
         self._starved = False
-        self._pace = Pace(
+        self._pace = Throttle(
             plan.rate_limits,
             plan.rate_shares,
             self._loop,
@@ -139,7 +139,7 @@ class CopyLoop:
         self._has_begun = True
         if self._cycle is not None:
             self._cycle.start(self._writer)
-        await self._resume({partition: Occasion(stored.get(partition)) for partition in self._copies})
+        await self._resume({partition: ResumeReason(stored.get(partition)) for partition in self._copies})
 
     def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = self._loop.create_task(work)
@@ -217,7 +217,7 @@ class CopyLoop:
 
     # where partitions begin
 
-    async def _resume(self, occasions: Mapping[TopicPartition, Occasion]) -> None:
+    async def _resume(self, occasions: Mapping[TopicPartition, ResumeReason]) -> None:
         """Begin partitions, each as soon as that is possible; see `Resumption.starts`."""
         left = dict(occasions)
         failures = 0
@@ -255,13 +255,13 @@ class CopyLoop:
         self._writer.begin(copy.plan.target, start.producer, logs.target_id)
         self._reader.begin(copy.plan.source, start.position, logs.source_id, logs.source_epoch)
 
-    def _begin_again(self, copy: PartitionCopy, occasion: Occasion) -> None:
+    def _begin_again(self, copy: PartitionCopy, occasion: ResumeReason) -> None:
         """For the reason that the occasion has; one at a time: what is still the case then comes again."""
         if copy.plan.source not in self._beginning:
             self._beginning.add(copy.plan.source)
             self._spawn(self._begin_when_settled(copy, occasion))
 
-    async def _begin_when_settled(self, copy: PartitionCopy, occasion: Occasion) -> None:
+    async def _begin_when_settled(self, copy: PartitionCopy, occasion: ResumeReason) -> None:
         while copy.outstanding_bytes:  # noqa: ASYNC110 - rare, and bounded by the writer
             await asyncio.sleep(_SETTLE_INTERVAL_S)
         if copy.producer is None:  # fenced, by then
@@ -269,7 +269,7 @@ class CopyLoop:
             stored = await self._read_positions()
             if stored is None:
                 return
-            occasion = Occasion(stored.get(copy.plan.source))
+            occasion = ResumeReason(stored.get(copy.plan.source))
         else:
             known = copy.known_position
             if occasion.skipped is not None:
@@ -337,7 +337,7 @@ class CopyLoop:
         except UnknownWriterError:
             self._pace.taken(fetched.partition, copy.outstanding_bytes - before)
             self._look_up(fetched)
-        except LoopError as error:
+        except CycleError as error:
             self._reader.pause(fetched.partition)
             self._fail(copy, self._loops.held_up(copy.plan, error))
         else:
@@ -393,7 +393,7 @@ class CopyLoop:
         if not copy.incidents[IncidentKind.LOOP]:
             assert copy.loops is not None
             assert copy.loops.first is not None
-            copy.note(loop_found(*copy.loops.first, *self._plan.flow))
+            copy.note(cycle_found(*copy.loops.first, *self._plan.flow))
 
     # the reader's listener, continued
 
@@ -404,13 +404,13 @@ class CopyLoop:
         self._copies[partition].fetch_error = error
 
     def offset_out_of_range(self, partition: TopicPartition) -> None:
-        self._begin_again(self._copies[partition], Occasion(is_gone=True))
+        self._begin_again(self._copies[partition], ResumeReason(is_gone=True))
 
     def source_diverged(self, partition: TopicPartition, at: int) -> None:
-        self._begin_again(self._copies[partition], Occasion(diverged_at=at))
+        self._begin_again(self._copies[partition], ResumeReason(diverged_at=at))
 
     def source_recreated(self, partition: TopicPartition) -> None:
-        self._begin_again(self._copies[partition], Occasion())
+        self._begin_again(self._copies[partition], ResumeReason())
 
     # the writer's listener
 
@@ -451,10 +451,10 @@ class CopyLoop:
             # Somebody else has numbered it anew: it's theirs, unless they are gone soon. Whoever was fenced
             # says nothing more of the position.
             copy.producer = None
-        self._begin_again(copy, Occasion(is_distrusted=True))
+        self._begin_again(copy, ResumeReason(is_distrusted=True))
 
     def target_recreated(self, partition: TopicPartition) -> None:
-        self._begin_again(self._discard(partition), Occasion())
+        self._begin_again(self._discard(partition), ResumeReason())
 
     def _discard(self, target: TopicPartition) -> PartitionCopy:
         """The writer dropped what was outstanding; nothing more is fetched until that is dealt with."""
@@ -477,7 +477,7 @@ class CopyLoop:
         """A batch can't be copied, and it's the batch's fault; None for offsets that can't be told."""
         if self._plan.reactions.on_bad_batch is OnBadBatch.SKIP and offsets is not None:
             letter = DeadLetter(copy.plan.source, *offsets, str(error), time.time())
-            self._begin_again(copy, Occasion(skipped=letter))
+            self._begin_again(copy, ResumeReason(skipped=letter))
         else:
             self._fail(copy, with_mending(error, copy.plan.target_topic), written=written)
 

@@ -58,7 +58,7 @@ class TransactionPlan:
 
 @dataclass(frozen=True, slots=True)
 class TaskPlan:
-    """One copy task of one generation.
+    """One copy task of one job_epoch.
 
     `offset_syncs` is None where their emission is disabled, `transaction` where each batch counts as soon as
     it is acknowledged.
@@ -67,9 +67,9 @@ class TaskPlan:
     flow: Flow
     connector: ConnectorName
     task: int
-    generation: int
+    job_epoch: int
     announced_at: int
-    """Where in the progress topic the generation was announced: what may end it comes after."""
+    """Where in the progress topic the copy job was announced: what may end it comes after."""
     partitions: tuple[CopyPartition, ...]
     consumer: ConsumerSettings
     producer: ProducerSettings

@@ -3,7 +3,7 @@
 Spark gives a cancelled task's Python worker no signal and lets it live for seconds. So the main thread yields
 an empty Arrow batch now and then, which makes the JVM notice a kill, and watches the JVM's socket. When that
 hangs up it stops the copy thread in order and exits. Spark does not fence either: a task copies nothing
-before it has learned that its generation may run, and stops itself when it learns of a newer one, or can't
+before it has learned that its copy job may run, and stops itself when it learns of a newer one, or can't
 ask any more.
 """
 
@@ -28,7 +28,7 @@ from pyspark import TaskContext
 
 from sparkmirror.copy.copy_loop import CopyLoop
 from sparkmirror.copy.copy_plan import TaskPlan
-from sparkmirror.copy.job_watch import GenerationWatch
+from sparkmirror.copy.job_watch import JobWatch
 from sparkmirror.copy.outcomes import EndReason, Outcome
 from sparkmirror.copy.task_state import report_failure
 from sparkmirror.domain.backoff import Backoff
@@ -77,7 +77,7 @@ class _RunningTask:
         self._jvm = _lowest_socket()
         self._copy: CopyLoop | None = None
         self._limits = plan.rate_limits
-        self._watch = GenerationWatch(plan, self._end, self._change_limits)
+        self._watch = JobWatch(plan, self._end, self._change_limits)
         self._ended = threading.Event()
         self._reason: EndReason | None = None
         self._failure: str | None = None
@@ -86,7 +86,7 @@ class _RunningTask:
         self._thread = threading.Thread(target=self._run, name="copy", daemon=True)
 
     def run(self) -> Iterator[pa.RecordBatch]:
-        """Empty batches, and the outcome when the generation has ended. Raises TaskFailedError."""
+        """Empty batches, and the outcome when the copy job has ended. Raises TaskFailedError."""
         self._install_signals()
         self._watch.start()
         self._thread.start()
@@ -126,7 +126,7 @@ class _RunningTask:
 
     def _run(self) -> None:
         try:
-            # Spark may start a task again long after its generation has ended.
+            # Spark may start a task again long after its copy job has ended.
             self._watch.await_answer()
             if not self._ended.is_set():
                 self._copy = CopyLoop(self._plan)

@@ -3,8 +3,8 @@
 import logging
 from collections.abc import Collection, Iterable
 
-from sparkmirror.batches.cycles import LoopError, LoopFilter
-from sparkmirror.batches.provenance_header import Passage
+from sparkmirror.batches.cycles import CycleError, CycleFilter
+from sparkmirror.batches.provenance_header import ProvenanceHeader
 from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
 from sparkmirror.domain.errors import AuthorizationError, KafkaError
 from sparkmirror.domain.incidents import Incident, OnLoop, loops_unseen
@@ -13,7 +13,7 @@ from sparkmirror.storage.producer_ids import OwnProducerIds, WriterDirectory
 _log = logging.getLogger(__name__)
 
 
-class TaskLoops:
+class CycleDetection:
     """Does nothing where names show where records came from. Safe in any thread."""
 
     def __init__(self, plan: TaskPlan) -> None:
@@ -23,7 +23,7 @@ class TaskLoops:
         self._own = None if plan.names_show_origin else OwnProducerIds(plan.flow.source, source, target)
         looks = not plan.names_show_origin and self._on_loop is not OnLoop.COPY
         self._directory = WriterDirectory(source, target) if looks else None
-        self._passage = Passage(*plan.flow) if plan.provenance_header else None
+        self._passage = ProvenanceHeader(*plan.flow) if plan.provenance_header else None
         self.unseen: Incident | None = None
         """Why loops can't be told, if that is so."""
 
@@ -32,19 +32,19 @@ class TaskLoops:
         if self._own is not None:
             self._own.record(producer_ids)
 
-    def filter(self) -> LoopFilter | None:
+    def filter(self) -> CycleFilter | None:
         """For one partition; None where nothing is left out."""
         return (
             None
             if self._directory is None
-            else LoopFilter(self._directory.known, self._on_loop, self._passage)
+            else CycleFilter(self._directory.known, self._on_loop, self._passage)
         )
 
-    def filter_of_copies(self) -> LoopFilter | None:
+    def filter_of_copies(self) -> CycleFilter | None:
         """For what was copied before: under `on.loop=fail` that held nothing that came back."""
-        return None if self._directory is None else LoopFilter(self._directory.known, passage=self._passage)
+        return None if self._directory is None else CycleFilter(self._directory.known, passage=self._passage)
 
-    def held_up(self, plan: CopyPartition, found: LoopError) -> KafkaError:
+    def held_up(self, plan: CopyPartition, found: CycleError) -> KafkaError:
         """What a person must be told under `on.loop=fail`."""
         first, last = found.offsets
         source, target = self._flow

@@ -1,4 +1,4 @@
-"""A task's eye on the progress topic: whether its generation may still run, and how fast."""
+"""A task's eye on the progress topic: whether its copy job may still run, and how fast."""
 
 import logging
 import threading
@@ -10,7 +10,7 @@ from sparkmirror.copy.outcomes import EndReason
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.kafka.topic_log import TopicTail
 from sparkmirror.policies.rate_limits import RateLimits
-from sparkmirror.storage.progress import FlowLimits, Generation, parse_order
+from sparkmirror.storage.progress import FlowLimits, JobEpoch, parse_order
 
 _log = logging.getLogger(__name__)
 
@@ -19,7 +19,7 @@ _OUT_OF_TOUCH_S = 30.0
 """How long a task goes on without being able to ask: a broker's restart fits in, a cut network does not."""
 
 
-class GenerationWatch:
+class JobWatch:
     """Calls `on_end` once, and `on_limits` for every change since the announcement, from its own thread."""
 
     def __init__(
@@ -33,7 +33,7 @@ class GenerationWatch:
         self._on_limits = on_limits
         self._stopped = threading.Event()
         self._answered = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="generation-watch", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="job-watch", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
@@ -64,7 +64,7 @@ class GenerationWatch:
             try:
                 reason = self._read(tail)
             except SparkmirrorError as error:
-                _log.warning("the generation can't be confirmed: %s", error)
+                _log.warning("the job_epoch can't be confirmed: %s", error)
                 if time.monotonic() - confirmed_at > _OUT_OF_TOUCH_S:
                     return EndReason.OUT_OF_TOUCH
                 self._stopped.wait(_POLL_S)
@@ -79,8 +79,8 @@ class GenerationWatch:
         plan = self._plan
         for record in tail.poll(_POLL_S):
             match parse_order(record):
-                case Generation() as generation if generation.ends(plan.connector, plan.generation):
-                    same = generation.number == plan.generation
+                case JobEpoch() as job_epoch if job_epoch.ends(plan.connector, plan.job_epoch):
+                    same = job_epoch.number == plan.job_epoch
                     return EndReason.STOPPED if same else EndReason.SUPERSEDED
                 case FlowLimits(plan.connector, limits) if self._on_limits is not None:
                     self._on_limits(limits)

@@ -12,11 +12,11 @@ _ARROW = pa.schema([("task", pa.int32()), ("reason", pa.string())])
 
 class EndReason(Enum):
     STOPPED = "stopped"
-    """Its generation was stopped."""
+    """Its copy job was stopped."""
     SUPERSEDED = "superseded"
-    """A newer generation runs."""
+    """A newer copy job runs."""
     OUT_OF_TOUCH = "out of touch"
-    """It could not confirm its generation for too long. Never an outcome: Spark starts the task again."""
+    """It could not confirm its copy job for too long. Never an outcome: Spark starts the task again."""
 
 
 @dataclass(frozen=True, slots=True)

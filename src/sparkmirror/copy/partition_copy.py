@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sparkmirror.batches.aborted_transactions import AbortedTransactions
 from sparkmirror.batches.batch_copying import CopyRules, copy_batches
-from sparkmirror.batches.cycles import LoopFilter
+from sparkmirror.batches.cycles import CycleFilter
 from sparkmirror.batches.log_identity import UNKNOWN_LOGS, LogIdentity
 from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerState
 from sparkmirror.batches.record_batch import OutgoingBatch
@@ -53,7 +53,7 @@ class PartitionCopy:
         rules: CopyRules,
         *,
         read_committed: bool,
-        loops: LoopFilter | None = None,
+        loops: CycleFilter | None = None,
     ) -> None:
         """`loops` says which batches come back from the target, None where that is not looked at."""
         self.plan = plan
@@ -97,7 +97,7 @@ class PartitionCopy:
         """The batches to write, in order; the caller writes every one of them.
 
         Raises CorruptBatchError at the batch that can't be copied, UnknownWriterError at one that must wait,
-        LoopError at one that must not be copied, with `fetch_position` on it.
+        CycleError at one that must not be copied, with `fetch_position` on it.
         """
         aborted = AbortedTransactions(fetched.aborted) if self._read_committed else None
         steps = copy_batches(fetched.records, self.fetch_position, self._rules, aborted, self.loops)

@@ -16,7 +16,7 @@ from sparkmirror.batches.matching import match
 from sparkmirror.batches.producer import ProducerState
 from sparkmirror.batches.record_batch import SEQUENCE_MODULUS, FetchedBatch, iterate_batches, writers
 from sparkmirror.copy.copy_plan import CopyPartition
-from sparkmirror.copy.cycle_detection import TaskLoops
+from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import CorruptBatchError
 from sparkmirror.domain.ids import TopicPartition
@@ -44,7 +44,7 @@ class ReadBack:
     source: ConsumerSettings
     target: ConsumerSettings
     rules: Mapping[TopicPartition, CopyRules]
-    loops: TaskLoops
+    loops: CycleDetection
 
     def find(self, plan: CopyPartition, first: int, state: ProducerState, end: int) -> Found:
         """Look at the target from the state's offset to `end`, and at the source from `first` on.
@@ -71,7 +71,7 @@ class _Source:
         settings: ConsumerSettings,
         rules: CopyRules,
         partition: TopicPartition,
-        loops: TaskLoops,
+        loops: CycleDetection,
     ) -> None:
         self.leader_epoch = -1
         """Of the last batch that was read; those before it have the same or an older one."""

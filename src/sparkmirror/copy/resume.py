@@ -18,7 +18,7 @@ from sparkmirror.batches.log_identity import UNKNOWN_LOGS, LogIdentity, is_anoth
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerId, ProducerState
 from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
-from sparkmirror.copy.cycle_detection import TaskLoops
+from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.read_back import ReadBack
 from sparkmirror.domain.client_settings import ConsumerSettings, OffsetReset
 from sparkmirror.domain.errors import (
@@ -54,7 +54,7 @@ _log = logging.getLogger(__name__)
 _UNEXPLAINED = "the broker refused a sequence, and nothing in the log explains why"
 
 
-class Occasion(NamedTuple):
+class ResumeReason(NamedTuple):
     """Why a partition begins, or begins again, and from what is known of it."""
 
     position: Position | None = None
@@ -100,10 +100,10 @@ class Resumption:
 
     plan: TaskPlan
     rules: Mapping[TopicPartition, CopyRules]
-    loops: TaskLoops
+    loops: CycleDetection
 
     def starts(
-        self, occasions: Mapping[TopicPartition, Occasion], *, is_last_try: bool = False
+        self, occasions: Mapping[TopicPartition, ResumeReason], *, is_last_try: bool = False
     ) -> Mapping[TopicPartition, Start | SparkmirrorError]:
         """The start of each partition, or why it can't begin now.
 
@@ -156,7 +156,7 @@ class Resumption:
 
     def _first_offsets(
         self,
-        occasions: Mapping[TopicPartition, Occasion],
+        occasions: Mapping[TopicPartition, ResumeReason],
         logs: Mapping[TopicPartition, LogIdentity],
         metadata: Metadata,
     ) -> Mapping[TopicPartition, int | SparkmirrorError]:
@@ -193,7 +193,7 @@ class Resumption:
     # what follows from it
 
     def _begin(
-        self, plan: CopyPartition, occasion: Occasion, logs: LogIdentity, first: int | None, end: int
+        self, plan: CopyPartition, occasion: ResumeReason, logs: LogIdentity, first: int | None, end: int
     ) -> _Begun:
         """`first` is where to begin if not at the position; `end` is where the target's log ends."""
         position = occasion.position
@@ -214,7 +214,7 @@ class Resumption:
         self,
         plan: CopyPartition,
         position: Position,
-        occasion: Occasion,
+        occasion: ResumeReason,
         logs: LogIdentity,
         first: int | None,
         end: int,
@@ -327,7 +327,7 @@ class Resumption:
     def _store(
         self,
         results: Mapping[TopicPartition, Start | SparkmirrorError],
-        occasions: Mapping[TopicPartition, Occasion],
+        occasions: Mapping[TopicPartition, ResumeReason],
     ) -> None:
         """Before the first batch under new numbers, whoever comes next must know of them."""
         plan = self.plan
@@ -349,12 +349,12 @@ class Resumption:
                 writer.write(topic, records)
 
 
-def _skipped(occasion: Occasion) -> Incident | None:
+def _skipped(occasion: ResumeReason) -> Incident | None:
     letter = occasion.skipped
     return None if letter is None else batch_skipped(letter.first, letter.last, letter.error)
 
 
-def _read_logs(occasion: Occasion, current: LogIdentity) -> LogIdentity:
+def _read_logs(occasion: ResumeReason, current: LogIdentity) -> LogIdentity:
     """What is known of the logs from here on: the epoch only of what was read of this very log.
 
     A topic that is not there now may come back as another: who it was must not be forgotten.
@@ -380,7 +380,7 @@ def _held_up(plan: CopyPartition, incident: Incident, why: str) -> KafkaError:
     return KafkaError(f"{plan.source}: {incident.text}, if it may: {why}, or reset the offset")
 
 
-def _explained(plan: CopyPartition, occasion: Occasion, begun: _Begun, *, is_last_try: bool) -> _Begun:
+def _explained(plan: CopyPartition, occasion: ResumeReason, begun: _Begun, *, is_last_try: bool) -> _Begun:
     position = occasion.position
     if (
         position is None

@@ -233,7 +233,7 @@ def _progress_of(copy: PartitionCopy, plan: TaskPlan, position: int) -> Partitio
     return PartitionProgress(
         connector=plan.connector,
         task=plan.task,
-        generation=plan.generation,
+        job_epoch=plan.job_epoch,
         source=copy.plan.source,
         target_topic=copy.plan.target_topic,
         records=copy.records,

@@ -7,7 +7,7 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.policies.rate_limits import RateLimits, Shares, TaskLimits
 
 
-class Pace:
+class Throttle:
     """On the loop's thread only. When a partition's rest is over `go_on` is called, then `fetch_more`."""
 
     def __init__(

@@ -21,7 +21,7 @@ from typing import Protocol, TypeVar
 from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerId, ProducerState
 from sparkmirror.batches.record_batch import OutgoingBatch
 from sparkmirror.copy.copy_plan import TaskPlan
-from sparkmirror.copy.cycle_detection import TaskLoops
+from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.partition_copy import PartitionCopy
 from sparkmirror.copy.task_state import TaskState
 from sparkmirror.domain.backoff import Backoff
@@ -56,7 +56,7 @@ _SETTLE_SHARE = 0.5
 """What of the time-out is spent on waiting for what is in flight: after it everybody's records are stuck."""
 
 _FENCED = Backoff(5.0, 60.0)
-"""How long a generation's end may take to reach a task that a newer one has fenced; longer each time, should
+"""How long a copy job's end may take to reach a task that a newer one has fenced; longer each time, should
 both think that they are the one."""
 
 _LOST = Backoff(0.1, 5.0)
@@ -91,7 +91,7 @@ class TransactionCycle:
         loop: asyncio.AbstractEventLoop,
         owner: CycleOwner,
         state: TaskState,
-        loops: TaskLoops,
+        loops: CycleDetection,
     ) -> None:
         assert plan.transaction is not None
         self._plan = plan

@@ -152,7 +152,7 @@ def batch_skipped(first: int, last: int, error: object) -> Incident:
     )
 
 
-def loop_found(first: int, last: int, source: object, target: object) -> Incident:
+def cycle_found(first: int, last: int, source: object, target: object) -> Incident:
     return Incident(
         IncidentKind.LOOP,
         f"offsets {first} to {last} were mirrored from {target} to {source}: they, and what follows of that "

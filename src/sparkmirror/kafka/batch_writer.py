@@ -27,7 +27,7 @@ from sparkmirror.kafka.broker_link import BrokerLink
 from sparkmirror.kafka.cluster_view import ClusterView
 from sparkmirror.kafka.look_back import Written
 from sparkmirror.kafka.looking_back import LookingBack
-from sparkmirror.kafka.partition_queue import PendingBatch, ProducerLane, Route
+from sparkmirror.kafka.partition_queue import PartitionQueue, PendingBatch, Route
 from sparkmirror.kafka.produce import ProducedPartition, decode_produce_response, encode_produce_request
 from sparkmirror.kafka.transaction_scope import TransactionScope
 from sparkmirror.kafka.wire import NO_TOPIC_ID
@@ -77,7 +77,7 @@ class _Request:
         self.correlation_id = correlation_id
         self.version = version
         self.sent_at = sent_at
-        self.lanes: dict[TopicPartition, ProducerLane] = {}
+        self.lanes: dict[TopicPartition, PartitionQueue] = {}
         self.topics: dict[bytes, str] = {}
 
 
@@ -94,7 +94,7 @@ class _Sink:
         self.settings = settings
         self.version = 0
         self.requests: deque[_Request] = deque()
-        self.ready: dict[ProducerLane, None] = {}
+        self.ready: dict[PartitionQueue, None] = {}
         self.throttled = False
 
 
@@ -115,11 +115,11 @@ class BatchWriter:
         connection = settings.connection
         self._backoff = Backoff(connection.retry_backoff_s, connection.retry_backoff_max_s)
         self._view = ClusterView(connection, loop, self._leaders_changed, self._cluster_failed)
-        self._lanes: dict[TopicPartition, ProducerLane] = {}
+        self._lanes: dict[TopicPartition, PartitionQueue] = {}
         self._sinks: dict[Route, _Sink] = {}
         self._sink_of: dict[BrokerLink, _Sink] = {}
         self._looking_back = LookingBack(connection, loop, self)
-        self._doubtful: set[ProducerLane] = set()
+        self._doubtful: set[PartitionQueue] = set()
         """In transactions: those with something that may be in the log and is not acknowledged."""
         self._exempt: Collection[TopicPartition] | None = None
         """What a held writer sends all the same; None while it is not held."""
@@ -129,7 +129,7 @@ class BatchWriter:
 
     def start(self, partitions: Collection[TopicPartition]) -> None:
         """Find the partitions' leaders; each waits for its `begin`."""
-        self._lanes = {partition: ProducerLane(partition) for partition in partitions}
+        self._lanes = {partition: PartitionQueue(partition) for partition in partitions}
         self._view.start(sorted({partition.topic for partition in partitions}))
         self._housekeep()
 
@@ -215,7 +215,7 @@ class BatchWriter:
 
     # routing: which broker leads which partition
 
-    def _route(self, lane: ProducerLane) -> None:
+    def _route(self, lane: PartitionQueue) -> None:
         if self._stopped or lane.in_flight or lane.unsettled or not self._view.is_known:
             return
         leader = self._view.leader(lane.partition)
@@ -245,7 +245,7 @@ class BatchWriter:
             self._listener.write_possible(lane.partition)
         self._offer(lane)
 
-    def _offer(self, lane: ProducerLane) -> None:
+    def _offer(self, lane: PartitionQueue) -> None:
         if lane.ready and lane.route is not None:
             self._sinks[lane.route].ready[lane] = None
 
@@ -350,7 +350,7 @@ class BatchWriter:
         """One batch per partition, in turn, as many as fit into a request; a large one travels alone."""
         batches: dict[TopicPartition, memoryview] = {}
         room = self._settings.request_bytes_max
-        served: list[ProducerLane] = []
+        served: list[PartitionQueue] = []
         transactional = self._transaction is not None
         while sink.ready:
             lane = next(iter(sink.ready))
@@ -368,7 +368,7 @@ class BatchWriter:
         sink.ready.update(dict.fromkeys(lane for lane in served if lane.can_send))
         return batches
 
-    def _may_send(self, lane: ProducerLane) -> bool:
+    def _may_send(self, lane: PartitionQueue) -> bool:
         """Whether the transaction takes its batch now; it's offered again when that changes."""
         assert self._transaction is not None
         if self._exempt is not None and lane.partition not in self._exempt:
@@ -377,7 +377,7 @@ class BatchWriter:
 
     # outcomes
 
-    def _settle(self, lane: ProducerLane, produced: ProducedPartition, took_s: float) -> None:
+    def _settle(self, lane: PartitionQueue, produced: ProducedPartition, took_s: float) -> None:
         if produced.error == error_codes.REQUEST_TIMED_OUT:
             lane.is_slow, lane.quick_answers = True, 0
         if lane.failure is not None or produced.error:
@@ -394,7 +394,7 @@ class BatchWriter:
                 self._resume(lane)  # elsewhere, where nobody else may have something to send
         self._offer(lane)
 
-    def _acknowledge(self, lane: ProducerLane, pending: PendingBatch, base_offset: int) -> None:
+    def _acknowledge(self, lane: PartitionQueue, pending: PendingBatch, base_offset: int) -> None:
         if lane in self._doubtful and not lane.is_doubtful:
             self._doubtful.discard(lane)
         lane.next_offset = base_offset + len(pending.batch.offsets)
@@ -405,7 +405,7 @@ class BatchWriter:
         rights = need.of(partition.topic), Need.NUMBER_RECORDS.of()
         return error_codes.Needed(self._settings.connection, rights)
 
-    def _unsettle(self, lane: ProducerLane, error: SparkmirrorError) -> None:
+    def _unsettle(self, lane: PartitionQueue, error: SparkmirrorError) -> None:
         """Drain first: what follows a failed batch is sent again in order, whatever became of it."""
         pending = lane.in_flight.popleft()
         lane.unsettled.append(pending)
@@ -431,7 +431,7 @@ class BatchWriter:
     def look_back_failed(self, partition: TopicPartition, error: SparkmirrorError) -> None:
         self._listener.write_failed(partition, error)
 
-    def looked_back(self, lane: ProducerLane, written: list[Written], error: SparkmirrorError) -> None:
+    def looked_back(self, lane: PartitionQueue, written: list[Written], error: SparkmirrorError) -> None:
         arrived = {batch.sequence: batch for batch in written}
         while lane.ready and (batch := arrived.get(lane.ready[0].sequence)):
             if batch.record_count != len(lane.ready[0].batch.offsets):
@@ -440,7 +440,7 @@ class BatchWriter:
         lane.is_unclear = lane.resting = False
         self._recover(lane, error)
 
-    def _recover(self, lane: ProducerLane, error: SparkmirrorError) -> None:
+    def _recover(self, lane: PartitionQueue, error: SparkmirrorError) -> None:
         code = error.code
         looking_back_found_all = not lane.ready
         if looking_back_found_all or (code in error_codes.WORTH_HALVING and lane.split_first()):
@@ -458,18 +458,18 @@ class BatchWriter:
             lane.discard()
             self._listener.write_refused(lane.partition, error, refused)
 
-    def _is_lost(self, lane: ProducerLane, error: SparkmirrorError) -> bool:
+    def _is_lost(self, lane: PartitionQueue, error: SparkmirrorError) -> bool:
         """Whether the transaction can't be committed any more: it's over, or it's in doubt what it holds."""
         if self._transaction is None:
             return False
         return error.code in error_codes.TRANSACTION_LOST or (not error.retriable and lane in self._doubtful)
 
-    def _give_up(self, lane: ProducerLane) -> None:
+    def _give_up(self, lane: PartitionQueue) -> None:
         """Nothing more is sent until the lane begins anew."""
         lane.discard()
         lane.producer = None
 
-    def _rest(self, lane: ProducerLane, error: SparkmirrorError) -> None:
+    def _rest(self, lane: PartitionQueue, error: SparkmirrorError) -> None:
         lane.failures += 1
         lane.resting = True
         self._listener.write_failed(lane.partition, error)
@@ -477,7 +477,7 @@ class BatchWriter:
             self._view.refresh()
         self._loop.call_later(self._backoff.delay_s(lane.failures, random.random()), self._resume, lane)
 
-    def _resume(self, lane: ProducerLane) -> None:
+    def _resume(self, lane: PartitionQueue) -> None:
         if self._stopped:
             return
         lane.resting = False

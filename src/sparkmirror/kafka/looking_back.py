@@ -9,13 +9,13 @@ from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthorizationError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.look_back import LookBack, Written, written_batches
-from sparkmirror.kafka.partition_queue import ProducerLane, Route
+from sparkmirror.kafka.partition_queue import PartitionQueue, Route
 
 
 class LookingBackOwner(Protocol):
     """Who writes. All calls come on the loop's thread."""
 
-    def looked_back(self, lane: ProducerLane, written: list[Written], error: SparkmirrorError) -> None:
+    def looked_back(self, lane: PartitionQueue, written: list[Written], error: SparkmirrorError) -> None:
         """What stands in the log of what the lane had sent; the error is the one that made it unclear."""
 
     def look_back_failed(self, partition: TopicPartition, error: SparkmirrorError) -> None:
@@ -32,10 +32,10 @@ class LookingBack:
         self._loop = loop
         self._owner = owner
         self._backoff = Backoff(settings.retry_backoff_s, settings.retry_backoff_max_s)
-        self._unclear: dict[Route | None, dict[ProducerLane, SparkmirrorError]] = {}
+        self._unclear: dict[Route | None, dict[PartitionQueue, SparkmirrorError]] = {}
         self._tasks: dict[Route | None, asyncio.Task[None]] = {}
 
-    def begin(self, lane: ProducerLane, error: SparkmirrorError) -> None:
+    def begin(self, lane: PartitionQueue, error: SparkmirrorError) -> None:
         """Nothing of the lane may be in flight, nor be sent before it is told."""
         self._unclear.setdefault(lane.route, {})[lane] = error
         if lane.route not in self._tasks:

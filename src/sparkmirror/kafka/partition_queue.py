@@ -47,7 +47,7 @@ class Route(NamedTuple):
     is_slow: bool
 
 
-class ProducerLane:
+class PartitionQueue:
     """One partition: what waits, what is in flight, and what went wrong first."""
 
     def __init__(self, partition: TopicPartition) -> None:

@@ -16,7 +16,7 @@ from sparkmirror.metrics.families import PartitionReading, SourceReading
 from sparkmirror.metrics.stalls import Stall
 from sparkmirror.metrics.time_lag import TimeLag
 from sparkmirror.metrics.windows import NO_VALUES, WINDOW_S, WINDOWS, Summary, is_over, rate, summary_of
-from sparkmirror.storage.progress import Generation, PartitionProgress, PartitionState
+from sparkmirror.storage.progress import JobEpoch, PartitionProgress, PartitionState
 
 SILENT = "silent"
 _NO_INCIDENTS: Mapping[str, int] = {}
@@ -119,7 +119,7 @@ class _Partition:
 
 
 def _begins_anew(report: PartitionProgress, before: PartitionProgress) -> bool:
-    return report.generation != before.generation or report.records < before.records
+    return report.job_epoch != before.job_epoch or report.records < before.records
 
 
 def _summary(latency: LatencyHistogram) -> Summary:
@@ -138,13 +138,13 @@ class SourceMeter:
         self._partitions: dict[TopicPartition, _Partition] = {}
         self._retries = self._failures = self._stalls = 0
         self._stalled: set[TopicPartition] = set()
-        self._generation: Generation | None = None
+        self._job_epoch: JobEpoch | None = None
         self._lock = threading.Lock()
 
-    def take(self, reports: Iterable[PartitionProgress], generation: Generation | None, now: float) -> None:
+    def take(self, reports: Iterable[PartitionProgress], job_epoch: JobEpoch | None, now: float) -> None:
         """The latest report of every partition of this process's life; one that was taken before is free."""
         with self._lock:
-            self._generation = generation
+            self._job_epoch = job_epoch
             for report in reports:
                 partition = self._partitions.get(report.source)
                 if partition is None:
@@ -204,9 +204,9 @@ class SourceMeter:
         return states
 
     def _is_silent(self, report: PartitionProgress | None) -> bool:
-        """Whether the generation that should copy the partition has not reported it yet."""
-        newest = self._generation
-        return report is None or (newest is not None and report.generation < newest.number)
+        """Whether the copy job that should copy the partition has not reported it yet."""
+        newest = self._job_epoch
+        return report is None or (newest is not None and report.job_epoch < newest.number)
 
 
 def _added_up(counts: Iterable[Mapping[str, int]]) -> Mapping[str, int]:

@@ -1,6 +1,6 @@
-"""The copy tasks of one connector, generation after generation.
+"""The copy tasks of one connector, copy job after job_epoch.
 
-A generation runs until the partitions change or the flow stops. It is stopped by a record in the progress
+A copy job runs until the partitions change or the flow stops. It is stopped by a record in the progress
 topic first, by cancelling its Spark job second. The next one starts when the last has ended, so that its
 tasks find the last positions.
 """
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from sparkmirror.config.transactions import transactional_id
 from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.flow_settings import FlowWorker, SourceConnector
-from sparkmirror.copy.copy_job import GenerationJob
+from sparkmirror.copy.copy_job import CopyJob
 from sparkmirror.copy.copy_plan import (
     CopyPartition,
     OffsetSyncPlan,
@@ -33,7 +33,7 @@ from sparkmirror.kafka.transactions import fence
 from sparkmirror.mirror.reassignment import Running
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits, shares
 from sparkmirror.spark.session import Session
-from sparkmirror.storage.progress import Generation, parse, progress_topic
+from sparkmirror.storage.progress import JobEpoch, parse, progress_topic
 
 _RECALL_TIMEOUT_S = 30.0
 _ANNOUNCE_STOP_TIMEOUT_S = 1.5
@@ -44,7 +44,7 @@ _NO_LOAD: Mapping[TopicPartition, float] = {}
 
 
 class Announced(NamedTuple):
-    """A generation's number, the offset of its record in the progress topic, and the limits after that."""
+    """A copy job's number, the offset of its record in the progress topic, and the limits after that."""
 
     number: int
     offset: int
@@ -70,7 +70,7 @@ def task_plans(
             flow=settings.flow,
             connector=connector.name,
             task=task,
-            generation=announced.number,
+            job_epoch=announced.number,
             announced_at=announced.offset,
             partitions=tuple(by_source[source] for source in share),
             consumer=connector.consumers[task],
@@ -114,7 +114,7 @@ def _offset_sync_plan(settings: FlowWorker, connector: SourceConnector) -> Offse
     )
 
 
-class Generations:
+class CopyJobs:
     """Owned by the connector's thread; only the end of a job arrives from another."""
 
     def __init__(
@@ -137,18 +137,18 @@ class Generations:
         self._transactional_tasks = 0
         self._announced_at = 0
         self._dealt: Assignment = ()
-        self._job: GenerationJob | None = None
+        self._job: CopyJob | None = None
         self._ended = threading.Event()
         self._failures = 0
 
     def recall(self) -> None:
-        """Learn the number of the last generation that ran anywhere. Raises KafkaError."""
+        """Learn the number of the last copy job that ran anywhere. Raises KafkaError."""
         tail = TopicTail(self._settings.worker_client, self._topic)
         try:
             # Compaction lags behind: there may be many reports of each partition, and one is parsed.
             latest = {record.key: record for record in tail.read_to_end(_RECALL_TIMEOUT_S)}
             for found in map(parse, latest.values()):
-                if isinstance(found, Generation) and found.connector == self._connector.name:
+                if isinstance(found, JobEpoch) and found.connector == self._connector.name:
                     self._number = found.number
                     self._transactional_tasks = found.transactional_tasks
         finally:
@@ -164,9 +164,7 @@ class Generations:
         will_use = self._most_tasks(partitions) if self._connector.transactions is not None else 0
         may_be_used = max(self._transactional_tasks, will_use)
         announced_at = self._announce(
-            Generation(
-                self._connector.name, self._number + 1, len(partitions), transactional_tasks=may_be_used
-            )
+            JobEpoch(self._connector.name, self._number + 1, len(partitions), transactional_tasks=may_be_used)
         )
         self._number += 1
         self._announced_at = announced_at
@@ -179,7 +177,7 @@ class Generations:
 
     @property
     def running(self) -> Running | None:
-        """The generation that is copying, as far as anybody knows."""
+        """The copy job that is copying, as far as anybody knows."""
         if self._job is None or self.has_ended:
             return None
         return Running(self._number, self._announced_at, self._dealt)
@@ -190,8 +188,8 @@ class Generations:
         return self._job is not None and self._ended.is_set()
 
     @property
-    def job(self) -> GenerationJob | None:
-        """What runs as the generation."""
+    def job(self) -> CopyJob | None:
+        """What runs as the job_epoch."""
         return None if self.has_ended else self._job
 
     def has_other_slots(self) -> bool:
@@ -218,13 +216,13 @@ class Generations:
         """End the tasks in order; after some seconds, without.
 
         Who has no right to run tasks any more ends its own and says nothing: others may have announced
-        generations since, and a record of this one behind theirs would count them as past.
+        copy jobs since, and a record of this one behind theirs would count them as past.
         """
         if self._job is not None and not in_order:
             self._cancel(self._job)
         elif self._job is not None:
             try:
-                stopped = Generation(
+                stopped = JobEpoch(
                     self._connector.name,
                     self._number,
                     stopped=True,
@@ -249,8 +247,8 @@ class Generations:
         ids = [transactional_id(group_id, name, task) for task in range(self._transactional_tasks)]
         fence(self._connector.producers[0].connection, ids)
 
-    def _announce(self, generation: Generation, timeout_s: float | None = None) -> int:
-        (offset,) = self._writer.write(self._topic, [generation.to_record()], timeout_s=timeout_s)
+    def _announce(self, job_epoch: JobEpoch, timeout_s: float | None = None) -> int:
+        (offset,) = self._writer.write(self._topic, [job_epoch.to_record()], timeout_s=timeout_s)
         return offset
 
     def _submit(self, partitions: Sequence[CopyPartition], load: Mapping[TopicPartition, float]) -> None:
@@ -267,10 +265,10 @@ class Generations:
             )
         # An event of its own: a job that was given up may end while its successor runs.
         self._ended = threading.Event()
-        self._job = GenerationJob(session, plans, partial(self._job_ended, self._ended))
+        self._job = CopyJob(session, plans, partial(self._job_ended, self._ended))
         self._job.start()
         self._log.info(
-            "generation %d copies %d partitions in %d tasks",
+            "copy job %d copies %d partitions in %d tasks",
             self._number,
             len(partitions),
             len(plans),
@@ -285,7 +283,7 @@ class Generations:
         self._cancel(job)
         return False
 
-    def _cancel(self, job: GenerationJob) -> None:
+    def _cancel(self, job: CopyJob) -> None:
         job.cancel()
         job.join(_CANCEL_TIMEOUT_S)
 

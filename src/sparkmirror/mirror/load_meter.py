@@ -23,7 +23,7 @@ _RECORD_BYTES = 1024.0
 
 
 class _Report(NamedTuple):
-    generation: int
+    job_epoch: int
     bytes: int
     backlog_bytes: float
 
@@ -98,8 +98,8 @@ class LoadMeter:
 
     def _copied_since(self, report: PartitionProgress) -> int:
         before = self._reports.get(report.source)
-        self._reports[report.source] = _Report(report.generation, report.bytes, _backlog_bytes(report))
-        if before is None or before.generation != report.generation or report.bytes < before.bytes:
+        self._reports[report.source] = _Report(report.job_epoch, report.bytes, _backlog_bytes(report))
+        if before is None or before.job_epoch != report.job_epoch or report.bytes < before.bytes:
             return report.bytes
         return report.bytes - before.bytes
 

@@ -71,7 +71,7 @@ class ProgressLog:
         self._cut_off = False
         reports = [report for (connector, _), report in polled.items() if connector == self._connector]
         self._current = [report for report in reports if report.updated_at >= self._began_at]
-        self.meter.take(self._current, self._reader.generations.get(self._connector), time.monotonic())
+        self.meter.take(self._current, self._reader.job_epochs.get(self._connector), time.monotonic())
         self._tell_changes()
         self._tell_notices()
         self._tell_stalls()
@@ -117,28 +117,28 @@ class ProgressLog:
 
     def _tell_silence(self, reports: Collection[PartitionProgress]) -> None:
         """A task that can't begin, or hangs, reports nothing: say so, rather than count the others only."""
-        generations = [
-            generation
-            for connector, generation in self._reader.generations.items()
+        job_epochs = [
+            job_epoch
+            for connector, job_epoch in self._reader.job_epochs.items()
             if connector == self._connector
         ]
-        for generation, missing in self._silent.look(generations, reports, time.monotonic()):
+        for job_epoch, missing in self._silent.look(job_epochs, reports, time.monotonic()):
             if missing:
                 self._log.warning(
                     "%d of %d partitions are not copied yet: their tasks do not report; "
                     "Spark's log has what they say",
                     missing,
-                    generation.partitions,
+                    job_epoch.partitions,
                 )
             else:
-                self._log.info("all %d partitions are copied", generation.partitions)
+                self._log.info("all %d partitions are copied", job_epoch.partitions)
 
     def _summarize(self) -> None:
         reports = self._current
         counted = (sum(report.records for report in reports), sum(report.bytes for report in reports))
         records, copied = (now - before for now, before in zip(counted, self._counted, strict=True))
         self._counted = counted
-        if records <= 0:  # nothing new, or another generation began to count from 0
+        if records <= 0:  # nothing new, or another copy job began to count from 0
             return
         self._log.info(
             "%s records/s, %.1f MB/s, lag %s records over %d partitions",

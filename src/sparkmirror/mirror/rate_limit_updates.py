@@ -20,7 +20,7 @@ _WRITE_TIMEOUT_S = 2.0
 class CurrentLimits:
     """Those of one flow. `thread` writes them to the progress topic at the start and after each change.
 
-    A generation's plans take `limits` after the generation was announced: a change is then either in the
+    A copy job's plans take `limits` after the copy job was announced: a change is then either in the
     plans already, or its record comes behind the announcement, where tasks see it.
     """
 

@@ -1,4 +1,4 @@
-"""When dealing a connector's partitions anew is worth it: a new generation makes all of them pause.
+"""When dealing a connector's partitions anew is worth it: a new copy job makes all of them pause.
 
 Follows the progress topic for that. It only says so; the connector acts.
 """
@@ -25,8 +25,8 @@ _ANSWER_TIMEOUT_S = 2.0
 _READ_TIMEOUT_S = 5.0
 
 
-class Rebalances(NamedTuple):
-    """How often to look at the load, and how patient to be. The pause of a new generation is 0.3 to 1 s."""
+class ReassignmentPolicy(NamedTuple):
+    """How often to look at the load, and how patient to be. The pause of a new copy job is 0.3 to 1 s."""
 
     look_interval_s: float = 10.0
     """Tasks report every second; reading ten reports of a partition at once costs little more than one."""
@@ -38,11 +38,11 @@ class Rebalances(NamedTuple):
     """The mean of the tasks. A task copies a hundred times as much: sharing out less helps nobody."""
 
 
-DEFAULT_REBALANCES = Rebalances()
+DEFAULT_REASSIGNMENT = ReassignmentPolicy()
 
 
 class Running(NamedTuple):
-    """A generation, the offset of its record in the progress topic, and its tasks' partitions."""
+    """A copy job, the offset of its record in the progress topic, and its tasks' partitions."""
 
     number: int
     announced_at: int
@@ -62,11 +62,15 @@ class Imbalance(NamedTuple):
         return f"task {self.task} had {self.share * 100:.0f} % of {self.bytes_s / 1e6:.1f} MB/s{behind}"
 
 
-class Rebalancing:
+class Reassignment:
     """For one connector, by one owner. `now` is any clock's seconds."""
 
     def __init__(
-        self, settings: ConnectionSettings, topic: str, connector: ConnectorName, rebalances: Rebalances
+        self,
+        settings: ConnectionSettings,
+        topic: str,
+        connector: ConnectorName,
+        rebalances: ReassignmentPolicy,
     ) -> None:
         self._settings = replace(
             settings, request_timeout_s=min(settings.request_timeout_s, _ANSWER_TIMEOUT_S)
@@ -77,7 +81,7 @@ class Rebalancing:
         self._meter = LoadMeter()
         self._tail: TopicTail | None = None
         self._load: Mapping[TopicPartition, float] = {}
-        self._generation = 0
+        self._job_epoch = 0
         self._uneven_since: float | None = None
         self._last_at: float | None = None
 
@@ -94,8 +98,8 @@ class Rebalancing:
             return None  # the progress log says that the target can't be reached
         self._meter.take(running.dealt, reports, now)
         self._load = self._meter.load(running.dealt)
-        if running.number != self._generation:
-            self._generation, self._uneven_since = running.number, None
+        if running.number != self._job_epoch:
+            self._job_epoch, self._uneven_since = running.number, None
         imbalance = self._imbalance(running.dealt)
         if imbalance is None:
             self._uneven_since = None
@@ -112,13 +116,13 @@ class Rebalancing:
             self._tail.close()
 
     def _reports(self, running: Running) -> list[PartitionProgress]:
-        """The latest of each partition of this generation that reported since the last look."""
+        """The latest of each partition of this copy job that reported since the last look."""
         latest = {record.key: record for record in self._records(running)}
         return [
             report
             for report in map(parse, latest.values())
             if isinstance(report, PartitionProgress)
-            and (report.connector, report.generation) == (self._connector, running.number)
+            and (report.connector, report.job_epoch) == (self._connector, running.number)
         ]
 
     def _records(self, running: Running) -> Iterable[LogRecord]:

@@ -8,7 +8,7 @@ from contextlib import closing
 from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.flow_settings import FlowWorker, SourceConnector
 from sparkmirror.connectors.internal_topics import ensure_topics
-from sparkmirror.connectors.log_once import SaidOnce
+from sparkmirror.connectors.log_once import LogOnce
 from sparkmirror.connectors.own_topics import offset_syncs_topic, topics_on_target
 from sparkmirror.connectors.periodic import PeriodicThread
 from sparkmirror.connectors.schedule import Job
@@ -16,8 +16,14 @@ from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.assignment import Assignment, PartitionAssignment, count_moves
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.kafka.admin import Admin
-from sparkmirror.mirror.copy_jobs import Generations
-from sparkmirror.mirror.reassignment import DEFAULT_REBALANCES, Imbalance, Rebalances, Rebalancing, Running
+from sparkmirror.mirror.copy_jobs import CopyJobs
+from sparkmirror.mirror.reassignment import (
+    DEFAULT_REASSIGNMENT,
+    Imbalance,
+    Reassignment,
+    ReassignmentPolicy,
+    Running,
+)
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
 from sparkmirror.setup.account_sync import AccountSync
 from sparkmirror.setup.acl_sync import AclSync
@@ -36,7 +42,7 @@ _WATCH_INTERVAL_S = 1.0
 _WAITING_RETRY_S = 2.0
 """How soon to look again for partitions that were just created and are not visible yet."""
 _VISIBLE_TIMEOUT_S = 3.0
-"""How long to wait for them at once: a generation without them would be replaced soon."""
+"""How long to wait for them at once: a copy job without them would be replaced soon."""
 _TROUBLE_RETRY_S = 5.0
 """What passes by itself, a broker that is away say, must not hold up data that could flow again."""
 _PROBLEM_RETRY_S = 30.0
@@ -63,7 +69,7 @@ class MirrorSource:
         connector: SourceConnector,
         session: "Future[Session]",
         slots_of: Callable[[Session], int],
-        rebalances: Rebalances = DEFAULT_REBALANCES,
+        rebalances: ReassignmentPolicy = DEFAULT_REASSIGNMENT,
         *,
         limits: Callable[[], RateLimits] = lambda: NO_LIMITS,
     ) -> None:
@@ -72,8 +78,8 @@ class MirrorSource:
         self._told = connector.settings
         self._rebalances = rebalances
         self._log = flow_log(__name__, settings.flow, connector.name)
-        self._generations = Generations(settings, connector, session, slots_of, limits)
-        self._rebalancing = Rebalancing(
+        self._job_epochs = CopyJobs(settings, connector, session, slots_of, limits)
+        self._rebalancing = Reassignment(
             settings.worker_client, progress_topic(settings.flow.source), connector.name, rebalances
         )
         self._spark_watch = SparkWatch(self._log)
@@ -83,7 +89,7 @@ class MirrorSource:
         self._topic_sync: TopicSync | None = None
         self._config_sync: ConfigSync | None = None
         self._append_time: AppendTimeTopics | None = None
-        self._unwritten = SaidOnce(self._log)
+        self._unwritten = LogOnce(self._log)
         self._topics: Topics | None = None
         self._copy = CopyPlan()
         self._wanted: tuple[CopyPartition, ...] = ()
@@ -92,7 +98,7 @@ class MirrorSource:
     @property
     def dealt(self) -> Assignment | None:
         """The partitions of each task that runs; None while none does. Safe in any thread."""
-        running = self._generations.running
+        running = self._job_epochs.running
         return None if running is None else running.dealt
 
     @property
@@ -110,7 +116,7 @@ class MirrorSource:
     def _prepare(self) -> Iterable[Job]:
         self._admins = self._admins or FlowAdmins(self._settings.flow, self._connector)
         self._create_own_topics(self._admins)
-        self._generations.recall()
+        self._job_epochs.recall()
         deletes = TopicDeleteSync(self._settings, self._connector, self._admins, self._log)
         self._topic_sync = TopicSync(self._told, self._admins, self._log, deletes)
         self._append_time = AppendTimeTopics(self._admins.target)
@@ -142,7 +148,7 @@ class MirrorSource:
         return jobs
 
     def _finish(self) -> None:
-        self._generations.stop(in_order=self.thread.may_run)
+        self._job_epochs.stop(in_order=self.thread.may_run)
         self._rebalancing.close()
         if self._topic_sync is not None:
             self._topic_sync.close()
@@ -176,7 +182,7 @@ class MirrorSource:
             target = self._admins.target.await_partitions(made, _VISIBLE_TIMEOUT_S) if made else topics.target
             self._copy = copy_partitions(self._told, topics.source, target, topics.pairs)
             if self._running and self._copy.waiting and self._topic_sync.awaits_what_it_made:
-                # A broker lists thousands of new topics little by little: one generation for all of them.
+                # A broker lists thousands of new topics little by little: one copy job for all of them.
                 self.thread.hasten(_REFRESH, _WAITING_RETRY_S)
                 return
             self._wanted = self._append_time.noted(self._copy.ready)
@@ -211,24 +217,24 @@ class MirrorSource:
     def _run(self, partitions: tuple[CopyPartition, ...]) -> None:
         if partitions is self._running or partitions == self._running:
             return
-        self._generations.replace(partitions, self._rebalancing.load)
+        self._job_epochs.replace(partitions, self._rebalancing.load)
         self._running = partitions
         if not partitions:
             self._log.info("no topic to mirror yet")
 
     def _watch(self) -> None:
-        if self._generations.has_ended:
+        if self._job_epochs.has_ended:
             self._running = ()
-            self._generations.forget()
-            self.thread.hasten(_REFRESH, self._generations.resubmit_delay_s())
+            self._job_epochs.forget()
+            self.thread.hasten(_REFRESH, self._job_epochs.resubmit_delay_s())
 
     def _look_at_spark(self) -> None:
         """Say what is wrong with the tasks; deal anew once executors came, or died and were not replaced."""
-        job, now = self._generations.job, time.monotonic()
+        job, now = self._job_epochs.job, time.monotonic()
         if job is None:
             return
         self._spark_watch.look(job, now)
-        if not self._generations.has_other_slots():
+        if not self._job_epochs.has_other_slots():
             self._other_slots_since = None
         elif self._other_slots_since is None:
             self._other_slots_since = now
@@ -239,7 +245,7 @@ class MirrorSource:
 
     def _rebalance(self) -> None:
         """Look at the tasks' load; deal the partitions anew when that is worth a pause."""
-        before = self._generations.running
+        before = self._job_epochs.running
         if before is None:
             return
         imbalance = self._rebalancing.look(before, time.monotonic())
@@ -257,10 +263,10 @@ class MirrorSource:
             raise
 
     def _tell_moves(self, before: Running, imbalance: Imbalance) -> None:
-        after = self._generations.running
+        after = self._job_epochs.running
         if after is not None:
             self._log.info(
-                "generation %d: moved %d of %d partitions, %s",
+                "copy job %d: moved %d of %d partitions, %s",
                 after.number,
                 count_moves(before.dealt, after.dealt),
                 len(self._running),

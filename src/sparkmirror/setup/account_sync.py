@@ -7,7 +7,7 @@ from typing import Final
 
 from sparkmirror.config.user_passwords import user_names, user_passwords
 from sparkmirror.connectors.flow_log import FlowLog
-from sparkmirror.connectors.log_once import SaidOnce
+from sparkmirror.connectors.log_once import LogOnce
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.errors import ConfigError, UnsupportedVersionError
 from sparkmirror.policies.accounts import QuotaChange, ScramCredential, salted
@@ -24,7 +24,7 @@ class AccountSync:
         self._told = told
         self._admins = admins
         self._log = log
-        self._problems = SaidOnce(log)
+        self._problems = LogOnce(log)
 
     def run(self) -> None:
         """Raises KafkaError."""

@@ -5,7 +5,7 @@ from contextlib import closing
 from typing import Final
 
 from sparkmirror.connectors.flow_log import FlowLog
-from sparkmirror.connectors.log_once import SaidOnce
+from sparkmirror.connectors.log_once import LogOnce
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.acls import AclBinding, Claim, ResourceType, SyncAcls
 from sparkmirror.domain.errors import KafkaError
@@ -28,7 +28,7 @@ class AclSync:
         self._admins = admins
         self._log = log
         self._said_unavailable = False
-        self._problems = SaidOnce(log, lines_max=_PROBLEMS_MAX, rest="and %d more ACLs with problems")
+        self._problems = LogOnce(log, lines_max=_PROBLEMS_MAX, rest="and %d more ACLs with problems")
 
     def run(self) -> None:
         """Raises KafkaError."""

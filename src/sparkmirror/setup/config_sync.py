@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from sparkmirror.connectors.flow_log import FlowLog
-from sparkmirror.connectors.log_once import SaidOnce
+from sparkmirror.connectors.log_once import LogOnce
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.errors import UnsupportedVersionError
 from sparkmirror.kafka.error_codes import INVALID_CONFIG, INVALID_REQUEST, POLICY_VIOLATION
@@ -36,7 +36,7 @@ class ConfigSync:
         self._told = told
         self._admins = admins
         self._log = log
-        self._problems = SaidOnce(log, lines_max=_LINES_MAX, rest="the same or the like of %d more topics")
+        self._problems = LogOnce(log, lines_max=_LINES_MAX, rest="the same or the like of %d more topics")
         self._untold: list[str] = []
         self._incompatible: str | None = None
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from sparkmirror.connectors.flow_log import FlowLog
-from sparkmirror.connectors.log_once import SaidOnce
+from sparkmirror.connectors.log_once import LogOnce
 from sparkmirror.connectors.source import MirrorSourceSettings, TopicDeletes
 from sparkmirror.domain.errors import AuthorizationError, KafkaError, TopicExistsError
 from sparkmirror.domain.listed_topics import TopicListing
@@ -84,8 +84,8 @@ class TopicSync:
         self._retry_at = _NEVER
         self._made: dict[str, int] = {}
         self._made_until = 0.0
-        self._problems = SaidOnce(log)
-        self._notes = SaidOnce(log, logging.INFO, _LINES_MAX, "the same or the like of %d more topics")
+        self._problems = LogOnce(log)
+        self._notes = LogOnce(log, logging.INFO, _LINES_MAX, "the same or the like of %d more topics")
 
     def plan(self) -> Topics:
         """Reads only; the same object as before while there is nothing new. Raises KafkaError."""

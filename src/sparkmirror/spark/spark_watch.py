@@ -15,7 +15,7 @@ _TOLD_BY_THE_TASK = "TaskFailedError"
 
 
 class Watched(Protocol):
-    """A GenerationJob."""
+    """A CopyJob."""
 
     def status(self, known_failures: int) -> JobStatus | None: ...
 

@@ -1,7 +1,7 @@
 """The progress topic, `mm2-progress.<source>.internal` on the target: what running tasks report each second.
 
 Compacted; one partition. Three kinds of records, told apart by their key: the progress of a source partition,
-the generation of a connector (the driver's word to its tasks: run, or stop), and its rate limits (how fast).
+the copy job of a connector (the driver's word to its tasks: run, or stop), and its rate limits (how fast).
 """
 
 import json
@@ -51,7 +51,7 @@ class PartitionProgress:
 
     connector: ConnectorName
     task: int
-    generation: int
+    job_epoch: int
     source: TopicPartition
     target_topic: str
     records: int
@@ -70,7 +70,7 @@ class PartitionProgress:
     def to_record(self) -> LogRecord:
         value = {
             "task": self.task,
-            "generation": self.generation,
+            "generation": self.job_epoch,
             "target": self.target_topic,
             "records": self.records,
             "bytes": self.bytes,
@@ -89,8 +89,8 @@ class PartitionProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class Generation:
-    """Which generation of a connector's tasks may run. A lower number must stop; so must a stopped one.
+class JobEpoch:
+    """Which copy job of a connector's tasks may run. A lower number must stop; so must a stopped one.
 
     `partitions` is how many its tasks share: each reports within seconds, whether it has data or not.
     `transactional_tasks` is how many transactional ids may be in use, by it or by one before it.
@@ -112,7 +112,7 @@ class Generation:
         return LogRecord(compact_json([_GENERATION, self.connector]), compact_json(value))
 
     def ends(self, connector: ConnectorName, number: int) -> bool:
-        """Whether this record tells the given generation to stop."""
+        """Whether this record tells the given copy job to stop."""
         newer = self.number > number or (self.number == number and self.stopped)
         return self.connector == connector and newer
 
@@ -129,7 +129,7 @@ class FlowLimits:
         return LogRecord(compact_json([_LIMITS, self.connector]), compact_json(value))
 
 
-def parse_order(record: LogRecord) -> Generation | FlowLimits | None:
+def parse_order(record: LogRecord) -> JobEpoch | FlowLimits | None:
     """Like `parse`, for tasks, to whom progress means nothing: that costs them a look at the key."""
     if not (record.key or b"").startswith(_ORDER_KEYS):
         return None
@@ -137,13 +137,13 @@ def parse_order(record: LogRecord) -> Generation | FlowLimits | None:
     return None if isinstance(parsed, PartitionProgress) else parsed
 
 
-def parse(record: LogRecord) -> PartitionProgress | Generation | FlowLimits | None:
+def parse(record: LogRecord) -> PartitionProgress | JobEpoch | FlowLimits | None:
     """None for anything this project didn't write."""
     try:
         key = json.loads(record.key or b"null")
         value = json.loads(record.value or b"null")
         if key[0] == _GENERATION:
-            return _generation(key, value)
+            return _job_epoch(key, value)
         if key[0] == _PROGRESS:
             return _progress(key, value)
         if key[0] == _LIMITS:
@@ -153,8 +153,8 @@ def parse(record: LogRecord) -> PartitionProgress | Generation | FlowLimits | No
     return None
 
 
-def _generation(key: list[Any], value: dict[str, Any]) -> Generation:
-    return Generation(
+def _job_epoch(key: list[Any], value: dict[str, Any]) -> JobEpoch:
+    return JobEpoch(
         connector=ConnectorName(key[1]),
         number=int(value["generation"]),
         partitions=int(value["partitions"]),
@@ -179,7 +179,7 @@ def _progress(key: list[Any], value: dict[str, Any]) -> PartitionProgress:
     return PartitionProgress(
         connector=ConnectorName(key[1]),
         task=value["task"],
-        generation=value["generation"],
+        job_epoch=value["generation"],
         source=TopicPartition(key[2], key[3]),
         target_topic=value["target"],
         records=value["records"],
@@ -203,7 +203,7 @@ class ProgressReader:
     def __init__(self, settings: ConnectionSettings, topic: str) -> None:
         self._tail = TopicTail(settings, topic)
         self._progress: dict[tuple[ConnectorName, TopicPartition], PartitionProgress] = {}
-        self._generations: dict[ConnectorName, Generation] = {}
+        self._job_epochs: dict[ConnectorName, JobEpoch] = {}
         self._limits: dict[ConnectorName, RateLimits] = {}
 
     def poll(
@@ -217,8 +217,8 @@ class ProgressReader:
         for parsed in map(parse, records):
             if isinstance(parsed, PartitionProgress):
                 self._progress[parsed.connector, parsed.source] = parsed
-            elif isinstance(parsed, Generation):
-                self._generations[parsed.connector] = parsed
+            elif isinstance(parsed, JobEpoch):
+                self._job_epochs[parsed.connector] = parsed
             elif parsed is not None:
                 self._limits[parsed.connector] = parsed.limits
 
@@ -227,9 +227,9 @@ class ProgressReader:
         self._take(self._tail.read_to_end(deadline_s))
 
     @property
-    def generations(self) -> Mapping[ConnectorName, Generation]:
+    def job_epochs(self) -> Mapping[ConnectorName, JobEpoch]:
         """The newest that was seen of each connector; a live view."""
-        return self._generations
+        return self._job_epochs
 
     @property
     def limits(self) -> Mapping[ConnectorName, RateLimits]:

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from sparkmirror.batches.aborted_transactions import AbortedTransactions
-from sparkmirror.batches.provenance_header import Passage, carried
+from sparkmirror.batches.provenance_header import ProvenanceHeader, carried
 from sparkmirror.batches.record_batch import CONTROL, FetchedBatch, iterate_batches
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import CorruptBatchError, KafkaError, RetriableError
@@ -25,7 +25,7 @@ class Mirrored(NamedTuple):
     """What a flow leaves out of its source, and changes in what is left: see `domain.loops`."""
 
     left_out: frozenset[int] = frozenset()
-    passage: Passage | None = None
+    passage: ProvenanceHeader | None = None
 
     def carry(self, batch: FetchedBatch) -> Sequence[FetchedBatch]:
         """One batch, or none."""

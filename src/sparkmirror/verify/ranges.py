@@ -3,7 +3,7 @@
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 
-from sparkmirror.batches.provenance_header import Passage
+from sparkmirror.batches.provenance_header import ProvenanceHeader
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.verify.compare import Log, compare
@@ -21,7 +21,7 @@ class Sides:
     target: ConsumerSettings
     left_out: frozenset[int] = frozenset()
     """Producer ids of the source whose batches came from the target: the flow does not copy them back."""
-    passage: Passage | None = None
+    passage: ProvenanceHeader | None = None
     """What makes the headers that the flow gives its records, if it does."""
 
     def source_log(self, partition: TopicPartition) -> AbstractContextManager[PartitionLog]:

@@ -14,8 +14,8 @@ from sparkmirror.batches import tiny_batches
 from sparkmirror.batches.aborted_transactions import AbortedTransactions
 from sparkmirror.batches.batch_copying import MERGED_BYTES_MAX, CopyRules, Step, copy_batches
 from sparkmirror.batches.compression import CODECS
-from sparkmirror.batches.cycles import KnownWriters, LoopError, LoopFilter, UnknownWriterError
-from sparkmirror.batches.provenance_header import HEADER, Passage
+from sparkmirror.batches.cycles import CycleError, CycleFilter, KnownWriters, UnknownWriterError
+from sparkmirror.batches.provenance_header import HEADER, ProvenanceHeader
 from sparkmirror.batches.record_batch import (
     CODEC_MASK,
     HEADER_BYTES,
@@ -400,7 +400,7 @@ def test_what_comes_back_is_left_out(log: list[Logged], rules: CopyRules, ours: 
         patch(batch.data, producer_id=OURS if number in ours else THEIRS)
     expected = [record for number, batch in enumerate(log) if number not in ours for record in batch.records]
     writers = KnownWriters()
-    loops = LoopFilter(writers)
+    loops = CycleFilter(writers)
     copied: list[Rec] = []
     position, lookups = log[0].base_offset, 0
     while True:
@@ -430,8 +430,8 @@ def test_before_a_loop_that_stops_the_partition_all_is_copied() -> None:
     batches = [encode([Rec(0)], producer_id=THEIRS, base_offset=number) for number in range(30)]
     batches.append(encode([Rec(0)], producer_id=OURS, base_offset=30))
     copied: list[Rec] = []
-    steps = copy_batches(joined(batches), 0, MERGING, None, LoopFilter(writers, OnLoop.FAIL))
-    with pytest.raises(LoopError, match="offsets 30 to 30"):
+    steps = copy_batches(joined(batches), 0, MERGING, None, CycleFilter(writers, OnLoop.FAIL))
+    with pytest.raises(CycleError, match="offsets 30 to 30"):
         copied.extend(record for step in steps for record in arrived(step.batches))
     assert [record.offset for record in copied] == list(range(30))
 
@@ -442,7 +442,7 @@ def test_every_record_is_given_a_header(log: list[Logged], rules: CopyRules, ski
     writers.learn([], [5])  # which `arrived` writes
     position = log[0].base_offset + skipped
     response = joined([batch.data for batch in log])
-    loops = LoopFilter(writers, passage=Passage("A", "B"))
+    loops = CycleFilter(writers, passage=ProvenanceHeader("A", "B"))
     steps = list(copy_batches(response, position, rules, None, loops))
     copied = [record for step in steps for record in arrived(step.batches)]
     expected = [record for batch in log for record in batch.records if record.offset >= position]
@@ -451,7 +451,7 @@ def test_every_record_is_given_a_header(log: list[Logged], rules: CopyRules, ski
     ]
     assert all(record.headers == ((HEADER.decode(), b"A"),) for record in copied)
     assert [step.position for step in steps][-1:] in ([log[-1].last_offset + 1], [])
-    again = LoopFilter(writers, passage=Passage("B", "A"))
+    again = CycleFilter(writers, passage=ProvenanceHeader("B", "A"))
     for batch in (batch for step in steps for batch in step.batches):
         for step in copy_batches(joined([bytes(batch.data)]), 0, rules, None, again):
             assert step.batches == []

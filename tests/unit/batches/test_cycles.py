@@ -4,9 +4,9 @@ import pytest
 
 from sparkmirror.batches import cycles as loops
 from sparkmirror.batches.cycles import (
+    CycleError,
+    CycleFilter,
     KnownWriters,
-    LoopError,
-    LoopFilter,
     UnknownWriterError,
     names_show_origin,
 )
@@ -54,7 +54,7 @@ def test_names_show_origin(policy: ReplicationPolicy, *, is_shown: bool) -> None
 
 
 def test_a_filter_counts_what_it_drops(writers: KnownWriters) -> None:
-    tested = LoopFilter(writers)
+    tested = CycleFilter(writers)
     assert [tested.drops(header(OTHERS)), tested.drops(header(NOBODYS))] == [False, False]
     assert (tested.records, tested.first) == (0, None)
     assert tested.drops(header(OURS, 5, 3))
@@ -64,22 +64,22 @@ def test_a_filter_counts_what_it_drops(writers: KnownWriters) -> None:
 
 def test_an_unknown_writer_must_be_looked_up(writers: KnownWriters) -> None:
     with pytest.raises(UnknownWriterError) as raised:
-        LoopFilter(writers).drops(header(UNKNOWN))
+        CycleFilter(writers).drops(header(UNKNOWN))
     assert raised.value.producer_id == UNKNOWN
     assert writers.unknown([OURS, OTHERS, UNKNOWN, NOBODYS]) == {UNKNOWN}
 
 
 def test_a_filter_may_refuse(writers: KnownWriters) -> None:
-    tested = LoopFilter(writers, OnLoop.FAIL)
+    tested = CycleFilter(writers, OnLoop.FAIL)
     assert not tested.drops(header(OTHERS))
-    with pytest.raises(LoopError) as raised:
+    with pytest.raises(CycleError) as raised:
         tested.drops(header(OURS, 5, 3))
     assert raised.value.offsets == (5, 7)
     assert tested.records == 0
 
 
 def test_many_at_once(writers: KnownWriters) -> None:
-    tested = LoopFilter(writers)
+    tested = CycleFilter(writers)
     kept = tested.keeps(headers_of([batch(OTHERS), batch(OURS, 1, 2), batch(NOBODYS, 3), batch(OURS, 4)]))
     assert kept is not None
     assert kept.tolist() == [True, False, True, False]
@@ -88,7 +88,7 @@ def test_many_at_once(writers: KnownWriters) -> None:
     assert kept is not None
     assert kept.all()
     assert tested.keeps(headers_of([batch(OTHERS), batch(UNKNOWN, 1)])) is None
-    assert LoopFilter(writers, OnLoop.FAIL).keeps(headers_of([batch(OURS)])) is None
+    assert CycleFilter(writers, OnLoop.FAIL).keeps(headers_of([batch(OURS)])) is None
 
 
 def test_what_is_recorded_later_counts(writers: KnownWriters) -> None:

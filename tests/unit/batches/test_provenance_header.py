@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.batches.provenance_header import HEADER, Passage, carried
+from sparkmirror.batches.provenance_header import HEADER, ProvenanceHeader, carried
 from sparkmirror.batches.record_body import RecordBody, read_body, write_body
 from sparkmirror.domain.errors import CorruptBatchError
 from tests.batches import NOW_MS, Rec, decode, encode, fetched
 
-A_TO_B, B_TO_C, C_TO_A = Passage("A", "B"), Passage("B", "C"), Passage("C", "A")
+A_TO_B, B_TO_C, C_TO_A = ProvenanceHeader("A", "B"), ProvenanceHeader("B", "C"), ProvenanceHeader("C", "A")
 
 optional_bytes = st.none() | st.binary(max_size=200)
 headers = st.lists(st.tuples(st.binary(max_size=8), optional_bytes), max_size=3).map(tuple)
@@ -44,7 +44,7 @@ def test_what_a_record_holds_stays(
     ],
 )
 def test_a_record_goes_where_it_has_not_been(
-    chain: bytes | None, passage: Passage, arrives: bytes | None
+    chain: bytes | None, passage: ProvenanceHeader, arrives: bytes | None
 ) -> None:
     body = passage.carry(with_chain(chain))
     assert body == (None if arrives is None else with_chain(arrives))

@@ -14,9 +14,9 @@ from sparkmirror.batches.record_batch import (
     HEADER_BYTES,
     LOG_APPEND_TIME,
     TRANSACTIONAL,
+    BatchAction,
     BatchHeader,
     OutgoingBatch,
-    Road,
     choose_road,
     has_valid_crc,
     iterate_batches,
@@ -156,35 +156,35 @@ LOGGED = {"attributes": LOG_APPEND_TIME}
 MARKER = {"attributes": CONTROL | TRANSACTIONAL}
 GAPS = {"record_count": 2}
 EMPTIED = {"record_count": 0}
-# A batch of offsets 100 to 102: how its header differs, the position, whether the target stamps, the road.
-ROADS: dict[str, tuple[dict[str, int], int, bool, Road]] = {
-    "as it is": ({}, 100, False, Road.FAST),
-    "position in a gap before it": ({}, 90, False, Road.FAST),
-    "position inside": ({}, 101, False, Road.REWRITE),
-    "position on its last record": ({}, 102, False, Road.REWRITE),
-    "position right after it": ({}, 103, False, Road.BEHIND),
-    "gaps inside": (GAPS, 100, False, Road.REWRITE),
-    "gaps, position inside": (GAPS, 101, False, Road.REWRITE),
-    "emptied by compaction": (EMPTIED, 100, False, Road.NOTHING_LEFT),
-    "emptied, position inside": (EMPTIED, 101, False, Road.NOTHING_LEFT),
-    "a marker": (MARKER, 100, False, Road.NOTHING_LEFT),
-    "a marker behind": (MARKER, 103, False, Road.BEHIND),
-    "transactional": ({"attributes": TRANSACTIONAL}, 100, False, Road.FAST),
-    "compressed": ({"attributes": 4}, 100, False, Road.FAST),
-    "a delete horizon": ({"attributes": DELETE_HORIZON}, 100, False, Road.FAST),
-    "LogAppendTime to CreateTime": (LOGGED, 100, False, Road.REWRITE),
-    "LogAppendTime to LogAppendTime": (LOGGED, 100, True, Road.FAST),
-    "CreateTime to LogAppendTime": ({}, 100, True, Road.FAST),
-    "LogAppendTime to LogAppendTime, gaps": ({**LOGGED, **GAPS}, 100, True, Road.REWRITE),
-    "LogAppendTime to CreateTime, emptied": ({**LOGGED, **EMPTIED}, 100, False, Road.NOTHING_LEFT),
+# A batch of offsets 100 to 102: how its header differs, the position, whether the target stamps, the action.
+ROADS: dict[str, tuple[dict[str, int], int, bool, BatchAction]] = {
+    "as it is": ({}, 100, False, BatchAction.FAST),
+    "position in a gap before it": ({}, 90, False, BatchAction.FAST),
+    "position inside": ({}, 101, False, BatchAction.REWRITE),
+    "position on its last record": ({}, 102, False, BatchAction.REWRITE),
+    "position right after it": ({}, 103, False, BatchAction.BEHIND),
+    "gaps inside": (GAPS, 100, False, BatchAction.REWRITE),
+    "gaps, position inside": (GAPS, 101, False, BatchAction.REWRITE),
+    "emptied by compaction": (EMPTIED, 100, False, BatchAction.NOTHING_LEFT),
+    "emptied, position inside": (EMPTIED, 101, False, BatchAction.NOTHING_LEFT),
+    "a marker": (MARKER, 100, False, BatchAction.NOTHING_LEFT),
+    "a marker behind": (MARKER, 103, False, BatchAction.BEHIND),
+    "transactional": ({"attributes": TRANSACTIONAL}, 100, False, BatchAction.FAST),
+    "compressed": ({"attributes": 4}, 100, False, BatchAction.FAST),
+    "a delete horizon": ({"attributes": DELETE_HORIZON}, 100, False, BatchAction.FAST),
+    "LogAppendTime to CreateTime": (LOGGED, 100, False, BatchAction.REWRITE),
+    "LogAppendTime to LogAppendTime": (LOGGED, 100, True, BatchAction.FAST),
+    "CreateTime to LogAppendTime": ({}, 100, True, BatchAction.FAST),
+    "LogAppendTime to LogAppendTime, gaps": ({**LOGGED, **GAPS}, 100, True, BatchAction.REWRITE),
+    "LogAppendTime to CreateTime, emptied": ({**LOGGED, **EMPTIED}, 100, False, BatchAction.NOTHING_LEFT),
 }
 
 
 @pytest.mark.parametrize("case", ROADS)
 def test_roads(case: str) -> None:
-    fields, position, stamps, road = ROADS[case]
+    fields, position, stamps, action = ROADS[case]
     header = header_of(base_offset=100, **fields)
-    assert choose_road(header, position, target_stamps_append_time=stamps) is road
+    assert choose_road(header, position, target_stamps_append_time=stamps) is action
 
 
 def test_the_codec_mask_covers_every_codec() -> None:

@@ -3,7 +3,7 @@ import json
 from bench.__main__ import as_json, options_from
 from bench.machine import Machine
 from bench.measures import Percentiles
-from bench.page import Occasion, page
+from bench.page import ResumeReason, page
 from bench.plan import plan_from
 from bench.results import (
     Burst,
@@ -23,7 +23,7 @@ from bench.results import (
 from bench.sides import Side
 from tests.unit.bench.runs import rest_load, rest_rounds, throughput_run, topics_run
 
-OCCASION = Occasion(
+OCCASION = ResumeReason(
     date="2026-01-02",
     command="python -m bench",
     machine=Machine("a CPU", 2, 23.5, "Linux 6", "3.11", "17", "4.3.0", "4.3.1", "0.1.0"),

@@ -6,13 +6,13 @@ import pytest
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.copy.copy_plan import StatePlan, TaskPlan
-from sparkmirror.copy.job_watch import GenerationWatch
+from sparkmirror.copy.job_watch import JobWatch
 from sparkmirror.copy.outcomes import EndReason
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow
 from sparkmirror.kafka.topic_log import TopicTail
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
-from sparkmirror.storage.progress import FlowLimits, Generation
+from sparkmirror.storage.progress import FlowLimits, JobEpoch
 
 OURS = ConnectorName("MirrorSourceConnector")
 CLUSTER = ConnectionSettings((("b", 9092),))
@@ -29,12 +29,12 @@ class Tail(TopicTail):
 
 
 def verdict(*records: LogRecord, on_limits: Callable[[RateLimits], None] | None = None) -> EndReason | None:
-    """On generation 5."""
+    """On copy job 5."""
     plan = TaskPlan(
         flow=Flow(Alias("a"), Alias("b")),
         connector=OURS,
         task=0,
-        generation=5,
+        job_epoch=5,
         announced_at=0,
         partitions=(),
         consumer=ConsumerSettings(CLUSTER),
@@ -42,11 +42,11 @@ def verdict(*records: LogRecord, on_limits: Callable[[RateLimits], None] | None 
         state=StatePlan(CLUSTER, "positions", "progress"),
         offset_syncs=None,
     )
-    return GenerationWatch(plan, lambda _: None, on_limits)._read(Tail(list(records)))
+    return JobWatch(plan, lambda _: None, on_limits)._read(Tail(list(records)))
 
 
 def said(number: int, *, stopped: bool = False, connector: str = OURS) -> LogRecord:
-    return Generation(ConnectorName(connector), number, 1, stopped).to_record()
+    return JobEpoch(ConnectorName(connector), number, 1, stopped).to_record()
 
 
 @pytest.mark.parametrize(

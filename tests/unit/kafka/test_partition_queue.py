@@ -3,15 +3,15 @@
 from sparkmirror.batches.producer import ProducerId, ProducerState
 from sparkmirror.batches.record_batch import TRANSACTIONAL, OutgoingBatch, has_valid_crc, iterate_batches
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.partition_queue import ProducerLane
+from sparkmirror.kafka.partition_queue import PartitionQueue
 from sparkmirror.kafka.wire import NO_TOPIC_ID
 from tests.batches import Rec, encode
 
 FIRST = ProducerId(7, 0)
 
 
-def lane_with(*counts: int) -> ProducerLane:
-    lane = ProducerLane(TopicPartition("orders", 0))
+def lane_with(*counts: int) -> PartitionQueue:
+    lane = PartitionQueue(TopicPartition("orders", 0))
     lane.begin(ProducerState(FIRST, 0, 0), NO_TOPIC_ID, now=0.0)
     for count in counts:
         data = memoryview(bytearray(encode([Rec(at, 1000) for at in range(count)])))
@@ -19,7 +19,7 @@ def lane_with(*counts: int) -> ProducerLane:
     return lane
 
 
-def stamped(lane: ProducerLane, *, transactional: bool) -> list[tuple[int, int, bool]]:
+def stamped(lane: PartitionQueue, *, transactional: bool) -> list[tuple[int, int, bool]]:
     """Epoch, sequence and transactional bit of what waits."""
     found = []
     for pending in lane.ready:

@@ -3,16 +3,15 @@ from dataclasses import replace
 
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.metrics.silent_partitions import PATIENCE_S, Silence, SilentPartitions
-from sparkmirror.storage.progress import Generation, PartitionProgress
+from sparkmirror.storage.progress import JobEpoch, PartitionProgress
 from tests.progress_records import IDLE
 
-SECOND = Generation(IDLE.connector, 2, partitions=3)
+SECOND = JobEpoch(IDLE.connector, 2, partitions=3)
 
 
-def reports(generation: int, count: int) -> list[PartitionProgress]:
+def reports(job_epoch: int, count: int) -> list[PartitionProgress]:
     return [
-        replace(IDLE, generation=generation, source=TopicPartition("orders", number))
-        for number in range(count)
+        replace(IDLE, job_epoch=job_epoch, source=TopicPartition("orders", number)) for number in range(count)
     ]
 
 
@@ -20,10 +19,8 @@ class Watch:
     def __init__(self) -> None:
         self._silent = SilentPartitions()
 
-    def told(
-        self, now: float, generation: Generation, reported: Collection[PartitionProgress]
-    ) -> list[Silence]:
-        return list(self._silent.look([generation], reported, now))
+    def told(self, now: float, job_epoch: JobEpoch, reported: Collection[PartitionProgress]) -> list[Silence]:
+        return list(self._silent.look([job_epoch], reported, now))
 
 
 def test_silence_is_told_once_when_patience_ends() -> None:
@@ -49,13 +46,13 @@ def test_reports_of_an_older_generation_do_not_count() -> None:
 
 
 def test_nobody_expects_a_stopped_generation_to_report() -> None:
-    watch, stopped = Watch(), Generation(IDLE.connector, 2, partitions=3, stopped=True)
+    watch, stopped = Watch(), JobEpoch(IDLE.connector, 2, partitions=3, stopped=True)
     watch.told(0.0, stopped, [])
     assert watch.told(PATIENCE_S, stopped, []) == []
 
 
 def test_patience_begins_anew_with_each_generation() -> None:
-    watch, third = Watch(), Generation(IDLE.connector, 3, partitions=3)
+    watch, third = Watch(), JobEpoch(IDLE.connector, 3, partitions=3)
     watch.told(0.0, SECOND, [])
     assert watch.told(PATIENCE_S, third, []) == []
     assert watch.told(2 * PATIENCE_S, third, []) == [Silence(third, 3)]

@@ -10,7 +10,7 @@ from sparkmirror.domain.latency import LatencyHistogram, bucket_of
 from sparkmirror.metrics.families import PartitionReading, SourceReading
 from sparkmirror.metrics.source_meter import SourceMeter
 from sparkmirror.metrics.stalls import Stall
-from sparkmirror.storage.progress import Generation, PartitionProgress, PartitionState
+from sparkmirror.storage.progress import JobEpoch, PartitionProgress, PartitionState
 from tests.progress_records import IDLE, progress
 
 ORDERS = TopicPartition("orders", 0)
@@ -35,9 +35,9 @@ def partition(meter: SourceMeter, now: float) -> PartitionReading:
     return reading
 
 
-def report(records: int, *, generation: int = 1, lag: int = 0) -> PartitionProgress:
+def report(records: int, *, job_epoch: int = 1, lag: int = 0) -> PartitionProgress:
     """100 bytes a record."""
-    return replace(progress("orders-0", records=records, lag=lag), generation=generation)
+    return replace(progress("orders-0", records=records, lag=lag), job_epoch=job_epoch)
 
 
 def test_what_is_reported_again_counts_once() -> None:
@@ -47,16 +47,16 @@ def test_what_is_reported_again_counts_once() -> None:
 
 
 def test_counts_go_on_when_tasks_begin_anew() -> None:
-    meter = metered((0.0, report(500)), (1.0, report(20, generation=2)), (2.0, report(50, generation=2)))
-    meter.take([report(10, generation=2)], None, 3.0)  # Spark ran the task again
+    meter = metered((0.0, report(500)), (1.0, report(20, job_epoch=2)), (2.0, report(50, job_epoch=2)))
+    meter.take([report(10, job_epoch=2)], None, 3.0)  # Spark ran the task again
     assert partition(meter, 3.0).records == 560
 
 
 def test_rates_are_of_the_last_windows_also_across_generations() -> None:
     meter = metered((0.0, report(300)))
     assert partition(meter, 0.0).record_rate == pytest.approx(10.0)
-    meter.take([report(600, generation=1)], None, 40.0)
-    meter.take([report(100, generation=2)], None, 50.0)
+    meter.take([report(600, job_epoch=1)], None, 40.0)
+    meter.take([report(100, job_epoch=2)], None, 50.0)
     assert partition(meter, 50.0).record_rate == pytest.approx(700 / 50)
     assert partition(meter, 65.0).record_rate == pytest.approx(400 / 55)
     assert partition(meter, 65.0).byte_rate == pytest.approx(40_000 / 55)
@@ -113,7 +113,7 @@ def test_only_what_is_copied_now_is_told_but_all_incidents_count() -> None:
     assert [it.source for it in reading.partitions] == [OTHER]
     assert reading.partitions[0].task == 0
     assert (reading.lost, reading.incidents) == (3, {"records-lost": 1})
-    meter.take([replace(lost, generation=2)], None, 2.0)
+    meter.take([replace(lost, job_epoch=2)], None, 2.0)
     assert (read(meter, 2.0).lost, read(meter, 2.0).incidents) == (6, {"records-lost": 2})
 
 
@@ -137,8 +137,8 @@ def test_states_and_how_often_they_were_entered() -> None:
 
 def test_a_partition_whose_new_task_does_not_report_is_silent() -> None:
     meter = SourceMeter()
-    newest = Generation(OF[1], 2)
-    meter.take([report(5), replace(progress("orders-1"), generation=2)], newest, 0.0)
+    newest = JobEpoch(OF[1], 2)
+    meter.take([report(5), replace(progress("orders-1"), job_epoch=2)], newest, 0.0)
     assert read(meter).states == {"running": 1, "retrying": 0, "failed": 0, "silent": 1}
 
 

@@ -65,7 +65,7 @@ def test_a_plan_keeps_what_is_known_of_its_partitions() -> None:
 
 def test_a_task_knows_its_generation_and_where_its_state_goes() -> None:
     for plan in plans():
-        assert (plan.generation, plan.announced_at) == (7, 1234)
+        assert (plan.job_epoch, plan.announced_at) == (7, 1234)
         assert plan.state.positions_topic == "mm2-offsets.A.internal"
         assert plan.state.progress_topic == "mm2-progress.A.internal"
         assert plan.state.connection.bootstrap_servers == (("b", 9092),)

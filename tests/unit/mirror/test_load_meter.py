@@ -15,11 +15,9 @@ QUIET = TopicPartition("orders", 2)
 DEALT: Assignment = ((HOT, QUIET), (WARM,))
 
 
-def report(
-    partition: TopicPartition, records: int, *, lag: int = 0, generation: int = 1
-) -> PartitionProgress:
+def report(partition: TopicPartition, records: int, *, lag: int = 0, job_epoch: int = 1) -> PartitionProgress:
     """100 bytes to each record."""
-    return replace(progress(str(partition), records=records, lag=lag), generation=generation)
+    return replace(progress(str(partition), records=records, lag=lag), job_epoch=job_epoch)
 
 
 def metered(*looks: Iterable[PartitionProgress], dealt: Assignment = DEALT) -> LoadMeter:
@@ -61,10 +59,10 @@ def test_at_first_all_that_was_seen_counts_alike() -> None:
     assert rate == pytest.approx(50_000, rel=0.2)
 
 
-@pytest.mark.parametrize(("records", "generation"), [(10_000, 2), (60_000, 2), (10_000, 1)])
-def test_a_task_that_started_again_counts_from_0(records: int, generation: int) -> None:
-    """In a new generation, or in the same, after Spark started it again."""
-    looks = [[report(HOT, 0)], [report(HOT, 50_000)], [report(HOT, records, generation=generation)]]
+@pytest.mark.parametrize(("records", "job_epoch"), [(10_000, 2), (60_000, 2), (10_000, 1)])
+def test_a_task_that_started_again_counts_from_0(records: int, job_epoch: int) -> None:
+    """In a new copy job, or in the same, after Spark started it again."""
+    looks = [[report(HOT, 0)], [report(HOT, 50_000)], [report(HOT, records, job_epoch=job_epoch)]]
     (rate,) = metered(*looks).rates.values()
     expected = 100 * records / 10
     assert min(500_000, expected) <= rate <= max(500_000, expected)

@@ -20,7 +20,7 @@ class Reader(ProgressReader):
     """Of a progress topic that holds what it's told."""
 
     def __init__(self) -> None:
-        self._generations = {}
+        self._job_epochs = {}
         self.reports: dict[tuple[ConnectorName, TopicPartition], PartitionProgress] = {}
 
     def hold(self, *reports: PartitionProgress) -> None:

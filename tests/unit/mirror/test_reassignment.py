@@ -10,8 +10,8 @@ from sparkmirror.domain.assignment import Assignment, assign
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.domain.ids import ConnectorName, TopicPartition
-from sparkmirror.mirror.reassignment import DEFAULT_REBALANCES, Imbalance, Rebalancing, Running
-from sparkmirror.storage.progress import Generation
+from sparkmirror.mirror.reassignment import DEFAULT_REASSIGNMENT, Imbalance, Reassignment, Running
+from sparkmirror.storage.progress import JobEpoch
 from tests.progress_records import IDLE
 
 MB = 1_000_000
@@ -20,11 +20,11 @@ PARTITIONS = [TopicPartition("orders", number) for number in range(6)]
 DEALT = assign(PARTITIONS, 2)
 
 
-class Scene(Rebalancing):
+class Scene(Reassignment):
     """Partitions of the given pace; looked at every 10 s."""
 
     def __init__(self, dealt: Assignment = DEALT) -> None:
-        super().__init__(ConnectionSettings((("b", 9092),)), "progress", CONNECTOR, DEFAULT_REBALANCES)
+        super().__init__(ConnectionSettings((("b", 9092),)), "progress", CONNECTOR, DEFAULT_REASSIGNMENT)
         self.running = Running(1, 0, dealt)
         self.now = 1000.0
         self.copied = dict.fromkeys(PARTITIONS, 0)
@@ -47,13 +47,13 @@ class Scene(Rebalancing):
     def _records(self, _: Running) -> Iterable[LogRecord]:
         if self.cut_off:
             raise DisconnectedError("gone")
-        yield Generation(CONNECTOR, 1, len(PARTITIONS)).to_record()
+        yield JobEpoch(CONNECTOR, 1, len(PARTITIONS)).to_record()
         yield LogRecord(b"somebody", b"else's")
         for partition, copied in self.copied.items():
             report = replace(
                 IDLE,
                 source=partition,
-                generation=self.running.number,
+                job_epoch=self.running.number,
                 records=copied // 1000,
                 bytes=copied,
                 lag=self.lags.get(partition, 0),
@@ -129,7 +129,7 @@ def test_not_more_often_than_every_five_minutes(scene: Scene) -> None:
     hot = [partition.partition for partition in scene.running.dealt[1][:2]]
     scene.pace = dict.fromkeys(hot, 30)
     (at, _), *_ = scene.pass_s(400)
-    assert at == DEFAULT_REBALANCES.interval_s
+    assert at == DEFAULT_REASSIGNMENT.interval_s
 
 
 def test_every_generation_gets_its_minute(scene: Scene) -> None:

@@ -15,7 +15,7 @@ LOST = "ExecutorLostFailure (executor 1 exited): Remote RPC client disassociated
 
 @dataclass
 class Job:
-    """Stands for a GenerationJob; notes what its asker knew."""
+    """Stands for a CopyJob; notes what its asker knew."""
 
     told: JobStatus | None = None
     known: list[int] = field(default_factory=list)

@@ -12,7 +12,7 @@ from sparkmirror.domain.latency import LatencyHistogram
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
 from sparkmirror.storage.progress import (
     FlowLimits,
-    Generation,
+    JobEpoch,
     PartitionProgress,
     PartitionState,
     parse,
@@ -28,7 +28,7 @@ progress_reports = st.builds(
     PartitionProgress,
     connector=texts.map(ConnectorName),
     task=st.integers(0, 1000),
-    generation=numbers,
+    job_epoch=numbers,
     source=st.builds(TopicPartition, texts, st.integers(0, 2**31 - 1)),
     target_topic=texts,
     records=numbers,
@@ -40,7 +40,7 @@ progress_reports = st.builds(
     error=st.none() | texts,
     updated_at=st.floats(0, 1e11),
 )
-generations = st.builds(Generation, texts.map(ConnectorName), numbers, numbers, st.booleans())
+job_epochs = st.builds(JobEpoch, texts.map(ConnectorName), numbers, numbers, st.booleans())
 rates = st.integers(1, 2**62)
 patterns = st.sampled_from([".*", "orders", r"a\\.b", "[é-ü]+", "(?i)x"])
 flow_limits = st.builds(
@@ -50,13 +50,13 @@ flow_limits = st.builds(
 )
 
 
-@given(progress_reports | generations | flow_limits)
-def test_what_is_written_is_read_back(content: PartitionProgress | Generation | FlowLimits) -> None:
+@given(progress_reports | job_epochs | flow_limits)
+def test_what_is_written_is_read_back(content: PartitionProgress | JobEpoch | FlowLimits) -> None:
     assert parse(content.to_record()) == content
 
 
-@given(progress_reports, generations | flow_limits)
-def test_tasks_see_orders_only(report: PartitionProgress, order: Generation | FlowLimits) -> None:
+@given(progress_reports, job_epochs | flow_limits)
+def test_tasks_see_orders_only(report: PartitionProgress, order: JobEpoch | FlowLimits) -> None:
     assert parse_order(report.to_record()) is None
     assert parse_order(order.to_record()) == order
 
@@ -65,7 +65,7 @@ def test_compaction_keeps_the_latest_of_each_partition_and_connector() -> None:
     report = parse_report(records=1)
     assert report.to_record().key == b'["progress","MirrorSourceConnector","orders",3]'
     assert parse_report(records=2).to_record().key == report.to_record().key
-    keys = {Generation(SOURCE, number, 1, stopped=number > 1).to_record().key for number in range(3)}
+    keys = {JobEpoch(SOURCE, number, 1, stopped=number > 1).to_record().key for number in range(3)}
     assert keys == {b'["generation","MirrorSourceConnector"]'}
     keys = {FlowLimits(SOURCE, limits).to_record().key for limits in (NO_LIMITS, RateLimits(5))}
     assert keys == {b'["limits","MirrorSourceConnector"]'}
@@ -75,7 +75,7 @@ def parse_report(records: int) -> PartitionProgress:
     return PartitionProgress(
         connector=SOURCE,
         task=0,
-        generation=1,
+        job_epoch=1,
         source=TopicPartition("orders", 3),
         target_topic="A.orders",
         records=records,

@@ -63,7 +63,7 @@ class Shop:
 
     def _write_until_closing(self) -> None:
         producers = [self._producer(topic) for topic in self._topics]
-        pace = Pace(self._rate, time.monotonic())
+        pace = Throttle(self._rate, time.monotonic())
         rng = random.Random(self._rate)
         shares = [topic.share for topic in self._topics]
         number = 0
@@ -110,7 +110,7 @@ class Shop:
         )
 
 
-class Pace:
+class Throttle:
     """How many records are due. A writer that falls behind by over a second is forgiven the rest."""
 
     def __init__(self, rate: int, started: float) -> None:

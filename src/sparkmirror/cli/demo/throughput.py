@@ -69,7 +69,7 @@ class Throughput:
 
 
 def _change(before: PartitionProgress | None, now: PartitionProgress) -> _Change:
-    if before is None or (before.task, before.generation) != (now.task, now.generation):
+    if before is None or (before.task, before.job_epoch) != (now.task, now.job_epoch):
         # Counters that began inside the window: since when is unknown, so they make no rate yet.
         return _Change(now.source.topic, 0.0, 0.0, now.lag, now.latency)
     seconds = now.updated_at - before.updated_at

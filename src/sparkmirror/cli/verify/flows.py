@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from sparkmirror.batches.provenance_header import Passage
+from sparkmirror.batches.provenance_header import ProvenanceHeader
 from sparkmirror.connectors.flow_settings import FlowSettings, SourceConnector
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.client_settings import ConsumerSettings
@@ -47,7 +47,7 @@ def flow_contents(
     consumer = connector.consumers[0]
     target = ConsumerSettings(connector.target_admin, read_committed=consumer.read_committed)
     sides = Sides(flow, consumer, target)
-    passage = Passage(*flow) if connector.settings.provenance_header else None
+    passage = ProvenanceHeader(*flow) if connector.settings.provenance_header else None
     with (
         closing(Admin(connector.source_admin, flow.source)) as at_source,
         closing(Admin(connector.target_admin, flow.target)) as at_target,

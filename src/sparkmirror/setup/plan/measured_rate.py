@@ -38,7 +38,7 @@ def measured_rate(reports: Iterable[PartitionProgress]) -> float | None:
 def _rate_while_behind(before: PartitionProgress, after: PartitionProgress) -> float | None:
     passed_s = after.updated_at - before.updated_at
     size, records = after.bytes - before.bytes, after.records - before.records
-    is_same_run = after.generation == before.generation and size > 0 and records > 0
+    is_same_run = after.job_epoch == before.job_epoch and size > 0 and records > 0
     if not is_same_run or not 0 < passed_s <= _APART_MAX_S or not after.lag:
         return None
     is_behind = after.lag >= records

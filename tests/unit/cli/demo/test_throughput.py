@@ -58,7 +58,7 @@ def test_only_the_last_seconds_count() -> None:
 def test_counters_that_begin_again_make_no_negative_rate() -> None:
     throughput = Throughput()
     throughput.observe(snapshot(progress("orders-0", records=5000, at=1.0)), now=1.0)
-    restarted = replace(progress("orders-0", records=10, at=2.0), generation=2)
+    restarted = replace(progress("orders-0", records=10, at=2.0), job_epoch=2)
     throughput.observe(snapshot(restarted), now=2.0)
 
     assert throughput.total().records_per_s == 0

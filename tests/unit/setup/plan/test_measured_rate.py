@@ -38,7 +38,7 @@ def test_a_moment_is_not_enough() -> None:
 def test_other_runs_and_long_gaps_are_no_measure() -> None:
     first = series("a-0", [0, 10, 20], 1000)
     again = [
-        replace(report, generation=2, updated_at=report.updated_at + 3)
+        replace(report, job_epoch=2, updated_at=report.updated_at + 3)
         for report in series("a-0", [100, 110, 120], 1000)
     ]
     assert measured_rate([*first, *again]) == 1000.0

@@ -1,4 +1,4 @@
-"""A generation as a Spark job: its shape, how its tasks end, and what they leave."""
+"""A copy job as a Spark job: its shape, how its tasks end, and what they leave."""
 
 import re
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.copy.outcomes import EndReason
 from sparkmirror.domain.ids import ConnectorName
 from sparkmirror.spark.executors import JobStatus
-from sparkmirror.storage.progress import Generation, PartitionState
+from sparkmirror.storage.progress import JobEpoch, PartitionState
 from tests.spark.running_job import PARTITIONS, WAIT_S, Bed, RunningJob
 from tests.system.mirror import await_value
 
@@ -30,7 +30,7 @@ def test_one_stage_with_one_task_per_plan_until_a_stop_record(bed: Bed) -> None:
     bed.append_and_await_copies("Stopped")
     assert len(bed.copying_workers()) == PARTITIONS
     assert not running.has_ended
-    bed.announce(Generation(ConnectorName("Stopped"), 1, stopped=True))
+    bed.announce(JobEpoch(ConnectorName("Stopped"), 1, stopped=True))
     assert running.reasons() == [(task, EndReason.STOPPED) for task in range(PARTITIONS)]
     assert bed.stored("Stopped") == [end - 1 for end in bed.ends("Stopped")]
 
@@ -40,20 +40,20 @@ def test_tasks_that_copy_do_not_wait_for_a_slot(bed: Bed) -> None:
     running = bed.run(bed.plans("Told"))
     bed.append_and_await_copies("Told")
     assert running.job.status() == JobStatus(PARTITIONS, waiting=0, failures=0)
-    bed.announce(Generation(ConnectorName("Told"), 1, stopped=True))
+    bed.announce(JobEpoch(ConnectorName("Told"), 1, stopped=True))
     assert running.reasons() == [(task, EndReason.STOPPED) for task in range(PARTITIONS)]
 
 
 def test_a_newer_generation_takes_over(bed: Bed) -> None:
     bed.create_topics("Superseded")
-    older = bed.run(bed.plans("Superseded", generation=1))
+    older = bed.run(bed.plans("Superseded", job_epoch=1))
     bed.append_and_await_copies("Superseded")
-    plans = bed.plans("Superseded", generation=2)  # this announces it
+    plans = bed.plans("Superseded", job_epoch=2)  # this announces it
     assert older.reasons() == [(task, EndReason.SUPERSEDED) for task in range(PARTITIONS)]
     newer = bed.run(plans)
     bed.append_and_await_copies("Superseded")  # exactly these: it goes on where the older one was
     assert not newer.has_ended
-    bed.announce(Generation(ConnectorName("Superseded"), 2, stopped=True))
+    bed.announce(JobEpoch(ConnectorName("Superseded"), 2, stopped=True))
     assert newer.reasons() == [(task, EndReason.STOPPED) for task in range(PARTITIONS)]
 
 
@@ -86,7 +86,7 @@ def test_a_bug_is_reported_and_its_task_started_again(
         PartitionState.RUNNING,
     ]
     assert re.match(error, reports[0].error or "")
-    bed.announce(Generation(ConnectorName(name), 1, stopped=True))
+    bed.announce(JobEpoch(ConnectorName(name), 1, stopped=True))
     assert running.reasons() == [(task, EndReason.STOPPED) for task in range(PARTITIONS)]
 
 
