@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal
 
+from sparkmirror.domain.network import Network
+
 
 class SecurityProtocol(Enum):
     PLAINTEXT = "PLAINTEXT"
@@ -40,6 +42,8 @@ class ConnectionSettings:
     send_buffer_bytes: int = -1
     receive_buffer_bytes: int = -1
     """-1 leaves the size to the operating system, which tunes it to the link; Java's clients fix 64 KiB."""
+    network: Network | None = field(default=None, compare=False, repr=False)
+    """None for the operating system's sockets and clock."""
 
 
 @dataclass(frozen=True, slots=True)

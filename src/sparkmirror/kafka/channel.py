@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from sparkmirror.domain.errors import DisconnectedError
-from sparkmirror.kafka.transport import Transport
+from sparkmirror.domain.network import Transport
 
 _SIZE = struct.Struct(">i")
 _FRAME_BYTES_MAX = 1 << 30

@@ -6,7 +6,6 @@ loop takes it over with `into_channel` and speaks raw Fetch and Produce.
 
 import itertools
 import struct
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -14,9 +13,10 @@ from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import DisconnectedError, UnsupportedVersionError
+from sparkmirror.domain.network import Transport
 from sparkmirror.kafka.channel import Channel
 from sparkmirror.kafka.error_codes import check
-from sparkmirror.kafka.transport import Transport, open_transport
+from sparkmirror.kafka.transport import network_of
 
 _API_VERSIONS_OF_EVERY_BROKER = 2
 """ApiVersions v3 is refused by brokers before 2.4, in a way that costs a second round trip."""
@@ -41,7 +41,8 @@ class Connection:
     @classmethod
     def open(cls, host: str, port: int, settings: ConnectionSettings) -> "Connection":
         """Connect and learn what the broker speaks. Raises DisconnectedError, ConfigError."""
-        connection = cls(open_transport(host, port, settings), f"{host}:{port}", settings.client_id)
+        transport = network_of(settings).connect(host, port, settings)
+        connection = cls(transport, f"{host}:{port}", settings.client_id)
         connection.negotiate(settings.request_timeout_s)
         return connection
 
@@ -80,10 +81,12 @@ class Connection:
 
     def ask(self, frame: Sequence[bytes | memoryview], name: str, timeout_s: float) -> memoryview:
         """Send a whole frame made by hand and wait for the next one that comes. Raises DisconnectedError."""
-        deadline = time.monotonic() + timeout_s
         self._transport.set_timeout(timeout_s)
         self._channel.send(frame)
-        return self._next_frame(deadline, name)
+        for received in self._channel.receive():
+            return received
+        # A blocking transport ends a wait that is too long with a DisconnectedError of its own.
+        raise DisconnectedError(f"{self.address} did not answer {name}")
 
     def into_channel(self) -> Channel:
         """Hand the stream over to a loop that never blocks; `request` must not be called any more."""
@@ -111,10 +114,3 @@ class Connection:
             raise DisconnectedError(
                 f"{self.address} sent what is no {response_class.__name__}; is this a Kafka port?"
             ) from error
-
-    def _next_frame(self, deadline: float, name: str) -> memoryview:
-        # A blocking transport ends a wait that is too long with a DisconnectedError of its own.
-        for frame in self._channel.receive():
-            return frame
-        waited = deadline - time.monotonic()
-        raise DisconnectedError(f"{self.address} did not answer {name} in time ({waited:.1f} s)")

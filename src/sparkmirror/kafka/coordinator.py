@@ -3,7 +3,6 @@
 What the answers mean is `transactions`' part; here only those are known that say "elsewhere" or "later".
 """
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -44,6 +43,7 @@ from sparkmirror.kafka.error_codes import (
 )
 from sparkmirror.kafka.metadata import connect_to_any
 from sparkmirror.kafka.retries import Retries
+from sparkmirror.kafka.transport import network_of
 
 _MOVED = frozenset({COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR})
 _LATER = frozenset({*_MOVED, COORDINATOR_LOAD_IN_PROGRESS, CONCURRENT_TRANSACTIONS})
@@ -65,6 +65,7 @@ class TransactionCoordinator:
     def __init__(self, settings: ConnectionSettings, transactional_id: str) -> None:
         self.transactional_id = transactional_id
         self.settings = settings
+        self._network = network_of(settings)
         self._connection: Connection | None = None
         self._finalized_version = 0
         self._opened_at = 0.0
@@ -84,7 +85,7 @@ class TransactionCoordinator:
         the last try met. Without `resends` a request that may have arrived is not sent again: the
         DisconnectedError is raised at once.
         """
-        retries = Retries(self.settings, time.monotonic() + self.settings.request_timeout_s)
+        retries = Retries(self.settings, self._network.time() + self.settings.request_timeout_s)
         while True:
             connection = self._awaited(retries)
             try:
@@ -146,7 +147,7 @@ class TransactionCoordinator:
 
     def _connected(self) -> Connection:
         """One that is not so old that the broker may have closed it for idleness (10 min by default)."""
-        now = time.monotonic()
+        now = self._network.time()
         if now - self._opened_at > self.settings.metadata_max_age_s:
             self.close()
         if self._connection is None:

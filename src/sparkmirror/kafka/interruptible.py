@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import DisconnectedError
+from sparkmirror.domain.network import Transport
 from sparkmirror.kafka.connection import Connection
 from sparkmirror.kafka.metadata import Address
-from sparkmirror.kafka.transport import Transport, open_transport
+from sparkmirror.kafka.transport import network_of
 
 Pause = Callable[[int, float], object]
 """Returns when this descriptor can be read, after so many seconds, or sooner. May raise to end the wait."""
@@ -72,7 +73,7 @@ class InterruptibleConnection(Connection):
     ) -> "InterruptibleConnection":
         """As `open`. Raises what that raises, and what `pause` raises."""
         host, port = address
-        transport = open_transport(host, port, settings)
+        transport = network_of(settings).connect(host, port, settings)
         connection = cls(transport, f"{host}:{port}", settings.client_id, pause)
         connection.negotiate(settings.request_timeout_s)
         return connection

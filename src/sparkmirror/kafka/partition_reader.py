@@ -3,7 +3,6 @@
 For state topics and for looking back at a log's end; the copy loop reads through `BatchReader`.
 """
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -23,6 +22,7 @@ from sparkmirror.kafka.fetch import (
 from sparkmirror.kafka.leaders import Leaders
 from sparkmirror.kafka.metadata import NO_EPOCH
 from sparkmirror.kafka.retries import Retries
+from sparkmirror.kafka.transport import network_of
 
 _FETCH_BYTES_MAX = 8 << 20
 
@@ -36,6 +36,7 @@ class PartitionReader:
         self._settings = replace(settings, partition_fetch_bytes_max=fetch_bytes_max, fetch_bytes_min=1)
         self._bytes_max = fetch_bytes_max
         self._timeout_s = connection.request_timeout_s
+        self._network = network_of(connection)
         self._leaders = Leaders(connection)
 
     def partitions(self, topic: str) -> Sequence[TopicPartition]:
@@ -48,7 +49,7 @@ class PartitionReader:
         An answer's error is 0 or OFFSET_OUT_OF_RANGE. What fails for a moment is asked again until the
         request's time-out has passed; when nobody answers at all, that is said at once. Raises KafkaError.
         """
-        retries = Retries(self._settings.connection, time.monotonic() + wait_s + self._timeout_s)
+        retries = Retries(self._settings.connection, self._network.time() + wait_s + self._timeout_s)
         topics = {partition.topic for partition in offsets}
         while True:
             self._leaders.learn(topics, self._timeout_s)

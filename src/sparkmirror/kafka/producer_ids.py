@@ -1,7 +1,5 @@
 """Producer ids for idempotent writing (KIP-98)."""
 
-import time
-
 from kafka.protocol.producer import InitProducerIdRequest, InitProducerIdResponse
 
 from sparkmirror.batches.producer import ProducerId
@@ -11,6 +9,7 @@ from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.error_codes import Needed, check
 from sparkmirror.kafka.metadata import connect_to_any
 from sparkmirror.kafka.retries import Retries
+from sparkmirror.kafka.transport import network_of
 
 
 def new_producer_id(settings: ConnectionSettings) -> ProducerId:
@@ -18,7 +17,7 @@ def new_producer_id(settings: ConnectionSettings) -> ProducerId:
 
     Raises AuthorizationError (brokers before 2.8), or RetriableError after the request's time-out.
     """
-    retries = Retries(settings, time.monotonic() + settings.request_timeout_s)
+    retries = Retries(settings, network_of(settings).time() + settings.request_timeout_s)
     needed = Needed(settings, (Need.NUMBER_RECORDS.of(),))
     connection = connect_to_any(settings)
     try:

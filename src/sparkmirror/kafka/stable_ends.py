@@ -1,7 +1,6 @@
 """Waits until everything that is in a topic now is decided: committed or aborted (KIP-98)."""
 
 import random
-import time
 
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
@@ -11,6 +10,7 @@ from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, Needed, error_for
 from sparkmirror.kafka.metadata import read_metadata
 from sparkmirror.kafka.offsets import LATEST, require_offsets
+from sparkmirror.kafka.transport import network_of
 
 _PAUSE = Backoff(first_s=0.005, max_s=0.2)
 """The markers of a transaction that ends are written within milliseconds."""
@@ -22,7 +22,8 @@ def await_stable(settings: ConnectionSettings, topic: str, *, deadline_s: float 
     A transaction that is open hides what others committed behind its first record, as long as it is open.
     Raises KafkaError, RetriableError when it takes too long.
     """
-    deadline = time.monotonic() + deadline_s
+    network = network_of(settings)
+    deadline = network.time() + deadline_s
     metadata = read_metadata(settings, [topic])
     if topic not in metadata.partitions:
         code = metadata.errors.get(topic, UNKNOWN_TOPIC_OR_PARTITION)
@@ -35,7 +36,7 @@ def await_stable(settings: ConnectionSettings, topic: str, *, deadline_s: float 
         ends = {partition: end for partition, end in ends.items() if stable[partition] < end}
         if not ends:
             return
-        if time.monotonic() > deadline:
+        if network.time() > deadline:
             raise RetriableError(f"{', '.join(map(str, ends))}: a transaction is open since {deadline_s:g} s")
         looks += 1
-        time.sleep(_PAUSE.delay_s(looks, random.random()))
+        network.sleep(_PAUSE.delay_s(looks, random.random()))

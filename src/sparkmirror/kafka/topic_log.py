@@ -26,6 +26,7 @@ from sparkmirror.kafka.offsets import EARLIEST, require_offsets
 from sparkmirror.kafka.partition_reader import PartitionReader
 from sparkmirror.kafka.produce import ProducedPartition, decode_produce_response, encode_produce_request
 from sparkmirror.kafka.retries import Retries
+from sparkmirror.kafka.transport import network_of
 
 _TAIL_ANSWER_TIMEOUT_S = 5.0
 """Whoever follows a tail wants to know soon when it's cut off."""
@@ -37,6 +38,7 @@ class TopicWriter:
     def __init__(self, settings: ConnectionSettings) -> None:
         self._settings = settings
         self._producer = ProducerSettings(settings)
+        self._network = network_of(settings)
         self._leaders = Leaders(settings)
 
     def write(
@@ -49,7 +51,7 @@ class TopicWriter:
         records may be written all the same, even twice.
         """
         timeout_s = self._settings.request_timeout_s if timeout_s is None else timeout_s
-        deadline = time.monotonic() + timeout_s
+        deadline = self._network.time() + timeout_s
         kept = list(records)
         offsets = [-1] * len(kept)
         try:
@@ -86,7 +88,7 @@ class TopicWriter:
     def _partition_count(self, topic: str, deadline: float) -> int:
         """Brokers learn of a topic one after the other: one that has just been created may be unknown yet."""
         retries = Retries(self._settings, deadline)
-        while not (partitions := self._leaders.partitions(topic, _left(deadline))):
+        while not (partitions := self._leaders.partitions(topic, self._left(deadline))):
             self._leaders.forget()
             retries.wait(error_for(UNKNOWN_TOPIC_OR_PARTITION, topic))
         return len(partitions)
@@ -99,7 +101,7 @@ class TopicWriter:
         retries = Retries(self._settings, deadline)
         topics = {partition.topic for partition in batches}
         while left := {partition: data for partition, data in batches.items() if partition not in done}:
-            self._leaders.learn(topics, _left(deadline))  # not tried again: nobody answers at all
+            self._leaders.learn(topics, self._left(deadline))  # not tried again: nobody answers at all
             failure = self._attempt(left, deadline, done)
             if failure is not None:
                 self._leaders.forget()
@@ -115,9 +117,9 @@ class TopicWriter:
         """Note in `done` what was acknowledged; why something was not, the reason that lasts if one does."""
         errors: list[KafkaError] = []
         try:
-            for connection, partitions in self._leaders.connections(batches, _left(deadline)).items():
+            for connection, partitions in self._leaders.connections(batches, self._left(deadline)).items():
                 share = {partition: batches[partition] for partition in partitions}
-                for answer in self._produce(connection, share, _left(deadline)):
+                for answer in self._produce(connection, share, self._left(deadline)):
                     if answer.error:
                         where, needed = answer.partition, (Need.WRITE_TOPIC.of(answer.partition.topic),)
                         errors.append(
@@ -143,6 +145,13 @@ class TopicWriter:
         frame = connection.ask(request, "Produce", timeout_s)
         return decode_produce_response(frame, version, correlation_id).partitions
 
+    def _left(self, deadline: float) -> float:
+        """Raises DisconnectedError when nothing is left of the time."""
+        left_s = deadline - self._network.time()
+        if left_s <= 0:
+            raise DisconnectedError("no answer in time")
+        return left_s
+
 
 class _LogReader:
     """Reads the records of partitions on from their positions."""
@@ -150,6 +159,7 @@ class _LogReader:
     def __init__(
         self, settings: ConnectionSettings, from_offset: int = 0, *, read_committed: bool = False
     ) -> None:
+        self.network = network_of(settings)
         self._settings = ConsumerSettings(settings, read_committed=read_committed)
         self._reader = PartitionReader(self._settings)
         self._from_offset = from_offset
@@ -217,11 +227,11 @@ def _read_to_end(
     reader: _LogReader, partitions: Sequence[TopicPartition], deadline_s: float
 ) -> Iterator[LogRecord]:
     """Up to where each partition ends when it's asked for the first time."""
-    deadline = time.monotonic() + deadline_s
+    deadline = reader.network.time() + deadline_s
     ends: dict[TopicPartition, int] = {}
     left = list(partitions)
     while left:
-        if time.monotonic() > deadline:
+        if reader.network.time() > deadline:
             raise RetriableError("its end was not reached in time")
         yield from reader.fetch(left, 0.0)
         for partition in left:
@@ -255,7 +265,7 @@ class TopicTail:
         try:
             partitions = self._partitions()
             if not partitions:
-                time.sleep(min(timeout_s, self._settings.retry_backoff_max_s))
+                self._reader.network.sleep(min(timeout_s, self._settings.retry_backoff_max_s))
                 self._reader.forget_leaders()
                 return []
             return self._reader.fetch(partitions, timeout_s)
@@ -264,10 +274,10 @@ class TopicTail:
 
     def read_to_end(self, deadline_s: float) -> Iterator[LogRecord]:
         """Everything up to the end it has now. Raises KafkaError; RetriableError if it takes too long."""
-        deadline = time.monotonic() + deadline_s
+        deadline = self._reader.network.time() + deadline_s
         try:
             partitions = self._existing(deadline) if self._whole else [TopicPartition(self._topic, 0)]
-            yield from _read_to_end(self._reader, partitions, deadline - time.monotonic())
+            yield from _read_to_end(self._reader, partitions, deadline - self._reader.network.time())
         except (KafkaError, CorruptBatchError) as error:
             raise _about(error, f"read {self._topic}") from error
 
@@ -285,14 +295,6 @@ class TopicTail:
     def _partitions(self) -> Sequence[TopicPartition]:
         partitions = self._reader.partitions(self._topic)
         return partitions if self._whole else partitions[:1]
-
-
-def _left(deadline: float) -> float:
-    """Raises DisconnectedError when nothing is left of the time."""
-    left = deadline - time.monotonic()
-    if left <= 0:
-        raise DisconnectedError("no answer in time")
-    return left
 
 
 def _about(error: KafkaError | CorruptBatchError, context: str) -> KafkaError:

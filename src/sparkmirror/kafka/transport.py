@@ -1,41 +1,22 @@
-"""One byte stream to a broker. The only place where a socket is opened; everything above sees a Transport.
+"""Opens byte streams to brokers. The only place where a socket is opened; everything above sees a Transport.
 
 Plaintext today. Another security protocol is another class with these four methods.
 """
 
 import socket
+import time
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final
 
 from sparkmirror.domain.client_settings import ConnectionSettings, SecurityProtocol
 from sparkmirror.domain.errors import ConfigError, DisconnectedError
+from sparkmirror.domain.network import Network, Transport
 
 _BUFFERS_PER_SEND = 64
 """Well below every system's IOV_MAX."""
 
 
-class Transport(Protocol):
-    """A stream that never blocks once `set_timeout(0)` was called.
-
-    Readers read until `receive_into` returns None, so that nothing stays behind in a TLS layer's buffer.
-    """
-
-    def fileno(self) -> int: ...
-
-    def set_timeout(self, timeout_s: float) -> None: ...
-
-    def receive_into(self, view: memoryview) -> int | None:
-        """How many bytes arrived, at least one; None when there are none now. Raises DisconnectedError."""
-        ...
-
-    def send(self, buffers: Sequence[bytes | memoryview]) -> int:
-        """How many bytes were taken, 0 when none fit now. Raises DisconnectedError."""
-        ...
-
-    def close(self) -> None: ...
-
-
-def open_transport(host: str, port: int, settings: ConnectionSettings) -> Transport:
+def _open_transport(host: str, port: int, settings: ConnectionSettings) -> Transport:
     """Connect within `connect_timeout_s`. Raises DisconnectedError naming the address."""
     if settings.security_protocol is not SecurityProtocol.PLAINTEXT:
         raise ConfigError(
@@ -54,6 +35,27 @@ def open_transport(host: str, port: int, settings: ConnectionSettings) -> Transp
         if size > 0:
             sock.setsockopt(socket.SOL_SOCKET, option, size)
     return PlainTransport(sock, f"{host}:{port}")
+
+
+class SocketNetwork:
+    """The operating system's sockets and monotonic clock."""
+
+    def connect(self, host: str, port: int, settings: ConnectionSettings) -> Transport:
+        return _open_transport(host, port, settings)
+
+    def time(self) -> float:
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+_SOCKETS: Final = SocketNetwork()
+
+
+def network_of(settings: ConnectionSettings) -> Network:
+    """The network that the settings name, the operating system's if they name none."""
+    return settings.network or _SOCKETS
 
 
 class PlainTransport:

@@ -1,0 +1,42 @@
+"""The border to the network: byte streams to brokers, and the clock by which callers wait for them."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from sparkmirror.domain.client_settings import ConnectionSettings
+
+
+class Transport(Protocol):
+    """A stream that never blocks once `set_timeout(0)` was called.
+
+    Readers read until `receive_into` returns None, so that nothing stays behind in a TLS layer's buffer.
+    """
+
+    def fileno(self) -> int: ...
+
+    def set_timeout(self, timeout_s: float) -> None: ...
+
+    def receive_into(self, view: memoryview) -> int | None:
+        """How many bytes arrived, at least one; None when there are none now. Raises DisconnectedError."""
+        ...
+
+    def send(self, buffers: Sequence[bytes | memoryview]) -> int:
+        """How many bytes were taken, 0 when none fit now. Raises DisconnectedError."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Network(Protocol):
+    """Opens transports. Callers that block measure and wait by its clock, so that both may be virtual."""
+
+    def connect(self, host: str, port: int, settings: "ConnectionSettings") -> Transport:
+        """Connect within `connect_timeout_s`. Raises DisconnectedError naming the address, ConfigError."""
+        ...
+
+    def time(self) -> float:
+        """Seconds of a clock that never goes back."""
+        ...
+
+    def sleep(self, seconds: float) -> None: ...
