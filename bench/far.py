@@ -22,7 +22,7 @@ from bench.workloads import FAR
 from sparkmirror.copy.copy_plan import CopyPartition, StatePlan, TaskPlan
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
-from tests.proxy import Address, proxied
+from tests.support.proxy import Address, proxied
 
 IN_FLIGHT = 5
 REQUEST_BYTES = 1 << 20

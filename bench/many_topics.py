@@ -19,7 +19,7 @@ from bench.side_process import SideProcess
 from bench.sides import Mirroring, Side
 from bench.throughput import Job, command
 from bench.workloads import DATA_PREFIX, TOPICS
-from tests.proxy import Proxy, proxied
+from tests.support.proxy import Proxy, proxied
 
 REFRESH_S: Final = 10
 CONFIG_SYNC_S: Final = 60

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import settings
 
 from sparkmirror.clusters import LocalCluster
-from tests.pairs import cluster_pair_of
+from tests.support.cluster_pairs import cluster_pair_of
 
 settings.register_profile("patient", deadline=None)  # how long an example takes is the machine's affair
 settings.load_profile("patient")

@@ -10,18 +10,17 @@ from typing import Final
 import confluent_kafka as confluent
 
 from sparkmirror.clusters import LocalCluster
-from sparkmirror.clusters.ports import HOST
 from sparkmirror.copy.copy_loop import CopyLoop
 from sparkmirror.copy.copy_plan import CopyPartition, OffsetSyncPlan, StatePlan, TaskPlan
-from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
+from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.storage.dead_letters import dead_letters_topic
-from sparkmirror.storage.positions import Position, position_record
+from sparkmirror.storage.positions import Position, position_record, read_positions
 from sparkmirror.storage.progress import PartitionProgress, ProgressReader
-from tests.system.broker_data import Keyed, admin, append, latest, numbered, records
-from tests.system.mirror import await_value
-from tests.system.mixed_data import create_topic
+from tests.support.broker_data import Keyed, append, create_topic, keyed_of, latest, numbered
+from tests.support.connections import connection
+from tests.support.waiting import await_value
 
 CONNECTOR: Final = ConnectorName("ContractConnector")
 SOURCE: Final = Alias("near")
@@ -31,11 +30,6 @@ SYNCS: Final = "contract.offset-syncs"
 DEAD_LETTERS: Final = dead_letters_topic(SOURCE)
 STOP_TIMEOUT_S: Final = 10.0
 WAIT_S: Final = 20.0
-
-
-def connection(cluster: LocalCluster, **changes: float) -> ConnectionSettings:
-    addresses = tuple((HOST, broker.port) for broker in cluster.brokers)
-    return replace(ConnectionSettings(addresses), **changes)  # type: ignore[arg-type]  # its times
 
 
 def remote(topic: str) -> str:
@@ -120,19 +114,6 @@ class Bench:
         writer.close()
 
 
-def keyed_of(cluster: LocalCluster, topic: str, partition: int = 0) -> list[Keyed]:
-    """Keys and values of one partition."""
-    found = records(cluster, topic)
-    return [(record.key(), record.value()) for record in found if record.partition() == partition]
-
-
-def delete_records(cluster: LocalCluster, topic: str, before: int) -> None:
-    """The log of partition 0 begins there."""
-    client = admin(cluster)  # its end would end what it was asked
-    (future,) = client.delete_records([confluent.TopicPartition(topic, 0, before)]).values()
-    future.result(WAIT_S)
-
-
 @contextmanager
 def running(plan: TaskPlan) -> Iterator[CopyLoop]:
     """The loop in a thread of its own; on the way out it's stopped in order, which must work in time."""
@@ -185,3 +166,14 @@ class Watch:
 def message_fields(message: confluent.Message) -> tuple[object, ...]:
     """Everything of a record that a copy must keep."""
     return message.key(), message.value(), message.timestamp(), message.headers()
+
+
+def stored(bench: Bench, topic: str) -> Position:
+    partition = TopicPartition(topic, 0)
+    return read_positions(connection(bench.target), POSITIONS, CONNECTOR, SOURCE, [partition])[partition]
+
+
+def store(bench: Bench, topic: str, position: Position) -> None:
+    writer = TopicWriter(connection(bench.target))
+    writer.write(POSITIONS, [position_record(CONNECTOR, SOURCE, TopicPartition(topic, 0), position)])
+    writer.close()

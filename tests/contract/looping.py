@@ -20,9 +20,9 @@ from sparkmirror.kafka.fetch import FetchedPartition
 from sparkmirror.kafka.metadata import NO_EPOCH
 from sparkmirror.kafka.producer_ids import new_producer_id
 from sparkmirror.kafka.wire import NO_TOPIC_ID
-from tests.batches import Rec, decode, encode
-from tests.system.broker_data import Keyed, numbered
-from tests.system.mirror import await_value
+from tests.support.batches import Rec, decode, encode
+from tests.support.broker_data import Keyed, numbered
+from tests.support.waiting import await_value
 
 WAIT_S: Final = 30.0
 PLENTY: Final = 32 << 20

@@ -14,8 +14,8 @@ from sparkmirror.kafka.error_codes import NONE
 from sparkmirror.kafka.group_coordinators import NOT_READY
 from sparkmirror.kafka.groups import Groups
 from sparkmirror.kafka.wire import INT32, NO_TAGS, Reader, array_size, null_string, request_header, string
-from tests.contract.asking import asking
-from tests.system.mirror import await_value
+from tests.support.broker_requests import asking
+from tests.support.waiting import await_value
 
 _STREAMS_GROUP_HEARTBEAT: Final = 88
 _VERSION: Final = 0

@@ -45,9 +45,9 @@ from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.acl_sync import AclSync
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.storage.synced_acls import read_claims, synced_acls_topic
-from tests.contract.copying import connection
-from tests.system.mirror import await_value
-from tests.system.mixed_data import create_topic
+from tests.support.broker_data import create_topic
+from tests.support.connections import connection
+from tests.support.waiting import await_value
 
 WAIT_S: Final = 20.0
 ANYBODY: Final = "User:ANONYMOUS"

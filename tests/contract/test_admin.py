@@ -16,11 +16,10 @@ from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.error_codes import SECURITY_DISABLED
 from sparkmirror.policies.admin_writes import TopicCreation
 from sparkmirror.policies.config_filter import AlterConfigOp, AlterConfigOpType, ConfigSource
-from tests.contract.copying import connection, keyed_of
 from tests.contract.looping import WAIT_S, writing
-from tests.system.broker_data import config, numbered, topics
-from tests.system.mirror import await_value
-from tests.system.mixed_data import create_topic
+from tests.support.broker_data import config, create_topic, keyed_of, numbered, topics
+from tests.support.connections import connection
+from tests.support.waiting import await_value
 
 ANYBODY: Final = "User:ANONYMOUS"
 """Who comes without TLS and SASL."""

@@ -10,7 +10,7 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import DEFAULT_REACTIONS, OnBadBatch
 from sparkmirror.storage.progress import PartitionState
 from tests.contract.copying import DEAD_LETTERS, Bench, Watch, remote, running
-from tests.system.broker_data import append, batches_on_disk, latest, numbered
+from tests.support.broker_data import append, batches_on_disk, latest, numbered
 
 SKIP = DEFAULT_REACTIONS._replace(on_bad_batch=OnBadBatch.SKIP)
 LARGE = (b"large", b"x" * 5000)

@@ -10,12 +10,11 @@ from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.fetch import FetchSession
-from tests.contract.asking import asking
-from tests.contract.copying import connection
 from tests.contract.looping import PLENTY, WAIT_S, batch_of, on_loop, reading
-from tests.system.broker_data import append, numbered
-from tests.system.mirror import await_value
-from tests.system.mixed_data import create_topic
+from tests.support.broker_data import append, create_topic, numbered
+from tests.support.broker_requests import asking
+from tests.support.connections import connection
+from tests.support.waiting import await_value
 
 TOPIC: Final = "contract.read"
 PARTITIONS: Final = [TopicPartition(TOPIC, number) for number in range(4)]

@@ -4,12 +4,11 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.client_settings import ProducerSettings
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka import error_codes
-from tests.contract.asking import asking
-from tests.contract.copying import connection, keyed_of
 from tests.contract.looping import WAIT_S, batch_of, writing
-from tests.system.broker_data import batches_on_disk, numbered
-from tests.system.mirror import await_value
-from tests.system.mixed_data import create_topic
+from tests.support.broker_data import batches_on_disk, create_topic, keyed_of, numbered
+from tests.support.broker_requests import asking
+from tests.support.connections import connection
+from tests.support.waiting import await_value
 
 
 def test_acknowledgements_come_in_order_with_offsets(target_cluster: LocalCluster) -> None:

@@ -9,12 +9,11 @@ import pytest
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import TopicPartition
-from tests.contract.copying import connection, keyed_of
 from tests.contract.looping import reading, writing, written_for_ever
-from tests.freezing import frozen
-from tests.system.broker_data import numbered
-from tests.system.mirror import await_value
-from tests.system.mixed_data import create_topic
+from tests.support.broker_data import create_topic, keyed_of, numbered
+from tests.support.connections import connection
+from tests.support.freezing import frozen
+from tests.support.waiting import await_value
 
 WAIT_S: Final = 20.0
 

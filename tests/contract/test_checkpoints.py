@@ -22,12 +22,12 @@ from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.offsets.wire_records import Checkpoint, OffsetSync
 from sparkmirror.storage.checkpoints import read_checkpoints
 from sparkmirror.storage.offset_syncs import RunSync
-from tests.batches import NOW_MS
-from tests.contract.copying import connection
 from tests.contract.streams_member import streaming
-from tests.system.broker_data import append, latest, numbered, topics
-from tests.system.mirror import REPLICATION, await_value
-from tests.system.mixed_data import create_topic
+from tests.support.batches import NOW_MS
+from tests.support.broker_data import append, create_topic, latest, numbered, topics
+from tests.support.connections import connection
+from tests.support.mirror import REPLICATION
+from tests.support.waiting import await_value
 
 TOPIC: Final = "contract.checkpointed"
 REMOTE: Final = f"cp.{TOPIC}"

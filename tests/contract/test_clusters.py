@@ -21,8 +21,8 @@ from sparkmirror.clusters.ports import HOST, ReservedPort
 from sparkmirror.clusters.processes import start_process
 from sparkmirror.clusters.storage import format_storage, is_formatted
 from sparkmirror.domain.errors import ClusterStartError
-from tests.batches import decode
-from tests.system.mirror import await_value
+from tests.support.batches import decode
+from tests.support.waiting import await_value
 
 WAIT_S = 20
 

@@ -15,8 +15,7 @@ from sparkmirror.policies.config_filter import AlterConfigOp, AlterConfigOpType
 from sparkmirror.setup.config_plan import ConfigPlan
 from sparkmirror.setup.config_sync import ConfigSync
 from sparkmirror.setup.flow_admins import FlowAdmins
-from tests.system.broker_data import config, configure
-from tests.system.mixed_data import create_topic
+from tests.support.broker_data import config, configure, create_topic
 
 TOPIC: Final = "contract.configs"
 COPY: Final = f"near.{TOPIC}"

@@ -23,10 +23,9 @@ from sparkmirror.connect.topics.log import ReadBackLog
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.connect import TargetState
 from sparkmirror.domain.errors import KafkaError
-from tests.contract.copying import connection
-from tests.proxy import Api, Deed, Moment, proxied
-from tests.system.broker_data import append, keyed
-from tests.system.mixed_data import create_topic
+from tests.support.broker_data import append, create_topic, keyed
+from tests.support.connections import connection
+from tests.support.proxy import Api, Deed, Moment, proxied
 
 WAIT_S: Final = 60.0
 LONG_S: Final = 60.0

@@ -14,9 +14,9 @@ from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.storage.positions import Position, read_positions
-from tests.contract.copying import CONNECTOR, POSITIONS, SOURCE, Bench, connection, running
-from tests.system.broker_data import Keyed, append, keyed
-from tests.system.mixed_data import create_topic
+from tests.contract.copying import CONNECTOR, POSITIONS, SOURCE, Bench, running
+from tests.support.broker_data import Keyed, append, create_topic, keyed
+from tests.support.connections import connection
 
 CLASS: Final = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 COMPACTED: Final = {"cleanup.policy": "compact"}

@@ -13,10 +13,9 @@ from sparkmirror.connect.topics.statuses import StatusTopic
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.connect import State, Status
 from sparkmirror.domain.errors import RetriableError
-from tests.contract.copying import connection
-from tests.system.broker_data import append, latest, records
-from tests.system.mirror import await_value
-from tests.system.mixed_data import create_topic
+from tests.support.broker_data import append, create_topic, latest, records
+from tests.support.connections import connection
+from tests.support.waiting import await_value
 
 WAIT_S: Final = 60.0
 RUNNING: Final = Status(State.RUNNING, "one:8083", 5)

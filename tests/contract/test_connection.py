@@ -17,8 +17,8 @@ from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import DisconnectedError, UnsupportedVersionError
 from sparkmirror.kafka.connection import Connection
 from sparkmirror.kafka.metadata import read_metadata
-from tests.contract.copying import connection
-from tests.proxy import proxied
+from tests.support.connections import connection
+from tests.support.proxy import proxied
 
 TIMEOUT_S: Final = 0.4
 PATIENCE_S: Final = 3.0

@@ -7,10 +7,10 @@ from sparkmirror.kafka.topic_log import read_topic
 from sparkmirror.offsets.wire_records import OffsetSync
 from sparkmirror.storage.offset_syncs import RunSync, parse_offset_sync
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
-from tests.contract.copying import SYNCS, Bench, Watch, connection, message_fields, remote, running
-from tests.flowing import flowing
-from tests.system.broker_data import append, numbered, records
-from tests.system.mixed_data import create_topic
+from tests.contract.copying import SYNCS, Bench, Watch, message_fields, remote, running
+from tests.support.broker_data import append, create_topic, numbered, records
+from tests.support.connections import connection
+from tests.support.traffic import flowing
 
 
 def test_every_record_arrives_and_the_state_says_so(bench: Bench, watch: Watch) -> None:

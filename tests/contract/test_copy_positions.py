@@ -6,15 +6,12 @@ from functools import partial
 
 import pytest
 
-from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.client_settings import OffsetReset
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import OnDataLoss, Reactions
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
-from tests.contract.copying import Bench, Watch, delete_records, remote, running
-from tests.system.broker_data import admin, append, numbered
-from tests.system.mirror import await_value
-from tests.system.mixed_data import create_topic
+from tests.contract.copying import Bench, Watch, remote, running
+from tests.support.broker_data import append, create_topic, delete_records, delete_topic, numbered
 
 TIMEOUT_S = 20.0
 GONE_BEFORE, STORED, WRITTEN = 10, 4, 20
@@ -104,12 +101,3 @@ def test_topics_made_anew_are_copied_on(bench: Bench, watch: Watch) -> None:
 
 def is_well_at(position: int, report: PartitionProgress) -> bool:
     return report.position == position and report.error is None
-
-
-def delete_topic(cluster: LocalCluster, topic: str) -> None:
-    """Returns when the brokers have forgotten it."""
-    client = admin(cluster)  # its end would end what it was asked
-    client.delete_topics([topic])[topic].result(TIMEOUT_S)
-    await_value(
-        lambda: topic not in client.list_topics(timeout=TIMEOUT_S).topics, TIMEOUT_S, lambda: f"{topic} stays"
-    )

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
 from tests.contract.copying import Bench, Watch, remote, running
-from tests.system.broker_data import Keyed, append, batches_on_disk, configure, numbered
+from tests.support.broker_data import Keyed, append, batches_on_disk, configure, numbered
 
 MINUTE_MS: Final = 60_000
 ONE_BATCH: Final = {"linger.ms": "1000", "batch.num.messages": "100000"}

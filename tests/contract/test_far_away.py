@@ -9,10 +9,10 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST
 from sparkmirror.domain.ids import TopicPartition
 from tests.contract.copying import Bench, remote, running
-from tests.contract.test_faulty_network import Network
-from tests.proxy import proxied
-from tests.system.broker_data import Keyed, append, end_offsets, records
-from tests.system.mirror import await_value
+from tests.contract.network import Network
+from tests.support.broker_data import Keyed, append, end_offsets, records
+from tests.support.proxy import proxied
+from tests.support.waiting import await_value
 
 WAIT_S: Final = 20.0
 ONE_WAY_S: Final = 0.05

@@ -6,7 +6,6 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import Final, Self
 
 import confluent_kafka as confluent
@@ -15,56 +14,18 @@ from confluent_kafka.admin import NewTopic
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST
-from sparkmirror.copy.copy_plan import TaskPlan
-from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import TopicPartition
-from tests.contract.copying import Bench, remote, running
-from tests.contract.test_resume import store, stored
-from tests.proxy import Api, Deed, Moment, Proxy, proxied
-from tests.system.broker_data import admin, append, end_offsets, numbered
-from tests.system.mirror import await_value
+from tests.contract.copying import Bench, remote, running, store, stored
+from tests.contract.network import Network
+from tests.support.broker_data import admin, append, end_offsets, numbered
+from tests.support.proxy import Api, Deed, Moment, Proxy, proxied
+from tests.support.waiting import await_value
 
 WAIT_S: Final = 20.0
-REQUEST_TIMEOUT_S: Final = 0.5
 """Short, so that a drill of silence is short; nothing here takes so long by itself."""
 
 UNCLEAR_RESULTS: Final = 25
 SEED: Final = 20260101
-
-
-@dataclass(frozen=True, slots=True)
-class Network:
-    """The proxies that a copy task sees instead of brokers."""
-
-    source: Sequence[Proxy]
-    target: Sequence[Proxy]
-
-    def plan(
-        self, bench: Bench, *partitions: TopicPartition, request_timeout_s: float = REQUEST_TIMEOUT_S
-    ) -> TaskPlan:
-        plan = bench.plan(*partitions)
-        source, target = (
-            ConnectionSettings(
-                tuple(proxy.address for proxy in proxies),
-                request_timeout_s=request_timeout_s,
-                connect_timeout_s=request_timeout_s,
-            )
-            for proxies in (self.source, self.target)
-        )
-        assert plan.offset_syncs is not None
-        return replace(
-            plan,
-            consumer=replace(plan.consumer, connection=source),
-            producer=replace(plan.producer, connection=target),
-            state=replace(plan.state, connection=target),
-            offset_syncs=replace(plan.offset_syncs, connection=source),
-        )
-
-    def await_left(self) -> None:
-        """Everybody has gone, and what they had sent has arrived."""
-        for proxy in (*self.source, *self.target):
-            proxy.restore()
-            proxy.await_figures(lambda figures: figures.connections == 0)
 
 
 @pytest.fixture(scope="module")

@@ -14,12 +14,11 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka import error_codes, fetch
 from sparkmirror.kafka.fetch import FetchedPartition, FetchPosition, FetchSession
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
-from tests.batches import decode
-from tests.contract.asking import BYTES_MAX, NO_EPOCH, Asker, asking
-from tests.contract.copying import connection, delete_records
 from tests.contract.looping import batch_of
-from tests.system.broker_data import admin, numbered
-from tests.system.mixed_data import create_topic
+from tests.support.batches import decode
+from tests.support.broker_data import admin, create_topic, delete_records, numbered
+from tests.support.broker_requests import BYTES_MAX, NO_EPOCH, Asker, asking
+from tests.support.connections import connection
 
 TOPIC: Final = "contract.fetched"
 BATCHES: Final = 5

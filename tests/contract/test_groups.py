@@ -20,11 +20,10 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.errors import AuthorizationError, DisconnectedError, KafkaError, RetriableError
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.kafka.groups import Committed, Groups, Offsets
-from tests.contract.copying import connection
-from tests.freezing import frozen
-from tests.system.broker_data import admin, append, numbered
-from tests.system.mirror import await_value
-from tests.system.mixed_data import create_topic
+from tests.support.broker_data import admin, append, create_topic, numbered
+from tests.support.connections import connection
+from tests.support.freezing import frozen
+from tests.support.waiting import await_value
 
 TOPIC: Final = "contract.groups"
 WAIT_S: Final = 20.0

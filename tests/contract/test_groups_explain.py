@@ -18,11 +18,11 @@ from sparkmirror.kafka.groups import Committed, Groups
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.offsets.wire_records import OffsetSync
 from sparkmirror.storage.offset_syncs import RunSync
-from tests.contract.copying import connection
 from tests.contract.streams_member import streaming
-from tests.system.broker_data import append, numbered
-from tests.system.mirror import REPLICATION, await_value
-from tests.system.mixed_data import create_topic
+from tests.support.broker_data import append, create_topic, numbered
+from tests.support.connections import connection
+from tests.support.mirror import REPLICATION
+from tests.support.waiting import await_value
 
 TOPIC: Final = "contract.explained"
 OTHER: Final = "contract.explained-not"

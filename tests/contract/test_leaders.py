@@ -8,10 +8,10 @@ from confluent_kafka.admin import NewTopic
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import TopicPartition
-from tests.contract.copying import connection, keyed_of
 from tests.contract.looping import WAIT_S, reading, writing, written_for_ever
-from tests.system.broker_data import admin, numbered
-from tests.system.mirror import await_value
+from tests.support.broker_data import admin, keyed_of, numbered
+from tests.support.connections import connection
+from tests.support.waiting import await_value
 
 NOT_ENOUGH_REPLICAS = 19
 

@@ -9,8 +9,8 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.migrate.left_records import with_records
-from tests.contract.copying import connection
-from tests.system.mixed_data import create_topic
+from tests.support.broker_data import create_topic
+from tests.support.connections import connection
 
 TOPIC: Final = "contract.left-records"
 PLACE: Final = TopicPartition(TOPIC, 0)

@@ -32,11 +32,21 @@ from sparkmirror.storage.progress import PartitionProgress, PartitionState, Prog
 from sparkmirror.verify.comparison import Comparison
 from sparkmirror.verify.plan import MirroredPartition, plan_ranges
 from sparkmirror.verify.ranges import Sides, verify_range
-from tests.contract.copying import CONNECTOR, connection, keyed_of, running
-from tests.contract.isolation import seen_by
-from tests.system.broker_data import Keyed, admin, append, latest, numbered, records, topics
-from tests.system.mirror import await_value
-from tests.system.mixed_data import create_topic
+from tests.contract.copying import CONNECTOR, running
+from tests.support.broker_data import (
+    Keyed,
+    admin,
+    append,
+    create_topic,
+    keyed_of,
+    latest,
+    numbered,
+    records,
+    topics,
+)
+from tests.support.connections import connection
+from tests.support.isolation import seen_by
+from tests.support.waiting import await_value
 
 WAIT_S: Final = 20.0
 POSITIONS: Final = "loops.positions"

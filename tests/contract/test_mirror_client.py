@@ -18,8 +18,8 @@ from sparkmirror.domain.errors import ConfigError, KafkaError
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.offsets.wire_records import Checkpoint, OffsetSync
-from tests.contract.copying import connection
-from tests.system.mixed_data import create_topic
+from tests.support.broker_data import create_topic
+from tests.support.connections import connection
 
 BETWEEN: Final = "client"
 """Parts aliases and topics: other tests' topics on this cluster have a dot at most."""

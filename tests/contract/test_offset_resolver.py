@@ -16,10 +16,9 @@ from sparkmirror.groups.offset_resolver import OffsetResolver, Wanted
 from sparkmirror.kafka.span_reader import SpanReader
 from sparkmirror.offsets.translation import Place, SyncHistory
 from sparkmirror.offsets.wire_records import OffsetSync
-from tests.batches import NOW_MS
-from tests.contract.copying import connection
-from tests.system.broker_data import append, numbered
-from tests.system.mixed_data import create_topic
+from tests.support.batches import NOW_MS
+from tests.support.broker_data import append, create_topic, numbered
+from tests.support.connections import connection
 
 SOURCE: Final = TopicPartition("contract.resolved", 0)
 TARGET: Final = TopicPartition("rs.contract.resolved", 0)

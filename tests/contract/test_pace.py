@@ -14,8 +14,8 @@ from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.policies.rate_limits import BURST_S, NO_LIMITS, RateLimits
 from tests.contract.copying import STOP_TIMEOUT_S, Bench, remote
-from tests.system.broker_data import append, end_offsets
-from tests.system.mirror import await_value
+from tests.support.broker_data import append, end_offsets
+from tests.support.waiting import await_value
 
 SIZE: Final = 100_000
 RECORDS: Final = 60

@@ -14,9 +14,10 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from sparkmirror.domain.rights import CLUSTER_NAME
 from sparkmirror.kafka.admin import Admin
-from tests.contract.copying import connection
-from tests.system.mirror import REPLICATION, await_value
-from tests.system.mixed_data import create_topic
+from tests.support.broker_data import create_topic
+from tests.support.connections import connection
+from tests.support.mirror import REPLICATION
+from tests.support.waiting import await_value
 
 SEEN: Final = "rights.seen"
 HIDDEN: Final = "rights.hidden"

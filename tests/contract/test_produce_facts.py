@@ -18,11 +18,10 @@ from sparkmirror.batches.record_batch import (
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka import error_codes, produce
-from tests.batches import Rec, decode, encode
-from tests.contract.asking import Asker, asking
 from tests.contract.looping import batch_of
-from tests.system.broker_data import numbered
-from tests.system.mixed_data import create_topic
+from tests.support.batches import Rec, decode, encode
+from tests.support.broker_data import create_topic, numbered
+from tests.support.broker_requests import Asker, asking
 
 DELETE_HORIZON: Final = 0x40
 HOUR_MS: Final = 3_600_000

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.proxy import HOST, Address, Api, Deed, Moment, Proxy, proxied
+from tests.support.proxy import HOST, Address, Api, Deed, Moment, Proxy, proxied
 
 PATIENCE_S = 10.0
 

@@ -15,9 +15,8 @@ from sparkmirror.domain.ids import ConnectorName
 from sparkmirror.mirror.rate_limit_updates import CurrentLimits
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
 from sparkmirror.storage.progress import FlowLimits, parse
-from tests.system.broker_data import admin, records, topics
-from tests.system.mirror import await_value
-from tests.system.mixed_data import create_topic
+from tests.support.broker_data import admin, create_topic, records, topics
+from tests.support.waiting import await_value
 
 CONNECTOR: Final = ConnectorName("MirrorSourceConnector")
 WAIT_S: Final = 20.0

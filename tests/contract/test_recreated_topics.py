@@ -16,9 +16,7 @@ from sparkmirror.kafka.metadata import Metadata, read_metadata
 from sparkmirror.storage.positions import Position
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
 from tests.contract.copying import WAIT_S, Bench, Watch, remote, running
-from tests.contract.test_copy_positions import delete_topic
-from tests.system.broker_data import Keyed, append, numbered
-from tests.system.mixed_data import create_topic
+from tests.support.broker_data import Keyed, append, create_topic, delete_topic, numbered
 
 OLD, NEW, LATER = numbered(9), numbered(30, 100), numbered(4, 200)
 """Of a source topic: more than before, so that the old position exists in the new topic too."""

@@ -17,11 +17,11 @@ from sparkmirror.kafka.error_codes import (
     REQUEST_TIMED_OUT,
 )
 from sparkmirror.kafka.metadata import request_metadata
-from tests.contract.asking import Asker, asking
 from tests.contract.looping import batch_of
-from tests.freezing import frozen
-from tests.system.broker_data import admin, numbered
-from tests.system.mirror import await_value
+from tests.support.broker_data import admin, numbered
+from tests.support.broker_requests import Asker, asking
+from tests.support.freezing import frozen
+from tests.support.waiting import await_value
 
 WAIT_S = 20.0
 PRODUCER = 4712

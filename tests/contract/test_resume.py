@@ -16,25 +16,20 @@ from sparkmirror.copy.copy_loop import CopyLoop
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH
-from sparkmirror.kafka.topic_log import TopicWriter
-from sparkmirror.storage.positions import Position, position_record, read_positions
-from tests.contract.asking import asking
-from tests.contract.copying import (
-    CONNECTOR,
-    POSITIONS,
-    SOURCE,
-    Bench,
-    Watch,
-    connection,
-    delete_records,
-    remote,
-    running,
-)
+from sparkmirror.storage.positions import Position
+from tests.contract.copying import Bench, Watch, remote, running, store, stored
 from tests.contract.looping import batch_of
-from tests.contract.test_copy_positions import delete_topic
-from tests.system.broker_data import append, batches_on_disk, keyed, numbered
-from tests.system.mirror import await_value
-from tests.system.mixed_data import create_topic
+from tests.support.broker_data import (
+    append,
+    batches_on_disk,
+    create_topic,
+    delete_records,
+    delete_topic,
+    keyed,
+    numbered,
+)
+from tests.support.broker_requests import asking
+from tests.support.waiting import await_value
 
 WAIT_S = 30.0
 
@@ -44,17 +39,6 @@ def topic(bench: Bench, request: pytest.FixtureRequest) -> str:
     name = "contract." + re.sub(r"\W+", "-", request.node.name)
     bench.create(name)
     return name
-
-
-def stored(bench: Bench, topic: str) -> Position:
-    partition = TopicPartition(topic, 0)
-    return read_positions(connection(bench.target), POSITIONS, CONNECTOR, SOURCE, [partition])[partition]
-
-
-def store(bench: Bench, topic: str, position: Position) -> None:
-    writer = TopicWriter(connection(bench.target))
-    writer.write(POSITIONS, [position_record(CONNECTOR, SOURCE, TopicPartition(topic, 0), position)])
-    writer.close()
 
 
 def copy_some(bench: Bench, topic: str, count: int, *, already: int = 0) -> Position:

@@ -10,11 +10,10 @@ from sparkmirror.cli.demo.topic_reader import await_leaders
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER
-from tests.batches import NOW_MS, Rec, encode
-from tests.contract.asking import Asker, asking
 from tests.contract.looping import batch_of
-from tests.system.broker_data import numbered
-from tests.system.mixed_data import create_topic
+from tests.support.batches import NOW_MS, Rec, encode
+from tests.support.broker_data import create_topic, numbered
+from tests.support.broker_requests import Asker, asking
 
 PRODUCER: Final = 4711
 TOPIC: Final = "contract.sequences"

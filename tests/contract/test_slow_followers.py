@@ -9,10 +9,10 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.client_settings import ProducerSettings
 from sparkmirror.domain.ids import TopicPartition
 from tests.contract.conftest import TRIO_SESSION_S
-from tests.contract.copying import connection, keyed_of
 from tests.contract.looping import on_loop, writing
-from tests.freezing import frozen
-from tests.system.broker_data import admin, numbered
+from tests.support.broker_data import admin, keyed_of, numbered
+from tests.support.connections import connection
+from tests.support.freezing import frozen
 
 WAIT_S: Final = 30.0
 FOLLOWER: Final = 2

@@ -26,8 +26,8 @@ from sparkmirror.setup.topic_sync import Topics, TopicSync
 from sparkmirror.storage.positions import Position, position_record
 from sparkmirror.storage.progress import progress_topic
 from tests.contract.looping import WAIT_S
-from tests.system.broker_data import topics
-from tests.system.mirror import await_value
+from tests.support.broker_data import topics
+from tests.support.waiting import await_value
 
 GRACE_S: Final = 1000
 NAMES: Final = tuple(f"contract.life.{name}" for name in "abcde")

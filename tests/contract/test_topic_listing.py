@@ -15,12 +15,11 @@ from sparkmirror.kafka.cluster import AnyBroker
 from sparkmirror.kafka.error_codes import TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
 from sparkmirror.kafka.topic_listing import TopicLister
 from sparkmirror.policies.admin_writes import TopicCreation
-from tests.contract.copying import connection
 from tests.contract.looping import WAIT_S
-from tests.proxy import Api, Deed, Moment, proxied
-from tests.system.broker_data import topics
-from tests.system.mirror import await_value
-from tests.system.mixed_data import create_topic
+from tests.support.broker_data import create_topic, topics
+from tests.support.connections import connection
+from tests.support.proxy import Api, Deed, Moment, proxied
+from tests.support.waiting import await_value
 
 
 @pytest.fixture

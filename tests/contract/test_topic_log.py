@@ -14,9 +14,8 @@ from sparkmirror.clusters.ports import HOST, ReservedPort
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.kafka.topic_log import TopicTail, TopicWriter, read_topic
-from tests.contract.copying import connection, delete_records
-from tests.system.broker_data import append, keyed, numbered, records, topics
-from tests.system.mixed_data import create_topic
+from tests.support.broker_data import append, create_topic, delete_records, keyed, numbered, records, topics
+from tests.support.connections import connection
 
 MISSING: Final = "contract.log-missing"
 

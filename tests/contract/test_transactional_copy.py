@@ -25,7 +25,6 @@ from sparkmirror.kafka.offsets import LATEST, require_offsets
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.kafka.transactions import fence
 from sparkmirror.storage.positions import Position, position_record, read_positions
-from tests.contract.asking import asking
 from tests.contract.copying import (
     CONNECTOR,
     DEAD_LETTERS,
@@ -33,18 +32,17 @@ from tests.contract.copying import (
     PROGRESS,
     SOURCE,
     Bench,
-    connection,
     remote,
     running,
 )
-from tests.contract.isolation import seen_by
-from tests.contract.test_copy_positions import delete_topic
-from tests.contract.test_transactions import finalize
-from tests.flowing import flowing
-from tests.proxy import Api, Deed, Moment, Proxy, proxied
-from tests.system.broker_data import Keyed, append, batches_on_disk, numbered
-from tests.system.mirror import await_value
-from tests.system.mixed_data import create_topic
+from tests.contract.transaction_version import finalize
+from tests.support.broker_data import Keyed, append, batches_on_disk, create_topic, delete_topic, numbered
+from tests.support.broker_requests import asking
+from tests.support.connections import connection
+from tests.support.isolation import committed
+from tests.support.proxy import Api, Deed, Moment, Proxy, proxied
+from tests.support.traffic import flowing
+from tests.support.waiting import await_value
 
 WAIT_S: Final = 30.0
 TIMEOUT_S: Final = 60.0
@@ -79,10 +77,6 @@ def transactional(plan: TaskPlan, interval_s: float | None = None) -> TaskPlan:
     """Under an id of its own for each topic."""
     name = f"{CONNECTOR}-{plan.partitions[0].source.topic}"
     return replace(plan, transaction=TransactionPlan(name, TIMEOUT_S, interval_s))
-
-
-def committed(cluster: LocalCluster, topic: str, partition: int = 0) -> list[Keyed]:
-    return seen_by(cluster, TopicPartition(topic, partition), "read_committed")
 
 
 def committed_end(side: Bench, topic: str) -> int:

@@ -20,7 +20,6 @@ from confluent_kafka.admin import (
 )
 from kafka import KafkaAdminClient
 from kafka import TopicPartition as TheirPartition
-from kafka.protocol.admin import UpdateFeaturesRequest, UpdateFeaturesResponse
 from kafka.protocol.producer import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -50,14 +49,14 @@ from sparkmirror.kafka.error_codes import (
 )
 from sparkmirror.kafka.metadata import request_metadata
 from sparkmirror.kafka.transactions import Transactions, fence
-from tests.contract.asking import Asker, asking
-from tests.contract.copying import connection
-from tests.contract.isolation import seen_by
 from tests.contract.looping import batch_of
-from tests.proxy import Api, Deed, Moment, proxied
-from tests.system.broker_data import Keyed, admin, numbered
-from tests.system.mirror import await_value
-from tests.system.mixed_data import create_topic
+from tests.contract.transaction_version import finalize
+from tests.support.broker_data import Keyed, admin, create_topic, numbered
+from tests.support.broker_requests import Asker, asking
+from tests.support.connections import connection
+from tests.support.isolation import seen_by
+from tests.support.proxy import Api, Deed, Moment, proxied
+from tests.support.waiting import await_value
 
 TOPIC: Final = "contract.transactions"
 PARTITIONS: Final = 40
@@ -68,9 +67,6 @@ INVALID_TXN_STATE: Final = 48
 CONCURRENT_TRANSACTIONS: Final = 51
 PRODUCER_FENCED: Final = 90
 TRANSACTION_ABORTABLE: Final = 120
-
-SAFE_DOWNGRADE: Final = 2
-UPGRADE: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,25 +219,6 @@ def side(request: pytest.FixtureRequest) -> Side:
     made = request.getfixturevalue(request.param)
     assert isinstance(made, Side)
     return made
-
-
-def finalize(asker: Asker, version: int) -> None:
-    """The cluster's `transaction.version`, known to its broker on return."""
-    kind = SAFE_DOWNGRADE if version == 1 else UPGRADE
-    update = UpdateFeaturesRequest.FeatureUpdateKey(
-        feature="transaction.version", max_version_level=version, upgrade_type=kind
-    )
-    request = UpdateFeaturesRequest(timeout_ms=10_000, feature_updates=[update], validate_only=False)
-    answer = asker.ask(request, UpdateFeaturesResponse)
-    assert answer.error_code == NONE, answer
-
-    def is_known() -> bool:
-        probe = Transactions(asker.settings, f"contract.probe-{version}", TIMEOUT_S)
-        probe.init()
-        probe.close()
-        return probe.is_version_2 == (version == 2)
-
-    await_value(is_known, WAIT_S, lambda: f"transaction.version is not {version}")
 
 
 @pytest.fixture

@@ -13,9 +13,10 @@ from sparkmirror.kafka.metadata import read_metadata, request_metadata
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.storage.positions import Position, position_record, read_positions
 from sparkmirror.storage.progress import PartitionState
-from tests.contract.asking import asking
-from tests.contract.copying import CONNECTOR, POSITIONS, SOURCE, Bench, Watch, connection, running
-from tests.system.broker_data import append, numbered
+from tests.contract.copying import CONNECTOR, POSITIONS, SOURCE, Bench, Watch, running
+from tests.support.broker_data import append, numbered
+from tests.support.broker_requests import asking
+from tests.support.connections import connection
 
 TOPIC = "contract.truncated"
 PARTITION = TopicPartition(TOPIC, 0)

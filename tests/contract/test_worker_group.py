@@ -36,12 +36,11 @@ from sparkmirror.kafka.error_codes import NONE, REBALANCE_IN_PROGRESS
 from sparkmirror.kafka.group_wire import MEMBER_ID_REQUIRED, Joined, Seat
 from sparkmirror.kafka.metadata import read_metadata
 from sparkmirror.kafka.worker_group import NOT_A_MEMBER, GroupOptions, Membership, WorkerGroup
-from tests.contract.copying import connection
-from tests.freezing import frozen
-from tests.proxy import proxied
-from tests.system.broker_data import admin
-from tests.system.mirror import await_value
-from tests.system.mixed_data import create_topic
+from tests.support.broker_data import admin, create_topic
+from tests.support.connections import connection
+from tests.support.freezing import frozen
+from tests.support.proxy import proxied
+from tests.support.waiting import await_value
 
 TOPIC: Final = "contract.workers"
 WAIT_S: Final = 60.0

@@ -13,9 +13,9 @@ from tests.faults.faults import Area
 from tests.faults.stage import ALIAS, PARTITIONS, TOPIC, Stage
 from tests.faults.stalls import StallWatch
 from tests.faults.verdict import Verdict, verify
-from tests.flowing import flowing
-from tests.system.broker_data import end_offsets
-from tests.system.progress import await_caught_up
+from tests.support.broker_data import end_offsets
+from tests.support.progress import await_caught_up
+from tests.support.traffic import flowing
 
 RATE: Final = 1000
 _CATCH_UP_S: Final = 180.0

@@ -17,7 +17,7 @@ import psutil
 
 from tests.faults.side import BROKERS, Side
 from tests.faults.stage import NETWORK_TIMEOUT_S, REQUEST_TIMEOUT_S, Stage
-from tests.proxy import Deed, Proxy
+from tests.support.proxy import Deed, Proxy
 
 Deal = Callable[[Stage, random.Random], Iterator[None]]
 

@@ -15,11 +15,11 @@ from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.clients import open_admin
 from sparkmirror.kafka.connection import Connection
-from tests.freezing import frozen
-from tests.proxy import Proxy
-from tests.system.broker_data import admin, configure
-from tests.system.mirror import await_value
-from tests.system.progress import connection
+from tests.support.broker_data import admin, configure
+from tests.support.connections import connection
+from tests.support.freezing import frozen
+from tests.support.proxy import Proxy
+from tests.support.waiting import await_value
 
 BROKERS: Final = 3
 SETTINGS: Final = {

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import psutil
 
-from tests.system.mirror import Mirror
+from tests.support.mirror import Mirror
 
 _EXECUTOR = "CoarseGrainedExecutorBackend"
 _DAEMON = "sparkmirror.copy.worker_daemon"

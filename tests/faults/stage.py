@@ -19,10 +19,11 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST
 from tests.faults.side import BROKERS, SETTINGS, Side
 from tests.faults.spark_processes import SparkProcesses
-from tests.pairs import cluster_pair_of
-from tests.proxy import proxied
-from tests.system.broker_data import admin
-from tests.system.mirror import Mirror, await_value
+from tests.support.broker_data import admin
+from tests.support.cluster_pairs import cluster_pair_of
+from tests.support.mirror import Mirror
+from tests.support.proxy import proxied
+from tests.support.waiting import await_value
 
 T = TypeVar("T")
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tests.faults.stage import TOPIC, Stage
-from tests.system.broker_data import end_offsets
-from tests.system.mirror import COMMAND
+from tests.support.broker_data import end_offsets
+from tests.support.mirror import COMMAND
 
 _TIMEOUT_S: Final = 300.0
 

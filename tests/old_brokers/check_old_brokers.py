@@ -13,10 +13,10 @@ import pytest
 
 from sparkmirror.clusters import ClusterSpec, LocalCluster
 from tests.old_brokers.old_cluster import RELEASES, Release, old_cluster
-from tests.system.broker_data import admin, append, config, configure, keyed, numbered, topics
-from tests.system.mirror import Mirror, await_value, running_mirror
-from tests.system.mixed_data import create_topic
-from tests.system.setup_scenario import acls, create_acls
+from tests.support.acls import acls, create_acls
+from tests.support.broker_data import admin, append, config, configure, create_topic, keyed, numbered, topics
+from tests.support.mirror import Mirror, running_mirror
+from tests.support.waiting import await_value
 
 WAIT_S: Final = 60.0
 ORDERS: Final = "orders"

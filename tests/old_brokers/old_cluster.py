@@ -19,7 +19,7 @@ from sparkmirror.clusters.ivy import Ivy, Module
 from sparkmirror.clusters.java import find_java
 from sparkmirror.clusters.ports import HOST, ReservedPort
 from sparkmirror.clusters.processes import start_process
-from tests.system.mirror import await_value
+from tests.support.waiting import await_value
 
 START_TIMEOUT_S: Final = 90.0
 _JVM: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")

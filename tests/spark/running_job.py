@@ -19,10 +19,9 @@ from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.spark.session import Session
 from sparkmirror.storage.positions import read_positions
 from sparkmirror.storage.progress import JobEpoch, PartitionProgress, ProgressReader
-from tests.system.broker_data import append, end_offsets, numbered
-from tests.system.mirror import await_value
-from tests.system.mixed_data import create_topic
-from tests.system.progress import connection
+from tests.support.broker_data import append, create_topic, end_offsets, numbered
+from tests.support.connections import connection
+from tests.support.waiting import await_value
 
 PARTITIONS: Final = 3
 FLOW: Final = Flow(Alias("here"), Alias("there"))

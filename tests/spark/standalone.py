@@ -11,7 +11,7 @@ import pyspark
 
 from sparkmirror.clusters.java import find_java
 from sparkmirror.clusters.processes import start_process
-from tests.system.mirror import await_value
+from tests.support.waiting import await_value
 
 _HOME: Final = Path(pyspark.__file__).parent
 _DEPLOY: Final = "org.apache.spark.deploy"

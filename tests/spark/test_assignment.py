@@ -18,12 +18,12 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.mirror.reassignment import ReassignmentPolicy
 from sparkmirror.mirror.source_connector import MirrorSource
 from sparkmirror.spark.session import Session
-from tests.flowing import flowing
 from tests.spark.running_job import WAIT_S, Bed
-from tests.system.broker_data import append, end_offsets, numbered
-from tests.system.mirror import REPLICATION, START_TIMEOUT_S, await_value
-from tests.system.mixed_data import create_topic
-from tests.system.progress import Progress, await_caught_up
+from tests.support.broker_data import append, create_topic, end_offsets, numbered
+from tests.support.mirror import REPLICATION, START_TIMEOUT_S
+from tests.support.progress import Progress, await_caught_up
+from tests.support.traffic import flowing
+from tests.support.waiting import await_value
 
 ALIAS: Final = "dealing"
 HOT: Final = "dealing.1-hot"

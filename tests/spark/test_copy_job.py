@@ -13,7 +13,7 @@ from sparkmirror.domain.ids import ConnectorName
 from sparkmirror.spark.executors import JobStatus
 from sparkmirror.storage.progress import JobEpoch, PartitionState
 from tests.spark.running_job import PARTITIONS, WAIT_S, Bed, RunningJob
-from tests.system.mirror import await_value
+from tests.support.waiting import await_value
 
 
 def await_running(running: RunningJob) -> None:

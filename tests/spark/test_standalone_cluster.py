@@ -17,12 +17,12 @@ import pytest
 
 from sparkmirror.cli.demo.compare import compare_topic
 from sparkmirror.clusters import LocalCluster
-from tests.flowing import flowing
 from tests.spark.standalone import SparkCluster, SparkNode, standalone_cluster
-from tests.system.broker_data import end_offsets
-from tests.system.mirror import Mirror, await_value, running_mirror
-from tests.system.mixed_data import create_topic
-from tests.system.progress import await_caught_up
+from tests.support.broker_data import create_topic, end_offsets
+from tests.support.mirror import Mirror, running_mirror
+from tests.support.progress import await_caught_up
+from tests.support.traffic import flowing
+from tests.support.waiting import await_value
 
 FLOWS: Final = {"red": "B", "blue": "E"}
 """Source aliases and targets, of one and the same two clusters."""

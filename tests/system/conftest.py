@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from sparkmirror.clusters import LocalCluster
+from tests.support.mirror import running_mirror
 from tests.system import dual_run
 from tests.system.dual_run import FirstRun, Mirrored, Sides
-from tests.system.mirror import running_mirror
 
 
 @pytest.fixture(scope="session")

@@ -10,9 +10,10 @@ import urllib3
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST, ReservedPort
-from tests.proxy import proxied
+from tests.support.mirror import START_TIMEOUT_S, Mirror
+from tests.support.proxy import proxied
+from tests.support.waiting import await_value
 from tests.system.java_mm2 import connector_class
-from tests.system.mirror import START_TIMEOUT_S, Mirror, await_value
 
 _BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
 _ASK_TIMEOUT_S: Final = 30.0

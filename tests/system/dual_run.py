@@ -11,10 +11,10 @@ from typing import Final, NamedTuple
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import TopicPartition
-from tests.system.broker_data import append, end_offsets, keyed, latest, numbered
-from tests.system.mirror import Mirror
-from tests.system.mixed_data import WRITERS, create_topic, write_codecs, write_log_append_time
-from tests.system.progress import await_caught_up
+from tests.support.broker_data import append, create_topic, end_offsets, keyed, latest, numbered
+from tests.support.mirror import Mirror
+from tests.support.mixed_data import WRITERS, write_codecs, write_log_append_time
+from tests.support.progress import await_caught_up
 
 MIXED: Final = tuple(f"mixed.{kind}" for kind in WRITERS)
 TO_APPEND_TIME: Final = "mixed.to-append-time"

@@ -18,14 +18,13 @@ import confluent_kafka as confluent
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.offsets.wire_records import Checkpoint
-from tests.contract.copying import delete_records
-from tests.flowing import FLUSH_TIMEOUT_S, flowing
-from tests.system.broker_data import append, end_offsets, numbered, records
+from tests.support.broker_data import append, create_topic, delete_records, end_offsets, numbered, records
+from tests.support.mirror import REPLICATION, Mirror
+from tests.support.traffic import FLUSH_TIMEOUT_S, flowing
+from tests.support.waiting import await_value
 from tests.system.connect_node import ConnectNode
 from tests.system.dual_run import Sides
 from tests.system.java_mm2 import CONNECTORS, connect_worker, connector_class, dedicated
-from tests.system.mirror import REPLICATION, Mirror, await_value
-from tests.system.mixed_data import create_topic
 
 ORDERS: Final = "handed.orders"
 """Two partitions; the first one does not begin at offset 0 any more."""

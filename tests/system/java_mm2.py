@@ -19,7 +19,8 @@ from sparkmirror.clusters import ensure_jars, find_java, mirror_maker_jars
 from sparkmirror.clusters.ports import HOST, ReservedPort
 from sparkmirror.clusters.processes import Process, start_process
 from sparkmirror.domain.ids import TopicPartition
-from tests.system.mirror import START_TIMEOUT_S, await_value
+from tests.support.mirror import START_TIMEOUT_S
+from tests.support.waiting import await_value
 
 STOP_TIMEOUT_S: Final = 30.0
 _MIRROR: Final = "org.apache.kafka.connect.mirror"

@@ -7,8 +7,8 @@ from typing import Final
 import confluent_kafka as confluent
 
 from sparkmirror.clusters import LocalCluster
-from tests.system.broker_data import Keyed
-from tests.system.mirror import await_value
+from tests.support.broker_data import Keyed
+from tests.support.waiting import await_value
 
 _WAIT_S: Final = 30.0
 

@@ -1,7 +1,7 @@
 """A source with every kind of topic, config and ACL, and a look at what a mirror sets up of it.
 
 `python -m tests.system.setup_scenario` records the source and what Java's MirrorMaker 2 makes of it (see
-`tests.recorded_setup`).
+`tests.support.recorded_setup`).
 """
 
 import re
@@ -11,29 +11,25 @@ import time
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
     AlterConfigOpType,
     ConfigResource,
     ConfigSource,
     NewTopic,
-    ResourcePatternType,
     ResourceType,
 )
 from kafka.protocol.admin import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 
 from sparkmirror.cli.demo.topic_reader import await_leaders
 from sparkmirror.clusters import ClusterSpec, LocalCluster, start_clusters
-from tests.contract.asking import asking
-from tests.recorded_setup import FLOWS, GOLDEN, TARGET, Acl, Config, Setup, Topic, record
-from tests.system.broker_data import admin
+from tests.support.acls import acls, create_acls
+from tests.support.broker_data import admin
+from tests.support.broker_requests import asking
+from tests.support.recorded_setup import FLOWS, GOLDEN, TARGET, Acl, Config, Setup, Topic, record
+from tests.support.waiting import await_value
 from tests.system.java_mm2 import dedicated
-from tests.system.mirror import await_value
 
 _BROKER: Final = 4
 """The type of a broker as a resource; librdkafka's number is another."""
@@ -226,56 +222,6 @@ def describe(cluster: LocalCluster, topics: Iterable[str]) -> Mapping[str, Mappi
         }
         for resource, future in client.describe_configs(resources).items()
     }
-
-
-def acls(cluster: LocalCluster) -> frozenset[Acl]:
-    every: tuple[Any, ...] = (
-        ResourceType.ANY,
-        None,
-        ResourcePatternType.ANY,
-        None,
-        None,
-        AclOperation.ANY,
-        AclPermissionType.ANY,
-    )
-    client = admin(cluster)
-    return frozenset(
-        (
-            acl.restype.name,
-            acl.resource_pattern_type.name,
-            acl.name,
-            acl.principal,
-            acl.host,
-            acl.operation.name,
-            acl.permission_type.name,
-        )
-        for acl in client.describe_acls(AclBindingFilter(*every)).result(_TIMEOUT_S)
-    )
-
-
-def create_acls(cluster: LocalCluster, wanted: Iterable[Acl]) -> None:
-    client = admin(cluster)
-    for future in client.create_acls([AclBinding(*_parts(acl)) for acl in wanted]).values():
-        future.result(_TIMEOUT_S)
-
-
-def delete_acl(cluster: LocalCluster, acl: Acl) -> None:
-    client = admin(cluster)
-    (future,) = client.delete_acls([AclBindingFilter(*_parts(acl))]).values()
-    assert len(future.result(_TIMEOUT_S)) == 1
-
-
-def _parts(acl: Acl) -> tuple[Any, ...]:
-    resource, pattern, name, principal, host, operation, permission = acl
-    return (
-        ResourceType[resource],
-        name,
-        ResourcePatternType[pattern],
-        principal,
-        host,
-        AclOperation[operation],
-        AclPermissionType[permission],
-    )
 
 
 # recording

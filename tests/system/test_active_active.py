@@ -6,11 +6,10 @@ from typing import Final
 import pytest
 
 from sparkmirror.clusters import LocalCluster
-from tests.system.broker_data import Keyed, append, keyed, numbered, topics
+from tests.support.broker_data import Keyed, append, create_topic, keyed, numbered, topics
+from tests.support.progress import await_caught_up
+from tests.support.waiting import await_value
 from tests.system.dual_run import Mirrored
-from tests.system.mirror import await_value
-from tests.system.mixed_data import create_topic
-from tests.system.progress import await_caught_up
 
 ORDERS: Final = "active-shop.orders"
 SENTINEL: Final = "sentinel-shop.orders"

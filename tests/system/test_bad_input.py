@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from sparkmirror.cli.main import main
-from tests.system.mirror import COMMAND
+from tests.support.mirror import COMMAND
 
 GOOD = """\
 clusters = A, B

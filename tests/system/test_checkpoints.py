@@ -12,10 +12,11 @@ from sparkmirror.domain.errors import RetriableError
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.kafka.groups import Committed, Groups
 from sparkmirror.offsets.wire_records import Checkpoint
-from tests.contract.copying import connection
-from tests.system.broker_data import append, latest, numbered, records
-from tests.system.mirror import await_value, running_mirror
-from tests.system.mixed_data import create_topic, write_compacted, write_transactions
+from tests.support.broker_data import append, create_topic, latest, numbered, records
+from tests.support.connections import connection
+from tests.support.mirror import running_mirror
+from tests.support.mixed_data import write_compacted, write_transactions
+from tests.support.waiting import await_value
 
 ALIAS: Final = "follow"
 PLAIN, COMPACTED, TRANSACTIONS = (f"follow.{kind}" for kind in ("plain", "compacted", "transactions"))

@@ -6,10 +6,10 @@ from sparkmirror.batches.compression import CODECS
 from sparkmirror.batches.record_batch import CODEC_MASK
 from sparkmirror.cli.demo.compare import compare_topic
 from sparkmirror.clusters import LocalCluster
+from tests.support.broker_data import append, batches_on_disk, config, keyed, numbered
+from tests.support.waiting import await_value
 from tests.system import dual_run
-from tests.system.broker_data import append, batches_on_disk, config, keyed, numbered
 from tests.system.dual_run import Mirrored
-from tests.system.mirror import await_value
 
 LATE_FETCH_WAIT_S = 2.0
 

@@ -41,11 +41,10 @@ from sparkmirror.connect.topics.status_records import (
 )
 from sparkmirror.connect.topics.statuses import StatusTopic
 from sparkmirror.domain.connect import ConnectorOffset, State, Status, TargetState
-from tests.contract.copying import connection
-from tests.system.broker_data import Keyed, keyed
+from tests.support.broker_data import Keyed, create_topic, keyed
+from tests.support.connections import connection
+from tests.support.waiting import await_value
 from tests.system.java_mm2 import ConnectWorker, connect_worker, connector_class
-from tests.system.mirror import await_value
-from tests.system.mixed_data import create_topic
 
 WAIT_S: Final = 90.0
 CONFIGS: Final = "stored-configs"

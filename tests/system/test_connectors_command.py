@@ -19,10 +19,11 @@ import pytest
 
 from sparkmirror.cli.main import main
 from sparkmirror.clusters import LocalCluster
+from tests.support.broker_data import create_topic
+from tests.support.mirror import COMMAND, REPLICATION, START_TIMEOUT_S
+from tests.support.waiting import await_value
 from tests.system.connect_node import group_properties, running_nodes
 from tests.system.java_mm2 import connect_worker, connector_class
-from tests.system.mirror import COMMAND, REPLICATION, START_TIMEOUT_S, await_value
-from tests.system.mixed_data import create_topic
 from tests.system.moving import commit
 
 MM2_SH: Final = Path(__file__).parents[2] / "bin" / "mm2.sh"

@@ -13,7 +13,8 @@ from uuid import uuid4
 import psutil
 import pytest
 
-from tests.system.mirror import await_value, carries
+from tests.support.mirror import carries
+from tests.support.waiting import await_value
 
 COMMAND = (str(Path(sys.executable).with_name("sparkmirror")), "demo", "--rate", "200")
 A_MOMENT, UNTIL_INTERRUPTED = 3, 600

@@ -19,13 +19,14 @@ import pytest
 from sparkmirror.cli.demo.compare import compare_topic
 from sparkmirror.domain.ids import Alias, ConnectorName, TopicPartition
 from sparkmirror.storage.positions import read_positions
-from tests.contract.test_transactional_copy import committed
-from tests.flowing import flowing
-from tests.system.broker_data import Keyed, end_offsets, records
+from tests.support.broker_data import Keyed, create_topic, end_offsets, records
+from tests.support.connections import connection
+from tests.support.isolation import committed
+from tests.support.mirror import Mirror, running_mirror
+from tests.support.progress import await_caught_up
+from tests.support.traffic import flowing
+from tests.support.waiting import await_value
 from tests.system.dual_run import Sides
-from tests.system.mirror import Mirror, await_value, running_mirror
-from tests.system.mixed_data import create_topic
-from tests.system.progress import await_caught_up, connection
 
 PLAIN: Final = "drill"
 TRANSACTIONAL: Final = "eos"

@@ -16,12 +16,11 @@ from sparkmirror.client import remote_cluster_utils
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.offsets.wire_records import Checkpoint
-from tests.contract.copying import delete_records
-from tests.flowing import flowing
-from tests.system.broker_data import append, numbered, records, topics
+from tests.support.broker_data import append, create_topic, delete_records, numbered, records, topics
+from tests.support.mirror import running_mirror
+from tests.support.traffic import flowing
+from tests.support.waiting import await_value
 from tests.system.handing_over import Offsets, committed
-from tests.system.mirror import await_value, running_mirror
-from tests.system.mixed_data import create_topic
 from tests.system.moving import consuming
 
 ORDERS: Final = "failback.orders"

@@ -19,11 +19,11 @@ from confluent_kafka.admin import (
 from sparkmirror.clusters import ClusterSpec, LocalCluster
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
-from tests.system.broker_data import Keyed, admin, append, configure, keyed, numbered, topics
+from tests.support.broker_data import Keyed, admin, append, configure, create_topic, keyed, numbered, topics
+from tests.support.mirror import Mirror, running_mirror
+from tests.support.progress import Progress, await_caught_up
+from tests.support.waiting import await_value
 from tests.system.dual_run import Sides
-from tests.system.mirror import Mirror, await_value, running_mirror
-from tests.system.mixed_data import create_topic
-from tests.system.progress import Progress, await_caught_up
 
 GOOD: Final = "fail.good"
 COLLIDING: Final = "fail.colliding"

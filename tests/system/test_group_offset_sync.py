@@ -12,9 +12,9 @@ import pytest
 from sparkmirror.cli.main import main
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.offsets.wire_records import Checkpoint
-from tests.system.broker_data import Keyed, append, latest, numbered
-from tests.system.mirror import COMMAND, await_value, running_mirror
-from tests.system.mixed_data import create_topic
+from tests.support.broker_data import Keyed, append, create_topic, latest, numbered
+from tests.support.mirror import COMMAND, running_mirror
+from tests.support.waiting import await_value
 from tests.system.moving import commit, committed, consuming, read
 
 ALIAS: Final = "tool"

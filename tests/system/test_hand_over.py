@@ -18,8 +18,9 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.topic_log import read_topic
 from sparkmirror.offsets.translation import SyncHistory
 from sparkmirror.storage.offset_syncs import RunSync, parse_offset_sync
-from tests.contract.copying import connection
-from tests.system.broker_data import append, end_offsets, keyed, numbered, records
+from tests.support.broker_data import append, end_offsets, keyed, numbered, records
+from tests.support.connections import connection
+from tests.support.waiting import await_value
 from tests.system.dual_run import Sides
 from tests.system.handing_over import (
     DEDICATED,
@@ -36,7 +37,6 @@ from tests.system.handing_over import (
     remote,
 )
 from tests.system.java_mm2 import JavaClasses, java_classes
-from tests.system.mirror import await_value
 
 ALIASES: Final = [alias for alias, _ in FLOWS]
 SYNCS: Final = f"mm2-offset-syncs.{DEDICATED[1]}.internal"

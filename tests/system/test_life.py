@@ -12,11 +12,11 @@ import psutil
 import pytest
 
 from sparkmirror.domain.ids import TopicPartition
-from tests.system.broker_data import append, end_offsets, keyed, latest, numbered
+from tests.support.broker_data import append, create_topic, end_offsets, keyed, latest, numbered
+from tests.support.mirror import START_TIMEOUT_S, Mirror, running_mirror
+from tests.support.progress import await_caught_up
+from tests.support.waiting import await_value
 from tests.system.dual_run import Sides, position_key
-from tests.system.mirror import START_TIMEOUT_S, Mirror, await_value, running_mirror
-from tests.system.mixed_data import create_topic
-from tests.system.progress import await_caught_up
 
 COPYING: Final = {"stopped": (), "orphaned": (), "beheaded": ("--log-format", "json")}
 IDLE: Final = ("hurried",)

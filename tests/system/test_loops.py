@@ -14,11 +14,11 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.verify.comparison import Comparison
 from sparkmirror.verify.plan import plan_ranges
 from sparkmirror.verify.ranges import verify_range
-from tests.system.broker_data import Keyed, append, keyed, numbered, topics
+from tests.support.broker_data import Keyed, append, create_topic, keyed, numbered, topics
+from tests.support.mirror import Mirror, running_mirror
+from tests.support.progress import await_caught_up
+from tests.support.waiting import await_value
 from tests.system.dual_run import Sides
-from tests.system.mirror import Mirror, await_value, running_mirror
-from tests.system.mixed_data import create_topic
-from tests.system.progress import await_caught_up
 
 TOPIC: Final = "round.orders"
 TIMEOUT_S: Final = 60.0

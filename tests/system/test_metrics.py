@@ -11,11 +11,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from sparkmirror.domain.ids import TopicPartition
-from tests.contract.copying import delete_records
-from tests.system.broker_data import append, end_offsets, numbered, records
+from tests.support.broker_data import append, create_topic, delete_records, end_offsets, numbered, records
+from tests.support.mirror import REPLICATION, START_TIMEOUT_S, Mirror, running_mirror
+from tests.support.waiting import await_value
 from tests.system.dual_run import Sides
-from tests.system.mirror import REPLICATION, START_TIMEOUT_S, Mirror, await_value, running_mirror
-from tests.system.mixed_data import create_topic
 
 ALIAS: Final = "metered"
 QUICK, SLOW = "metered.quick", "metered.slow"

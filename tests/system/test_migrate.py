@@ -14,11 +14,11 @@ import pytest
 
 from sparkmirror.cli.main import main
 from sparkmirror.clusters import LocalCluster
-from tests.system.broker_data import append, numbered
-from tests.system.mirror import COMMAND, Mirror, await_value, running_mirror
-from tests.system.mixed_data import create_topic
+from tests.support.broker_data import append, create_topic, numbered
+from tests.support.mirror import COMMAND, Mirror, running_mirror
+from tests.support.progress import await_caught_up
+from tests.support.waiting import await_value
 from tests.system.moving import commit, committed, consuming, read
-from tests.system.progress import await_caught_up
 
 ALIAS: Final = "moved"
 TOPIC: Final = "moved.orders"

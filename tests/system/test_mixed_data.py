@@ -8,7 +8,8 @@ import pytest
 from sparkmirror.batches.record_batch import CODEC_MASK
 from sparkmirror.cli.demo.compare import Comparison, compare_topic
 from sparkmirror.storage.progress import PartitionState
-from tests.system.broker_data import batches_on_disk, keyed, records
+from tests.support.broker_data import batches_on_disk, keyed, records
+from tests.support.progress import Progress
 from tests.system.dual_run import (
     APPEND_TIME_BOTH,
     BIG_BATCH,
@@ -18,7 +19,6 @@ from tests.system.dual_run import (
     TO_APPEND_TIME,
     Mirrored,
 )
-from tests.system.progress import Progress
 
 
 def compare(

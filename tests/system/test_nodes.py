@@ -8,11 +8,11 @@ from contextlib import contextmanager
 import pytest
 
 from sparkmirror.clusters import LocalCluster
-from tests.flowing import flowing
-from tests.system.broker_data import end_offsets, keyed, topics
+from tests.support.broker_data import create_topic, end_offsets, keyed, topics
+from tests.support.mirror import Mirror
+from tests.support.traffic import flowing
+from tests.support.waiting import await_value
 from tests.system.connect_node import SOURCE, NetworkedNode, connector_config, group_properties, started
-from tests.system.mirror import Mirror, await_value
-from tests.system.mixed_data import create_topic
 
 TOPIC = "nodes.orders"
 COPIED = f"na.{TOPIC}"

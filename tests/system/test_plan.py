@@ -10,11 +10,10 @@ import pytest
 from sparkmirror.cli.main import main
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST, ReservedPort
-from tests.system.broker_data import append, config, configure, grow, numbered, topics
+from tests.support.broker_data import append, config, configure, create_topic, grow, numbered, topics
+from tests.support.mirror import REPLICATION, running_mirror
+from tests.support.progress import await_caught_up
 from tests.system.connect_node import SOURCE, connector_config, group_properties
-from tests.system.mirror import REPLICATION, running_mirror
-from tests.system.mixed_data import create_topic
-from tests.system.progress import await_caught_up
 
 TOPIC: Final = "planned.orders"
 REMOTE: Final = "pl.planned.orders"

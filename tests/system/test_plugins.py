@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from sparkmirror.clusters import LocalCluster
-from tests.documented_plugins import install
-from tests.system.broker_data import append, keyed, numbered, replication_factor, topics
-from tests.system.mirror import await_value, running_mirror
-from tests.system.mixed_data import create_topic
-from tests.system.progress import await_caught_up
+from tests.support.broker_data import append, create_topic, keyed, numbered, replication_factor, topics
+from tests.support.documented_plugins import install
+from tests.support.mirror import running_mirror
+from tests.support.progress import await_caught_up
+from tests.support.waiting import await_value
 
 ARRIVES_WITHIN_S = 30
 TOUCHY = """

@@ -11,9 +11,10 @@ from typing import Final
 import pytest
 
 from sparkmirror.clusters import LocalCluster
+from tests.support.mirror import START_TIMEOUT_S
+from tests.support.waiting import await_value
 from tests.system.connect_node import group_properties, running_nodes
 from tests.system.java_mm2 import ConnectWorker, connect_worker
-from tests.system.mirror import START_TIMEOUT_S, await_value
 from tests.system.rest_asking import Answer, Request, ask, ask_until
 from tests.system.rest_cases import Case, cases
 

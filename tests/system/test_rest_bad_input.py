@@ -16,10 +16,10 @@ import pytest
 
 from sparkmirror.connect.rest.connections import PatientProtocol
 from sparkmirror.connect.rest.json_bodies import BODY_BYTES_MAX
-from tests.system.mirror import await_value
+from tests.support.memory_herder import MemoryHerder
+from tests.support.rest_serving import serving
+from tests.support.waiting import await_value
 from tests.system.rest_asking import Answer, Request, ask
-from tests.system.rest_herder import MemoryHerder
-from tests.system.rest_serving import serving
 
 JSON: Final = {"Content-Type": "application/json"}
 PUT: Final = b"PUT /connectors/x/config HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"

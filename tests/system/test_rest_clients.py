@@ -17,9 +17,9 @@ from sparkmirror.config.properties import Properties
 from sparkmirror.connect.rest.server import RestServer
 from sparkmirror.connect.rest.settings import RestSettings, rest_settings
 from sparkmirror.domain.errors import ConfigError
-from tests.system.mirror import await_value
-from tests.system.rest_herder import MemoryHerder
-from tests.system.rest_serving import server, serving
+from tests.support.memory_herder import MemoryHerder
+from tests.support.rest_serving import server, serving
+from tests.support.waiting import await_value
 
 CONFIG = {
     "connector.class": "org.apache.kafka.connect.mirror.MirrorHeartbeatConnector",

@@ -16,10 +16,10 @@ from sparkmirror.connect.rest.server import RestServer
 from sparkmirror.connect.rest.settings import rest_settings
 from sparkmirror.domain.connect import ConnectError, Health
 from sparkmirror.domain.errors import ConfigError
-from tests.system.mirror import await_value
+from tests.support.memory_herder import MemoryHerder
+from tests.support.rest_serving import server, serving, settings
+from tests.support.waiting import await_value
 from tests.system.rest_asking import Answer, Request, ask
-from tests.system.rest_herder import MemoryHerder
-from tests.system.rest_serving import server, serving, settings
 
 WAIT_S: Final = 30.0
 JSON: Final = {"Content-Type": "application/json"}

@@ -11,10 +11,10 @@ import pytest
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import TopicPartition
+from tests.support.broker_data import config, keyed, latest, records
+from tests.support.waiting import await_value
 from tests.system import dual_run
-from tests.system.broker_data import config, keyed, latest, records
 from tests.system.dual_run import Mirrored, position_key
-from tests.system.mirror import await_value
 
 Records = Mapping[tuple[int, int], confluent.Message]
 """By partition and offset."""

@@ -14,12 +14,14 @@ import pytest
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST
-from tests.proxy import Proxy, proxied
-from tests.recorded_setup import FLOWS, SET, TARGET, Acl, Setup, recorded
+from tests.support.acls import create_acls, delete_acl
+from tests.support.broker_data import Keyed, admin, append, configure, grow, keyed
+from tests.support.mirror import START_TIMEOUT_S, Mirror, running_mirror
+from tests.support.proxy import Proxy, proxied
+from tests.support.recorded_setup import FLOWS, SET, TARGET, Acl, Setup, recorded
+from tests.support.waiting import await_value
 from tests.system import setup_scenario
-from tests.system.broker_data import Keyed, admin, append, configure, grow, keyed
 from tests.system.java_mm2 import JavaProcess, dedicated
-from tests.system.mirror import START_TIMEOUT_S, Mirror, await_value, running_mirror
 from tests.system.setup_scenario import setup_of
 
 WAIT_S: Final = 60.0
@@ -164,8 +166,8 @@ def drift(cluster: LocalCluster) -> None:
         },
     )
     grow(cluster, GROWN, 5)
-    setup_scenario.delete_acl(cluster, REVOKED)
-    setup_scenario.create_acls(cluster, [GRANTED])
+    delete_acl(cluster, REVOKED)
+    create_acls(cluster, [GRANTED])
     client = admin(cluster)  # its end would end what it was asked
     client.delete_topics([DELETED])[DELETED].result(WAIT_S)
 

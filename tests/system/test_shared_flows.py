@@ -9,10 +9,10 @@ import pytest
 
 from sparkmirror.cli.demo.topic_reader import await_leaders
 from sparkmirror.clusters import LocalCluster
-from tests.flowing import flowing
-from tests.system.broker_data import end_offsets, keyed, topics
-from tests.system.mirror import REPLICATION, Mirror, await_value
-from tests.system.mixed_data import create_topic
+from tests.support.broker_data import create_topic, end_offsets, keyed, topics
+from tests.support.mirror import REPLICATION, Mirror
+from tests.support.traffic import flowing
+from tests.support.waiting import await_value
 
 SOURCES = "sh0", "sh1", "sh2"
 TARGET = "shared"

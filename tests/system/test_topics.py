@@ -1,21 +1,21 @@
 """Which topics are mirrored, under which names, and with which partitions and configs."""
 
 from sparkmirror.clusters import LocalCluster
-from tests.system import dual_run
-from tests.system.broker_data import (
+from tests.support.broker_data import (
     append,
     config,
     configure,
+    create_topic,
     grow,
     keyed,
     numbered,
     replication_factor,
     topics,
 )
+from tests.support.progress import await_caught_up
+from tests.support.waiting import await_value
+from tests.system import dual_run
 from tests.system.dual_run import Mirrored, values
-from tests.system.mirror import await_value
-from tests.system.mixed_data import create_topic
-from tests.system.progress import await_caught_up
 
 FIND_TIMEOUT_S = 30
 

@@ -16,10 +16,10 @@ import pytest
 from sparkmirror.clusters import ClusterSpec, LocalCluster
 from sparkmirror.clusters.cluster_state import ClusterState, NodeState
 from sparkmirror.clusters.ports import HOST, ReservedPort
-from tests.system.broker_data import append, keyed, numbered
+from tests.support.broker_data import append, create_topic, keyed, numbered
+from tests.support.mirror import STOP_TIMEOUT_S, Mirror, running_mirror
+from tests.support.waiting import await_value
 from tests.system.dual_run import Sides
-from tests.system.mirror import STOP_TIMEOUT_S, Mirror, await_value, running_mirror
-from tests.system.mixed_data import create_topic
 
 OUT: Final = "unreachable.out"
 BACK: Final = "unreachable.back"

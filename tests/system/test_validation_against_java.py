@@ -15,8 +15,9 @@ from sparkmirror.config.connector_options import OWN
 from sparkmirror.config.properties import Properties
 from sparkmirror.connect.validation import invalid_config_message, plugin_config_keys, plugins, validate
 from sparkmirror.domain.connect import ConnectError
+from tests.support.mirror import START_TIMEOUT_S
+from tests.support.waiting import await_value
 from tests.system.java_mm2 import ConnectWorker, connect_worker
-from tests.system.mirror import START_TIMEOUT_S, await_value
 
 DOCUMENTS: Final = Path(__file__).parents[1] / "unit" / "config" / "conversion" / "data"
 PACKAGE: Final = "org.apache.kafka.connect."

@@ -27,14 +27,14 @@ from sparkmirror.storage.positions import Position, position_record
 from sparkmirror.verify.comparison import Comparison
 from sparkmirror.verify.plan import MirroredPartition, Offsets, merged, plan_ranges
 from sparkmirror.verify.ranges import Sides, verify_range
-from tests.batches import Rec
-from tests.flowing import flowing
+from tests.support.batches import Rec
+from tests.support.broker_data import admin, create_topic, latest
+from tests.support.connections import connection
+from tests.support.mirror import COMMAND, REPLICATION
+from tests.support.traffic import flowing
+from tests.support.waiting import await_value
 from tests.system import dual_run
-from tests.system.broker_data import admin, latest
 from tests.system.dual_run import Mirrored
-from tests.system.mirror import COMMAND, REPLICATION, await_value
-from tests.system.mixed_data import create_topic
-from tests.system.progress import connection
 
 SOURCE, TARGET = Alias("V"), Alias("W")
 FLOW: Final = Flow(SOURCE, TARGET)

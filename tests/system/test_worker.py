@@ -8,7 +8,8 @@ from kafka_connect import KafkaConnect  # type: ignore[import-untyped] # it says
 
 from sparkmirror.cli.main import main
 from sparkmirror.clusters import LocalCluster
-from tests.system.broker_data import append, keyed, latest, numbered, topics
+from tests.support.broker_data import append, create_topic, keyed, latest, numbered, topics
+from tests.support.waiting import await_value
 from tests.system.connect_node import (
     CHECKPOINT,
     HEARTBEAT,
@@ -18,8 +19,6 @@ from tests.system.connect_node import (
     group_properties,
     running_nodes,
 )
-from tests.system.mirror import await_value
-from tests.system.mixed_data import create_topic
 
 GROUP = "worker-test"
 TOPIC = "worker.orders"

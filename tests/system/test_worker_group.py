@@ -11,8 +11,9 @@ from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.kafka.connection import Connection
 from sparkmirror.kafka.group_wire import members_of
 from sparkmirror.kafka.worker_group import GroupOptions, Membership, WorkerGroup
+from tests.support.mirror import START_TIMEOUT_S
+from tests.support.waiting import await_value
 from tests.system.java_mm2 import ConnectWorker, connect_worker
-from tests.system.mirror import START_TIMEOUT_S, await_value
 
 THEIRS: Final = "groups-theirs"
 OURS: Final = "groups-ours"

@@ -7,6 +7,7 @@ import psutil
 import pytest
 
 from sparkmirror.clusters import LocalCluster
+from tests.support.waiting import await_value
 from tests.system.connect_node import (
     HEARTBEAT,
     ConnectNode,
@@ -14,7 +15,6 @@ from tests.system.connect_node import (
     group_properties,
     running_nodes,
 )
-from tests.system.mirror import await_value
 
 SOME = 5
 """Before anything counts: what the process opens once, it has then."""

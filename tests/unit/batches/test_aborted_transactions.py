@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sparkmirror.batches.aborted_transactions import AbortedTransactions
 from sparkmirror.batches.record_batch import HEADER_BYTES, TRANSACTIONAL
-from tests.batches import Rec, encode, fetched, marker, patch
+from tests.support.batches import Rec, encode, fetched, marker, patch
 
 ABORT, COMMIT = False, True
 

@@ -26,7 +26,7 @@ from sparkmirror.batches.record_batch import (
 )
 from sparkmirror.domain.errors import CorruptBatchError
 from sparkmirror.domain.incidents import OnLoop
-from tests.batches import NOW_MS, Rec, decode, decompress, encode, joined, marker, patch
+from tests.support.batches import NOW_MS, Rec, decode, decompress, encode, joined, marker, patch
 
 DELETE_HORIZON = 0x40
 GZIP = 1

@@ -15,7 +15,7 @@ from sparkmirror.batches.record_batch import HEADER_BYTES, LOG_APPEND_TIME, Fetc
 from sparkmirror.batches.records import RawRecord, new_header, read_records, write_varint
 from sparkmirror.batches.varint_columns import read_varints, widths, write_varints, zigzag
 from sparkmirror.domain.errors import CorruptBatchError
-from tests.batches import NOW_MS, Rec, decode, encode, fetched, patch
+from tests.support.batches import NOW_MS, Rec, decode, encode, fetched, patch
 
 WHOLE_RANGE = st.integers(-(2**63), 2**63 - 1)
 EDGES = [0, -1, 63, 64, -64, -65, 8191, 8192, 2**31, 2**63 - 1, -(2**63)]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sparkmirror.batches import compression
 from sparkmirror.batches.compression import CODECS
 from sparkmirror.domain.errors import CorruptBatchError
-from tests import batches
+from tests.support import batches
 
 ALL = range(len(CODECS))
 COMPRESSED = range(1, len(CODECS))

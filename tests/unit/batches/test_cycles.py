@@ -19,7 +19,7 @@ from sparkmirror.policies.replication import (
     IdentityReplicationPolicy,
     ReplicationPolicy,
 )
-from tests.batches import Rec, encode, fetched
+from tests.support.batches import Rec, encode, fetched
 
 OURS, OTHERS, UNKNOWN, NOBODYS = 7, 8, 9, -1
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sparkmirror.batches.batch_copying import CopyRules, Step, copy_batches
 from sparkmirror.batches.matching import Match, match
 from sparkmirror.batches.record_batch import FetchedBatch, iterate_batches
-from tests.batches import NOW_MS, Rec, encode, joined, marker
+from tests.support.batches import NOW_MS, Rec, encode, joined, marker
 
 POSITION = 100
 

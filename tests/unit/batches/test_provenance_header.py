@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sparkmirror.batches.provenance_header import HEADER, ProvenanceHeader, carried
 from sparkmirror.batches.record_body import RecordBody, read_body, write_body
 from sparkmirror.domain.errors import CorruptBatchError
-from tests.batches import NOW_MS, Rec, decode, encode, fetched
+from tests.support.batches import NOW_MS, Rec, decode, encode, fetched
 
 A_TO_B, B_TO_C, C_TO_A = ProvenanceHeader("A", "B"), ProvenanceHeader("B", "C"), ProvenanceHeader("C", "A")
 

@@ -23,7 +23,7 @@ from sparkmirror.batches.record_batch import (
     stamp,
 )
 from sparkmirror.domain.errors import CorruptBatchError
-from tests.batches import NOW_MS, Rec, decode, encode, fetched, joined, patch
+from tests.support.batches import NOW_MS, Rec, decode, encode, fetched, joined, patch
 
 DELETE_HORIZON = 0x40
 THREE = [Rec(delta, NOW_MS + 10 * delta, b"k%d" % delta, b"v%d" % delta) for delta in range(3)]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sparkmirror.batches.record_body import RecordBody, read_body, read_key, write_body
 from sparkmirror.batches.records import read_records
 from sparkmirror.domain.errors import CorruptBatchError
-from tests.batches import Rec, encode, fetched
+from tests.support.batches import Rec, encode, fetched
 
 optional_bytes = st.none() | st.binary(max_size=200)
 headers = st.lists(st.tuples(st.text(max_size=8), optional_bytes), max_size=3).map(tuple)

@@ -20,7 +20,7 @@ from sparkmirror.batches.record_batch import (
 )
 from sparkmirror.batches.records import halve, read_records, read_varint, rewrite, write_batch, write_varint
 from sparkmirror.domain.errors import CorruptBatchError
-from tests.batches import NOW_MS, Rec, decode, encode, fetched, patch
+from tests.support.batches import NOW_MS, Rec, decode, encode, fetched, patch
 
 ALL = range(len(CODECS))
 WHOLE_RANGE = st.integers(-(2**63), 2**63 - 1)

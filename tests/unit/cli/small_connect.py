@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from urllib3 import HTTPResponse
 
 from sparkmirror.client.connect_rest import Access, ConnectRest
-from tests.unit.client.answering import Answering, Asked, answer, refusal
+from tests.support.rest_answers import Answering, Asked, answer, refusal
 
 TRACE = (
     "org.apache.kafka.ConnectException: it broke\n\tat A.b(A.java:1)\nCaused by: java.io.IOException: no disk"

@@ -5,7 +5,7 @@ from urllib3 import HTTPResponse
 
 from sparkmirror.cli.connectors.waiting import GONE, Ending, Waiting
 from sparkmirror.client.connect_rest import Access, ConnectRest
-from tests.unit.client.answering import Answering, Asked, answer, refusal
+from tests.support.rest_answers import Answering, Asked, answer, refusal
 
 TIMEOUT_S = 30.0
 Course = Callable[[float], list[str] | None]

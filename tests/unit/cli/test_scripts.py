@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.mirror import await_value
+from tests.support.waiting import await_value
 
 BIN = Path(__file__).parents[3] / "bin"
 PATH = os.pathsep.join(

@@ -19,7 +19,7 @@ from sparkmirror.client.connect_rest import (
     ConnectRest,
     ConnectUnreachableError,
 )
-from tests.unit.client.answering import Answering, answer, in_turn, raw, refusal
+from tests.support.rest_answers import Answering, answer, in_turn, raw, refusal
 
 URL = "http://connect:8083"
 STATUS = {"name": "msc", "connector": {"state": "RUNNING", "worker_id": "w:1"}, "tasks": [], "type": "source"}

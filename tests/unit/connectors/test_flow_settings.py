@@ -74,7 +74,7 @@ def test_strimzis_former_policy_is_told_once_a_flow(caplog: pytest.LogCaptureFix
 
 
 def test_an_admin_of_peoples_own_is_every_connectors() -> None:
-    admin = "tests.unit.config.some_plugins:Choosy"
+    admin = "tests.support.some_plugins:Choosy"
     flow = settings(**{"A->B.enabled": "true", "forwarding.admin.class": admin})["A->B"]
     assert flow.source is not None
     assert flow.checkpoint is not None

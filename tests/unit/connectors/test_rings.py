@@ -4,7 +4,7 @@ import pytest
 
 from sparkmirror.connectors.rings import RingFlow, check_rings
 from sparkmirror.domain.errors import ConfigError
-from tests.unit.connectors.test_settings import MIRROR, source
+from tests.unit.connectors.source_settings import MIRROR, source
 
 RING = ("A->B", "B->C", "C->A")
 

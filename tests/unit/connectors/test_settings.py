@@ -12,7 +12,6 @@ from sparkmirror.connectors.settings import (
     mirror_source_enabled,
     mirror_source_settings,
 )
-from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.assignment import PartitionAssignment
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
@@ -20,18 +19,7 @@ from sparkmirror.domain.incidents import OnBadBatch, OnDataLoss, OnLoop, OnTopic
 from sparkmirror.offsets.resolution import ResolveOffsets
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
 from sparkmirror.policies.replication import DefaultReplicationPolicy, IdentityReplicationPolicy
-
-MIRROR = "org.apache.kafka.connect.mirror."
-CONNECTOR = {
-    "name": "MirrorSourceConnector",
-    "connector.class": MIRROR + "MirrorSourceConnector",
-    "source.cluster.alias": "A",
-    "target.cluster.alias": "B",
-}
-
-
-def source(**more: str) -> MirrorSourceSettings:
-    return mirror_source_settings(Properties(CONNECTOR | more))
+from tests.unit.connectors.source_settings import CONNECTOR, MIRROR, source
 
 
 @pytest.mark.parametrize(

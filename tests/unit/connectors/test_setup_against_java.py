@@ -1,6 +1,6 @@
 """The plans of source connectors against what Java MirrorMaker 2 4.3.1 made of the same source.
 
-`tests.recorded_setup` says how that was captured.
+`tests.support.recorded_setup` says how that was captured.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from sparkmirror.policies.config_filter import AlterConfigOpType, ConfigEntry, C
 from sparkmirror.setup.acl_plan import AclPlan, SourceAcls, plan_acls
 from sparkmirror.setup.config_plan import ConfigPlan, MirroredConfigs, plan_configs
 from sparkmirror.setup.topic_plan import SourceTopic, plan_topics, replicated_topics
-from tests.recorded_setup import FLOWS, GOLDEN, SET, TARGET, Acl, Setup, Topic, recorded
+from tests.support.recorded_setup import FLOWS, GOLDEN, SET, TARGET, Acl, Setup, Topic, recorded
 
 SOURCE: Final = recorded("source")
 JAVA: Final = recorded("java")

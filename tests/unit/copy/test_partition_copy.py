@@ -14,7 +14,7 @@ from sparkmirror.domain.errors import CorruptBatchError, KafkaError, RetriableEr
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.fetch import FetchedPartition
 from sparkmirror.storage.progress import PartitionState
-from tests.batches import NOW_MS, Rec, encode, joined, marker
+from tests.support.batches import NOW_MS, Rec, encode, joined, marker
 
 SOURCE = TopicPartition("t", 3)
 BEGUN = ProducerState(ProducerId(7, 0), 0, 500)

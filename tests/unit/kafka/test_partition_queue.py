@@ -5,7 +5,7 @@ from sparkmirror.batches.record_batch import TRANSACTIONAL, OutgoingBatch, has_v
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.partition_queue import PartitionQueue
 from sparkmirror.kafka.wire import NO_TOPIC_ID
-from tests.batches import Rec, encode
+from tests.support.batches import Rec, encode
 
 FIRST = ProducerId(7, 0)
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.metrics.silent_partitions import PATIENCE_S, Silence, SilentPartitions
 from sparkmirror.storage.progress import JobEpoch, PartitionProgress
-from tests.progress_records import IDLE
+from tests.support.progress_records import IDLE
 
 SECOND = JobEpoch(IDLE.connector, 2, partitions=3)
 

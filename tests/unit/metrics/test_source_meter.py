@@ -11,7 +11,7 @@ from sparkmirror.metrics.families import PartitionReading, SourceReading
 from sparkmirror.metrics.source_meter import SourceMeter
 from sparkmirror.metrics.stalls import Stall
 from sparkmirror.storage.progress import JobEpoch, PartitionProgress, PartitionState
-from tests.progress_records import IDLE, progress
+from tests.support.progress_records import IDLE, progress
 
 ORDERS = TopicPartition("orders", 0)
 OTHER = TopicPartition("orders", 1)

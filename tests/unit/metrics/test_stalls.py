@@ -7,7 +7,7 @@ import pytest
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.metrics.stalls import PATIENCE_S, Stall, StalledPartitions
 from sparkmirror.storage.progress import PartitionProgress
-from tests.progress_records import IDLE
+from tests.support.progress_records import IDLE
 
 WAITING = replace(IDLE, position=41, lag=7, error=None)
 

@@ -7,7 +7,7 @@ from sparkmirror.domain.assignment import Assignment
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.mirror.load_meter import LoadMeter
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
-from tests.progress_records import progress
+from tests.support.progress_records import progress
 
 HOT = TopicPartition("orders", 0)
 WARM = TopicPartition("orders", 1)

@@ -9,7 +9,7 @@ from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.mirror.progress_watch import ProgressLog
 from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader
-from tests.progress_records import IDLE
+from tests.support.progress_records import IDLE
 
 CONNECTOR = ConnectorName("MirrorSourceConnector")
 FUTURE = 4e9

@@ -12,7 +12,7 @@ from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.domain.ids import ConnectorName, TopicPartition
 from sparkmirror.mirror.reassignment import DEFAULT_REASSIGNMENT, Imbalance, Reassignment, Running
 from sparkmirror.storage.progress import JobEpoch
-from tests.progress_records import IDLE
+from tests.support.progress_records import IDLE
 
 MB = 1_000_000
 CONNECTOR = ConnectorName("MirrorSourceConnector")

@@ -12,7 +12,7 @@ from sparkmirror.offsets.offset_runs import Gap, Known, Run
 from sparkmirror.offsets.resolution import resolve
 from sparkmirror.offsets.translation import BEFORE_HISTORY, Place, SyncHistory
 from sparkmirror.offsets.wire_records import OffsetSync
-from tests.batches import NOW_MS, Rec, encode, joined, marker
+from tests.support.batches import NOW_MS, Rec, encode, joined, marker
 
 ORDERS = TopicPartition("orders", 0)
 LOG_APPEND_TIME = 0x08

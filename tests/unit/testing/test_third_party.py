@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.documented_plugins import install
+from tests.support.documented_plugins import install
 
 
 def test_the_documented_package_passes_its_suites(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from sparkmirror.domain.errors import CorruptBatchError
 from sparkmirror.verify.compare import Log, compare
 from sparkmirror.verify.comparison import Comparison, Rules
 from sparkmirror.verify.records import Span
-from tests.batches import NOW_MS, Rec, encode, fetched, joined
+from tests.support.batches import NOW_MS, Rec, encode, fetched, joined
 
 OURS, THEIRS = 7, 9
 WHOLE = Span(0, 1 << 40)

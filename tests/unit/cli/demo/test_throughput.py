@@ -5,7 +5,7 @@ import pytest
 from sparkmirror.cli.demo.throughput import Snapshot, Throughput
 from sparkmirror.domain.latency import LatencyHistogram, bucket_middle_ms
 from sparkmirror.storage.progress import PartitionProgress
-from tests.progress_records import progress
+from tests.support.progress_records import progress
 
 
 def snapshot(*progress: PartitionProgress) -> Snapshot:

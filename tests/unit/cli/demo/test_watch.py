@@ -11,7 +11,7 @@ from sparkmirror.cli.demo.watch import Progress, Watch, has_begun, has_reached
 from sparkmirror.domain.errors import RetriableError, SparkmirrorError
 from sparkmirror.domain.ids import ConnectorName, TopicPartition
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
-from tests.progress_records import progress
+from tests.support.progress_records import progress
 
 ORDERS = TopicPartition("orders", 0)
 

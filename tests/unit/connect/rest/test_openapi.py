@@ -9,8 +9,8 @@ from sparkmirror.connect.rest.app import Node, routes
 from sparkmirror.connect.rest.endpoints import Endpoint
 from sparkmirror.connect.rest.openapi import openapi
 from sparkmirror.connect.rest.settings import rest_settings
-from tests.system.rest_herder import MemoryHerder
-from tests.system.rest_serving import RealPlugins
+from tests.support.memory_herder import MemoryHerder
+from tests.support.rest_serving import RealPlugins
 
 BESIDE = {("GET", "/openapi.json"), ("GET", "/docs")}
 INTERNAL = {("POST", "/connectors/{}/tasks"), ("PUT", "/connectors/{}/fence")}

@@ -345,7 +345,7 @@ def test_later_errors_are_added_once() -> None:
     assert value(more, "source.cluster.bootstrap.servers")["errors"] == [str(later)]
 
 
-PLUGIN = "tests.unit.config.some_plugins:"
+PLUGIN = "tests.support.some_plugins:"
 
 
 def test_classes_of_peoples_own() -> None:

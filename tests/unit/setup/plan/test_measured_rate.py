@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from sparkmirror.setup.plan.measured_rate import measured_rate
 from sparkmirror.storage.progress import PartitionProgress
-from tests.progress_records import progress
+from tests.support.progress_records import progress
 
 
 def series(

@@ -6,7 +6,7 @@ import confluent_kafka as confluent
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import TopicPartition
-from tests.system.broker_data import Keyed
+from tests.support.broker_data import Keyed
 
 WAIT_S: Final = 20.0
 
@@ -35,3 +35,7 @@ def seen_by(cluster: LocalCluster, partition: TopicPartition, isolation: str) ->
     finally:
         consumer.close()
     raise AssertionError(f"{partition} has no end")
+
+
+def committed(cluster: LocalCluster, topic: str, partition: int = 0) -> list[Keyed]:
+    return seen_by(cluster, TopicPartition(topic, partition), "read_committed")

@@ -6,19 +6,14 @@ from typing import Final
 
 from sparkmirror.cli.demo.watch import has_reached
 from sparkmirror.clusters import LocalCluster
-from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.storage.progress import PartitionProgress, ProgressReader, progress_topic
-from tests.system.broker_data import end_offsets, topics
-from tests.system.mirror import await_value
+from tests.support.broker_data import end_offsets, topics
+from tests.support.connections import connection
+from tests.support.waiting import await_value
 
 CATCH_UP_TIMEOUT_S: Final = 60.0
 _TICK_S: Final = 0.1
-
-
-def connection(cluster: LocalCluster) -> ConnectionSettings:
-    servers = (server.rpartition(":") for server in cluster.bootstrap_servers.split(","))
-    return ConnectionSettings(tuple((host, int(port)) for host, _, port in servers), client_id="test")
 
 
 class Progress:

@@ -16,11 +16,11 @@ from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
-    NewTopic,
     ResourceType,
 )
 
-from sparkmirror.cli.demo.topic_reader import TopicReader, await_leaders
+from sparkmirror.cli.demo.topic_reader import TopicReader
+from tests.support.broker_data import create_topic
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 BIG_BATCH_RECORDS: Final = 600
@@ -179,16 +179,6 @@ _NO_MORE_COMPACTION: Final = {
     "max.compaction.lag.ms": str(24 * 60 * _MINUTE_MS),
 }
 _ONE_BATCH: Final[Mapping[str, object]] = {"linger.ms": 5000, "batch.num.messages": 100_000}
-
-
-def create_topic(
-    bootstrap_servers: str, topic: str, *, partitions: int = 1, config: Mapping[str, str] | None = None
-) -> None:
-    """Create a topic without replicas and wait for its leaders; one that exists is an error."""
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
-    new_topic = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
-    admin.create_topics([new_topic])[topic].result(_TIMEOUT_S)
-    await_leaders(bootstrap_servers, {topic: partitions})
 
 
 def _ordinary(rng: random.Random, partition: int, count: int) -> list[Record]:

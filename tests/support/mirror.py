@@ -4,29 +4,23 @@ import os
 import re
 import signal
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
 from uuid import uuid4
 
 import javaproperties
 import psutil
 
 from sparkmirror.clusters.processes import Process, start_process
+from tests.support.waiting import await_value
 
 COMMAND = str(Path(sys.executable).with_name("sparkmirror"))
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 10.0
 _MARK = "SPARKMIRROR_TEST_MIRROR"
-_POLL_S, _POLL_MAX_S = 0.1, 1.0
-_POLL_SHARE = 0.3
-"""So much of a waiting test's time its questions take at most: they keep brokers busy too."""
 _GONE_WITHIN_S = 5.0
 """A machine that is busy takes its time to remove a process that has ended; one left behind stays."""
-
-T = TypeVar("T")
 
 REPLICATION = {
     # One broker per cluster holds one replica.
@@ -150,19 +144,6 @@ def running_mirror(folder: Path, properties: Mapping[str, str], *arguments: str)
         yield mirror
     finally:
         mirror.close()
-
-
-def await_value(probe: Callable[[], T | None], timeout_s: float, what: Callable[[], str]) -> T:
-    """What the probe answers as soon as that is neither None nor False."""
-    deadline = time.monotonic() + timeout_s
-    while True:
-        asked = time.monotonic()
-        value = probe()
-        if value is not None and value is not False:
-            return value
-        answered = time.monotonic()
-        assert answered < deadline, f"not within {timeout_s:g} s: {what()}"
-        time.sleep(min(max(_POLL_S, (answered - asked) / _POLL_SHARE), _POLL_MAX_S))
 
 
 def _is_java(process: psutil.Process) -> bool:

@@ -9,7 +9,7 @@ from typing import Final
 
 import psutil
 
-from tests.system.mirror import await_value
+from tests.support.waiting import await_value
 
 _WAIT_S: Final = 30.0
 

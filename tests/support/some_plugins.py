@@ -1,4 +1,4 @@
-"""Plug-ins as people may write them, found as `tests.unit.config.some_plugins:NAME`."""
+"""Plug-ins as people may write them, found as `tests.support.some_plugins:NAME`."""
 
 import re
 import sys

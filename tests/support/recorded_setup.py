@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-GOLDEN: Final = Path(__file__).parent / "golden" / "setup"
+GOLDEN: Final = Path(__file__).parents[1] / "golden" / "setup"
 FLOWS: Final = ("plain", "src", "excl", "id", "sep")
 """The aliases of the one source; each flow is told something else."""
 TARGET: Final = "T"

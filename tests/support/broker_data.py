@@ -10,6 +10,7 @@ from confluent_kafka.admin import (
     ConfigEntry,
     ConfigResource,
     NewPartitions,
+    NewTopic,
     ResourceType,
 )
 
@@ -17,8 +18,9 @@ from sparkmirror.batches.record_batch import FetchedBatch, iterate_batches
 from sparkmirror.cli.demo import topic_reader
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import TopicPartition
+from tests.support.waiting import await_value
 
-_TIMEOUT_S: Final = 30.0
+_TIMEOUT_S: Final = 60.0
 
 Keyed = tuple[bytes | None, bytes | None]
 """A record's key and value."""
@@ -122,3 +124,37 @@ def batches_on_disk(cluster: LocalCluster, topic: str, partition: int = 0) -> li
 def _raise_undelivered(error: confluent.KafkaError | None, _: confluent.Message) -> None:
     if error is not None:
         raise confluent.KafkaException(error)
+
+
+def create_topic(
+    bootstrap_servers: str, topic: str, *, partitions: int = 1, config: Mapping[str, str] | None = None
+) -> None:
+    """Create a topic without replicas and wait for its leaders; one that exists is an error."""
+    client = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+    new_topic = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
+    client.create_topics([new_topic])[topic].result(_TIMEOUT_S)
+    topic_reader.await_leaders(bootstrap_servers, {topic: partitions})
+
+
+def delete_topic(cluster: LocalCluster, topic: str) -> None:
+    """Returns when the brokers have forgotten it."""
+    client = admin(cluster)  # its end would end what it was asked
+    client.delete_topics([topic])[topic].result(_TIMEOUT_S)
+    await_value(
+        lambda: topic not in client.list_topics(timeout=_TIMEOUT_S).topics,
+        _TIMEOUT_S,
+        lambda: f"{topic} stays",
+    )
+
+
+def keyed_of(cluster: LocalCluster, topic: str, partition: int = 0) -> list[Keyed]:
+    """Keys and values of one partition."""
+    found = records(cluster, topic)
+    return [(record.key(), record.value()) for record in found if record.partition() == partition]
+
+
+def delete_records(cluster: LocalCluster, topic: str, before: int) -> None:
+    """The log of partition 0 begins there."""
+    client = admin(cluster)  # its end would end what it was asked
+    (future,) = client.delete_records([confluent.TopicPartition(topic, 0, before)]).values()
+    future.result(_TIMEOUT_S)

@@ -14,7 +14,7 @@ from sparkmirror.kafka.connection import Connection
 from sparkmirror.kafka.fetch import FetchedPartition, FetchPosition, FetchResponse, FetchSession
 from sparkmirror.kafka.metadata import request_metadata
 from sparkmirror.kafka.produce import ProducedPartition, ProduceResponse
-from tests.contract.copying import connection
+from tests.support.connections import connection
 
 BYTES_MAX: Final = 1 << 20
 NO_EPOCH: Final = -1

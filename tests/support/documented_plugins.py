@@ -5,7 +5,7 @@ import tomllib
 from pathlib import Path
 from typing import Final
 
-_PAGE: Final = Path(__file__).parents[1] / "docs" / "plugins.md"
+_PAGE: Final = Path(__file__).parents[2] / "docs" / "plugins.md"
 _FILE: Final = re.compile(r"`([\w.]+)`:\n\n```\w+\n(.*?)```", re.DOTALL)
 
 

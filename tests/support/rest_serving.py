@@ -11,7 +11,7 @@ from sparkmirror.connect.log_levels import LogLevels
 from sparkmirror.connect.rest.app import Metrics, Node, connect_app
 from sparkmirror.connect.rest.server import RestServer
 from sparkmirror.connect.rest.settings import RestSettings, rest_settings
-from tests.system.rest_herder import MemoryHerder
+from tests.support.memory_herder import MemoryHerder
 
 
 class RealPlugins:

@@ -1,0 +1,12 @@
+"""Connection settings of the package's own clients for a cluster of the tests."""
+
+from dataclasses import replace
+
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.clusters.ports import HOST
+from sparkmirror.domain.client_settings import ConnectionSettings
+
+
+def connection(cluster: LocalCluster, **changes: float) -> ConnectionSettings:
+    addresses = tuple((HOST, broker.port) for broker in cluster.brokers)
+    return replace(ConnectionSettings(addresses), **changes)  # type: ignore[arg-type]  # its times

@@ -1,0 +1,19 @@
+"""Settings of a source connector as its properties give them."""
+
+from sparkmirror.config.properties import Properties
+from sparkmirror.connectors.settings import mirror_source_settings
+from sparkmirror.connectors.source import MirrorSourceSettings
+
+MIRROR = "org.apache.kafka.connect.mirror."
+
+
+CONNECTOR = {
+    "name": "MirrorSourceConnector",
+    "connector.class": MIRROR + "MirrorSourceConnector",
+    "source.cluster.alias": "A",
+    "target.cluster.alias": "B",
+}
+
+
+def source(**more: str) -> MirrorSourceSettings:
+    return mirror_source_settings(Properties(CONNECTOR | more))
