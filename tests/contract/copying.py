@@ -1,5 +1,6 @@
 """A copy loop without Spark: a plan made by hand, run in a thread, watched through what it writes."""
 
+import asyncio
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -10,7 +11,7 @@ from typing import Final
 import confluent_kafka as confluent
 
 from sparkmirror.clusters import LocalCluster
-from sparkmirror.copy.copy_loop import CopyLoop
+from sparkmirror.copy.copy_loop import FENCED_PAUSE_S, CopyLoop
 from sparkmirror.copy.copy_plan import CopyPartition, OffsetSyncPlan, StatePlan, TaskPlan
 from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
@@ -115,9 +116,11 @@ class Bench:
 
 
 @contextmanager
-def running(plan: TaskPlan) -> Iterator[CopyLoop]:
+def running(
+    plan: TaskPlan, *, loop: asyncio.AbstractEventLoop | None = None, fenced_pause_s: float = FENCED_PAUSE_S
+) -> Iterator[CopyLoop]:
     """The loop in a thread of its own; on the way out it's stopped in order, which must work in time."""
-    copy_loop = CopyLoop(plan)
+    copy_loop = CopyLoop(plan, loop=loop, fenced_pause_s=fenced_pause_s)
     errors: list[Exception] = []
     thread = threading.Thread(target=_run, args=(copy_loop, errors), daemon=True)
     thread.start()

@@ -3,6 +3,7 @@
 Nor is what a successor wrote that fenced a task which still lived.
 """
 
+import asyncio
 import re
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -11,7 +12,6 @@ import pytest
 
 from sparkmirror.batches.log_identity import UNKNOWN_LOGS
 from sparkmirror.batches.producer import ProducerState
-from sparkmirror.copy import copy_loop
 from sparkmirror.copy.copy_loop import CopyLoop
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import TopicPartition
@@ -173,11 +173,8 @@ def test_attempts_that_overlap_write_one_copy(bench: Bench, topic: str) -> None:
     assert bench.copied(topic) == numbered(400)
 
 
-def test_who_is_fenced_goes_on_where_the_successor_stood(
-    bench: Bench, watch: Watch, topic: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(copy_loop, "_FENCED_PAUSE_S", 1.0)
-    with running(bench.plan(TopicPartition(topic, 0))):
+def test_who_is_fenced_goes_on_where_the_successor_stood(bench: Bench, watch: Watch, topic: str) -> None:
+    with running(bench.plan(TopicPartition(topic, 0)), fenced_pause_s=1.0):
         known = begun_with(bench, topic, 5)
         succeeded_by(bench, topic, known, 3)
         bench.source_has(topic, 6)
@@ -200,15 +197,15 @@ def out_of_range(loop: CopyLoop, partition: TopicPartition) -> None:
 
 @pytest.mark.parametrize("events", [(fenced, out_of_range), (out_of_range, fenced)], ids=["first", "last"])
 def test_who_is_fenced_leaves_the_partition_alone_whatever_else_befalls_it(
-    bench: Bench, watch: Watch, topic: str, monkeypatch: pytest.MonkeyPatch, events: tuple[Event, Event]
+    bench: Bench, watch: Watch, topic: str, events: tuple[Event, Event]
 ) -> None:
     """Beginning for the other reason, it would number what the successor is writing, and begin twice."""
-    monkeypatch.setattr(copy_loop, "_FENCED_PAUSE_S", 1.0)
     partition = TopicPartition(topic, 0)
-    with running(bench.plan(partition)) as loop:
+    running_on = asyncio.new_event_loop()
+    with running(bench.plan(partition), loop=running_on, fenced_pause_s=1.0) as loop:
         known = begun_with(bench, topic, 5)
         succeeded_by(bench, topic, known, 3)
-        loop._loop.call_soon_threadsafe(lambda: [event(loop, partition) for event in events])
+        running_on.call_soon_threadsafe(lambda: [event(loop, partition) for event in events])
         bench.source_has(topic, 6)
         bench.await_copied(topic, numbered(11))
         report = watch.await_progress(topic, lambda report: report.position == 10)

@@ -9,7 +9,7 @@ import logging
 import random
 import time
 from collections.abc import Collection, Coroutine, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
@@ -44,7 +44,7 @@ _DRAIN_TIMEOUT_S = 3.0
 """How long an orderly stop waits for acknowledgements of what is in flight."""
 
 _SETTLE_INTERVAL_S = 0.02
-_FENCED_PAUSE_S = 5.0
+FENCED_PAUSE_S = 5.0
 """How long a copy job's end may take to reach a task that a newer one has fenced."""
 
 _TRIES_TO_EXPLAIN = 5
@@ -58,12 +58,25 @@ _PERSON_NEEDED = Backoff(1.0, 30.0)
 class CopyLoop:
     """`run` blocks its thread until `stop`, which any thread may call. A bug in it raises out of `run`."""
 
-    def __init__(self, plan: TaskPlan) -> None:
+    def __init__(
+        self,
+        plan: TaskPlan,
+        *,
+        loop: asyncio.AbstractEventLoop | None = None,
+        executor: ThreadPoolExecutor | None = None,
+        coordinator: Executor | None = None,
+        fenced_pause_s: float = FENCED_PAUSE_S,
+    ) -> None:
+        """`executor` runs what blocks, `coordinator` the calls about transactions, one at a time.
+
+        The loop and both executors are closed when `run` ends.
+        """
         self._plan = plan
-        self._loop = asyncio.new_event_loop()
+        self._fenced_pause_s = fenced_pause_s
+        self._loop = loop or asyncio.new_event_loop()
         self._stopping = asyncio.Event()
         self._bug: BaseException | None = None
-        self._executor = ThreadPoolExecutor(thread_name_prefix="sparkmirror-io")
+        self._executor = executor or ThreadPoolExecutor(thread_name_prefix="sparkmirror-io")
         self._reader = BatchReader(plan.consumer, self._loop, self)
         self._writer = BatchWriter(plan.producer, self._loop, self)
         self._state = TaskState(plan)
@@ -71,7 +84,7 @@ class CopyLoop:
         self._cycle = (
             None
             if plan.transaction is None
-            else TransactionCycle(plan, self._loop, self, self._state, self._loops)
+            else TransactionCycle(plan, self._loop, self, self._state, self._loops, coordinator)
         )
         self._tasks: set[asyncio.Task[None]] = set()
         self._copies: dict[TopicPartition, PartitionCopy] = {}
@@ -265,7 +278,7 @@ class CopyLoop:
         while copy.outstanding_bytes:  # noqa: ASYNC110 - rare, and bounded by the writer
             await asyncio.sleep(_SETTLE_INTERVAL_S)
         if copy.producer is None:  # fenced, by then
-            await asyncio.sleep(_FENCED_PAUSE_S)
+            await asyncio.sleep(self._fenced_pause_s)
             stored = await self._read_positions()
             if stored is None:
                 return

@@ -14,7 +14,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -92,7 +92,9 @@ class TransactionCycle:
         owner: CycleOwner,
         state: TaskState,
         loops: CycleDetection,
+        coordinator: Executor | None = None,
     ) -> None:
+        """`coordinator` runs one call at a time; it is shut down by `finish`."""
         assert plan.transaction is not None
         self._plan = plan
         self._told = plan.transaction
@@ -104,7 +106,9 @@ class TransactionCycle:
             plan.producer.connection, self._told.transactional_id, self._told.timeout_s
         )
         # One call at a time, in order: an end that is still under way goes before the next initialisation.
-        self._coordinator = ThreadPoolExecutor(1, thread_name_prefix="sparkmirror-transactions")
+        self._coordinator = coordinator or ThreadPoolExecutor(
+            1, thread_name_prefix="sparkmirror-transactions"
+        )
         self._scope = TransactionScope(self._told.transactional_id, self._wants)
         self._log_ends: Mapping[TopicPartition, int] = {}
         self._log_partitions = 0
