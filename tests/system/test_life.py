@@ -19,7 +19,7 @@ from tests.support.waiting import await_value
 from tests.system.dual_run import Sides, position_key
 
 COPYING: Final = {"stopped": (), "orphaned": (), "beheaded": ("--log-format", "json")}
-IDLE: Final = ("hurried",)
+IDLE: Final = ("hurried", "hungup")
 """Mirrors, each for the end that it comes to, which is also their source's alias; started together, because
 starting is what takes long. Idle ones have no topic and no worker."""
 GONE_WITHIN_S: Final = 10
@@ -74,6 +74,14 @@ def test_a_second_signal_ends_it_at_once(mirrors: dict[str, Mirror]) -> None:
     mirror.send(signal.SIGINT)
     assert mirror.wait(timeout_s=5) in {128 + signal.SIGTERM, 128 + signal.SIGINT}
     assert time.monotonic() - began < 1
+    mirror.assert_nothing_left(GONE_WITHIN_S)
+
+
+def test_a_closed_terminal_stops_it_in_order(mirrors: dict[str, Mirror]) -> None:
+    mirror = mirrors["hungup"]
+    mirror.send(signal.SIGHUP)
+    mirror.assert_stopped()
+    assert "SIGHUP: stopping in order" in mirror.log_text()
     mirror.assert_nothing_left(GONE_WITHIN_S)
 
 
@@ -138,7 +146,7 @@ def test_ctrl_c_stops_it_in_order_and_stores_the_last_positions(
     assert "stopped; the last positions are written" in mirror.log_text()
 
 
-@pytest.mark.parametrize("alias", ["stopped", "hurried", "orphaned"])
+@pytest.mark.parametrize("alias", ["stopped", "hurried", "hungup", "orphaned"])
 def test_the_terminal_shows_our_lines_only(mirrors: dict[str, Mirror], alias: str) -> None:
     ours = mirrors[alias].log_text().splitlines()
     assert ours

@@ -2,18 +2,16 @@
 
 import argparse
 import logging
-import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from types import FrameType
 from typing import Final
 
 from sparkmirror.cli.arguments import not_negative, positive
 from sparkmirror.cli.logging import add_logging_arguments
+from sparkmirror.cli.signals import stop_on_signals
 from sparkmirror.client.group_offset_sync import GroupOffsetSync, Outcome, SyncPass
 from sparkmirror.config.properties import Properties, read_properties
 from sparkmirror.domain.errors import ConfigError, KafkaError
@@ -146,10 +144,10 @@ def run(arguments: argparse.Namespace) -> int:
     except ConfigError as error:
         sys.stderr.write(f"sparkmirror group-offset-sync: {error}\n")
         return _WRONG_USAGE
-    told_to_stop = threading.Event()
-    with _stopped_by_signals(told_to_stop):
-        is_synced = _passes(sync, arguments, told_to_stop)
-    return _DONE if is_synced or told_to_stop.is_set() else _NOT_SYNCED
+    stopping = threading.Event()
+    stop_on_signals(stopping.set)
+    is_synced = _passes(sync, arguments, stopping)
+    return _DONE if is_synced or stopping.is_set() else _NOT_SYNCED
 
 
 def client_properties(arguments: argparse.Namespace, file: Properties) -> Mapping[str, str]:
@@ -178,14 +176,14 @@ def _read(file: Path | None) -> Properties:
     return read_properties(file or _DEFAULT_FILE)
 
 
-def _passes(sync: GroupOffsetSync, arguments: argparse.Namespace, told_to_stop: threading.Event) -> bool:
+def _passes(sync: GroupOffsetSync, arguments: argparse.Namespace, stopping: threading.Event) -> bool:
     """Whether the last pass left the group synced. What a pass runs into ends it, not those after it."""
     deadline = time.monotonic() + (arguments.run_for_s or float("inf"))
     is_single = arguments.once or arguments.dry_run
     while True:
         is_synced = _pass(sync, arguments)
         left_s = deadline - time.monotonic()
-        if is_single or told_to_stop.wait(max(0, min(arguments.interval_s, left_s))) or left_s <= 0:
+        if is_single or stopping.wait(max(0, min(arguments.interval_s, left_s))) or left_s <= 0:
             return is_synced
 
 
@@ -223,18 +221,3 @@ def _tell(found: SyncPass, arguments: argparse.Namespace) -> None:
             _log.warning("group %s is no consumer group: left alone", group)
         case Outcome.NOTHING_NEW:
             _log.info("group %s is at its %d checkpoints, or ahead of them", group, len(found.checkpoints))
-
-
-@contextmanager
-def _stopped_by_signals(told_to_stop: threading.Event) -> Iterator[None]:
-    """SIGINT and SIGTERM end the waiting between two passes; a pass is over soon."""
-
-    def stop(_: int, __: FrameType | None) -> None:
-        told_to_stop.set()
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -48,9 +48,13 @@ def test_bash_offers_what_may_follow(
 def test_zsh_gets_the_same_with_what_it_means(capsys: pytest.CaptureFixture[str]) -> None:
     said = printed("zsh", capsys)
     assert said.startswith("#compdef sparkmirror\n")
-    assert "'sparkmirror connectors list -o') offered=(table json yaml) ;;\n" in said
-    assert "'status:how connectors and their tasks are'" in said
-    assert "--every:how often (2)" in said
+    assert '{-o,--output}"[the result\\\'s form (table)]:output:(table json yaml)"' in said
+    assert "status:'how connectors and their tasks are'" in said
+    assert "--every[how often (2)]" in said
+
+
+def test_zsh_offers_files_where_nothing_else_is_known(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ":log_file:_files" in printed("zsh", capsys)
 
 
 def test_another_shell_is_wrong_usage() -> None:

@@ -3,8 +3,9 @@ from pathlib import Path
 
 import pytest
 
+from sparkmirror.cli.commands import build_parser
 from sparkmirror.cli.connectors import changing, offsets, showing
-from sparkmirror.cli.main import build_parser, main
+from sparkmirror.cli.main import main
 from tests.unit.cli.small_connect import SmallConnect
 
 VERBS = [

@@ -3,8 +3,9 @@ from pathlib import Path
 import pytest
 
 from sparkmirror.cli import contexts
+from sparkmirror.cli.commands import build_parser
 from sparkmirror.cli.contexts import Contexts, contexts_file
-from sparkmirror.cli.main import build_parser, main
+from sparkmirror.cli.main import main
 from sparkmirror.client.connect_rest import Access
 from sparkmirror.domain.errors import ConfigError
 

@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from sparkmirror.cli import deploy
-from sparkmirror.cli.main import build_parser, main
+from sparkmirror.cli.commands import build_parser
+from sparkmirror.cli.main import main
 from tests.unit.cli.small_connect import SmallConnect
 
 CLASSES = {"cpc": "Checkpoint", "hbc": "Heartbeat", "msc": "Source"}

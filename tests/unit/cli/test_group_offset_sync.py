@@ -3,8 +3,9 @@ from pathlib import Path
 
 import pytest
 
+from sparkmirror.cli.commands import build_parser
 from sparkmirror.cli.group_offset_sync import client_properties
-from sparkmirror.cli.main import build_parser, main
+from sparkmirror.cli.main import main
 from sparkmirror.config.properties import Properties
 
 CUSTOM = "com.amazonaws.kafka.samples.CustomMM2ReplicationPolicy"

@@ -1,78 +1,56 @@
-from pathlib import Path
+import json
+import subprocess
+import sys
 
 import pytest
 
-from sparkmirror import __version__
-from sparkmirror.cli.main import _ALONE, build_parser, main
+INTERRUPTED_IMPORT = """
+import signal, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1]:
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+from sparkmirror.cli.main import main
+raise SystemExit(main(sys.argv[2:]))
+"""
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main(["--version"])
-    assert caught.value.code == 0
-    assert capsys.readouterr().out == f"sparkmirror {__version__}\n"
+@pytest.mark.parametrize(
+    "module", ["sparkmirror.cli.commands", "sparkmirror.cli.logging", "sparkmirror.cli.run", "kafka"]
+)
+def test_ctrl_c_while_modules_are_imported_ends_with_one_line(module: str) -> None:
+    command = [sys.executable, "-c", INTERRUPTED_IMPORT, module, "run", "nowhere.properties"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stderr) == (130, "sparkmirror: interrupted\n")
 
 
-@pytest.mark.parametrize("command", ["demo", "run", "clusters"])
-def test_help_names_every_command(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["--help"])
-    assert f"  sparkmirror {command}" in capsys.readouterr().out
+def test_output_that_the_terminal_cannot_encode_is_escaped() -> None:
+    ended = run_in_ascii("worker", "--help")  # its examples hold an ellipsis, which ASCII lacks
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "listeners, \\u2026;" in ended.stdout
 
 
-@pytest.mark.parametrize("command", _ALONE)
-def test_a_command_whose_module_is_imported_alone_is_the_same(
-    command: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    told = []
-    for parser in (build_parser(), build_parser([_ALONE[command]])):
-        with pytest.raises(SystemExit) as caught:
-            parser.parse_args([command, "--help"])
-        assert caught.value.code == 0
-        told.append(capsys.readouterr().out)
-    assert told[0] == told[1]
+def test_json_stays_json_where_the_terminal_cannot_encode_it() -> None:
+    code = (
+        "import json, sys; from sparkmirror.cli.encoding import escape_unencodable;"
+        "escape_unencodable(sys.stdout); print(json.dumps(['é', '🦊'], ensure_ascii=False))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONIOENCODING": "ascii"}, capture_output=True, check=True
+    )
+    assert json.loads(ended.stdout) == ["é", "🦊"]
 
 
-def test_wrong_usage_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main(["clusters", "down"])
-    assert caught.value.code == 2
-    assert "one of the arguments NAME --all is required" in capsys.readouterr().err
-
-
-def test_an_error_is_one_line_and_exit_code_1(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("SPARKMIRROR_CACHE", str(tmp_path))
-    assert main(["clusters", "down", "nobody"]) == 1
-    assert capsys.readouterr().err == "sparkmirror: There is no cluster named nobody (known: none).\n"
-
-
-def test_a_folder_that_cannot_be_used_is_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "file"
-    file.touch()
-    monkeypatch.setenv("SPARKMIRROR_CACHE", str(file))
-    assert main(["clusters", "down", "nobody"]) == 1
-    assert capsys.readouterr().err.startswith("sparkmirror: ")
-
-
-@pytest.mark.parametrize("arguments", [[], ["mm2.properties", "--nonsense"]])
-def test_a_command_may_have_an_exit_code_of_its_own_for_wrong_usage(arguments: list[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main(["run", *arguments])
-    assert caught.value.code == 255
-
-
-def test_missing_java_is_one_line_and_exit_code_2(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("SPARKMIRROR_CACHE", str(tmp_path))
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    assert main(["clusters", "up"]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.startswith("sparkmirror: No Java was found in JAVA_HOME and PATH. ")
-    assert captured.err.count("\n") == 1
+def run_in_ascii(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    code = "import sys; from sparkmirror.cli.main import main; raise SystemExit(main(sys.argv[1:]))"
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        env={"PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import signal
 import sys
 import time
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from rich.text import Text
 from sparkmirror.cli.arguments import positive
 from sparkmirror.cli.connectors.asking import DONE, REFUSED, complain
 from sparkmirror.cli.connectors.views import View, printable
+from sparkmirror.cli.signals import interrupt_on_signals
 from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectUnreachableError
 from sparkmirror.config.conversion.yaml_section import yaml_text
 
@@ -34,9 +34,7 @@ def add_watch_arguments(parser: argparse.ArgumentParser) -> None:
 
 def watch(look: Callable[[], View], arguments: argparse.Namespace) -> int:
     """Until a signal; whether all was well at the last look, as an exit code. The first may raise."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        # Shells let background jobs ignore SIGINT; `timeout` sends SIGTERM.
-        signal.signal(number, signal.default_int_handler)
+    interrupt_on_signals()
     seen = look()
     is_well = seen.is_well
     try:

@@ -2,7 +2,6 @@
 
 import argparse
 import shutil
-import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -13,6 +12,7 @@ from rich.console import Console
 
 from sparkmirror.cli.arguments import positive
 from sparkmirror.cli.demo.demo import Demo, DemoOptions
+from sparkmirror.cli.signals import interrupt_on_signals
 from sparkmirror.domain.errors import JavaMissingError, SparkmirrorError
 
 _EXIT_WHOLE: Final = 0
@@ -51,9 +51,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def run(arguments: argparse.Namespace) -> int:
     options = DemoOptions(arguments.rate, arguments.duration, arguments.partitions, arguments.keep)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # What was started must be ended, whoever ends the demo; shells let background jobs ignore SIGINT.
-        signal.signal(number, signal.default_int_handler)
+    interrupt_on_signals()
     directory = Path(tempfile.mkdtemp(prefix="sparkmirror-demo-"))
     try:
         code = _EXIT_WHOLE if Demo(options, Console(), directory).run() else _EXIT_DIFFERENT

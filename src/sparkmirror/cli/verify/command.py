@@ -1,7 +1,6 @@
 """`sparkmirror verify`: its arguments, the course of one run, its exit codes."""
 
 import argparse
-import signal
 import sys
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -14,6 +13,7 @@ from sparkmirror.cli.arguments import positive
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, require_java, spark_log_file
 from sparkmirror.cli.mirroring_flows import MirroringFlow, add_flow_argument, mirroring_flows
 from sparkmirror.cli.narrator import Narrator
+from sparkmirror.cli.signals import interrupt_on_signals
 from sparkmirror.cli.verify.flows import FlowContents, flow_contents
 from sparkmirror.cli.verify.report import PartitionReport, RangeReport, Report
 from sparkmirror.cli.verify.verdict import (
@@ -99,9 +99,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(arguments: argparse.Namespace) -> int:
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # Spark must be ended, whoever ends this; shells let background jobs ignore SIGINT.
-        signal.signal(number, signal.default_int_handler)
+    interrupt_on_signals()
     try:
         verdicts = _verify(arguments)
     except (SparkmirrorError, OSError) as error:

@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from sparkmirror.cli.main import build_parser, main
+from sparkmirror.cli.commands import build_parser
+from sparkmirror.cli.main import main
 
 FILE = """\
 clusters = A, B

@@ -1,0 +1,48 @@
+import subprocess
+import sys
+
+import pytest
+
+STOPPING = """
+import signal, sys
+from sparkmirror.cli.signals import interrupt_on_signals, stop_on_signals
+if sys.argv[2:] == ["nohup"]:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+stop_on_signals(lambda: print("stop", flush=True))
+for number in sys.argv[1].split():
+    signal.raise_signal(signal.Signals[number])
+print("ended by itself")
+"""
+
+
+def ended(signals: str, *arguments: str) -> tuple[int, list[str]]:
+    command = [sys.executable, "-c", STOPPING, signals, *arguments]
+    found = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    return found.returncode, found.stdout.splitlines()
+
+
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_the_first_signal_stops_in_order(number: str) -> None:
+    assert ended(number) == (0, ["stop", "ended by itself"])
+
+
+@pytest.mark.parametrize(
+    ("signals", "code"), [("SIGINT SIGINT", 130), ("SIGINT SIGTERM", 143), ("SIGTERM SIGHUP", 129)]
+)
+def test_the_second_signal_ends_the_process_at_once(signals: str, code: int) -> None:
+    assert ended(signals) == (code, ["stop"])
+
+
+def test_nohup_keeps_sighup_ignored() -> None:
+    assert ended("SIGHUP SIGHUP", "nohup") == (0, ["ended by itself"])
+
+
+def test_other_commands_are_interrupted() -> None:
+    code = (
+        "import signal; from sparkmirror.cli.signals import interrupt_on_signals;"
+        "interrupt_on_signals(); signal.raise_signal(signal.SIGHUP)"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=30
+    )
+    assert "KeyboardInterrupt" in found.stderr
