@@ -18,8 +18,8 @@ from sparkmirror.connect.topics.config_records import (
     SessionKey,
     connector_record,
 )
-from sparkmirror.connect.topics.configs import ConfigTopic
-from sparkmirror.connect.topics.log import ReadBackLog
+from sparkmirror.connect.topics.config_topic import ConfigTopic
+from sparkmirror.connect.topics.read_back_log import ReadBackLog
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.connect import TargetState
 from sparkmirror.domain.errors import KafkaError

@@ -7,8 +7,8 @@ import pytest
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.config.worker import InternalTopic, WorkerSettings
-from sparkmirror.connect.topics.offsets import read_connector_offsets, write_connector_offsets
-from sparkmirror.connect.topics.topics import check_connect_topics
+from sparkmirror.connect.topics.offsets_topic import read_connector_offsets, write_connector_offsets
+from sparkmirror.connect.topics.topic_checks import check_connect_topics
 from sparkmirror.domain.connect import ConnectError, ConnectorOffset
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import TopicPartition

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from sparkmirror.clusters import LocalCluster
-from sparkmirror.connect.topics.statuses import StatusTopic
+from sparkmirror.connect.topics.status_topic import StatusTopic
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.connect import State, Status
 from sparkmirror.domain.errors import RetriableError

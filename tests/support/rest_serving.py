@@ -7,10 +7,11 @@ from typing import Any
 from sparkmirror.clusters.ports import HOST
 from sparkmirror.config.properties import Properties
 from sparkmirror.connect import validation
-from sparkmirror.connect.log_levels import LogLevels
-from sparkmirror.connect.rest.app import Metrics, Node, connect_app
+from sparkmirror.connect.logger_levels import LogLevels
+from sparkmirror.connect.rest.app import Node, connect_app
+from sparkmirror.connect.rest.rest_settings import RestSettings, rest_settings
 from sparkmirror.connect.rest.server import RestServer
-from sparkmirror.connect.rest.settings import RestSettings, rest_settings
+from sparkmirror.connect.rest.worker_info import Metrics
 from tests.support.memory_herder import MemoryHerder
 
 

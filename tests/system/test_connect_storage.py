@@ -14,9 +14,9 @@ import pytest
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.clusters import LocalCluster
-from sparkmirror.connect.topics.config_fold import ConfigFold
 from sparkmirror.connect.topics.config_records import (
     ConfigEvent,
+    ConfigFold,
     ConnectConfigs,
     LoggerLevel,
     RestartRequest,
@@ -29,17 +29,17 @@ from sparkmirror.connect.topics.config_records import (
     target_state_record,
     task_record,
 )
-from sparkmirror.connect.topics.configs import ConfigTopic
+from sparkmirror.connect.topics.config_topic import ConfigTopic
 from sparkmirror.connect.topics.offset_records import offset_record, parse_offset_key
-from sparkmirror.connect.topics.offsets import read_connector_offsets, write_connector_offsets
+from sparkmirror.connect.topics.offsets_topic import read_connector_offsets, write_connector_offsets
 from sparkmirror.connect.topics.status_records import (
     StatusFold,
     connector_status_record,
-    forgotten_topic_record,
+    removed_topic_record,
     task_status_record,
     topic_record,
 )
-from sparkmirror.connect.topics.statuses import StatusTopic
+from sparkmirror.connect.topics.status_topic import StatusTopic
 from sparkmirror.domain.connect import ConnectorOffset, State, Status, TargetState
 from tests.support.broker_data import Keyed, create_topic, keyed
 from tests.support.connections import connection
@@ -270,7 +270,7 @@ def reencoded_status(record: LogRecord) -> tuple[str, LogRecord]:
         return kind, task_status_record(name, int(task), fold.tasks.get(name, {}).get(int(task)))
     topic, _, name = name.partition(":connector-")
     if record.value is None:
-        return kind, forgotten_topic_record(name, topic)
+        return kind, removed_topic_record(name, topic)
     assert fold.topics == {name: {topic}}
     found = json.loads(record.value)["topic"]
     return kind, topic_record(name, topic, found["task"], found["discoverTimestamp"])

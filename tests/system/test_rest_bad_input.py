@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
-from sparkmirror.connect.rest.connections import PatientProtocol
-from sparkmirror.connect.rest.json_bodies import BODY_BYTES_MAX
+from sparkmirror.connect.rest.connections import TimeoutProtocol
+from sparkmirror.connect.rest.request_bodies import BODY_BYTES_MAX
 from tests.support.memory_herder import MemoryHerder
 from tests.support.rest_serving import serving
 from tests.support.waiting import await_value
@@ -149,7 +149,7 @@ def test_bytes_one_by_one_are_a_request(url: str) -> None:
 def test_a_client_that_never_comes_to_the_point_is_dropped(
     monkeypatch: pytest.MonkeyPatch, url: str, said: bytes
 ) -> None:
-    monkeypatch.setattr(PatientProtocol, "request_complete_s", 0.2)
+    monkeypatch.setattr(TimeoutProtocol, "request_complete_s", 0.2)
     with closing(connected(url)) as connection:
         connection.sendall(said)
         assert _ended(connection)
@@ -160,7 +160,7 @@ def test_a_client_that_does_not_take_its_answers_is_dropped(
     monkeypatch: pytest.MonkeyPatch, url: str, requests: int
 ) -> None:
     """Also while it says more than is read, which resets the connection instead of ending it."""
-    monkeypatch.setattr(PatientProtocol, "answer_taken_s", 0.5)
+    monkeypatch.setattr(TimeoutProtocol, "response_received_s", 0.5)
     one = b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n"
     with closing(connected(url)) as connection:
         connection.sendall(one * requests)

@@ -14,8 +14,8 @@ from kafka_connect import KafkaConnect  # type: ignore[import-untyped] # it says
 
 from sparkmirror.clusters.ports import HOST
 from sparkmirror.config.properties import Properties
+from sparkmirror.connect.rest.rest_settings import RestSettings, rest_settings
 from sparkmirror.connect.rest.server import RestServer
-from sparkmirror.connect.rest.settings import RestSettings, rest_settings
 from sparkmirror.domain.errors import ConfigError
 from tests.support.memory_herder import MemoryHerder
 from tests.support.rest_serving import server, serving

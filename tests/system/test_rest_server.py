@@ -12,8 +12,8 @@ import pytest
 from sparkmirror.clusters.ports import HOST, ReservedPort
 from sparkmirror.config.properties import Properties
 from sparkmirror.connect.rest import herder_calls
+from sparkmirror.connect.rest.rest_settings import rest_settings
 from sparkmirror.connect.rest.server import RestServer
-from sparkmirror.connect.rest.settings import rest_settings
 from sparkmirror.domain.connect import ConnectError, Health
 from sparkmirror.domain.errors import ConfigError
 from tests.support.memory_herder import MemoryHerder

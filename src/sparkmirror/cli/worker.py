@@ -14,11 +14,11 @@ from sparkmirror.cli.signals import stop_on_signals
 from sparkmirror.config.properties import Properties, read_properties
 from sparkmirror.connect import validation
 from sparkmirror.connect.herder import Herder
-from sparkmirror.connect.log_levels import LogLevels
+from sparkmirror.connect.logger_levels import LogLevels
 from sparkmirror.connect.rest.app import Node, connect_app
-from sparkmirror.connect.rest.plugins import JsonObject
+from sparkmirror.connect.rest.connector_plugins import JsonObject
+from sparkmirror.connect.rest.rest_settings import RestSettings, rest_settings
 from sparkmirror.connect.rest.server import RestServer
-from sparkmirror.connect.rest.settings import RestSettings, rest_settings
 from sparkmirror.connect.worker_file import WorkerFile, worker_file
 from sparkmirror.connect.worker_node import WorkerNode
 from sparkmirror.domain.errors import SparkmirrorError

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, Protocol
 
 from sparkmirror.connect.leader import Leader
 from sparkmirror.connect.topics.config_records import ConnectConfigs
-from sparkmirror.connect.topics.configs import ConfigTopic
-from sparkmirror.connect.topics.offsets import read_connector_offsets, write_connector_offsets
-from sparkmirror.connect.topics.statuses import StatusTopic
+from sparkmirror.connect.topics.config_topic import ConfigTopic
+from sparkmirror.connect.topics.offsets_topic import read_connector_offsets, write_connector_offsets
+from sparkmirror.connect.topics.status_topic import StatusTopic
 from sparkmirror.connect.validation import Infos, invalid_config_message, validate, with_errors
 from sparkmirror.connect.worker_file import WorkerFile, connector_warnings
 from sparkmirror.domain.client_settings import ConnectionSettings

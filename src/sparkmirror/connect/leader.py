@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from sparkmirror.connect.topics.config_records import ConnectConfigs
-from sparkmirror.connect.topics.configs import ConfigTopic
-from sparkmirror.connect.topics.statuses import StatusTopic
+from sparkmirror.connect.topics.config_topic import ConfigTopic
+from sparkmirror.connect.topics.status_topic import StatusTopic
 from sparkmirror.connect.validation import KAFKA_VERSION
 from sparkmirror.connectors.periodic import begin, end
 from sparkmirror.domain.connect import ConnectorConfig, State, Status, TargetState

@@ -15,11 +15,11 @@ from sparkmirror.config.worker import InternalTopic
 from sparkmirror.connect.connector_factory import ConnectorFactory
 from sparkmirror.connect.herder import Herder, NodeTopics
 from sparkmirror.connect.leader import Leader
-from sparkmirror.connect.log_levels import LogLevels
+from sparkmirror.connect.logger_levels import LogLevels
 from sparkmirror.connect.topics.config_records import ConnectConfigs, LoggerLevel, SessionKey
-from sparkmirror.connect.topics.configs import ConfigTopic
-from sparkmirror.connect.topics.statuses import StatusTopic
-from sparkmirror.connect.topics.topics import check_connect_topics
+from sparkmirror.connect.topics.config_topic import ConfigTopic
+from sparkmirror.connect.topics.status_topic import StatusTopic
+from sparkmirror.connect.topics.topic_checks import check_connect_topics
 from sparkmirror.connect.worker_file import WorkerFile
 from sparkmirror.connectors.internal_topics import ensure_topics
 from sparkmirror.connectors.periodic import persist

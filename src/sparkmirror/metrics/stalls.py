@@ -1,41 +1,76 @@
-"""Notices partitions that have something to copy and do not get on, though nothing says why."""
+"""Detects partitions that stall without an error, and tasks that do not report their partitions."""
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from sparkmirror.domain.ids import ConnectorName, TopicPartition
-from sparkmirror.storage.progress import PartitionProgress
+from sparkmirror.storage.progress import JobEpoch, PartitionProgress
 
-PATIENCE_S = 60.0
+STALLED_AFTER_S = 60.0
+SILENT_AFTER_S = 20.0
+"""Every partition reports within a second of its task's start, and a task's worker starts within seconds."""
 
 _Key = tuple[ConnectorName, TopicPartition]
 
 
 class Stall(NamedTuple):
-    """The partition stands where it stood `seconds` ago; None when it moves again."""
+    """The partition's position has not changed for `seconds`; None when it advances again."""
 
     report: PartitionProgress
     seconds: float | None
 
 
 class StalledPartitions:
-    """Tells of each partition's stall once, and of its end. One that reports an error has told why."""
+    """Yields each partition's stall once, and its end. One that reports an error is not stalled."""
 
     def __init__(self) -> None:
-        self._stands_since: dict[_Key, tuple[int | None, float]] = {}
-        self._told: set[_Key] = set()
+        self._unchanged_since: dict[_Key, tuple[int | None, float]] = {}
+        self._reported: set[_Key] = set()
 
-    def look(self, reports: Collection[PartitionProgress], now: float) -> Iterator[Stall]:
+    def check(self, reports: Collection[PartitionProgress], now: float) -> Iterator[Stall]:
         """`now` is any clock's seconds."""
         for report in reports:
             key = report.connector, report.source
-            position, since = self._stands_since.setdefault(key, (report.position, now))
+            position, since = self._unchanged_since.setdefault(key, (report.position, now))
             is_waiting = bool(report.lag) and report.error is None
             if not is_waiting or position != report.position:
-                self._stands_since[key] = (report.position, now)
-                if key in self._told:
-                    self._told.remove(key)
+                self._unchanged_since[key] = (report.position, now)
+                if key in self._reported:
+                    self._reported.remove(key)
                     yield Stall(report, None)
-            elif key not in self._told and now - since >= PATIENCE_S:
-                self._told.add(key)
+            elif key not in self._reported and now - since >= STALLED_AFTER_S:
+                self._reported.add(key)
                 yield Stall(report, now - since)
+
+
+class Silence(NamedTuple):
+    """`missing` partitions of a copy job have not reported yet; 0 ends a silence."""
+
+    job_epoch: JobEpoch
+    missing: int
+
+
+class SilentPartitions:
+    """Yields each copy job's silence once, and its end."""
+
+    def __init__(self) -> None:
+        self._seen_at: dict[JobEpoch, float] = {}
+        self._reported: set[JobEpoch] = set()
+
+    def check(
+        self, job_epochs: Collection[JobEpoch], reports: Collection[PartitionProgress], now: float
+    ) -> Iterator[Silence]:
+        """`now` is any clock's seconds."""
+        self._seen_at = {job_epoch: self._seen_at.get(job_epoch, now) for job_epoch in job_epochs}
+        self._reported &= self._seen_at.keys()
+        reported = Counter((report.connector, report.job_epoch) for report in reports)
+        for job_epoch, seen_at in self._seen_at.items():
+            missing = job_epoch.partitions - reported[job_epoch.connector, job_epoch.number]
+            is_silent = missing > 0 and not job_epoch.stopped
+            if is_silent and job_epoch not in self._reported and now - seen_at >= SILENT_AFTER_S:
+                self._reported.add(job_epoch)
+                yield Silence(job_epoch, missing)
+            elif not is_silent and job_epoch in self._reported:
+                self._reported.remove(job_epoch)
+                yield Silence(job_epoch, 0)

@@ -11,9 +11,8 @@ from sparkmirror.connectors.schedule import Job
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import ConnectorName, Flow, TopicPartition
-from sparkmirror.metrics.silent_partitions import SilentPartitions
 from sparkmirror.metrics.source_meter import SourceMeter
-from sparkmirror.metrics.stalls import StalledPartitions
+from sparkmirror.metrics.stalls import SilentPartitions, StalledPartitions
 from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader, progress_topic
 
 _POLL_INTERVAL_S = 1.0
@@ -95,7 +94,7 @@ class ProgressLog:
         self._tell_unnamed(len(noticed))
 
     def _tell_stalls(self) -> None:
-        stalls = list(self._stalled.look(self._current, time.monotonic()))
+        stalls = list(self._stalled.check(self._current, time.monotonic()))
         self.meter.take_stalls(stalls)
         for report, seconds in stalls[:_NAMED_MAX]:
             if seconds is None:
@@ -122,7 +121,7 @@ class ProgressLog:
             for connector, job_epoch in self._reader.job_epochs.items()
             if connector == self._connector
         ]
-        for job_epoch, missing in self._silent.look(job_epochs, reports, time.monotonic()):
+        for job_epoch, missing in self._silent.check(job_epochs, reports, time.monotonic()):
             if missing:
                 self._log.warning(
                     "%d of %d partitions are not copied yet: their tasks do not report; "

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from itertools import count
 
 from sparkmirror.batches.log_records import LogRecord
-from sparkmirror.connect.topics.configs import ConfigTopic
-from sparkmirror.connect.topics.statuses import StatusTopic
+from sparkmirror.connect.topics.config_topic import ConfigTopic
+from sparkmirror.connect.topics.status_topic import StatusTopic
 from sparkmirror.connectors.periodic import PeriodicThread
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.connect import ConnectorConfig

@@ -8,11 +8,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow
+from sparkmirror.metrics import metrics_server
 from sparkmirror.metrics import page as metrics
-from sparkmirror.metrics import server as metrics_server
 from sparkmirror.metrics.families import ConnectorReading, HeartbeatReading
+from sparkmirror.metrics.metrics_server import MetricsServer
 from sparkmirror.metrics.page import Metrics, Page
-from sparkmirror.metrics.server import MetricsServer
 
 FLOW = Flow(Alias("a"), Alias("b"))
 

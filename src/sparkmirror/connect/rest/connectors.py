@@ -1,20 +1,20 @@
-"""`/connectors`: what runs, and what is to run."""
+"""Serves `/connectors`: creates, changes and deletes connectors; shows their states, tasks and offsets."""
 
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final
 
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 
-from sparkmirror.connect.rest import objects
-from sparkmirror.connect.rest.answers import Answer, empty_answer, json_answer
+from sparkmirror.connect.rest import response_bodies
 from sparkmirror.connect.rest.endpoints import Endpoint
-from sparkmirror.connect.rest.errors import http_error
-from sparkmirror.connect.rest.herder import Herder
 from sparkmirror.connect.rest.herder_calls import HerderCalls
-from sparkmirror.connect.rest.internal import InternalRequests
-from sparkmirror.connect.rest.json_bodies import (
+from sparkmirror.connect.rest.herder_protocol import Herder
+from sparkmirror.connect.rest.internal_requests import InternalRequests
+from sparkmirror.connect.rest.paths import encoded, flag, parameter
+from sparkmirror.connect.rest.request_bodies import (
     config_changes,
     connector_config,
     create_request,
@@ -22,8 +22,8 @@ from sparkmirror.connect.rest.json_bodies import (
     read_body,
     require_same_name,
 )
-from sparkmirror.connect.rest.paths import encoded, flag, parameter
-from sparkmirror.connect.rest.settings import TopicTracking
+from sparkmirror.connect.rest.responses import empty_response, http_error, json_response
+from sparkmirror.connect.rest.rest_settings import TopicTracking
 from sparkmirror.domain.connect import ConnectError, ConnectorInfo, TargetState
 
 _ALTERED: Final = "The offsets for this connector have been altered successfully"
@@ -44,7 +44,7 @@ class ConnectorsResource:
 
     def routes(self) -> list[Route]:
         one = "/connectors/{connector}"
-        return [  # the first that matches is taken, and polls are for statuses
+        return [  # the first match is taken; most requests are for statuses
             Route(one + "/status", Endpoint({"GET": self._status})),
             Route("/connectors", Endpoint({"GET": self._list, "POST": self._create})),
             Route(one, Endpoint({"GET": self._info, "DELETE": self._delete})),
@@ -66,128 +66,129 @@ class ConnectorsResource:
                 one + "/offsets",
                 Endpoint({"GET": self._offsets, "PATCH": self._alter_offsets, "DELETE": self._reset_offsets}),
             ),
+            Route(one + "/plan", Endpoint({"GET": self._plan})),
         ]
 
-    async def _list(self, request: Request) -> Answer:
+    async def _list(self, request: Request) -> Response:
         names = self._herder.connectors()
         if "expand" not in request.query_params:
-            return json_answer(list(names))
-        asked = request.query_params.getlist("expand")
+            return json_response(list(names))
+        expansions = request.query_params.getlist("expand")
         expanded = {}
         for name in names:
             try:
-                expanded[name] = self._expanded(name, asked)
+                expanded[name] = self._expanded(name, expansions)
             except ConnectError as error:
                 # It was removed, or has no status yet.
                 if error.status is not HTTPStatus.NOT_FOUND:
                     raise
-        return json_answer(expanded)
+        return json_response(expanded)
 
-    def _expanded(self, name: str, asked: list[str]) -> objects.Json:
+    def _expanded(self, name: str, expansions: list[str]) -> response_bodies.Json:
         known = {"status": self._state_json, "info": self._info_json}
-        return {expansion: known[expansion](name) for expansion in asked if expansion in known}
+        return {expansion: known[expansion](name) for expansion in expansions if expansion in known}
 
-    def _info_json(self, name: str) -> objects.Json:
-        return objects.connector_info(self._herder.info(name))
+    def _info_json(self, name: str) -> response_bodies.Json:
+        return response_bodies.connector_info(self._herder.info(name))
 
-    def _state_json(self, name: str) -> objects.Json:
+    def _state_json(self, name: str) -> response_bodies.Json:
         status = self._herder.status(name)
         try:
-            kind = objects.connector_type(self._herder.info(name).config)
+            kind = response_bodies.connector_type(self._herder.info(name).config)
         except ConnectError:
-            kind = objects.connector_type({})
-        return objects.connector_state(status, kind)
+            kind = response_bodies.connector_type({})
+        return response_bodies.connector_state(status, kind)
 
-    async def _create(self, request: Request) -> Answer:
+    async def _create(self, request: Request) -> Response:
         body = await read_body(request)
-        asked = create_request(body)
+        new = create_request(body)
 
-        def create() -> Answer:
-            info = self._herder.create(asked.name, asked.config, asked.initial_state)
+        def create() -> Response:
+            info = self._herder.create(new.name, new.config, new.initial_state)
             return _created(request, info)
 
         return await self._calls.run_on_leader(request, body, create)
 
-    async def _info(self, request: Request) -> Answer:
-        return json_answer(self._info_json(parameter(request, "connector")))
+    async def _info(self, request: Request) -> Response:
+        return json_response(self._info_json(parameter(request, "connector")))
 
-    async def _config(self, request: Request) -> Answer:
-        return json_answer(dict(self._herder.info(parameter(request, "connector")).config))
+    async def _config(self, request: Request) -> Response:
+        return json_response(dict(self._herder.info(parameter(request, "connector")).config))
 
-    async def _put(self, request: Request) -> Answer:
+    async def _put(self, request: Request) -> Response:
         name = parameter(request, "connector")
         body = await read_body(request)
         config = connector_config(name, body)
 
-        def put() -> Answer:
+        def put() -> Response:
             is_new, info = self._herder.put(name, config)
-            return _created(request, info) if is_new else json_answer(objects.connector_info(info))
+            return _created(request, info) if is_new else json_response(response_bodies.connector_info(info))
 
         return await self._calls.run_on_leader(request, body, put)
 
-    async def _patch(self, request: Request) -> Answer:
+    async def _patch(self, request: Request) -> Response:
         name = parameter(request, "connector")
         body = await read_body(request)
         changes = config_changes(body)
         require_same_name(name, changes)
 
-        def patch() -> Answer:
-            return json_answer(objects.connector_info(self._herder.patch(name, changes)))
+        def patch() -> Response:
+            return json_response(response_bodies.connector_info(self._herder.patch(name, changes)))
 
         return await self._calls.run_on_leader(request, body, patch)
 
-    async def _delete(self, request: Request) -> Answer:
+    async def _delete(self, request: Request) -> Response:
         name = parameter(request, "connector")
         return await self._done(request, HTTPStatus.NO_CONTENT, lambda: self._herder.delete(name))
 
-    async def _status(self, request: Request) -> Answer:
-        return json_answer(self._state_json(parameter(request, "connector")))
+    async def _status(self, request: Request) -> Response:
+        return json_response(self._state_json(parameter(request, "connector")))
 
-    async def _restart(self, request: Request) -> Answer:
+    async def _restart(self, request: Request) -> Response:
         name = parameter(request, "connector")
         include_tasks = flag(request, "includeTasks", default=False)
         only_failed = flag(request, "onlyFailed", default=False)
 
-        def restart() -> Answer:
+        def restart() -> Response:
             status = self._herder.restart(name, include_tasks=include_tasks, only_failed=only_failed)
             if not include_tasks and not only_failed:
-                return empty_answer(HTTPStatus.NO_CONTENT)
-            kind = objects.connector_type(self._herder.info(name).config)
-            return json_answer(objects.connector_state(status, kind), HTTPStatus.ACCEPTED)
+                return empty_response(HTTPStatus.NO_CONTENT)
+            kind = response_bodies.connector_type(self._herder.info(name).config)
+            return json_response(response_bodies.connector_state(status, kind), HTTPStatus.ACCEPTED)
 
         return await self._calls.run_on_leader(request, b"", restart)
 
-    async def _pause(self, request: Request) -> Answer:
+    async def _pause(self, request: Request) -> Response:
         return await self._change_state(request, TargetState.PAUSED, HTTPStatus.ACCEPTED)
 
-    async def _resume(self, request: Request) -> Answer:
+    async def _resume(self, request: Request) -> Response:
         return await self._change_state(request, TargetState.RUNNING, HTTPStatus.ACCEPTED)
 
-    async def _stop(self, request: Request) -> Answer:
+    async def _stop(self, request: Request) -> Response:
         return await self._change_state(request, TargetState.STOPPED, HTTPStatus.NO_CONTENT)
 
-    async def _change_state(self, request: Request, state: TargetState, status: HTTPStatus) -> Answer:
+    async def _change_state(self, request: Request, state: TargetState, status: HTTPStatus) -> Response:
         name = parameter(request, "connector")
         return await self._done(request, status, lambda: self._herder.change_state(name, state))
 
-    async def _tasks(self, request: Request) -> Answer:
+    async def _tasks(self, request: Request) -> Response:
         name = parameter(request, "connector")
-        return json_answer(objects.task_infos(name, self._herder.task_configs(name)))
+        return json_response(response_bodies.task_infos(name, self._herder.task_configs(name)))
 
-    async def _task_status(self, request: Request) -> Answer:
+    async def _task_status(self, request: Request) -> Response:
         name, task = parameter(request, "connector"), _task(request)
-        return json_answer(objects.task_state(task, self._herder.task_status(name, task)))
+        return json_response(response_bodies.task_state(task, self._herder.task_status(name, task)))
 
-    async def _restart_task(self, request: Request) -> Answer:
+    async def _restart_task(self, request: Request) -> Response:
         name, task = parameter(request, "connector"), _task(request)
         return await self._done(request, HTTPStatus.NO_CONTENT, lambda: self._herder.restart_task(name, task))
 
-    async def _topics(self, request: Request) -> Answer:
+    async def _topics(self, request: Request) -> Response:
         self._require_tracking()
         name = parameter(request, "connector")
-        return json_answer(objects.active_topics(name, self._herder.active_topics(name)))
+        return json_response(response_bodies.active_topics(name, self._herder.active_topics(name)))
 
-    async def _reset_topics(self, request: Request) -> Answer:
+    async def _reset_topics(self, request: Request) -> Response:
         self._require_tracking()
         if not self._tracking.reset_allowed:
             raise ConnectError(HTTPStatus.FORBIDDEN, _RESET_OFF)
@@ -198,48 +199,53 @@ class ConnectorsResource:
         if not self._tracking.enabled:
             raise ConnectError(HTTPStatus.FORBIDDEN, _TRACKING_OFF)
 
-    async def _offsets(self, request: Request) -> Answer:
+    async def _offsets(self, request: Request) -> Response:
         name = parameter(request, "connector")
-        return json_answer(
-            objects.connector_offsets(await self._calls.run(lambda: self._herder.offsets(name)))
+        return json_response(
+            response_bodies.connector_offsets(await self._calls.run(lambda: self._herder.offsets(name)))
         )
 
-    async def _alter_offsets(self, request: Request) -> Answer:
+    async def _alter_offsets(self, request: Request) -> Response:
         name = parameter(request, "connector")
         body = await read_body(request)
         offsets = offsets_to_alter(body)
 
-        def alter() -> Answer:
+        def alter() -> Response:
             self._herder.alter_offsets(name, offsets)
-            return json_answer(objects.message(_ALTERED))
+            return json_response(response_bodies.message(_ALTERED))
 
         return await self._calls.run_on_leader(request, body, alter)
 
-    async def _reset_offsets(self, request: Request) -> Answer:
+    async def _reset_offsets(self, request: Request) -> Response:
         name = parameter(request, "connector")
 
-        def reset() -> Answer:
+        def reset() -> Response:
             self._herder.reset_offsets(name)
-            return json_answer(objects.message(_RESET))
+            return json_response(response_bodies.message(_RESET))
 
         return await self._calls.run_on_leader(request, b"", reset)
 
-    async def _done(self, request: Request, status: HTTPStatus, action: Callable[[], None]) -> Answer:
-        def act() -> Answer:
+    async def _plan(self, request: Request) -> Response:
+        """A request of sparkmirror's own, which Connect does not have."""
+        name = parameter(request, "connector")
+        return await self._calls.run_on_leader(request, b"", lambda: json_response(self._herder.plan(name)))
+
+    async def _done(self, request: Request, status: HTTPStatus, action: Callable[[], None]) -> Response:
+        def act() -> Response:
             action()
-            return empty_answer(status)
+            return empty_response(status)
 
         return await self._calls.run_on_leader(request, b"", act)
 
 
-def _created(request: Request, info: ConnectorInfo) -> Answer:
-    answer = json_answer(objects.connector_info(info), HTTPStatus.CREATED)
-    answer.headers["Location"] = f"{request.base_url}connectors/{encoded(info.name)}"
-    return answer
+def _created(request: Request, info: ConnectorInfo) -> Response:
+    response = json_response(response_bodies.connector_info(info), HTTPStatus.CREATED)
+    response.headers["Location"] = f"{request.base_url}connectors/{encoded(info.name)}"
+    return response
 
 
 def _task(request: Request) -> int:
-    """A task's number: what is none is no path of the API."""
+    """The task's number. Raises ConnectError (404) for anything else, as JAX-RS does."""
     text = parameter(request, "task")
     digits = text.removeprefix("-").removeprefix("+")
     if not (digits.isascii() and digits.isdigit()) or abs(int(text)) > _INT_MAX:

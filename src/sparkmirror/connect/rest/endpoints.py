@@ -1,7 +1,7 @@
-"""One path of the API: its handlers by verb, and what JAX-RS does around them.
+"""Runs the handlers of one path of the API, and checks requests around them as JAX-RS does.
 
-HEAD and OPTIONS come by themselves. Other verbs are refused (405), so are bodies that claim to be no JSON
-(415) and clients that take none (406); what nobody foresaw is logged and answered with 500.
+HEAD and OPTIONS are added to the given verbs; other verbs are refused (405), as are bodies that are not
+declared as JSON (415) and clients that accept no JSON (406). An unexpected error is logged and leads to 500.
 """
 
 import logging
@@ -13,13 +13,12 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from sparkmirror.connect.rest.answers import Answer
-from sparkmirror.connect.rest.errors import error_answer, http_error
+from sparkmirror.connect.rest.responses import error_response, http_error
 from sparkmirror.domain.connect import ConnectError
 
 logger = logging.getLogger(__name__)
 
-Handler = Callable[[Request], Awaitable[Answer]]
+Handler = Callable[[Request], Awaitable[Response]]
 
 _JSON: Final = "application/json"
 _ACCEPTED: Final = frozenset({"", _JSON, "application/*", "*/*", "*"})
@@ -49,24 +48,24 @@ class Endpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
-        answer = await self._answer(request)
+        response = await self._response(request)
         if request.method not in _READING:
-            logger.info("%s %s: %d", request.method, scope["path"], answer.status_code)
-        await answer(scope, receive, send)
+            logger.info("%s %s: %d", request.method, scope["path"], response.status_code)
+        await response(scope, receive, send)
 
-    async def _answer(self, request: Request) -> Answer:
+    async def _response(self, request: Request) -> Response:
         try:
             handler = self._negotiated(request)
             return await handler(request)
         except ConnectError as error:
-            return error_answer(error)
+            return error_response(error)
         except TimeoutError:
-            return error_answer(ConnectError(HTTPStatus.INTERNAL_SERVER_ERROR, "Request timed out"))
+            return error_response(ConnectError(HTTPStatus.INTERNAL_SERVER_ERROR, "Request timed out"))
         except ClientDisconnect:
-            return error_answer(ConnectError(HTTPStatus.BAD_REQUEST, "The client left within its request"))
+            return error_response(ConnectError(HTTPStatus.BAD_REQUEST, "The client left within its request"))
         except Exception as error:
             logger.exception("%s %s failed", request.method, request.scope["path"])
-            return error_answer(ConnectError(HTTPStatus.INTERNAL_SERVER_ERROR, str(error) or repr(error)))
+            return error_response(ConnectError(HTTPStatus.INTERNAL_SERVER_ERROR, str(error) or repr(error)))
 
     def _negotiated(self, request: Request) -> Handler:
         handler = self._handlers.get(request.method)
@@ -79,17 +78,17 @@ class Endpoint:
                 raise http_error(HTTPStatus.NOT_ACCEPTABLE)
         return handler
 
-    async def _options(self, _request: Request) -> Answer:
+    async def _options(self, _request: Request) -> Response:
         verbs = sorted(self._handlers)
         return Response(", ".join(verbs), media_type="text/plain", headers={"Allow": ",".join(verbs)})
 
 
 def _is_json(request: Request) -> bool:
-    """A body of an unsaid type isn't."""
-    said = request.headers.get("content-type")
-    if said is None:
+    """Whether the request has no body, or one declared as JSON."""
+    content_type = request.headers.get("content-type")
+    if content_type is None:
         return not _has_body(request)
-    return _media_type(said) == _JSON
+    return _media_type(content_type) == _JSON
 
 
 def _has_body(request: Request) -> bool:
@@ -98,8 +97,8 @@ def _has_body(request: Request) -> bool:
 
 
 def _takes_json(request: Request) -> bool:
-    said = request.headers.getlist("accept")
-    return not said or any(_media_type(item) in _ACCEPTED for line in said for item in line.split(","))
+    lines = request.headers.getlist("accept")
+    return not lines or any(_media_type(item) in _ACCEPTED for line in lines for item in line.split(","))
 
 
 def _media_type(text: str) -> str:

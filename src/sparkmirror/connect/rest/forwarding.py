@@ -1,7 +1,7 @@
-"""Requests that only the leader can meet are sent on to it, two hops at most, as Connect does.
+"""Forwards requests that only the leader can serve to it, over two hops at most, as Connect does.
 
-The query parameter `forward` counts the hops: absent on a user's request, `true` on what the first node sends
-on, `false` on what the second does.
+The query parameter `forward` counts the hops: absent on a user's request, `true` on the first node's, `false`
+on the second's.
 """
 
 import logging
@@ -13,7 +13,6 @@ import urllib3
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sparkmirror.connect.rest.answers import Answer
 from sparkmirror.connect.rest.paths import first
 from sparkmirror.connect.rest.tls import TlsSettings, client_context
 from sparkmirror.domain.connect import ConnectError
@@ -30,34 +29,34 @@ _TOO_MANY_HOPS: Final = "Cannot complete request because of a conflicting operat
 
 
 class Hop(NamedTuple):
-    """A request as it goes from node to node."""
+    """A request that is forwarded from node to node."""
 
     method: str
     path: str
     query: tuple[tuple[str, str], ...]
     body: bytes
     authorization: str | None
-    """What the user says who they are; the leader asks again."""
+    """The user's Authorization header; the leader checks it again."""
     forward: bool | None
     base_url: str = ""
-    """What the user calls this node, with a slash at the end."""
+    """This node's URL as in the user's request, with a slash at the end."""
 
     @classmethod
     def of(cls, request: Request, body: bytes) -> "Hop":
-        said = first(request, _FORWARD)
+        forward = first(request, _FORWARD)
         return cls(
             request.method,
             request.scope["path"],
             tuple((key, value) for key, value in request.query_params.multi_items() if key != _FORWARD),
             body,
             request.headers.get("authorization"),
-            said.lower() == "true" if said else None,
+            forward.lower() == "true" if forward else None,
             str(request.base_url),
         )
 
 
 class Forwarder:
-    """Safe in any thread. Each request has a connection of its own: they are rare; none may be sent twice."""
+    """Safe in any thread. Each request has its own connection: they are rare, and none may be sent twice."""
 
     def __init__(self, tls: TlsSettings | None) -> None:
         context = None if tls is None else client_context(tls)
@@ -69,10 +68,10 @@ class Forwarder:
             timeout=urllib3.Timeout(connect=_CONNECT_TIMEOUT_S, read=REQUEST_TIMEOUT_S),
         )
 
-    def sent_on(self, hop: Hop, leader_url: str | None) -> Answer:
-        """What the leader answers. Blocks."""
+    def forward(self, hop: Hop, leader_url: str | None) -> Response:
+        """Return the leader's response. Blocks."""
         url = _next_hop(hop, leader_url)
-        logger.debug("sending %s %s on to %s", hop.method, hop.path, url)
+        logger.debug("%s %s: forwarding to %s", hop.method, hop.path, url)
         headers = {"Accept": "application/json", "User-Agent": "kafka-connect", "Connection": "close"}
         if hop.body:
             headers["Content-Type"] = "application/json"
@@ -81,10 +80,10 @@ class Forwarder:
         try:
             found = self._pools.request(hop.method, url, body=hop.body, headers=headers, redirect=False)
         except urllib3.exceptions.HTTPError as error:
-            logger.warning("could not send %s %s on to the leader: %s", hop.method, url, error)
+            logger.warning("%s %s: could not be forwarded to the leader: %s", hop.method, url, error)
             message = f"IO Error trying to forward REST request: {error}"
             raise ConnectError(HTTPStatus.INTERNAL_SERVER_ERROR, message) from error
-        return _passed_on(found, hop.base_url)
+        return _response(found, hop.base_url)
 
 
 def _next_hop(hop: Hop, leader_url: str | None) -> str:
@@ -96,13 +95,13 @@ def _next_hop(hop: Hop, leader_url: str | None) -> str:
     return f"{leader_url.rstrip('/')}{hop.path}?{urlencode([*hop.query, (_FORWARD, forward)])}"
 
 
-def _passed_on(found: urllib3.BaseHTTPResponse, base_url: str) -> Answer:
-    """The leader's answer; what it created is found on this node, too."""
+def _response(found: urllib3.BaseHTTPResponse, base_url: str) -> Response:
+    """Return the leader's response, its Location rewritten to this node, which serves the connector too."""
     if HTTPStatus.MULTIPLE_CHOICES <= found.status < HTTPStatus.BAD_REQUEST:
         message = f"Unexpected status code when handling forwarded request: {found.status}"
         raise ConnectError(HTTPStatus.INTERNAL_SERVER_ERROR, message)
-    answer = Response(found.data, found.status, media_type=found.headers.get("Content-Type"))
+    response = Response(found.data, found.status, media_type=found.headers.get("Content-Type"))
     location = found.headers.get("Location")
     if location is not None:
-        answer.headers["Location"] = base_url.rstrip("/") + urlsplit(location).path
-    return answer
+        response.headers["Location"] = base_url.rstrip("/") + urlsplit(location).path
+    return response

@@ -1,17 +1,17 @@
-"""The sockets of the REST API: bound before anything else, so that a taken port is said at once."""
+"""Binds the REST API's sockets, before anything else starts, so that a taken port is reported at once."""
 
 import socket
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from sparkmirror.connect.rest.settings import HTTP, Advertised, Listener
+from sparkmirror.connect.rest.rest_settings import HTTP, Advertised, Listener
 from sparkmirror.domain.errors import ConfigError
 
-_EVERYWHERE: Final = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - what users write, not what we choose
+_EVERYWHERE: Final = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared with users' values, not bound
 
 
 class Bound(NamedTuple):
-    """A listener and its socket."""
+    """A listener and its bound socket."""
 
     listener: Listener
     socket: socket.socket
@@ -22,7 +22,7 @@ class Bound(NamedTuple):
 
 
 def bind_all(listeners: Sequence[Listener], key: str) -> list[Bound]:
-    """Raises ConfigError, about the key, when one of them can't be had; then none is."""
+    """Raises ConfigError for the key when one of them can't be bound, and closes the others."""
     bound: list[Bound] = []
     try:
         for listener in listeners:
@@ -49,9 +49,9 @@ def _bind(listener: Listener) -> socket.socket:
 
 
 def advertised_url(bound: Sequence[Bound], advertised: Advertised) -> str:
-    """Where other workers find this one: what the operator says, else the first listener, http before https.
+    """The URL for other workers: as configured, else of the first listener, http before https.
 
-    A listener on all addresses is advertised as this machine's own.
+    A listener on all addresses is advertised with this machine's own address.
     """
     protocol = advertised.protocol or _protocol(bound)
     at = next(each for each in bound if each.listener.protocol == protocol)
@@ -69,7 +69,7 @@ def _protocol(bound: Sequence[Bound]) -> str:
 
 
 def _own_address() -> str:
-    """As Java's InetAddress.getLocalHost."""
+    """Resolve this machine's name, as Java's InetAddress.getLocalHost does."""
     try:
         return socket.gethostbyname(socket.gethostname())
     except OSError:

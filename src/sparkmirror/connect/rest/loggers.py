@@ -1,21 +1,21 @@
-"""`/admin/loggers`: log levels of this worker, or of all (KIP-495, KIP-976)."""
+"""Serves `/admin/loggers`: shows and sets log levels of this worker, or of all (KIP-495, KIP-976)."""
 
 import logging
 from http import HTTPStatus
 from typing import Final
 
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 
-from sparkmirror.connect.log_levels import LoggerLevel, LogLevels
-from sparkmirror.connect.rest import objects
-from sparkmirror.connect.rest.answers import Answer, empty_answer, json_answer
+from sparkmirror.connect.logger_levels import LoggerLevel, LogLevels
+from sparkmirror.connect.rest import response_bodies
 from sparkmirror.connect.rest.endpoints import Endpoint
-from sparkmirror.connect.rest.errors import bad_request
-from sparkmirror.connect.rest.herder import Herder
 from sparkmirror.connect.rest.herder_calls import HerderCalls
-from sparkmirror.connect.rest.json_bodies import config_changes, read_body
+from sparkmirror.connect.rest.herder_protocol import Herder
 from sparkmirror.connect.rest.paths import first, parameter
+from sparkmirror.connect.rest.request_bodies import config_changes, read_body
+from sparkmirror.connect.rest.responses import bad_request, empty_response, json_response
 from sparkmirror.domain.connect import ConnectError
 from sparkmirror.domain.log_levels import is_level
 
@@ -37,17 +37,17 @@ class LoggersResource:
             Route("/admin/loggers/{logger}", Endpoint({"GET": self._level, "PUT": self._set})),
         ]
 
-    async def _list(self, _request: Request) -> Answer:
-        return json_answer({name: _json(level) for name, level in self._levels.all().items()})
+    async def _list(self, _request: Request) -> Response:
+        return json_response({name: _json(level) for name, level in self._levels.all().items()})
 
-    async def _level(self, request: Request) -> Answer:
+    async def _level(self, request: Request) -> Response:
         name = parameter(request, "logger")
         level = self._levels.level(name)
         if level is None:
             raise ConnectError(HTTPStatus.NOT_FOUND, f"Logger {name} not found.")
-        return json_answer(_json(level))
+        return json_response(_json(level))
 
-    async def _set(self, request: Request) -> Answer:
+    async def _set(self, request: Request) -> Response:
         name = parameter(request, "logger")
         body = await read_body(request)
         level = config_changes(body).get("level")
@@ -57,15 +57,19 @@ class LoggersResource:
             raise ConnectError(HTTPStatus.NOT_FOUND, f"invalid log level '{level}'.")
         scope = (first(request, "scope") or _WORKER).lower()
         if scope == _CLUSTER:
-            return await self._calls.run_on_leader(request, body, lambda: self._set_everywhere(name, level))
+            return await self._calls.run_on_leader(
+                request, body, lambda: self._set_on_all_workers(name, level)
+            )
         if scope != _WORKER:
-            logger.warning("unknown scope %s of a log level: it is set on this worker only", scope)
-        return json_answer(self._levels.set(name, level))
+            logger.warning(
+                "log level of %s: unknown scope %s; the level is set on this worker only", name, scope
+            )
+        return json_response(self._levels.set(name, level))
 
-    def _set_everywhere(self, name: str, level: str) -> Answer:
+    def _set_on_all_workers(self, name: str, level: str) -> Response:
         self._herder.set_log_level(name, level)
-        return empty_answer(HTTPStatus.NO_CONTENT)
+        return empty_response(HTTPStatus.NO_CONTENT)
 
 
-def _json(level: LoggerLevel) -> objects.Json:
+def _json(level: LoggerLevel) -> response_bodies.Json:
     return {"level": level.level, "last_modified": level.last_modified}

@@ -1,7 +1,7 @@
-"""The path of a request as the routes see it: in canonical form, its segments still percent-encoded.
+"""Converts request paths to a canonical form for the routes, with percent-encoded segments.
 
-Only so can a connector's name hold a slash. As with JAX-RS a slash at the end is ignored, and so is what
-stands behind a semicolon in a segment. Dots are no directories: `..` is a name like any other.
+Encoded, a connector's name may contain a slash. As in JAX-RS a slash at the end is ignored, and so is the
+part of a segment after a semicolon. Dots are no directories: `..` is a name like any other.
 """
 
 import re
@@ -11,18 +11,18 @@ from urllib.parse import quote, unquote_to_bytes
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from sparkmirror.connect.rest.errors import bad_request, error_answer
+from sparkmirror.connect.rest.responses import bad_request, error_response
 from sparkmirror.domain.connect import ConnectError
 
 _PLAIN: Final = re.compile(r"(?:/[A-Za-z0-9._-]+)+")
-"""Canonical already, as nearly all paths are: polls must cost little."""
+"""Matches paths that are canonical already, as nearly all are: polling must cost little."""
 _BROKEN_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _ABSOLUTE: Final = re.compile(r"[a-z]+://[^/?]*", re.IGNORECASE)
 
 
 class CanonicalPaths:
-    """Hands requests on with the canonical path; refuses those whose path says nothing certain."""
+    """Passes requests on with the canonical path; refuses ambiguous paths."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -31,18 +31,18 @@ class CanonicalPaths:
         try:
             path = canonical_path(scope["raw_path"].decode("ascii"))
         except ConnectError as error:
-            await error_answer(error)(scope, receive, send)
+            await error_response(error)(scope, receive, send)
         else:
             await self._app({**scope, "path": path}, receive, send)
 
 
 def canonical_path(raw: str) -> str:
-    """Raises ConnectError, in the words of Java's server."""
+    """Raises ConnectError with the message of Java's server."""
     if _PLAIN.fullmatch(raw):
         return raw
     absolute = _ABSOLUTE.match(raw)
     if absolute is not None:
-        # As proxies ask.
+        # Proxies may send the whole URL.
         raw = raw[absolute.end() :]
     if _BROKEN_ESCAPE.search(raw):
         raise bad_request("Bad Request")
@@ -63,21 +63,21 @@ def _segment(raw: str) -> str:
 
 
 def encoded(name: str) -> str:
-    """As one segment of a path."""
+    """Encode a name as one segment of a path."""
     return quote(name, safe="!$&'()*+,=:@", errors="replace")
 
 
 def parameter(request: Request, name: str) -> str:
-    """What stands in the path where the route has a parameter."""
+    """Return the decoded value of a parameter of the route."""
     return unquote_to_bytes(request.path_params[name]).decode("utf-8")
 
 
 def flag(request: Request, name: str, *, default: bool) -> bool:
-    """A query parameter as JAX-RS reads a Boolean: anything but `true` is false, nothing is the default."""
+    """Parse a query parameter as JAX-RS does a Boolean: all but `true` is false; absent, the default."""
     text = first(request, name)
     return default if not text else text.lower() == "true"
 
 
 def first(request: Request, name: str) -> str | None:
-    """A query parameter; of several the first."""
+    """Return a query parameter; of several the first."""
     return next(iter(request.query_params.getlist(name)), None)

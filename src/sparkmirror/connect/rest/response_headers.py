@@ -1,19 +1,26 @@
-"""Headers that an operator adds to every answer: `response.http.headers.config` (KIP-577).
+"""Adds the headers that an operator configures to responses (KIP-577), and those of cross-origin requests.
 
-Its rules are those of Jetty's HeaderFilter, separated by commas: `set X-Frame-Options:DENY`, `add …`;
-`setDate …` and `addDate …` have milliseconds from now. A rule with a comma stands in double quotes.
+`response.http.headers.config` holds rules of Jetty's HeaderFilter, separated by commas: `set
+X-Frame-Options:DENY`, `add …`; `setDate …` and `addDate …` take milliseconds from now. A rule that contains a
+comma is put in double quotes.
+
+`access.control.allow.origin` is `*`, or Java's regular expressions for whole origins;
+`access.control.allow.methods` lists the methods that a preflight response names.
 """
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from email.utils import formatdate
 from enum import Enum
 from typing import Final, NamedTuple
 
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+_DEFAULT_METHODS: Final = ("GET", "POST", "HEAD")
+_ALLOWED_HEADERS: Final = "Content-Type"
+_PREFLIGHT_AGE_S: Final = "60"
 _RULE: Final = re.compile(r'\s*(?:"(?P<quoted>[^"]*)"|(?P<plain>[^,"]*))\s*(?:,|$)')
 
 
@@ -80,7 +87,7 @@ def _rule(text: str) -> HeaderRule:
 
 
 class ResponseHeaders:
-    """Applies the rules to every answer of an application."""
+    """Applies the rules to every response of an application."""
 
     def __init__(
         self, app: ASGIApp, rules: tuple[HeaderRule, ...], now: Callable[[], float] = time.time
@@ -99,3 +106,38 @@ class ResponseHeaders:
             await send(message)
 
         await self._app(scope, receive, send_with_headers)
+
+
+class CrossOrigin:
+    """Adds the headers as Jetty's CrossOriginHandler does; a preflight is handled like any other request."""
+
+    def __init__(self, app: ASGIApp, origins: re.Pattern[str], methods: Sequence[str]) -> None:
+        self._app = app
+        self._origins = origins
+        self._methods = ",".join(methods or _DEFAULT_METHODS)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        added = self._added(scope["method"], Headers(scope=scope))
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(raw=list(message["headers"]))
+                headers.add_vary_header("Origin")
+                headers.update(added)
+                message = {**message, "headers": headers.raw}
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
+
+    def _added(self, method: str, headers: Headers) -> dict[str, str]:
+        origin = headers.get("origin")
+        if origin is None or self._origins.fullmatch(origin) is None:
+            return {}
+        added = {"Access-Control-Allow-Origin": origin}
+        if method == "OPTIONS" and "access-control-request-method" in headers:
+            added |= {
+                "Access-Control-Allow-Methods": self._methods,
+                "Access-Control-Allow-Headers": _ALLOWED_HEADERS,
+                "Access-Control-Max-Age": _PREFLIGHT_AGE_S,
+            }
+        return added

@@ -1,4 +1,4 @@
-"""The server of the REST API: a thread with an event loop for all listeners. Signals stay the main's."""
+"""Serves the REST API: one thread with an event loop for all listeners. Signals stay with the main thread."""
 
 import asyncio
 import logging
@@ -10,20 +10,20 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from sparkmirror.connect.rest.app import ConnectApp
-from sparkmirror.connect.rest.connections import KEPT_IDLE_S, PatientProtocol
+from sparkmirror.connect.rest.connections import KEPT_IDLE_S, TimeoutProtocol
 from sparkmirror.connect.rest.listeners import Bound, advertised_url, bind_all, close_all
-from sparkmirror.connect.rest.settings import HTTPS, RestSettings
+from sparkmirror.connect.rest.rest_settings import HTTPS, RestSettings
 from sparkmirror.connect.rest.tls import TlsSettings, server_context
 
 logger = logging.getLogger(__name__)
 
 _CONNECTIONS_MAX: Final = 1000
-"""Of one listener; more are answered with 503."""
+"""Per listener; more get a 503."""
 _STOP_TIMEOUT_S: Final = 3
 
 
 class RestServer:
-    """`bind`, `start`, `stop`, in this order; each once."""
+    """Call `bind`, `start` and `stop`, in this order, once each."""
 
     def __init__(self, settings: RestSettings) -> None:
         self._settings = settings
@@ -33,7 +33,7 @@ class RestServer:
         self._thread: threading.Thread | None = None
 
     def bind(self) -> None:
-        """Take the addresses; from here on `advertised_url` is known. Raises ConfigError."""
+        """Bind the addresses; `advertised_url` is known afterwards. Raises ConfigError."""
         self._main = bind_all(self._settings.listeners, "listeners")
         try:
             self._admin = bind_all(self._settings.admin_listeners or (), "admin.listeners")
@@ -43,16 +43,16 @@ class RestServer:
 
     @property
     def advertised_url(self) -> str:
-        """`http://host:port/`, where other workers find this one."""
+        """`http://host:port/`, the URL for other workers."""
         return advertised_url(self._main, self._settings.advertised)
 
     @property
     def urls(self) -> list[str]:
-        """Where it listens, as bound."""
+        """The listeners' URLs, with the bound ports."""
         return [str(each.listener._replace(port=each.port)) for each in (*self._main, *self._admin)]
 
     def start(self, app: ConnectApp) -> None:
-        """Serve; returns when requests are answered. Raises ConfigError when a key can't be used."""
+        """Return once requests are served. Raises ConfigError for an unusable key."""
         self._servers = [
             *(_server(app.main, each, self._settings.tls) for each in self._main),
             *(_server(app.admin, each, self._settings.admin_tls) for each in self._admin if app.admin),
@@ -64,10 +64,10 @@ class RestServer:
         )
         self._thread.start()
         started.wait()
-        logger.info("REST API at %s, advertised as %s", ", ".join(self.urls), self.advertised_url)
+        logger.info("REST API listens at %s, advertised as %s", ", ".join(self.urls), self.advertised_url)
 
     def stop(self) -> None:
-        """End what is under way, within some seconds, and close everything. Harmless at any time."""
+        """Finish open requests, within some seconds, and close everything. May be called at any time."""
         for server in self._servers:
             server.should_exit = True
         if self._thread is not None:
@@ -90,7 +90,7 @@ class RestServer:
 
 
 class _ListenerServer(uvicorn.Server):
-    """Tells when it serves."""
+    """Sets `serving` when it serves, and closes connections that are left at its end."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -107,9 +107,13 @@ class _ListenerServer(uvicorn.Server):
 
 
 def _server(app: ASGIApp, at: Bound, tls: TlsSettings | None) -> _ListenerServer:
+    context = None
+    if at.listener.protocol == HTTPS:
+        assert tls is not None, "settings have TLS where there is an https listener"
+        context = server_context(tls)
     config = uvicorn.Config(
         app,
-        http=PatientProtocol,
+        http=TimeoutProtocol,
         ws="none",
         lifespan="off",
         log_config=None,
@@ -120,9 +124,6 @@ def _server(app: ASGIApp, at: Bound, tls: TlsSettings | None) -> _ListenerServer
         limit_concurrency=_CONNECTIONS_MAX,
         timeout_keep_alive=KEPT_IDLE_S,
         timeout_graceful_shutdown=_STOP_TIMEOUT_S,
+        ssl_context_factory=None if context is None else lambda _config, _default: context,
     )
-    config.load()
-    if at.listener.protocol == HTTPS:
-        assert tls is not None, "settings have TLS where there is an https listener"
-        config.ssl = server_context(tls)
     return _ListenerServer(config)

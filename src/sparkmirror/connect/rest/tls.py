@@ -1,4 +1,4 @@
-"""TLS of the REST API, as server and as client of other workers: `ssl.*` keys become contexts of Python's.
+"""Builds the REST API's TLS contexts from `ssl.*` keys, as server and as client of other workers.
 
 Keys and certificates are read from PEM only.
 """
@@ -45,7 +45,7 @@ class TlsSettings:
 
 
 def tls_settings(worker: Properties, prefix: str) -> TlsSettings:
-    """From the `ssl.*` keys with the prefix if there are any, else from those without. Raises ConfigError."""
+    """Read the `ssl.*` keys with the prefix if there are any, else those without. Raises ConfigError."""
     own = worker.under(prefix).starting("ssl.")
     properties = own or worker.starting("ssl.")
     values = _TABLE.parse(properties)
@@ -74,7 +74,7 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
 
 
 def client_context(settings: TlsSettings) -> ssl.SSLContext:
-    """For requests to other workers, who are trusted by the same trust store."""
+    """For requests to other workers, which the same trust store authenticates."""
     context = ssl.create_default_context()
     context.check_hostname = settings.checks_host_names
     _configure(context, settings)
@@ -98,7 +98,7 @@ def _configure(context: ssl.SSLContext, settings: TlsSettings) -> None:
 
 
 def _choose_ciphers(context: ssl.SSLContext, ciphers: tuple[str, ...]) -> None:
-    """By OpenSSL's names; those of TLS 1.3 can't be chosen."""
+    """Set the ciphers, by OpenSSL's names; those of TLS 1.3 can't be chosen."""
     if not ciphers:
         return
     try:
@@ -110,7 +110,7 @@ def _choose_ciphers(context: ssl.SSLContext, ciphers: tuple[str, ...]) -> None:
 def _load_key(context: ssl.SSLContext, key: str, certificates: str, password: str | None) -> None:
     try:
         with _as_file(f"{key}\n{certificates}\n") as file:
-            # Without a password Python would ask the terminal.
+            # Without a password Python would prompt at the terminal.
             context.load_cert_chain(file, password=password or "")
     except (ssl.SSLError, ValueError) as error:
         raise ConfigError(
@@ -120,7 +120,7 @@ def _load_key(context: ssl.SSLContext, key: str, certificates: str, password: st
 
 @contextmanager
 def _as_file(text: str) -> Iterator[Path]:
-    """Python's ssl reads keys from files only; this one nobody else can read."""
+    """Python's ssl reads keys from files only; only the owner can read this one."""
     with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
         file.write(text)
         file.flush()

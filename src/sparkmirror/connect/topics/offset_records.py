@@ -1,6 +1,6 @@
-"""Connectors' offsets as Kafka Connect's REST API shows and changes them (KIP-875), in its bytes.
+"""Writes and folds the records of Connect's offsets topic, and checks the offsets that users set (KIP-875).
 
-Any connector's, in the shape that it gave them; MirrorMaker's own positions are in `connect_records`.
+Offsets of any connector, in the connector's own shape; MirrorMaker's positions are in `connect_records`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,7 +29,7 @@ class OffsetKey(NamedTuple):
 
 
 def offset_key(connector: str, partition: Fields) -> bytes:
-    """By its raw bytes Connect looks an offset up: the fields are in the order of Java's HashMap."""
+    """Connect looks an offset up by the key's raw bytes: the fields are in the order of Java's HashMap."""
     return write_json([connector, in_hash_order(partition)])
 
 
@@ -40,7 +40,7 @@ def offset_record(connector: str, offset: ConnectorOffset) -> LogRecord:
 
 
 def parse_offset_key(key: bytes | None) -> OffsetKey:
-    """Raises MalformedRecordError for what Connect ignores."""
+    """Raises MalformedRecordError for records that Connect ignores."""
     match read_json(key):
         case [str(connector), dict() as partition]:
             return OffsetKey(connector, partition)
@@ -49,10 +49,10 @@ def parse_offset_key(key: bytes | None) -> OffsetKey:
 
 
 class OffsetFold:
-    """Takes the records of an offsets topic, in order within each key; keeps those of one connector.
+    """Applies the records of an offsets topic, in order within each key; keeps those of one connector.
 
-    As Java does, it finds partitions by what a key means, and offsets by its bytes: under a key that another
-    tool wrote in an order of its own, a partition has no offset.
+    As in Java, partitions are found by a key's content, and offsets by its bytes: under a key that another
+    tool wrote with another order of fields, a partition has no offset.
     """
 
     def __init__(self, connector: str) -> None:
@@ -75,12 +75,12 @@ class OffsetFold:
             self._values[raw] = record.value
 
     def offsets(self) -> Sequence[ConnectorOffset]:
-        """By topic and partition, as far as there are such fields; None where a value can't be read."""
+        """Sorted by topic and partition, where there are such fields; None where a value can't be read."""
         found = [
             ConnectorOffset(partition, _offset(self._values.get(key)))
             for key, partition in self._partitions.items()
         ]
-        return sorted(found, key=lambda offset: _place(offset.partition))
+        return sorted(found, key=lambda offset: _sort_key(offset.partition))
 
 
 def _offset(value: bytes | None) -> Fields | None:
@@ -91,16 +91,16 @@ def _offset(value: bytes | None) -> Fields | None:
     return offset if isinstance(offset, dict) else None
 
 
-def _place(partition: Fields) -> tuple[str, int, bytes]:
+def _sort_key(partition: Fields) -> tuple[str, int, bytes]:
     number = partition.get("partition")
     return str(partition.get("topic")), number if isinstance(number, int) else -1, write_json(partition)
 
 
-# what a user asks for
+# requests of users
 
 
 def checked_offsets(connector_class: str, offsets: Iterable[ConnectorOffset]) -> Sequence[ConnectorOffset]:
-    """What is to be written, each partition once, its last word; nulls are allowed for anything.
+    """Return the offsets to write: the last one for each partition; null is allowed for any partition.
 
     Raises ConnectError with the connector's own message (`alterOffsets`).
     """
@@ -160,7 +160,7 @@ def _require_primitives(fields: Fields) -> None:
 
 
 def _not_primitive(value: object) -> str | None:
-    """Java's name for what Connect has no primitive type for."""
+    """Java's name of a type that Connect does not accept."""
     if isinstance(value, Mapping):
         return "MAP"
     if isinstance(value, list | tuple):
@@ -229,5 +229,5 @@ def _invalid_offset(partition: Fields, offset: Fields, why: str) -> ConnectError
 
 
 def _invalid(message: str) -> ConnectError:
-    """Connect takes what a connector refuses for a failure of its own."""
+    """Connect reports a connector's refusal as an internal error."""
     return ConnectError(HTTPStatus.INTERNAL_SERVER_ERROR, message)

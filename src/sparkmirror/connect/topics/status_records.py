@@ -1,6 +1,6 @@
-"""What Kafka Connect's status topic says: its records in Connect's bytes, and the fold over them.
+"""Writes the records of Kafka Connect's status topic in Connect's bytes, and folds them.
 
-The state of each connector and task, and the topics that each connector has used (KIP-558).
+They hold the state of each connector and task, and the topics that each connector has used (KIP-558).
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ _TOPIC_OF: Final = ":connector-"
 
 
 def connector_status_record(name: str, status: Status | None) -> LogRecord:
-    """None forgets the connector, which Java calls DESTROYED."""
+    """None removes the connector, which Java calls DESTROYED."""
     return _record(_CONNECTOR + name, _status_fields(status))
 
 
@@ -31,17 +31,17 @@ def topic_record(name: str, topic: str, task: int, discovered_ms: int) -> LogRec
     return _record(f"{_TOPIC}{topic}{_TOPIC_OF}{name}", {"topic": fields})
 
 
-def forgotten_topic_record(name: str, topic: str) -> LogRecord:
+def removed_topic_record(name: str, topic: str) -> LogRecord:
     return _record(f"{_TOPIC}{topic}{_TOPIC_OF}{name}", None)
 
 
 def is_safe(known: Status | None, status: Status) -> bool:
-    """Whether a worker may say this without overwriting what a newer generation of the group has said."""
+    """Whether the status does not overwrite one of a newer generation of the group."""
     return known is None or known.worker_id == status.worker_id or known.generation <= status.generation
 
 
 class StatusFold:
-    """Takes the records of a status topic, in order within each key, as Java's KafkaStatusBackingStore."""
+    """Applies the records of a status topic, in order within each key, as Java's KafkaStatusBackingStore."""
 
     def __init__(self) -> None:
         self.connectors: dict[str, Status] = {}
@@ -76,14 +76,14 @@ class StatusFold:
         if not (task.isascii() and task.isdigit()):
             raise MalformedRecordError("the key has no task's number at its end")
         if value is None:
-            self._forget_task(name, int(task))
+            self._remove_task(name, int(task))
             return
         status = _status(value)
         tasks = self.tasks.setdefault(_required(name), {})
         if not _is_stale(tasks.get(int(task)), status):
             tasks[int(task)] = status
 
-    def _forget_task(self, name: str, task: int) -> None:
+    def _remove_task(self, name: str, task: int) -> None:
         tasks = self.tasks.get(name, {})
         tasks.pop(task, None)
         if not tasks:
@@ -101,7 +101,7 @@ class StatusFold:
 
 
 def _is_stale(known: Status | None, status: Status) -> bool:
-    """A worker that gave a task up may say so after another has taken it over (KAFKA-12525)."""
+    """A worker that gave up a task may write UNASSIGNED after another has started it (KAFKA-12525)."""
     return (
         status.state is State.UNASSIGNED
         and known is not None
@@ -134,7 +134,7 @@ def _status_fields(status: Status | None) -> Mapping[str, object] | None:
 
 
 def _record(key: str, value: Mapping[str, object] | None) -> LogRecord:
-    """The key chooses the partition."""
+    """The key determines the partition."""
     return LogRecord(key.encode(), None if value is None else write_json(value), partition=None)
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkmirror.batches.log_records import LogRecord
-from sparkmirror.connect.topics.config_fold import ConfigFold
 from sparkmirror.connect.topics.config_records import (
+    ConfigFold,
     ConnectConfigs,
     LoggerLevel,
     RestartRequest,

@@ -8,8 +8,8 @@ from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.connect.topics.status_records import (
     StatusFold,
     connector_status_record,
-    forgotten_topic_record,
     is_safe,
+    removed_topic_record,
     task_status_record,
     topic_record,
 )
@@ -40,7 +40,7 @@ def test_records_have_the_bytes_of_connect() -> None:
     for forgotten in (
         connector_status_record("c", None),
         task_status_record("c", 0, None),
-        forgotten_topic_record("c", "t"),
+        removed_topic_record("c", "t"),
     ):
         assert forgotten.value is None
 
@@ -61,7 +61,7 @@ def test_the_fold_keeps_the_last_word() -> None:
         task_status_record("c", 1, RUNNING),
         topic_record("c-1", "t", 0, 5),
         topic_record("c-1", "u", 1, 6),
-        forgotten_topic_record("c-1", "t"),
+        removed_topic_record("c-1", "t"),
     )
     assert fold.connectors == {"c-1": FAILED}
     assert fold.tasks == {"c-1": {0: RUNNING, 12: FAILED}, "c": {1: RUNNING}}

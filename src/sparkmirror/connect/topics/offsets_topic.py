@@ -1,4 +1,4 @@
-"""Connect's offsets topic, as its REST API shows and changes it while a connector is stopped (KIP-875)."""
+"""Reads and writes connectors' offsets in Connect's offsets topic, for the REST API (KIP-875)."""
 
 import logging
 from collections.abc import Sequence
@@ -17,10 +17,9 @@ _log = logging.getLogger(__name__)
 def read_connector_offsets(
     settings: ConnectionSettings, topic: str, connector: str
 ) -> Sequence[ConnectorOffset]:
-    """Of every source partition that the connector has an offset for.
+    """Return the offset of every source partition that the connector has one for.
 
-    What was written in transactions counts when it's committed; those that are open are waited for. Raises
-    KafkaError.
+    Reads committed records only, and waits for open transactions. Raises KafkaError.
     """
     fold = OffsetFold(connector)
     await_stable(settings, topic)
@@ -39,10 +38,11 @@ def write_connector_offsets(
     connector_class: str,
     offsets: Sequence[ConnectorOffset],
 ) -> None:
-    """Alter offsets, or forget those that are None; the connector must not run.
+    """Alter offsets, or remove those that are None; the connector must not run.
 
-    They come without what a mirror needs to continue exactly (`positions`), so it begins there under a new
-    producer id. Raises ConnectError for what the connector can't use, and writes nothing then; KafkaError.
+    They lack the producer state that a mirror needs to resume exactly (`positions`), so it starts there with
+    a new producer id. Raises ConnectError for offsets that the connector can't use, and writes none then;
+    KafkaError.
     """
     records = [offset_record(connector, offset) for offset in checked_offsets(connector_class, offsets)]
     if records:

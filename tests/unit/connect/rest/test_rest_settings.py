@@ -1,7 +1,7 @@
 import pytest
 
 from sparkmirror.config.properties import Properties
-from sparkmirror.connect.rest.settings import Advertised, Listener, TopicTracking, rest_settings
+from sparkmirror.connect.rest.rest_settings import Advertised, Listener, TopicTracking, rest_settings
 from sparkmirror.domain.errors import ConfigError
 
 

@@ -1,4 +1,4 @@
-"""What a worker's properties say about its REST API: where it listens, what it is called, what it adds."""
+"""Parses the REST API's settings from a worker's properties: listeners, advertised URL, TLS and headers."""
 
 import re
 from dataclasses import dataclass, field
@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 from sparkmirror.config.definitions import Definition, Values
 from sparkmirror.config.properties import Properties
 from sparkmirror.config.worker_options import WORKER
+from sparkmirror.connect.rest.internal_requests import is_known_algorithm
 from sparkmirror.connect.rest.response_headers import HeaderRule, header_rules
-from sparkmirror.connect.rest.signatures import is_known_algorithm
 from sparkmirror.connect.rest.tls import TlsSettings, tls_settings
 from sparkmirror.policies.java_regex import compile_list
 
@@ -37,7 +37,7 @@ _OPTIONS: Final = Definition(
 
 
 class Listener(NamedTuple):
-    """An address to listen on. An empty host means all of the machine's; port 0 any free one."""
+    """An address to listen on. An empty host means all addresses; port 0 any free one."""
 
     protocol: str
     host: str
@@ -56,7 +56,7 @@ class TopicTracking(NamedTuple):
 
 
 class Advertised(NamedTuple):
-    """What other workers are to call this one; None where a listener says it."""
+    """The configured parts of this worker's URL for others; None where the listener's apply."""
 
     protocol: str | None = None
     host: str | None = None
@@ -67,10 +67,10 @@ class Advertised(NamedTuple):
 class RestSettings:
     listeners: tuple[Listener, ...] = (Listener(HTTP, "", 8083),)
     admin_listeners: tuple[Listener, ...] | None = None
-    """None: `/admin` is served by the listeners; empty: by nobody."""
+    """None: `listeners` serve `/admin`; empty: `/admin` is not served."""
     advertised: Advertised = field(default_factory=Advertised)
     tls: TlsSettings | None = None
-    """Of listeners and of requests to other workers; None without https."""
+    """For listeners and for requests to other workers; None without https."""
     admin_tls: TlsSettings | None = None
     allowed_origins: re.Pattern[str] | None = None
     allowed_methods: tuple[str, ...] = ()

@@ -1,14 +1,15 @@
-"""The description says what there is: no more, no less."""
+"""Checks that the OpenAPI description and the served routes are the same."""
 
 import re
 from typing import Any
 
 from sparkmirror.config.properties import Properties
-from sparkmirror.connect.log_levels import LogLevels
+from sparkmirror.connect.logger_levels import LogLevels
 from sparkmirror.connect.rest.app import Node, routes
 from sparkmirror.connect.rest.endpoints import Endpoint
-from sparkmirror.connect.rest.openapi import openapi
-from sparkmirror.connect.rest.settings import rest_settings
+from sparkmirror.connect.rest.rest_settings import rest_settings
+from sparkmirror.connect.rest.worker_info import openapi
+from sparkmirror.connect.validation import KAFKA_VERSION
 from tests.support.memory_herder import MemoryHerder
 from tests.support.rest_serving import RealPlugins
 
@@ -47,6 +48,10 @@ def test_everything_that_is_served_is_described() -> None:
         (verb.upper(), unnamed(path)) for path, verbs in openapi()["paths"].items() for verb in verbs
     }
     assert described == served() - BESIDE - INTERNAL
+
+
+def test_the_description_has_the_version_of_the_api() -> None:
+    assert openapi()["info"]["version"] == KAFKA_VERSION
 
 
 def test_every_object_is_described_and_used() -> None:

@@ -1,7 +1,7 @@
-"""A topic of one partition that threads write and read at the same time, as one truth for all of them.
+"""Shares a topic of one partition between threads that write and read it at the same time.
 
-Who writes waits until its record has been read, by whichever thread reads just then, and so sees what it
-wrote where it belongs among the others' records.
+A writer waits until any thread has read its record back, and so sees it in its order among other writers'
+records.
 """
 
 import threading
@@ -20,7 +20,7 @@ _CLOSE_TIMEOUT_S = 5.0
 
 
 class ReadBackLog:
-    """Thread-safe; `take` is called with the records in their order, by one thread at a time."""
+    """Thread-safe; calls `take` with the records in their order, from one thread at a time."""
 
     def __init__(
         self, settings: ConnectionSettings, topic: str, take: Callable[[Sequence[LogRecord]], None]
@@ -35,16 +35,16 @@ class ReadBackLog:
         self._is_read = False
         """Whether a thread is reading; the rest is guarded by `_changed`."""
         self._waiting_for_end = 0
-        """Threads that want to read next; `poll`, which is called again and again, lets them."""
+        """Threads that wait for their turn to read; `poll`, which is called repeatedly, yields to them."""
         self._next_offset = 0
-        """The first that was not taken yet."""
+        """The first offset that was not taken yet."""
         self._has_news = False
-        """Something was taken since the last `poll`."""
+        """Whether records were taken since the last `poll`."""
         self._broken: KafkaError | None = None
-        """What came with a batch that can't be read is lost to this reader."""
+        """Set for good by a batch that can't be read: its records are lost to this reader."""
 
     def read_to_end(self, timeout_s: float) -> None:
-        """Take everything up to the end that it has now. Raises KafkaError; RetriableError after the time."""
+        """Take all records up to the present end. Raises KafkaError; RetriableError after the timeout."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
             self._waiting_for_end += 1
@@ -58,7 +58,7 @@ class ReadBackLog:
                 self._taken([record])
 
     def poll(self, timeout_s: float) -> bool:
-        """Whether something was taken since the last call, at once then, or else within the time.
+        """Return whether records were taken since the last call; waits for some up to the timeout.
 
         Raises KafkaError.
         """
@@ -77,7 +77,7 @@ class ReadBackLog:
         """Return when the records are acknowledged and taken. Raises KafkaError."""
         deadline = time.monotonic() + timeout_s
         if not self._writing.acquire(timeout=timeout_s):
-            raise RetriableError(f"write to {self._topic}: others were not done in time")
+            raise RetriableError(f"write to {self._topic}: another writer did not finish in time")
         try:
             offsets = self._writer.write(
                 self._topic, records, timeout_s=max(0.001, deadline - time.monotonic())
@@ -87,7 +87,7 @@ class ReadBackLog:
         self._await(offsets[-1], deadline)
 
     def close(self) -> None:
-        """Others should have ended; who still reads is given a moment."""
+        """Call it after other threads have ended; one that still reads is waited for shortly."""
         with self._changed:
             self._changed.wait_for(lambda: not self._is_read, _CLOSE_TIMEOUT_S)
         self._tail.close()
@@ -98,7 +98,7 @@ class ReadBackLog:
         return not self._is_read and not self._waiting_for_end
 
     def _await(self, offset: int, deadline: float) -> None:
-        """Return when the record at the offset is taken, by another thread or else by this one."""
+        """Return when another thread, or this one, has taken the record at the offset."""
         retries = Retries(self._settings, deadline)
         while True:
             with self._changed:
@@ -116,7 +116,7 @@ class ReadBackLog:
                 retries.wait(error)
 
     def _read(self, timeout_s: float) -> None:
-        """By the thread that has set `_is_read`."""
+        """Called by the thread that has set `_is_read`."""
         with self._reading():
             self._taken(self._tail.poll(timeout_s))
 

@@ -1,6 +1,6 @@
 import pytest
 
-from sparkmirror.connect.rest.json_bodies import (
+from sparkmirror.connect.rest.request_bodies import (
     config_changes,
     connector_config,
     create_request,

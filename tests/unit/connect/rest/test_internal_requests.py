@@ -2,7 +2,7 @@ import base64
 
 import pytest
 
-from sparkmirror.connect.rest.signatures import (
+from sparkmirror.connect.rest.internal_requests import (
     ALGORITHM_HEADER,
     SIGNATURE_HEADER,
     require_signature,

@@ -3,7 +3,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sparkmirror.connect.log_levels import LoggerLevel, LogLevels
+from sparkmirror.connect.logger_levels import LoggerLevel, LogLevels
 
 TOP = "test_log_levels"
 

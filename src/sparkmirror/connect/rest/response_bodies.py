@@ -1,4 +1,4 @@
-"""Connect's objects as JSON, fields in Java's order."""
+"""Writes Connect's objects as JSON, fields in Java's order."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -19,7 +19,7 @@ _UNKNOWN: Final = "unknown"
 
 
 def connector_type(config: ConnectorConfig) -> str:
-    """Unknown for a connector that isn't ours, which a Java worker may have left in the config topic."""
+    """`unknown` for connectors of other classes, which a Java worker may have left in the config topic."""
     return _SOURCE if connector_class(config.get("connector.class", "")) is not None else _UNKNOWN
 
 
@@ -49,7 +49,7 @@ def _state(status: Status) -> Json:
     state: Json = {"state": status.state.value, "worker_id": status.worker_id}
     if status.trace:
         state["trace"] = status.trace
-    # Of the connector's plugin (KIP-891); all of them speak for the same release.
+    # The plugin's version (KIP-891); all plugins here have the same.
     state["version"] = KAFKA_VERSION
     return state
 

@@ -1,7 +1,7 @@
-"""Bodies of requests: JSON read as Connect's Jackson reads it for each kind of request.
+"""Parses the JSON bodies of requests as Connect's Jackson does for each kind of request.
 
-Numbers and booleans become the texts they were written as where a text is wanted; unknown fields, anything
-behind the value and values of every other sort are refused. What Java answers with 500 by accident is a 400.
+Numbers and booleans become their own text where a string is expected; unknown fields, anything after the
+value and values of other types are refused. A body that makes Java respond with 500 by accident gets a 400.
 """
 
 import json
@@ -12,11 +12,11 @@ from typing import Final, NoReturn
 from starlette.requests import Request
 
 from sparkmirror.config.definitions import JAVA_WHITESPACE
-from sparkmirror.connect.rest.errors import bad_request
+from sparkmirror.connect.rest.responses import bad_request
 from sparkmirror.domain.connect import ConnectError, ConnectorOffset, TargetState
 
 BODY_BYTES_MAX: Final = 8 * 1024 * 1024
-"""More than a record of a config topic may have, and some 50,000 offsets."""
+"""More than a record of a config topic may have; about 50,000 offsets."""
 
 _STATES: Final = {state.name: state for state in TargetState}
 _NULL_VALUE: Final = "Null value can not be supplied as the configuration value."
@@ -28,13 +28,13 @@ _INVALID: Final = (
 
 
 class _Number(str):
-    """A number's text."""
+    """The text of a JSON number."""
 
     __slots__ = ()
 
 
 async def read_body(request: Request) -> bytes:
-    """Raises ConnectError (413) when it is larger than anybody needs."""
+    """Raises ConnectError (413) for more than BODY_BYTES_MAX."""
     body = bytearray()
     async for part in request.stream():
         body += part
@@ -72,12 +72,12 @@ def create_request(body: bytes) -> CreateRequest:
 
 
 def connector_config(name: str, body: bytes) -> dict[str, str]:
-    """The body of `PUT /connectors/{name}/config`, which gets the name if it has none."""
+    """Parse the body of `PUT /connectors/{name}/config`, and add the name if it has none."""
     return named_config(name, config_changes(body))
 
 
 def named_config(name: str, config: Mapping[str, str | None]) -> dict[str, str]:
-    """Raises ConnectError when the config says another name, or has nulls."""
+    """Raises ConnectError when the config has another name, or nulls."""
     require_same_name(name, config)
     without = [key for key, value in config.items() if value is None and key != "name"]
     if without:
@@ -86,7 +86,7 @@ def named_config(name: str, config: Mapping[str, str | None]) -> dict[str, str]:
 
 
 def require_same_name(name: str, config: Mapping[str, str | None]) -> None:
-    """Raises ConnectError when the config says another name."""
+    """Raises ConnectError when the config has another name."""
     included = config.get("name")
     if included is not None and included != name:
         raise bad_request(
@@ -95,7 +95,7 @@ def require_same_name(name: str, config: Mapping[str, str | None]) -> None:
 
 
 def config_changes(body: bytes) -> dict[str, str | None]:
-    """A map of texts in which nulls may stand."""
+    """Parse a map of strings and nulls."""
     return _texts(_parsed(body), None)
 
 
@@ -120,7 +120,7 @@ def _offset(item: object) -> ConnectorOffset:
 
 
 def _numbered(content: Mapping[str, object]) -> dict[str, object]:
-    """With numbers instead of their texts."""
+    """Convert the texts of numbers to numbers."""
     return {key: _number(value) for key, value in content.items()}
 
 
@@ -144,7 +144,7 @@ def _as_number(text: str) -> object:
 
 
 def _parsed(body: bytes) -> object:
-    """Raises ConnectError for what is no JSON. UTF-16 and UTF-32 are recognized (RFC 4627)."""
+    """Raises ConnectError for anything but JSON. UTF-16 and UTF-32 are recognized (RFC 4627)."""
     if not body.strip():
         raise bad_request("The request has no body, JSON is expected")
     encoding = json.detect_encoding(body)

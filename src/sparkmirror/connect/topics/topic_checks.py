@@ -1,4 +1,4 @@
-"""Whether Connect's three topics, where they exist, are fit for it."""
+"""Checks that Connect's three topics, where they exist, are compacted and have the right partitions."""
 
 import logging
 from typing import Final
@@ -13,9 +13,9 @@ _POLICY: Final = "cleanup.policy"
 
 
 def check_connect_topics(admin: Admin, worker: WorkerSettings) -> None:
-    """Raises ConfigError, with Java's words, for a topic that would lose what is in it or mix its order up.
+    """Raise ConfigError with Java's message for a topic that would lose records or mix up their order.
 
-    Topics that don't exist are none of its business. Raises KafkaError.
+    Topics that don't exist are skipped. Raises KafkaError.
     """
     purposes = {
         "offset.storage.topic": (worker.offset_topic.name, "source connector offsets"),
@@ -40,7 +40,7 @@ def _check_policy(admin: Admin, key: str, topic: str, purpose: str) -> None:
     try:
         found = admin.topic_configs([topic], [_POLICY]).get(topic, ())
     except AuthorizationError as error:
-        _log.info("can't tell whether %s has %s=compact: %s", topic, _POLICY, error)
+        _log.info("%s: %s=compact could not be checked: %s", topic, _POLICY, error)
         return
     for entry in found:
         policies = {policy.strip().lower() for policy in (entry.value or "").split(",")} - {""}

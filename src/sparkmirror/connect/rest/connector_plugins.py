@@ -1,22 +1,23 @@
-"""`/connector-plugins`: what can be configured here, and what a configuration is worth."""
+"""Serves `/connector-plugins`: lists plugins and their options, and validates configurations."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 
-from sparkmirror.connect.rest.answers import Answer, json_answer
 from sparkmirror.connect.rest.endpoints import Endpoint
 from sparkmirror.connect.rest.herder_calls import HerderCalls
-from sparkmirror.connect.rest.json_bodies import config_changes, read_body
 from sparkmirror.connect.rest.paths import flag, parameter
+from sparkmirror.connect.rest.request_bodies import config_changes, read_body
+from sparkmirror.connect.rest.responses import json_response
 
 JsonObject = Mapping[str, object]
 
 
 class Plugins(Protocol):
-    """Describes plugins, in JSON as Connect has it. Raises ConnectError for those that aren't there."""
+    """Describes plugins in Connect's JSON. Raises ConnectError for unknown ones."""
 
     def plugins(self, *, connectors_only: bool) -> Sequence[JsonObject]:
         """PluginInfo of each."""
@@ -27,7 +28,7 @@ class Plugins(Protocol):
         ...
 
     def validate(self, plugin: str, config: Mapping[str, str | None]) -> JsonObject:
-        """ConfigInfos. May ask clusters, so it blocks."""
+        """ConfigInfos. May send requests to clusters, so it blocks."""
         ...
 
 
@@ -44,15 +45,15 @@ class PluginsResource:
             Route(at + "/{plugin}/config/validate", Endpoint({"PUT": self._validate})),
         ]
 
-    async def _list(self, request: Request) -> Answer:
+    async def _list(self, request: Request) -> Response:
         connectors_only = flag(request, "connectorsOnly", default=True)
-        return json_answer(self._plugins.plugins(connectors_only=connectors_only))
+        return json_response(self._plugins.plugins(connectors_only=connectors_only))
 
-    async def _config_keys(self, request: Request) -> Answer:
+    async def _config_keys(self, request: Request) -> Response:
         plugin = parameter(request, "plugin")
-        return json_answer(await self._calls.run(lambda: self._plugins.config_keys(plugin)))
+        return json_response(await self._calls.run(lambda: self._plugins.config_keys(plugin)))
 
-    async def _validate(self, request: Request) -> Answer:
+    async def _validate(self, request: Request) -> Response:
         plugin = parameter(request, "plugin")
         config = config_changes(await read_body(request))
-        return json_answer(await self._calls.run(lambda: self._plugins.validate(plugin, config)))
+        return json_response(await self._calls.run(lambda: self._plugins.validate(plugin, config)))

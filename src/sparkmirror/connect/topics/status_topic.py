@@ -1,4 +1,4 @@
-"""Connect's status topic: what connectors and tasks are, by the word of whoever runs them."""
+"""Reads and writes Connect's status topic: the states of connectors and tasks, and the topics they use."""
 
 import logging
 import threading
@@ -8,8 +8,8 @@ from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.connect.topics.status_records import (
     StatusFold,
     connector_status_record,
-    forgotten_topic_record,
     is_safe,
+    removed_topic_record,
     task_status_record,
     topic_record,
 )
@@ -22,9 +22,9 @@ _log = logging.getLogger(__name__)
 
 
 class StatusTopic:
-    """Thread-safe. What is written here is seen here when the call returns; writing raises KafkaError.
+    """Thread-safe. A written status is visible here when the call returns; writing raises KafkaError.
 
-    The safe ways say nothing where a newer generation has spoken, as far as is known here.
+    `put_…_safely` write nothing over the status of a newer generation of the group, as far as known here.
     """
 
     def __init__(self, settings: ConnectionSettings, topic: str) -> None:
@@ -36,16 +36,16 @@ class StatusTopic:
         self._lock = threading.Lock()
         self._fold = StatusFold()
         self._unread: dict[bytes, int] = {}
-        """The offset of each key's newest record that was written here, taken, and not read back yet."""
+        """The offset of each key's newest record that was written and taken here, and not read back yet."""
 
     def read_to_end(self, timeout_s: float) -> None:
-        """Everything that is there now. Raises KafkaError."""
+        """Read up to the present end. Raises KafkaError."""
         with self._reading:
             for record in self._tail.read_to_end(timeout_s):
                 self._take_read([record])
 
     def poll(self, timeout_s: float) -> None:
-        """What arrived, at once if there is something. Raises KafkaError."""
+        """Take new records, waiting up to the timeout for some. Raises KafkaError."""
         with self._reading:
             self._take_read(self._tail.poll(timeout_s))
 
@@ -80,9 +80,9 @@ class StatusTopic:
             self.put_task(name, task, status)
 
     def remove_connector(self, name: str) -> None:
-        """With its tasks and topics."""
+        """Remove the connector with its tasks and topics."""
         tasks = [task_status_record(name, task, None) for task in self.tasks(name)]
-        topics = [forgotten_topic_record(name, topic) for topic in self.topics(name)]
+        topics = [removed_topic_record(name, topic) for topic in self.topics(name)]
         self._put([*tasks, connector_status_record(name, None), *topics])
 
     def remove_task(self, name: str, task: int) -> None:
@@ -92,10 +92,10 @@ class StatusTopic:
         self._put([topic_record(name, topic, task, discovered_ms)])
 
     def remove_topics(self, name: str) -> None:
-        self._put([forgotten_topic_record(name, topic) for topic in self.topics(name)])
+        self._put([removed_topic_record(name, topic) for topic in self.topics(name)])
 
     def close(self) -> None:
-        """Others should have ended."""
+        """Call it after other threads have ended."""
         self._tail.close()
         self._writer.close()
 
@@ -108,7 +108,7 @@ class StatusTopic:
                     self._take(record._replace(offset=offset))
 
     def _take_read(self, records: Iterable[LogRecord]) -> None:
-        """Not before what is just being written is taken: others may have written behind it already."""
+        """Wait for a write in progress: others may have written after its record already."""
         with self._writing, self._lock:
             for record in records:
                 key = record.key or b""

@@ -1,6 +1,6 @@
-"""Connect's config topic: what connectors, their tasks and target states are, and what is asked of the nodes.
+"""Reads and writes Connect's config topic: connectors, tasks, target states, session keys and log levels.
 
-One group has it, and only its leader writes what belongs to connectors.
+One group has it, and only its leader writes connectors' records.
 """
 
 import logging
@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from sparkmirror.batches.log_records import LogRecord
-from sparkmirror.connect.topics.config_fold import ConfigFold
 from sparkmirror.connect.topics.config_records import (
     ConfigEvent,
+    ConfigFold,
     ConnectConfigs,
     LoggerLevel,
     RestartRequest,
@@ -27,7 +27,7 @@ from sparkmirror.connect.topics.config_records import (
     task_count_record,
     task_record,
 )
-from sparkmirror.connect.topics.log import ReadBackLog
+from sparkmirror.connect.topics.read_back_log import ReadBackLog
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.connect import ConnectorConfig, TargetState
 from sparkmirror.domain.errors import KafkaError, MalformedRecordError
@@ -35,15 +35,15 @@ from sparkmirror.domain.errors import KafkaError, MalformedRecordError
 _log = logging.getLogger(__name__)
 
 _WRITE_TIMEOUT_S: Final = 30.0
-"""Until it's read back, as in Java."""
+"""Until the record is read back, as in Java."""
 _EVENTS_MAX: Final = 1000
-"""More than that nobody leaves lying while `poll` is called; the oldest are dropped."""
+"""Beyond it the oldest are dropped; `poll` is called far more often."""
 
 
 class ConfigTopic:
-    """Thread-safe; one thread polls. What is written here has been read when the call returns.
+    """Thread-safe; one thread polls. A written record has been read back when the call returns.
 
-    Writing raises KafkaError in Java's words, after 30 s at the latest; the record may be there all the same.
+    Writing raises KafkaError with Java's message, after 30 s at the latest; the record may have been written.
     """
 
     def __init__(self, settings: ConnectionSettings, topic: str) -> None:
@@ -56,14 +56,14 @@ class ConfigTopic:
         self._is_caught_up = False
 
     def read_to_end(self, timeout_s: float) -> None:
-        """Everything that is there now. Raises KafkaError."""
+        """Read up to the present end. Raises KafkaError."""
         self._log.read_to_end(timeout_s)
         self._is_caught_up = True
 
     def poll(self, timeout_s: float) -> Sequence[ConfigEvent]:
-        """What was asked for since the last call, and not before the first `read_to_end`.
+        """Return the events since the last call, and none from before the first `read_to_end`.
 
-        At once when the topic has had anything new since the last call, which may be none of that.
+        Returns at once when the topic has had new records since the last call, events or others.
         Raises KafkaError.
         """
         self._log.poll(timeout_s)
@@ -74,7 +74,7 @@ class ConfigTopic:
 
     @property
     def configs(self) -> ConnectConfigs:
-        """As of what has been read; it does not change afterwards."""
+        """The configs as read so far; the object does not change afterwards."""
         with self._lock:
             if self._configs is None:
                 self._configs = self._fold.snapshot()
@@ -83,7 +83,7 @@ class ConfigTopic:
     def put_connector(
         self, name: str, config: ConnectorConfig, target_state: TargetState | None = None
     ) -> None:
-        """`target_state` is what it begins as, or becomes with this; None leaves it, or is RUNNING."""
+        """None as `target_state` keeps the present one; a new connector is RUNNING then."""
         states = [] if target_state is None else [target_state_record(name, target_state)]
         self._put("writing connector configuration to Kafka", [*states, connector_record(name, config)])
 
@@ -92,7 +92,7 @@ class ConfigTopic:
         self._put("removing connector configuration from Kafka", records)
 
     def put_task_configs(self, name: str, tasks: Sequence[ConnectorConfig]) -> None:
-        """The whole set, which replaces the one before."""
+        """Replace the whole set."""
         deadline = time.monotonic() + _WRITE_TIMEOUT_S
         if tasks:
             records = [task_record(name, task, config) for task, config in enumerate(tasks)]

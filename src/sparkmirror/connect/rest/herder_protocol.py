@@ -1,4 +1,7 @@
-"""What the REST API asks of the node that serves it. Connect's word for it is herder."""
+"""Declares the `Herder`: the calls that the REST API makes on the worker that serves it.
+
+`connect.herder.Herder` implements it; tests have one in memory.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -17,11 +20,11 @@ from sparkmirror.domain.connect import (
 class Herder(Protocol):
     """Every method may be called from any thread, and blocks; none for longer than a request may take.
 
-    Those that only ask, `offsets` apart, look at what the node has in memory: they are called on the server's
-    event loop, where hundreds of clients that poll cost no threads.
+    Methods that read, except `offsets` and `plan`, use what the node has in memory: they are called on the
+    server's event loop, where hundreds of polling clients cost no threads.
 
-    What is not there, or not allowed, raises ConnectError with Connect's own status and message. What changes
-    state, and offsets, belong to the leader: elsewhere they raise NotLeaderError, and the request is sent on.
+    Unknown names and refused changes raise ConnectError with Connect's own status and message. Methods that
+    change state run on the leader: on other nodes they raise NotLeaderError, and the request is forwarded.
     """
 
     def health(self) -> Health: ...
@@ -30,14 +33,14 @@ class Herder(Protocol):
 
     @property
     def leader_url(self) -> str | None:
-        """Where the leader is, as far as is known; None while nobody is known to lead."""
+        """The leader's URL; None while no leader is known."""
         ...
 
     def session_key(self) -> bytes | None:
-        """With which nodes sign what they send each other (KIP-507); None before one is known."""
+        """The key that signs requests between nodes (KIP-507); None before one is known."""
         ...
 
-    # answered by any node, from what it has read
+    # on any node, from its copy of the topics
 
     def connectors(self) -> Sequence[str]: ...
 
@@ -52,17 +55,17 @@ class Herder(Protocol):
     def active_topics(self, name: str) -> Sequence[str]: ...
 
     def offsets(self, name: str) -> Sequence[ConnectorOffset]:
-        """Read from their topic."""
+        """Reads the offsets topic."""
         ...
 
-    # done by the leader
+    # on the leader
 
     def create(
         self, name: str, config: ConnectorConfig, initial_state: TargetState | None
     ) -> ConnectorInfo: ...
 
     def put(self, name: str, config: ConnectorConfig) -> tuple[bool, ConnectorInfo]:
-        """Whether it was created, and what it is now."""
+        """Returns whether the connector was created, and its present state."""
         ...
 
     def patch(self, name: str, changes: Mapping[str, str | None]) -> ConnectorInfo: ...
@@ -82,9 +85,9 @@ class Herder(Protocol):
     def reset_offsets(self, name: str) -> None: ...
 
     def plan(self, name: str) -> Mapping[str, Any]:
-        """What a source connector would do now, as JSON; both of its clusters are asked for it."""
+        """What a source connector would do now, as JSON. Reads from both of its clusters."""
         ...
 
     def set_log_level(self, logger: str, level: str) -> None:
-        """On all nodes, also those that start later."""
+        """Sets the level on all nodes, also those that start later."""
         ...

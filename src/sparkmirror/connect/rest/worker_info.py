@@ -1,0 +1,88 @@
+"""Serves what describes this worker: `/`, `/health`, `/metrics`, `/openapi.json` and `/docs`.
+
+`openapi.json` is served from the file of that name, with Kafka's names and summaries; `/docs` shows it in a
+browser. Internal requests are left out, as in Kafka's own description.
+"""
+
+import json
+from collections.abc import Callable
+from functools import cache
+from http import HTTPStatus
+from importlib.resources import files
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from sparkmirror import __version__
+from sparkmirror.connect.rest.endpoints import Endpoint
+from sparkmirror.connect.rest.herder_calls import HerderCalls
+from sparkmirror.connect.rest.herder_protocol import Herder
+from sparkmirror.connect.rest.responses import json_response
+from sparkmirror.connect.validation import KAFKA_VERSION
+
+Metrics = Callable[[], tuple[str, bytes]]
+"""Returns content type and body of `/metrics`."""
+
+_COMMIT: Final = f"sparkmirror-{__version__}"
+"""Clients choose requests by `version`, so that is the API's; `commit` names sparkmirror."""
+
+
+class WorkerInfoResource:
+    def __init__(self, herder: Herder, metrics: Metrics | None, calls: HerderCalls) -> None:
+        self._herder = herder
+        self._metrics = metrics
+        self._calls = calls
+
+    def routes(self) -> list[Route]:
+        any_type = {"consumes_json": False, "produces_json": False}
+        served = [
+            Route("/", Endpoint({"GET": self._server_info}, consumes_json=False)),
+            Route("/health", Endpoint({"GET": self._health}, consumes_json=False)),
+            Route("/openapi.json", Endpoint({"GET": _openapi}, **any_type)),
+            Route("/docs", Endpoint({"GET": _docs}, **any_type)),
+        ]
+        if self._metrics is not None:
+            served.append(Route("/metrics", Endpoint({"GET": self._metrics_page}, **any_type)))
+        return served
+
+    async def _server_info(self, _request: Request) -> Response:
+        return json_response(
+            {"version": KAFKA_VERSION, "commit": _COMMIT, "kafka_cluster_id": self._herder.kafka_cluster_id()}
+        )
+
+    async def _health(self, _request: Request) -> Response:
+        health = self._herder.health()
+        if not health.started:
+            state, status = "starting", HTTPStatus.SERVICE_UNAVAILABLE
+        elif not health.healthy:
+            state, status = "unhealthy", HTTPStatus.INTERNAL_SERVER_ERROR
+        else:
+            state, status = "healthy", HTTPStatus.OK
+        return json_response({"status": state, "message": health.message}, status)
+
+    async def _metrics_page(self, _request: Request) -> Response:
+        assert self._metrics is not None
+        content_type, body = await self._calls.run(self._metrics)
+        return Response(body, headers={"Content-Type": content_type})
+
+
+async def _openapi(_request: Request) -> Response:
+    return json_response(openapi())
+
+
+async def _docs(_request: Request) -> Response:
+    return HTMLResponse(_packaged("docs.html"))
+
+
+@cache
+def openapi() -> dict[str, Any]:
+    """The API's description in OpenAPI 3.0."""
+    description: dict[str, Any] = json.loads(_packaged("openapi.json"))
+    description["info"]["version"] = KAFKA_VERSION
+    return description
+
+
+def _packaged(name: str) -> str:
+    return (files("sparkmirror.connect.rest") / name).read_text(encoding="utf-8")
