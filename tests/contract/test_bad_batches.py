@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from sparkmirror.connectors.source import CopySettings
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import DEFAULT_REACTIONS, OnBadBatch
 from sparkmirror.storage.progress import PartitionState
@@ -27,7 +28,7 @@ def test_a_record_that_the_target_refuses_is_left_out_and_named(bench: Bench, wa
     topic = "contract.skip-large"
     bench.create(topic, target_config={"max.message.bytes": "2000"})
     append(bench.source, topic, [*numbered(20), LARGE, *numbered(30, 20)])
-    plan = replace(bench.plan(TopicPartition(topic, 0)), reactions=SKIP)
+    plan = replace(bench.plan(TopicPartition(topic, 0)), settings=CopySettings(SKIP))
     with running(plan):
         bench.await_copied(topic, numbered(50))
         report = watch.await_progress(topic, lambda report: report.position == 50)
@@ -63,7 +64,7 @@ def test_a_corrupt_batch_is_said_and_never_copied(bench: Bench, watch: Watch, co
         bench.await_copied(corrupt, numbered(10))
     assert f"{corrupt}-0 on the source: offset 10: " in str(report.error)
     assert "on.bad.batch=skip leaves it out" in str(report.error)
-    with running(replace(bench.plan(TopicPartition(corrupt, 0)), reactions=SKIP)):
+    with running(replace(bench.plan(TopicPartition(corrupt, 0)), settings=CopySettings(SKIP))):
         bench.await_copied(corrupt, [*numbered(10), *numbered(10, 20)])
         report = watch.await_progress(corrupt, lambda report: report.position == 29)
     assert report.incidents == {"batch-skipped": 1}

@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 
+from sparkmirror.connectors.source import CopySettings
 from sparkmirror.domain.client_settings import OffsetReset
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import OnDataLoss, Reactions
@@ -52,7 +53,7 @@ def test_a_loss_stops_the_partition_where_that_is_wanted(bench: Bench, watch: Wa
     partition, well = TopicPartition(beheaded, 0), TopicPartition(beheaded, 1)
     expected = bench.source_has(beheaded, 5, partition=1)
     plan = bench.plan(partition, well)
-    with running(replace(plan, reactions=Reactions(OnDataLoss.FAIL))):
+    with running(replace(plan, settings=CopySettings(Reactions(OnDataLoss.FAIL)))):
         report = watch.await_progress(beheaded, lambda report: report.state is PartitionState.FAILED)
         bench.await_copied(beheaded, expected, partition=1)
     assert "on.data.loss is fail" in (report.error or "")

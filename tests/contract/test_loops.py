@@ -18,6 +18,7 @@ from confluent_kafka.admin import (
 from sparkmirror.batches.provenance_header import HEADER, ProvenanceHeader
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.connectors.flow_log import flow_log
+from sparkmirror.connectors.source import CopySettings
 from sparkmirror.copy.copy_plan import CopyPartition, StatePlan, TaskPlan, TransactionPlan
 from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
@@ -238,11 +239,11 @@ def test_who_goes_on_leaves_out_the_same(ways: tuple[Way, Way], *, header: bool)
     create(ways, topic)
     append(out.here, topic, numbered(10))
     append(back.here, topic, numbered(10, 100))
-    with both(ways, topic, provenance_header=header):
+    with both(ways, topic, settings=CopySettings(provenance_header=header)):
         await_everywhere(ways, topic, [*numbered(10), *numbered(10, 100)])
     before = [way.positions(topic) for way in ways]
     every = [*numbered(10), *numbered(10, 100)]
-    with both(ways, topic, provenance_header=header):
+    with both(ways, topic, settings=CopySettings(provenance_header=header)):
         for number in range(3):
             append(out.here, topic, numbered(10, 1000 + 10 * number))
             append(back.here, topic, numbered(10, 2000 + 10 * number), settings=IDEMPOTENT)
@@ -250,7 +251,7 @@ def test_who_goes_on_leaves_out_the_same(ways: tuple[Way, Way], *, header: bool)
             await_everywhere(ways, topic, every)
     for way, positions in zip(ways, before, strict=True):
         way.store(positions)
-    with both(ways, topic, provenance_header=header):
+    with both(ways, topic, settings=CopySettings(provenance_header=header)):
         append(out.here, topic, numbered(5, 3000))
         append(back.here, topic, numbered(5, 4000))
         await_everywhere(ways, topic, [*every, *numbered(5, 3000), *numbered(5, 4000)])
@@ -291,7 +292,7 @@ def test_a_loop_can_stop_the_partition(ways: tuple[Way, Way]) -> None:
     with running(out.plan(topic)):
         append(out.here, topic, numbered(4))
         out.await_position(topic, 4)
-    with running(replace(back.plan(topic), reactions=FAIL)):
+    with running(replace(back.plan(topic), settings=CopySettings(FAIL))):
         report = back.await_report(topic, lambda report: report.state is PartitionState.FAILED)
         back.await_report(topic, lambda report: report.position == 2)
     assert f"{topic}-0: offsets 3 to 6 were mirrored from near to far, and on.loop is fail" in str(
@@ -308,7 +309,7 @@ def test_records_go_round_where_that_is_wanted(ways: tuple[Way, Way]) -> None:
     append(out.here, topic, numbered(4))
     with running(out.plan(topic)):
         out.await_position(topic, 4)
-    with running(replace(back.plan(topic), reactions=COPY)):
+    with running(replace(back.plan(topic), settings=CopySettings(COPY))):
         back.await_position(topic, 4)
     assert keyed_of(back.there, topic) == [*numbered(4), *numbered(4)]
 
@@ -336,7 +337,7 @@ def test_headers_end_a_ring_of_three(ways: tuple[Way, Way], frail_cluster: Local
     for number, way in enumerate(ring):
         append(way.here, topic, numbered(10, 100 * number))
     every = [record for number in range(3) for record in numbered(10, 100 * number)]
-    with both(ring, topic, provenance_header=True):
+    with both(ring, topic, settings=CopySettings(provenance_header=True)):
         await_everywhere(ring, topic, every)
         reports = [way.await_report(topic, lambda report: report.looped == 10) for way in ring]
     assert [report.records for report in reports] == [20, 20, 20]
@@ -369,7 +370,7 @@ def test_that_loops_can_not_be_told_is_said(ways: tuple[Way, Way], unreadable: L
         report = way.await_position(topic, 10)
     assert report.incidents == {"loops-unseen": 1}
     assert f"are copied back: read {PRODUCER_IDS_TOPIC}" in str(report.notice)
-    with running(replace(way.plan(topic), reactions=FAIL)):
+    with running(replace(way.plan(topic), settings=CopySettings(FAIL))):
         append(way.here, topic, numbered(1, 10), settings=IDEMPOTENT)
         report = way.await_report(topic, lambda report: report.state is PartitionState.FAILED)
     assert "TOPIC_AUTHORIZATION_FAILED" in str(report.error)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from sparkmirror.connectors.source import CopySettings
 from sparkmirror.copy.task_state import TaskState
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import TopicPartition
@@ -55,7 +56,7 @@ def test_a_longer_source_made_anew_while_nothing_ran(
     bench: Bench, watch: Watch, topic: str, policy: OnTopicRecreated
 ) -> None:
     recreate_source(bench, topic)
-    with running(replace(bench.plan(TopicPartition(topic, 0)), reactions=reaction(policy))):
+    with running(replace(bench.plan(TopicPartition(topic, 0)), settings=CopySettings(reaction(policy)))):
         bench.await_copied(topic, [*OLD, *NEW])
         report = watch.await_progress(topic, lambda report: report.position == len(NEW) - 1)
     assert report.incidents == {"source-recreated": 1}
@@ -73,7 +74,7 @@ def test_a_longer_target_made_anew_while_nothing_ran(
     bench: Bench, watch: Watch, topic: str, policy: OnTopicRecreated, copied: list[Keyed]
 ) -> None:
     recreate_target(bench, topic)
-    with running(replace(bench.plan(TopicPartition(topic, 0)), reactions=reaction(policy))):
+    with running(replace(bench.plan(TopicPartition(topic, 0)), settings=CopySettings(reaction(policy)))):
         append(bench.source, topic, LATER)
         bench.await_copied(topic, [*NEW, *copied])
         report = watch.await_progress(topic, lambda report: report.records == len(copied))
@@ -90,7 +91,7 @@ def test_a_topic_made_anew_stops_its_partition_where_that_is_wanted(
     recreate(bench, topic)
     there = bench.copied(topic)
     plan = bench.plan(TopicPartition(topic, 0))
-    with running(replace(plan, reactions=reaction(OnTopicRecreated.FAIL))):
+    with running(replace(plan, settings=CopySettings(reaction(OnTopicRecreated.FAIL)))):
         report = watch.await_progress(topic, lambda report: report.state is PartitionState.FAILED)
     assert "on.topic.recreated is fail. Set it to record or restart, or reset the offset" in str(report.error)
     assert bench.copied(topic) == there

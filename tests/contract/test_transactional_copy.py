@@ -16,6 +16,7 @@ import pytest
 from sparkmirror.batches.record_batch import CONTROL, TRANSACTIONAL
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST
+from sparkmirror.connectors.source import CopySettings
 from sparkmirror.copy.copy_loop import CopyLoop
 from sparkmirror.copy.copy_plan import TaskPlan, TransactionPlan
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
@@ -264,7 +265,7 @@ def test_a_refused_batch_is_its_partitions_affair(side: Bench, topic: str, react
     )
     well = side.source_has(topic, 10, partition=1)
     plan = side.plan(*(TopicPartition(topic, number) for number in range(2)))
-    plan = transactional(replace(plan, reactions=Reactions(on_bad_batch=reaction)))
+    plan = transactional(replace(plan, settings=CopySettings(Reactions(on_bad_batch=reaction))))
     copied, offset = (3, 2) if reaction is OnBadBatch.FAIL else (6, 6)
     with running(plan):
         await_committed(side, topic, well, 1)

@@ -7,6 +7,7 @@ import pytest
 
 from sparkmirror.batches.log_identity import LogIdentity
 from sparkmirror.clusters import LocalCluster
+from sparkmirror.connectors.source import CopySettings
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import OnDataLoss, Reactions
 from sparkmirror.kafka.metadata import read_metadata, request_metadata
@@ -66,7 +67,7 @@ def test_the_broker_says_where_its_log_parts_from_what_was_read(truncated: Bench
 def test_what_came_instead_is_copied_and_the_loss_is_said(truncated: Bench, watch: Watch) -> None:
     store_position(truncated)
     plan = truncated.plan(PARTITION)
-    with running(replace(plan, offset_syncs=None, reactions=Reactions(OnDataLoss.FAIL))):
+    with running(replace(plan, offset_syncs=None, settings=CopySettings(Reactions(OnDataLoss.FAIL)))):
         report = watch.await_progress(TOPIC, lambda report: report.state is PartitionState.FAILED)
         assert "on.data.loss is fail" in str(report.error)
         assert truncated.copied(TOPIC) == []

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 from sparkmirror.domain.ids import Flow, GroupId, TopicPartition
+from sparkmirror.domain.option_fields import FromOption
 from sparkmirror.offsets.checkpoints import CheckpointBook, target_topic
 from sparkmirror.offsets.resolution import ResolveOffsets
 from sparkmirror.offsets.translation import BEFORE_HISTORY, SyncHistory
@@ -22,12 +24,12 @@ class MirrorCheckpointSettings:
     group_filter: GroupFilter
     topic_filter: TopicFilter
     checkpoints_topic: str
-    checkpoints_replication_factor: int
+    checkpoints_replication_factor: Annotated[int, FromOption("checkpoints.topic.replication.factor")]
     offset_syncs_topic: str
     refresh_groups_interval_s: float | None
     emit_checkpoints_interval_s: float
     sync_group_offsets_interval_s: float | None
-    resolve: ResolveOffsets = ResolveOffsets.OFF
+    resolve: Annotated[ResolveOffsets, FromOption("translation.resolve")] = ResolveOffsets.OFF
     offset_syncs_on_source: bool = True
     reverse_syncs_topic: str | None = None
     """The opposite flow's syncs, on the other cluster than this one's. None unless offsets are translated

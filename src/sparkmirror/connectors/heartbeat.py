@@ -1,9 +1,10 @@
 """What MirrorHeartbeatConnector is told and what it emits. Runs nothing."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from sparkmirror.domain.ids import Flow
+from sparkmirror.domain.option_fields import FromOption
 from sparkmirror.offsets.wire_records import Heartbeat
 
 
@@ -15,7 +16,7 @@ class MirrorHeartbeatSettings:
     emit: bool
     interval_s: float
     topic: str
-    replication_factor: int
+    replication_factor: Annotated[int, FromOption("heartbeats.topic.replication.factor")]
 
 
 class HeartbeatRecord(NamedTuple):

@@ -43,7 +43,7 @@ def topics_on_target(on: FlowWorker, connector: SourceConnector) -> Sequence[Top
         TopicCreation(positions.name, positions.partitions, replicas, {**small, **dict(positions.configs)}),
         TopicCreation(progress_topic(source), 1, replicas, {**small, **COMPACTED}),
     ]
-    if connector.settings.reactions.on_bad_batch is OnBadBatch.SKIP:
+    if connector.settings.copying.reactions.on_bad_batch is OnBadBatch.SKIP:
         topics.append(TopicCreation(dead_letters_topic(source), 1, replicas, COMPACTED))
     if connector.settings.sync_acls_delete:
         topics.append(TopicCreation(synced_acls_topic(source), 1, replicas, COMPACTED))

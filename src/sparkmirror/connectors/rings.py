@@ -35,11 +35,11 @@ def check_rings(flows: Sequence[RingFlow]) -> None:
     kept = [
         flow
         for flow in flows
-        if not flow.settings.names_show_origin and flow.settings.reactions.on_loop is not OnLoop.COPY
+        if not flow.settings.names_show_origin and flow.settings.copying.reactions.on_loop is not OnLoop.COPY
     ]
     for topic in _samples(kept):
         by_flow = {flow.settings.flow: flow for flow in kept if _keeps(flow.settings, topic)}
-        without = [flow for flow, each in by_flow.items() if not each.settings.provenance_header]
+        without = [flow for flow, each in by_flow.items() if not each.settings.copying.provenance_header]
         ring = _ring(by_flow, without)
         if ring is not None:
             raise _about(
@@ -52,7 +52,7 @@ def check_rings(flows: Sequence[RingFlow]) -> None:
             )
         for flow in by_flow.values():
             source, target = flow.settings.flow
-            is_told = flow.has_producer_ids or flow.settings.provenance_header
+            is_told = flow.has_producer_ids or flow.settings.copying.provenance_header
             if not is_told and Flow(target, source) in by_flow:
                 raise _about(
                     "enable.idempotence",

@@ -4,6 +4,8 @@ Everything that can be wrong with a connector's own options is found here, befor
 """
 
 import re
+from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from sparkmirror.batches.cycles import names_show_origin
@@ -21,13 +23,11 @@ from sparkmirror.config.plugins import CONFIG_PROPERTY_FILTER, GROUP_FILTER, REP
 from sparkmirror.config.properties import Properties
 from sparkmirror.connectors.checkpoint import MirrorCheckpointSettings
 from sparkmirror.connectors.heartbeat import MirrorHeartbeatSettings
-from sparkmirror.connectors.source import MirrorSourceSettings, TopicDeletes
-from sparkmirror.domain.acls import SyncAcls
-from sparkmirror.domain.assignment import PartitionAssignment
+from sparkmirror.connectors.source import CopySettings, MirrorSourceSettings
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, Flow
-from sparkmirror.domain.incidents import OnBadBatch, OnDataLoss, OnLoop, OnTopicRecreated, Reactions
-from sparkmirror.offsets.resolution import ResolveOffsets
+from sparkmirror.domain.incidents import OnLoop, Reactions
+from sparkmirror.domain.option_fields import filled
 from sparkmirror.policies.rate_limits import FLOW_KEY, TOPICS_KEY, RateLimits
 from sparkmirror.policies.replication import ReplicationPolicy
 
@@ -35,44 +35,28 @@ _NOT_YET: Final = ("transforms", "predicates", "offsets.storage.topic")
 
 
 def mirror_source_settings(connector: Properties) -> MirrorSourceSettings:
-    """What a MirrorSourceConnector is told. Raises ConfigError with key, value and reason."""
+    """The settings of a MirrorSourceConnector. Raises ConfigError with key, value and reason."""
     values = _parsed(connector, MIRROR_SOURCE | OWN_SOURCE)
     check_mirror_source(connector)
     flow, policy = _flow(values), REPLICATION_POLICY.make(connector)
     offset_syncs_topic = _offset_syncs_topic(values, flow, policy)
-    return MirrorSourceSettings(
+    rest = partial(
+        MirrorSourceSettings,
         flow=flow,
         policy=policy,
         topic_filter=TOPIC_FILTER.make(connector),
         config_filter=CONFIG_PROPERTY_FILTER.make(connector),
-        replication_factor=values.integer("replication.factor"),
-        tasks_max=values.integer("tasks.max"),
-        heartbeats_replication=values.boolean("heartbeats.replication.enabled"),
         refresh_topics_interval_s=_interval_s(connector, values, "refresh.topics"),
         sync_topic_configs_interval_s=_interval_s(connector, values, "sync.topic.configs"),
         sync_topic_acls_interval_s=_interval_s(connector, values, "sync.topic.acls"),
-        offset_lag_max=values.integer("offset.lag.max"),
         offset_syncs_topic=offset_syncs_topic if values.boolean("emit.offset-syncs.enabled") else None,
         offset_syncs_on_source=_are_syncs_on_source(values),
-        offset_syncs_replication_factor=values.integer("offset-syncs.topic.replication.factor"),
-        admin_timeout_s=values.seconds("admin.timeout.ms"),
-        reactions=Reactions(
-            OnDataLoss(values.string("on.data.loss")),
-            OnTopicRecreated(values.string("on.topic.recreated")),
-            OnBadBatch(values.string("on.bad.batch")),
-            OnLoop(values.string("on.loop")),
-        ),
-        partition_assignment=PartitionAssignment(values.string("partition.assignment")),
+        copying=_copy_settings(connector, values, policy),
         rate_limits=_rate_limits(connector, values),
-        topic_deletes=TopicDeletes(values.string("sync.topic.deletes")),
-        topic_deletes_grace_s=float(values.integer("sync.topic.deletes.grace.seconds")),
-        sync_acls=SyncAcls(values.string("sync.acls")),
-        sync_acls_delete=values.boolean("sync.acls.delete"),
-        sync_quotas=values.boolean("sync.quotas"),
         sync_users=_users_file(values),
         sync_accounts_interval_s=_accounts_interval_s(connector, values),
-        provenance_header=_provenance_header(connector, values, policy),
     )
+    return filled(rest, values)
 
 
 def mirror_source_enabled(connector: Properties) -> bool:
@@ -100,34 +84,35 @@ def mirror_checkpoint_settings(connector: Properties) -> MirrorCheckpointSetting
     if emit_interval_s is None or mirror_checkpoint_off(connector):
         return None
     flow, policy = _flow(values), REPLICATION_POLICY.make(connector)
-    return MirrorCheckpointSettings(
+    rest = partial(
+        MirrorCheckpointSettings,
         flow=flow,
         policy=policy,
         group_filter=GROUP_FILTER.make(connector),
         topic_filter=TOPIC_FILTER.make(connector),
         checkpoints_topic=policy.checkpoints_topic(flow.source),
-        checkpoints_replication_factor=values.integer("checkpoints.topic.replication.factor"),
         offset_syncs_topic=_offset_syncs_topic(values, flow, policy),
         refresh_groups_interval_s=_interval_s(connector, values, "refresh.groups"),
         emit_checkpoints_interval_s=emit_interval_s,
         sync_group_offsets_interval_s=_interval_s(connector, values, "sync.group.offsets"),
-        resolve=ResolveOffsets(values.string("translation.resolve")),
         offset_syncs_on_source=_are_syncs_on_source(values),
         reverse_syncs_topic=_reverse_syncs_topic(values, flow, policy),
     )
+    return filled(rest, values)
 
 
 def mirror_heartbeat_settings(connector: Properties) -> MirrorHeartbeatSettings:
     """What a MirrorHeartbeatConnector is told. Raises ConfigError with key, value and reason."""
     values = _parsed(connector, MIRROR_HEARTBEAT)
     interval_s = _interval_s(connector, values, "emit.heartbeats")
-    return MirrorHeartbeatSettings(
+    rest = partial(
+        MirrorHeartbeatSettings,
         flow=_flow(values),
         emit=interval_s is not None,
         interval_s=interval_s or float("inf"),
         topic=REPLICATION_POLICY.make(connector).heartbeats_topic(),
-        replication_factor=values.integer("heartbeats.topic.replication.factor"),
     )
+    return filled(rest, values)
 
 
 def _parsed(connector: Properties, definition: Definition) -> Values:
@@ -146,13 +131,12 @@ def _are_syncs_on_source(values: Values) -> bool:
     return values.string("offset-syncs.topic.location") == "source"
 
 
-def _provenance_header(connector: Properties, values: Values, policy: ReplicationPolicy) -> bool:
-    """Only where names don't say where records came from."""
-    if not values.boolean("provenance.header"):
-        return False
-    if OnLoop(values.string("on.loop")) is OnLoop.COPY:
+def _copy_settings(connector: Properties, values: Values, policy: ReplicationPolicy) -> CopySettings:
+    settings = filled(partial(CopySettings, reactions=filled(partial(Reactions), values)), values)
+    if settings.provenance_header and settings.reactions.on_loop is OnLoop.COPY:
         raise connector.error("provenance.header", "is of no use with on.loop=copy; use filter or fail")
-    return not names_show_origin(policy, _flow(values).source)
+    names_suffice = names_show_origin(policy, _flow(values).source)
+    return replace(settings, provenance_header=False) if names_suffice else settings
 
 
 def _offset_syncs_topic(values: Values, flow: Flow, policy: ReplicationPolicy) -> str:

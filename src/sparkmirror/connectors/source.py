@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Annotated, Final
 
 from sparkmirror.batches.cycles import names_show_origin
 from sparkmirror.domain.acls import SyncAcls
 from sparkmirror.domain.assignment import PartitionAssignment
 from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.incidents import DEFAULT_REACTIONS, Reactions
+from sparkmirror.domain.option_fields import FromOption
 from sparkmirror.policies.config_filter import ConfigPropertyFilter
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
 from sparkmirror.policies.replication import ReplicationPolicy, is_cycle
@@ -23,6 +25,18 @@ class TopicDeletes(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class CopySettings:
+    """The settings of a MirrorSourceConnector that its copy tasks use."""
+
+    reactions: Reactions = DEFAULT_REACTIONS
+    provenance_header: Annotated[bool, FromOption("provenance.header")] = False
+    """Whether records get a header that says where they came from; only where topics' names don't."""
+
+
+DEFAULT_COPY_SETTINGS: Final = CopySettings()
+
+
+@dataclass(frozen=True, slots=True)
 class MirrorSourceSettings:
     """A MirrorSourceConnector's settings as values. An interval of None means that the job is disabled."""
 
@@ -30,33 +44,33 @@ class MirrorSourceSettings:
     policy: ReplicationPolicy
     topic_filter: TopicFilter
     config_filter: ConfigPropertyFilter
-    replication_factor: int
-    tasks_max: int
-    heartbeats_replication: bool
+    replication_factor: Annotated[int, FromOption("replication.factor")]
+    tasks_max: Annotated[int, FromOption("tasks.max")]
+    heartbeats_replication: Annotated[bool, FromOption("heartbeats.replication.enabled")]
     refresh_topics_interval_s: float | None
     sync_topic_configs_interval_s: float | None
     sync_topic_acls_interval_s: float | None
-    offset_lag_max: int
+    offset_lag_max: Annotated[int, FromOption("offset.lag.max")]
     offset_syncs_topic: str | None
     """None when offset syncs are not emitted (KIP-1031)."""
     offset_syncs_on_source: bool
-    offset_syncs_replication_factor: int
-    admin_timeout_s: float
-    reactions: Reactions = DEFAULT_REACTIONS
-    partition_assignment: PartitionAssignment = PartitionAssignment.LOAD
+    offset_syncs_replication_factor: Annotated[int, FromOption("offset-syncs.topic.replication.factor")]
+    admin_timeout_s: Annotated[float, FromOption("admin.timeout.ms")]
+    copying: CopySettings = DEFAULT_COPY_SETTINGS
+    partition_assignment: Annotated[PartitionAssignment, FromOption("partition.assignment")] = (
+        PartitionAssignment.LOAD
+    )
     rate_limits: RateLimits = NO_LIMITS
-    """As of the start; others may take their place while the mirror runs."""
-    topic_deletes: TopicDeletes = TopicDeletes.NO
-    topic_deletes_grace_s: float = 86400.0
-    sync_acls: SyncAcls = SyncAcls.TOPIC
-    sync_acls_delete: bool = False
-    sync_quotas: bool = False
+    """The limits at the start; `RateLimitUpdates` may replace them while the mirror runs."""
+    topic_deletes: Annotated[TopicDeletes, FromOption("sync.topic.deletes")] = TopicDeletes.NO
+    topic_deletes_grace_s: Annotated[float, FromOption("sync.topic.deletes.grace.seconds")] = 86400.0
+    sync_acls: Annotated[SyncAcls, FromOption("sync.acls")] = SyncAcls.TOPIC
+    sync_acls_delete: Annotated[bool, FromOption("sync.acls.delete")] = False
+    sync_quotas: Annotated[bool, FromOption("sync.quotas")] = False
     sync_users: str | None = None
-    """The file that holds their passwords."""
+    """The file that holds the passwords of the users to create."""
     sync_accounts_interval_s: float | None = None
-    """Of quotas and users; None where neither is asked for."""
-    provenance_header: bool = False
-    """Whether records are given a header that says where they came from. Names don't, then."""
+    """The interval for quotas and users; None when neither is synced."""
 
     @property
     def names_show_origin(self) -> bool:

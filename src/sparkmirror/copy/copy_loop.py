@@ -488,7 +488,7 @@ class CopyLoop:
         written: bool = False,
     ) -> None:
         """A batch can't be copied, and it's the batch's fault; None for offsets that can't be told."""
-        if self._plan.reactions.on_bad_batch is OnBadBatch.SKIP and offsets is not None:
+        if self._plan.settings.reactions.on_bad_batch is OnBadBatch.SKIP and offsets is not None:
             letter = DeadLetter(copy.plan.source, *offsets, str(error), time.time())
             self._begin_again(copy, ResumeReason(skipped=letter))
         else:

@@ -6,9 +6,9 @@ closure, never through Spark's configuration, because connection settings may ho
 
 from dataclasses import dataclass
 
+from sparkmirror.connectors.source import DEFAULT_COPY_SETTINGS, CopySettings
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import ConnectorName, Flow, TopicPartition
-from sparkmirror.domain.incidents import DEFAULT_REACTIONS, Reactions
 from sparkmirror.policies.rate_limits import ALL, NO_LIMITS, RateLimits, Shares
 
 
@@ -75,7 +75,7 @@ class TaskPlan:
     producer: ProducerSettings
     state: StatePlan
     offset_syncs: OffsetSyncPlan | None
-    reactions: Reactions = DEFAULT_REACTIONS
+    settings: CopySettings = DEFAULT_COPY_SETTINGS
     rate_limits: RateLimits = NO_LIMITS
     """As of the announcement; a change comes as a record behind it."""
     rate_shares: Shares = ALL
@@ -83,6 +83,4 @@ class TaskPlan:
     """Fetched bytes that are not acknowledged yet, for the whole task."""
     transaction: TransactionPlan | None = None
     names_show_origin: bool = True
-    """Whether topics' names say what was mirrored from the target; else producer ids do (`domain.loops`)."""
-    provenance_header: bool = False
-    """Whether records are given a header as well; only where names don't show it."""
+    """Whether topics' names show what was mirrored from the target; else producer ids do."""

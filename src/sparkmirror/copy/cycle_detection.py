@@ -18,12 +18,12 @@ class CycleDetection:
 
     def __init__(self, plan: TaskPlan) -> None:
         self._flow = plan.flow
-        self._on_loop = plan.reactions.on_loop
+        self._on_loop = plan.settings.reactions.on_loop
         source, target = plan.consumer.connection, plan.producer.connection
         self._own = None if plan.names_show_origin else OwnProducerIds(plan.flow.source, source, target)
         looks = not plan.names_show_origin and self._on_loop is not OnLoop.COPY
         self._directory = WriterDirectory(source, target) if looks else None
-        self._passage = ProvenanceHeader(*plan.flow) if plan.provenance_header else None
+        self._passage = ProvenanceHeader(*plan.flow) if plan.settings.provenance_header else None
         self.unseen: Incident | None = None
         """Why loops can't be told, if that is so."""
 

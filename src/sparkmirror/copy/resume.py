@@ -161,7 +161,7 @@ class Resumption:
         metadata: Metadata,
     ) -> Mapping[TopicPartition, int | SparkmirrorError]:
         """Where those begin whose position does not say it. `metadata` is the source's."""
-        restarts = self.plan.reactions.on_topic_recreated is OnTopicRecreated.RESTART
+        restarts = self.plan.settings.reactions.on_topic_recreated is OnTopicRecreated.RESTART
         reset: list[TopicPartition] = []
         anew: list[TopicPartition] = []
         for source, occasion in occasions.items():
@@ -236,14 +236,14 @@ class Resumption:
         return None
 
     def _recreated(self, plan: CopyPartition, incident: Incident, position: int, end: int) -> _Begun:
-        if self.plan.reactions.on_topic_recreated is OnTopicRecreated.FAIL:
+        if self.plan.settings.reactions.on_topic_recreated is OnTopicRecreated.FAIL:
             return _held_up(plan, incident, "on.topic.recreated is fail. Set it to record or restart")
         _log.warning("%s: %s", plan.source, incident.text)
         return _UnderNewId(position, end, incident)
 
     def _without(self, plan: CopyPartition, incident: Incident, position: int, end: int) -> _Begun:
         """Go on behind a gap, if that is allowed: with it changes what a number means."""
-        if self.plan.reactions.on_data_loss is OnDataLoss.FAIL:
+        if self.plan.settings.reactions.on_data_loss is OnDataLoss.FAIL:
             return _held_up(plan, incident, "on.data.loss is fail. Set it to record")
         _log.warning("%s: %s", plan.source, incident.text)
         return _UnderNewId(position, end, incident)
@@ -319,7 +319,7 @@ class Resumption:
             return new_producer_id(self.plan.producer.connection), None
         except (AuthorizationError, UnsupportedVersionError) as error:
             text = f"writing at least once: {error}"
-            if not (self.plan.names_show_origin or self.plan.provenance_header):
+            if not (self.plan.names_show_origin or self.plan.settings.provenance_header):
                 text = f"{text}. A flow in the other direction would bring these records back"
             _log.warning("%s", text)
             return NOT_IDEMPOTENT, Incident(IncidentKind.NOT_IDEMPOTENT, text)

@@ -4,7 +4,9 @@ Options that Java MM2 does not have: it goes on without a word, or stops without
 """
 
 from enum import Enum
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from sparkmirror.domain.option_fields import FromOption
 
 
 class OnDataLoss(Enum):
@@ -50,10 +52,12 @@ class OnLoop(Enum):
 class Reactions(NamedTuple):
     """What a user wants done about each kind of incident."""
 
-    on_data_loss: OnDataLoss = OnDataLoss.RECORD
-    on_topic_recreated: OnTopicRecreated = OnTopicRecreated.RECORD
-    on_bad_batch: OnBadBatch = OnBadBatch.FAIL
-    on_loop: OnLoop = OnLoop.FILTER
+    on_data_loss: Annotated[OnDataLoss, FromOption("on.data.loss")] = OnDataLoss.RECORD
+    on_topic_recreated: Annotated[OnTopicRecreated, FromOption("on.topic.recreated")] = (
+        OnTopicRecreated.RECORD
+    )
+    on_bad_batch: Annotated[OnBadBatch, FromOption("on.bad.batch")] = OnBadBatch.FAIL
+    on_loop: Annotated[OnLoop, FromOption("on.loop")] = OnLoop.FILTER
 
 
 DEFAULT_REACTIONS = Reactions()

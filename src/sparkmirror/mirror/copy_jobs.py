@@ -77,12 +77,11 @@ def task_plans(
             producer=connector.producers[task],
             state=_state_plan(settings),
             offset_syncs=_offset_sync_plan(settings, connector),
-            reactions=told.reactions,
+            settings=told.copying,
             transaction=_transaction_plan(settings, connector, task),
             rate_limits=announced.limits,
             rate_shares=rate_shares,
             names_show_origin=told.names_show_origin,
-            provenance_header=told.provenance_header,
         )
         for task, (share, rate_shares) in enumerate(zip(dealt, shares(dealt), strict=True))
     ]

@@ -66,7 +66,7 @@ def test_the_resource_s_flow_would_run(file: Path, caplog: pytest.LogCaptureFixt
     assert flow.source.settings.topic_filter.should_replicate("orders-eu")
     assert not flow.source.settings.topic_filter.should_replicate("payments")
     assert flow.source.settings.refresh_topics_interval_s == 60
-    assert flow.source.settings.reactions.on_data_loss.value == "fail"
+    assert flow.source.settings.copying.reactions.on_data_loss.value == "fail"
     assert flow.checkpoint is not None
     assert flow.checkpoint.settings.sync_group_offsets_interval_s == 60
     assert not flow.heartbeat.settings.emit

@@ -36,7 +36,7 @@ from tests.unit.connectors.source_settings import CONNECTOR, MIRROR, source
     ],
 )
 def test_reactions(key: str, reaction: Enum) -> None:
-    assert reaction in source(**{key: reaction.value}).reactions
+    assert reaction in source(**{key: reaction.value}).copying.reactions
     with pytest.raises(ConfigError, match=re.escape(key)):
         source(**{key: "ignore"})
 
@@ -44,9 +44,9 @@ def test_reactions(key: str, reaction: Enum) -> None:
 def test_provenance_header() -> None:
     identity = {"replication.policy.class": MIRROR + "IdentityReplicationPolicy"}
     asked = {"provenance.header": "true"}
-    assert source(**identity, **asked).provenance_header
-    assert not source(**identity).provenance_header
-    assert not source(**asked).provenance_header, "names say it"
+    assert source(**identity, **asked).copying.provenance_header
+    assert not source(**identity).copying.provenance_header
+    assert not source(**asked).copying.provenance_header, "names say it"
     with pytest.raises(ConfigError, match=r"provenance\.header: is of no use with on\.loop=copy"):
         source(**identity, **asked, **{"on.loop": "copy"})
 
@@ -74,7 +74,9 @@ def test_defaults() -> None:
     assert settings.offset_syncs_on_source
     assert settings.offset_syncs_replication_factor == 3
     assert settings.admin_timeout_s == 60
-    assert settings.reactions == Reactions(OnDataLoss.RECORD, OnTopicRecreated.RECORD, OnBadBatch.FAIL)
+    assert settings.copying.reactions == Reactions(
+        OnDataLoss.RECORD, OnTopicRecreated.RECORD, OnBadBatch.FAIL
+    )
     assert settings.rate_limits == NO_LIMITS
     assert settings.topic_filter.should_replicate("orders.internal")
     assert not settings.topic_filter.should_replicate("mm2-offsets.A.internal")

@@ -47,7 +47,7 @@ def flow_contents(
     consumer = connector.consumers[0]
     target = ConsumerSettings(connector.target_admin, read_committed=consumer.read_committed)
     sides = Sides(flow, consumer, target)
-    passage = ProvenanceHeader(*flow) if connector.settings.provenance_header else None
+    passage = ProvenanceHeader(*flow) if connector.settings.copying.provenance_header else None
     with (
         closing(Admin(connector.source_admin, flow.source)) as at_source,
         closing(Admin(connector.target_admin, flow.target)) as at_target,
@@ -111,7 +111,7 @@ def _positions(
 def _left_out(connector: SourceConnector) -> frozenset[int]:
     """Whose batches the flow does not copy, because they came from the target."""
     told = connector.settings
-    if told.names_show_origin or told.reactions.on_loop is OnLoop.COPY:
+    if told.names_show_origin or told.copying.reactions.on_loop is OnLoop.COPY:
         return frozenset()
     directory = WriterDirectory(connector.consumers[0].connection, connector.target_admin)
     try:

@@ -200,7 +200,7 @@ def _refused(survey: FlowSurvey, kinds: Collection[str]) -> Iterator[Finding]:
 
 def _lost_records(survey: FlowSurvey) -> Iterator[Finding]:
     for partition, lost in survey.lost.items():
-        reaction = survey.settings.reactions.on_data_loss.value
+        reaction = survey.settings.copying.reactions.on_data_loss.value
         yield Finding(
             LOST_RECORDS,
             Severity.WARNS,
