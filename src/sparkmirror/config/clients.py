@@ -7,8 +7,7 @@ security count, then take `consumer.*`, then `source.consumer.*`. The producer o
 import re
 from typing import Final, Literal, cast
 
-from sparkmirror.config.client_options import ADMIN, SHARED_NAMES
-from sparkmirror.config.data_client_options import CONSUMER, PRODUCER
+from sparkmirror.config.client_options import ADMIN, CONSUMER, PRODUCER, SHARED_NAMES
 from sparkmirror.config.definitions import JAVA_WHITESPACE, Values
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.client_settings import (

@@ -1,7 +1,7 @@
-"""What an option is, and how a table of them parses a property map, as Kafka's ConfigDef does.
+"""Defines options, and parses property maps by tables of them, as Kafka's ConfigDef does.
 
-An option is declared once; parsing, validation and reference pages derive from it. Which options exist is the
-business of `connector_options`, `client_options` and `worker_options`.
+An option is declared once, in `connector_options`, `client_options` or `worker_options`; parsing, `/validate`
+and docs/configuration.md derive from it.
 """
 
 import difflib
@@ -28,12 +28,6 @@ class Type(Enum):
     LIST = "LIST"
     CLASS = "CLASS"
     PASSWORD = "PASSWORD"  # noqa: S105 - a type's name
-
-
-class Importance(Enum):
-    HIGH = "HIGH"
-    MEDIUM = "MEDIUM"
-    LOW = "LOW"
 
 
 class Required(Enum):
@@ -65,15 +59,13 @@ Validator = Callable[[Value], Value]
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One setting. `doc` is a sentence for a reference page; `group` is Connect's heading for it."""
+    """One setting. `doc` says what one of ours does; Kafka's are described by Kafka (`kafka_options`)."""
 
     name: str
     type: Type
     default: Value | Required
-    doc: str
-    importance: Importance = Importance.LOW
+    doc: str | None = None
     validator: Validator | None = None
-    group: str | None = None
 
     @property
     def required(self) -> bool:

@@ -8,14 +8,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from sparkmirror.config.client_options import ADMIN, SHARED_NAMES
+from sparkmirror.config.client_options import ADMIN, CONSUMER, PRODUCER, SHARED_NAMES
 from sparkmirror.config.connector_options import (
     CONNECTOR_NAMES,
     OWN,
     SOURCE_FRAMEWORK,
     USE_DEFAULTS_FROM,
 )
-from sparkmirror.config.data_client_options import CONSUMER, PRODUCER
 from sparkmirror.config.definitions import nearest
 from sparkmirror.config.worker_options import MIRROR_MAKER, WORKER
 from sparkmirror.domain.ids import Alias, Flow

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Final
 
+from sparkmirror.config.client_options import PRODUCER
 from sparkmirror.config.clients import target_producer_properties
 from sparkmirror.config.connector_options import SOURCE_FRAMEWORK
-from sparkmirror.config.data_client_options import PRODUCER
 from sparkmirror.config.definitions import JAVA_WHITESPACE, Values
 from sparkmirror.config.properties import Properties
 from sparkmirror.config.worker import WorkerSettings

@@ -1,12 +1,17 @@
-"""What a value must satisfy beyond its type; the wording is that of Kafka's ConfigDef validators.
+"""Checks values beyond their type, in the words of Kafka's ConfigDef validators.
 
 A validator returns the value to use or raises ValueError with the reason; `str()` describes it for a reader.
 """
 
+import re
 import unicodedata
 from dataclasses import dataclass
+from typing import Final
 
-from sparkmirror.config.definitions import Value
+from sparkmirror.config.definitions import Validator, Value
+
+_RANGE: Final = re.compile(r"\[(-?[\d.]+),\.\.\.(?:,(-?[\d.]+))?]")
+_CHOICES: Final = re.compile(r"(\(case insensitive\) |list |non-empty list )?(?:\[(.*)])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,3 +144,32 @@ class ConnectorNameText:
 
     def __str__(self) -> str:
         return "non-empty string without ISO control characters"
+
+
+def described_validator(text: str | None) -> Validator | None:
+    """The validator that describes itself in Java by this text; None for those that have no counterpart."""
+    if text is None:
+        return None
+    if found := _RANGE.fullmatch(text):
+        return AtLeast(_number(found[1]), None if found[2] is None else _number(found[2]))
+    if found := _CHOICES.fullmatch(text):
+        return _choice(found[1], tuple(found[2].split(", ")) if found[2] else ())
+    if text.startswith("Positive number"):
+        return PositiveOrDefault()
+    if "unique" in text:
+        return UniqueAliases()
+    return {str(known): known for known in (NonEmpty(), ConnectorNameText())}.get(text)
+
+
+def _choice(kind: str | None, choices: tuple[str, ...]) -> Validator:
+    match kind:
+        case None:
+            return OneOf(choices)
+        case "(case insensitive) ":
+            return OneOfAnyCase(choices)
+        case _:
+            return DistinctItems(choices, may_be_empty=kind == "list ")
+
+
+def _number(text: str) -> float:
+    return float(text) if "." in text else int(text)

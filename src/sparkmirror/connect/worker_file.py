@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from sparkmirror.config.client_options import ADMIN
+from sparkmirror.config.client_options import ADMIN, CONSUMER, PRODUCER
 from sparkmirror.config.clients import require_supported, worker_client
-from sparkmirror.config.data_client_options import CONSUMER, PRODUCER
 from sparkmirror.config.definitions import JAVA_WHITESPACE, Values
 from sparkmirror.config.known_keys import REMOVED, UnknownKey, unknown_worker_keys
 from sparkmirror.config.plugin_names import unread_connector_keys

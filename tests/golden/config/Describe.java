@@ -10,29 +10,32 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import org.apache.kafka.clients.admin.AdminClientConfig;
+import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.producer.ProducerConfig;
 import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.connect.connector.Connector;
 import org.apache.kafka.connect.converters.ByteArrayConverter;
 import org.apache.kafka.connect.runtime.AbstractHerder;
 import org.apache.kafka.connect.runtime.SourceConnectorConfig;
-import org.apache.kafka.connect.runtime.rest.entities.ConfigKeyInfo;
 
 /**
- * Writes how Connect describes the options of the three connectors, and of what it lets them override, as
- * connect_definitions.json of sparkmirror.config. A table is a list of names; each name is described once, and a
- * table whose description of it differs has its own under "differing".
+ * Writes Kafka's options as kafka_options.json of sparkmirror.config: how Connect describes those of the three
+ * connectors and of the clients that they override; of the others type, default and validator. A table is a list of
+ * names; each name is described once, and a table whose description of it differs has its own under "differing".
  * Run in this folder with the jars of connect-runtime and connect-mirror on the class path:
  * java -cp 'JARS/*' Describe.java
  */
 public class Describe {
-    private static final Path FILE = Path.of("../../../src/sparkmirror/config/connect_definitions.json");
-    private static final String MIRROR = "org.apache.kafka.connect.mirror.Mirror";
+    private static final Path FILE = Path.of("../../../src/sparkmirror/config/kafka_options.json");
+    private static final String CONNECT = "org.apache.kafka.connect.";
+    private static final String MIRROR = CONNECT + "mirror.Mirror";
+    private static final String CRYPTO = CONNECT + "runtime.distributed.Crypto";
     private static final ObjectMapper JSON = new ObjectMapper();
 
     private static final Map<String, Map<String, Object>> DESCRIBED = new LinkedHashMap<>();
     private static final Map<String, Map<String, Map<String, Object>>> DIFFERING = new LinkedHashMap<>();
     private static final Map<String, List<String>> TABLES = new LinkedHashMap<>();
+    private static boolean documented = true;
 
     public static void main(String[] args) throws Exception {
         Set<String> groups = new LinkedHashSet<>(SourceConnectorConfig.configDef().groups());
@@ -46,6 +49,11 @@ public class Describe {
         table("producer", ProducerConfig.configDef());
         table("admin", AdminClientConfig.configDef());
         table("converter", new ByteArrayConverter().config());
+        documented = false;
+        var crypto = Class.forName(CRYPTO);
+        table("consumer", ConsumerConfig.configDef());
+        table("worker", hidden("runtime.distributed.DistributedConfig", crypto, crypto.getField("SYSTEM").get(null)));
+        table("mirror_maker", hidden("mirror.MirrorMakerConfig", null, null));
 
         StringBuilder text = new StringBuilder("{\n\"groups\": " + JSON.writeValueAsString(groups));
         section(text, "tables", TABLES);
@@ -54,26 +62,56 @@ public class Describe {
         Files.writeString(FILE, text.append("\n}\n"), StandardCharsets.UTF_8);
     }
 
-    private static void table(String name, ConfigDef options) {
+    private static void table(String name, ConfigDef options) throws Exception {
         List<String> names = new ArrayList<>();
         for (ConfigDef.ConfigKey key : options.configKeys().values()) {
+            if (key.internalConfig && !documented) {
+                continue;
+            }
             names.add(key.name);
-            Map<String, Object> described = described(AbstractHerder.convertConfigKey(key));
+            Map<String, Object> described = described(key);
             Map<String, Object> first = DESCRIBED.putIfAbsent(key.name, described);
             if (first != null && !first.equals(described)) {
                 Map<String, Object> differing = new LinkedHashMap<>(described);
                 differing.entrySet().removeIf(field -> Objects.equals(field.getValue(), first.get(field.getKey())));
-                DIFFERING.computeIfAbsent(name, unused -> new LinkedHashMap<>()).put(key.name, differing);
+                if (!differing.isEmpty()) {
+                    DIFFERING.computeIfAbsent(name, unused -> new LinkedHashMap<>()).put(key.name, differing);
+                }
             }
         }
         TABLES.put(name, names);
     }
 
     @SuppressWarnings("unchecked")
-    private static Map<String, Object> described(ConfigKeyInfo info) {
-        Map<String, Object> fields = JSON.convertValue(info, LinkedHashMap.class);
-        fields.remove("name");
+    private static Map<String, Object> described(ConfigDef.ConfigKey key) throws Exception {
+        Map<String, Object> fields = JSON.convertValue(AbstractHerder.convertConfigKey(key), LinkedHashMap.class);
+        if (documented) {
+            fields.remove("name");
+        } else {
+            fields.keySet().retainAll(Set.of("type", "required", "default_value"));
+            fields.computeIfPresent("default_value", (name, text) -> text.toString().replace("class ", ""));
+        }
+        fields.put("validator", validator(key.validator));
         return fields;
+    }
+
+    /** How a validator describes itself; null for one that doesn't. */
+    private static String validator(ConfigDef.Validator validator) throws Exception {
+        if (validator instanceof ConfigDef.ValidList list) {
+            var field = ConfigDef.ValidList.class.getDeclaredField("isEmptyAllowed");
+            field.setAccessible(true);
+            return (field.getBoolean(list) ? "list " : "non-empty list ") + list;
+        }
+        String text = Objects.toString(validator, null);
+        return text == null || text.contains("@") ? null : text;
+    }
+
+    /** The table of a class that keeps it from others. */
+    private static ConfigDef hidden(String type, Class<?> parameter, Object argument) throws Exception {
+        Class<?>[] parameters = parameter == null ? new Class<?>[0] : new Class<?>[] {parameter};
+        var method = Class.forName(CONNECT + type).getDeclaredMethod("config", parameters);
+        method.setAccessible(true);
+        return (ConfigDef) (parameter == null ? method.invoke(null) : method.invoke(null, argument));
     }
 
     private static void section(StringBuilder text, String name, Map<String, ?> entries) throws Exception {

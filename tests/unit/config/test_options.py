@@ -5,20 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from sparkmirror.config.client_options import ADMIN
+from sparkmirror.config.client_options import ADMIN, CONSUMER, PRODUCER
 from sparkmirror.config.connector_options import (
     MIRROR_CHECKPOINT,
     MIRROR_HEARTBEAT,
     MIRROR_SOURCE,
+    OWN,
     SOURCE_FRAMEWORK,
     check_mirror_checkpoint,
     check_mirror_source,
 )
-from sparkmirror.config.data_client_options import CONSUMER, PRODUCER
 from sparkmirror.config.definitions import Definition, Option, Required
 from sparkmirror.config.properties import Properties
-from sparkmirror.config.worker_options import MIRROR_MAKER, WORKER
+from sparkmirror.config.worker_options import MIRROR_MAKER, OWN_WORKER, WORKER
 from sparkmirror.domain.errors import ConfigError
+from tests.support.configuration_page import PAGE, rendered
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "config" / "config_defs.json"
 JAVA: dict[str, dict[str, dict[str, str | None]]] = json.loads(GOLDEN.read_text())
@@ -37,9 +38,9 @@ TABLES = {
 OWN_DEFAULTS = {
     "consumer": {"auto.offset.reset"},
     "producer": {"compression.type", "delivery.timeout.ms", "max.block.ms", "enable.idempotence"},
-    "worker": {"receive.buffer.bytes", "connections.max.idle.ms", "plugin.path"},
+    "worker": {"plugin.path"},
 }
-"""MM2 and Connect set these themselves; a worker's own clients have the admin client's."""
+"""MM2 and Connect set these themselves."""
 
 GIVEN_BY_CONNECT = {
     "bootstrap.servers",
@@ -97,9 +98,16 @@ def test_defaults_satisfy_their_own_option(table: Definition) -> None:
             assert option.parse(text) == option.default, option.name
 
 
-@pytest.mark.parametrize("table", TABLES.values())
-def test_every_option_is_documented(table: Definition) -> None:
-    assert [option.name for option in table if not option.doc.endswith(".")] == []
+@pytest.mark.parametrize("table", [OWN, OWN_WORKER])
+def test_every_option_of_ours_has_a_sentence(table: Definition) -> None:
+    assert [option.name for option in table if not (option.doc or "").endswith(".")] == []
+
+
+def test_the_page_lists_every_option_of_ours_with_its_default_and_sentence() -> None:
+    assert PAGE.read_text(encoding="utf-8") == rendered(), "run python -m tests.support.configuration_page"
+    for option in (*OWN, *OWN_WORKER):
+        assert f"| `{option.name}` |" in rendered()
+        assert f"| {option.doc} |" in rendered()
 
 
 def source(**more: str) -> Properties:

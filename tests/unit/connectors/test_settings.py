@@ -194,7 +194,7 @@ def test_empty_topics_match_nothing() -> None:
         ("config.property.filter.class", "com.example.Filter", "there is no Java here"),
         ("transforms", "route", "is not supported yet"),
         ("offsets.storage.topic", "own-offsets", "is not supported yet"),
-        ("exactly.once.support", "perhaps", "String must be one of (case insensitive): REQUESTED, REQUIRED"),
+        ("exactly.once.support", "perhaps", "String must be one of (case insensitive): REQUIRED, REQUESTED"),
         ("offset.lag.max", "many", "Not a number of type LONG"),
         ("tasks.max", "0", "Value must be at least 1"),
     ],

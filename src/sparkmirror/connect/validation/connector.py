@@ -9,23 +9,25 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Final
 
+from sparkmirror.config import kafka_options
 from sparkmirror.config.connector_options import (
     CHECKPOINT_CONNECTOR,
     CONNECTORS,
     FRAMEWORK,
+    OWN_OPTIONS,
     SOURCE_CONNECTOR,
     SOURCE_FRAMEWORK,
     mirror_checkpoint_contradictions,
     mirror_source_contradictions,
     reads_committed,
 )
-from sparkmirror.config.definitions import REQUIRED, Definition, Option, Type
+from sparkmirror.config.definitions import Definition
+from sparkmirror.config.kafka_options import KeyInfo
 from sparkmirror.config.properties import Properties
 from sparkmirror.config.providers import configured_providers
 from sparkmirror.config.transactions import NO_BOUNDARIES, NOT_ENABLED
-from sparkmirror.config.validators import OneOf
 from sparkmirror.connect.validation import descriptions, limits, overrides
-from sparkmirror.connect.validation.descriptions import KAFKA_VERSION, KeyInfo
+from sparkmirror.connect.validation.descriptions import KAFKA_VERSION
 from sparkmirror.connect.validation.given import Given
 from sparkmirror.connect.validation.infos import ConfigValue, Infos, infos
 from sparkmirror.connect.validation.values import judged
@@ -34,13 +36,7 @@ from sparkmirror.domain.connect import ConnectError
 _CLASS: Final = "connector.class"
 _VERSION: Final = "connector.plugin.version"
 _CONVERTERS: Final = (("header.converter", "header"), ("key.converter", "key"), ("value.converter", "value"))
-_USE: Final = Option(
-    "converter.type",
-    Type.STRING,
-    REQUIRED,
-    "How the converter is used.",
-    validator=OneOf(("key", "value", "header")),
-)
+(_USE,) = kafka_options.options("converter")
 _NULL: Final = "Null value can not be supplied as the configuration value."
 
 
@@ -69,7 +65,7 @@ def validate(
     listed_values = [values[key].info(table.definitions[key]) for key in table.names]
     overridden = overrides.infos_of(given, worker)
     converters = [info for key, kind in _CONVERTERS for info in _converter(key, kind, values, given)]
-    return infos(name, descriptions.groups(), [*extra, *listed_values, *overridden, *converters])
+    return infos(name, kafka_options.groups(), [*extra, *listed_values, *overridden, *converters])
 
 
 class _Table:
@@ -77,14 +73,12 @@ class _Table:
 
     def __init__(self, connector: str) -> None:
         own = descriptions.connector_table(connector)
-        framework = descriptions.table("framework")
+        framework = kafka_options.descriptions("framework")
         self.connector = connector
         self.definitions: dict[str, KeyInfo] = {info["name"]: info for info in (*framework, *own)}
         self.names = list(self.definitions)
         self.of_connector = frozenset(info["name"] for info in own)
-        self.options: Definition = (
-            SOURCE_FRAMEWORK | CONNECTORS[connector] | descriptions.own_options(connector)
-        )
+        self.options: Definition = SOURCE_FRAMEWORK | CONNECTORS[connector] | OWN_OPTIONS[connector]
 
 
 def _check_path(plugin: str | None, included: str | None) -> None:
@@ -135,7 +129,7 @@ def _of_another_version(name: str, connector: str, given: Given) -> Infos:
         f"Plugin {connector} not found that matches the version range {wanted},"
         f" available versions: [{KAFKA_VERSION}]"
     )
-    table = [info for info in descriptions.table("framework") if info["name"] in FRAMEWORK.names]
+    table = [info for info in kafka_options.descriptions("framework") if info["name"] in FRAMEWORK.names]
     values = _judged(FRAMEWORK, table, given)
     for key in (_CLASS, _VERSION):
         values[key] = values[key].with_error(error)
@@ -219,7 +213,7 @@ def _converter(
         return
     if text != text.strip():
         return  # Connect validates the value trimmed, and then looks for options under it as it stands
-    (definition,) = descriptions.table("converter")
+    (definition,) = kafka_options.descriptions("converter")
     name = f"{key}.{_USE.name}"
     value = ConfigValue(name, kind)
     if name in given:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from sparkmirror.connect.validation.descriptions import KeyInfo
+from sparkmirror.config.kafka_options import KeyInfo
 from sparkmirror.domain.errors import ConfigError, InvalidConfigError
 
 Infos = dict[str, Any]

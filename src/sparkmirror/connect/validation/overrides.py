@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from sparkmirror.config.client_options import ADMIN
-from sparkmirror.config.data_client_options import PRODUCER
+from sparkmirror.config import kafka_options
+from sparkmirror.config.client_options import ADMIN, PRODUCER
 from sparkmirror.config.definitions import JAVA_WHITESPACE, Definition
 from sparkmirror.config.properties import Properties
-from sparkmirror.connect.validation import descriptions
 from sparkmirror.connect.validation.given import Given
 from sparkmirror.connect.validation.infos import ConfigValue
 from sparkmirror.connect.validation.values import judged
@@ -41,7 +40,7 @@ def infos_of(given: Given, worker: Properties) -> Iterator[dict[str, Any]]:
 
 def _client(client: str, options: Definition, given: Given, worker: Properties) -> Iterator[dict[str, Any]]:
     prefix = f"{client}.override."
-    definitions = {info["name"]: info for info in descriptions.table(client)}
+    definitions = {info["name"]: info for info in kafka_options.descriptions(client)}
     for key in given:
         name = key.removeprefix(prefix)
         if name in (key, "") or key in given.failures:

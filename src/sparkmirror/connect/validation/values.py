@@ -89,16 +89,7 @@ def _null_reason(option: Option) -> str | None:
 
 
 def _one_of_any_case(choices: Iterable[str]) -> str:
-    """Kafka has these in a HashSet, and lists them in its order."""
-    return f"String must be one of (case insensitive): {', '.join(sorted(choices, key=_bucket))}"
-
-
-def _bucket(text: str) -> int:
-    """In which of a small HashSet's 16 buckets Java puts a text."""
-    code = 0
-    for char in text:
-        code = (31 * code + ord(char)) & 0xFFFFFFFF
-    return (code ^ code >> 16) & 15
+    return f"String must be one of (case insensitive): {', '.join(choices)}"
 
 
 def _list_error(name: str, validator: DistinctItems, value: Value) -> str | None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sparkmirror.config.connector_options import CONNECTORS, OWN, SOURCE_FRAMEWORK
+from sparkmirror.config.connector_options import CONNECTORS, OWN, OWN_OPTIONS, SOURCE_FRAMEWORK
 from sparkmirror.config.properties import Properties
 from sparkmirror.connect.validation import (
     connector_class,
@@ -65,6 +65,13 @@ def test_every_option_is_described(plugin: str) -> None:
         name for name, key in described.items() if key["required"]
     }
     assert all(described[option.name]["type"] == option.type.value for option in options)
+
+
+@pytest.mark.parametrize("plugin", CONNECTORS)
+def test_declared_docs_are_those_that_validate_shows(plugin: str) -> None:
+    documented = {key["name"]: key["documentation"] for key in plugin_config_keys(plugin)}
+    for option in CONNECTORS[plugin] | SOURCE_FRAMEWORK | OWN_OPTIONS[plugin]:
+        assert option.doc in (None, documented[option.name])
 
 
 def test_converters_are_described_and_other_plugins_are_not_there() -> None:
