@@ -6,7 +6,6 @@ from typing import Final, NamedTuple
 import pytest
 
 from sparkmirror.batches.record_batch import SEQUENCE_MODULUS
-from sparkmirror.cli.demo.topic_reader import await_leaders
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -14,6 +13,7 @@ from tests.contract.looping import batch_of
 from tests.support.batches import NOW_MS, Rec, encode
 from tests.support.broker_data import create_topic, numbered
 from tests.support.broker_requests import Asker, asking
+from tests.support.topic_reader import await_leaders
 
 PRODUCER: Final = 4711
 TOPIC: Final = "contract.sequences"

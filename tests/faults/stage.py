@@ -14,7 +14,6 @@ import psutil
 import pyspark
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from sparkmirror.cli.demo.topic_reader import await_leaders
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST
 from tests.faults.side import BROKERS, SETTINGS, Side
@@ -23,6 +22,7 @@ from tests.support.broker_data import admin
 from tests.support.cluster_pairs import cluster_pair_of
 from tests.support.mirror import Mirror
 from tests.support.proxy import proxied
+from tests.support.topic_reader import await_leaders
 from tests.support.waiting import await_value
 
 T = TypeVar("T")

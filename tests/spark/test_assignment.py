@@ -9,7 +9,6 @@ from typing import Final
 
 import pytest
 
-from sparkmirror.cli.demo.compare import compare_topic
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
 from sparkmirror.connectors.flow_settings import flow_settings
@@ -22,6 +21,7 @@ from tests.spark.running_job import WAIT_S, Bed
 from tests.support.broker_data import append, create_topic, end_offsets, numbered
 from tests.support.mirror import REPLICATION, START_TIMEOUT_S
 from tests.support.progress import Progress, await_caught_up
+from tests.support.topic_comparison import compare_topic
 from tests.support.traffic import flowing
 from tests.support.waiting import await_value
 

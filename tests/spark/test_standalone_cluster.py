@@ -15,12 +15,12 @@ from typing import Final
 import psutil
 import pytest
 
-from sparkmirror.cli.demo.compare import compare_topic
 from sparkmirror.clusters import LocalCluster
 from tests.spark.standalone import SparkCluster, SparkNode, standalone_cluster
 from tests.support.broker_data import create_topic, end_offsets
 from tests.support.mirror import Mirror, running_mirror
 from tests.support.progress import await_caught_up
+from tests.support.topic_comparison import compare_topic
 from tests.support.traffic import flowing
 from tests.support.waiting import await_value
 

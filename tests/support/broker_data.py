@@ -15,9 +15,9 @@ from confluent_kafka.admin import (
 )
 
 from sparkmirror.batches.record_batch import FetchedBatch, iterate_batches
-from sparkmirror.cli.demo import topic_reader
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import TopicPartition
+from tests.support import topic_reader
 from tests.support.waiting import await_value
 
 _TIMEOUT_S: Final = 60.0

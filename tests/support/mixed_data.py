@@ -19,8 +19,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from sparkmirror.cli.demo.topic_reader import TopicReader
 from tests.support.broker_data import create_topic
+from tests.support.topic_reader import TopicReader
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 BIG_BATCH_RECORDS: Final = 600

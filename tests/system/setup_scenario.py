@@ -22,12 +22,12 @@ from confluent_kafka.admin import (
 )
 from kafka.protocol.admin import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 
-from sparkmirror.cli.demo.topic_reader import await_leaders
 from sparkmirror.clusters import ClusterSpec, LocalCluster, start_clusters
 from tests.support.acls import acls, create_acls
 from tests.support.broker_data import admin
 from tests.support.broker_requests import asking
 from tests.support.recorded_setup import FLOWS, GOLDEN, TARGET, Acl, Config, Setup, Topic, record
+from tests.support.topic_reader import await_leaders
 from tests.support.waiting import await_value
 from tests.system.java_mm2 import dedicated
 

@@ -4,9 +4,9 @@ import time
 
 from sparkmirror.batches.compression import CODECS
 from sparkmirror.batches.record_batch import CODEC_MASK
-from sparkmirror.cli.demo.compare import compare_topic
 from sparkmirror.clusters import LocalCluster
 from tests.support.broker_data import append, batches_on_disk, config, keyed, numbered
+from tests.support.topic_comparison import compare_topic
 from tests.support.waiting import await_value
 from tests.system import dual_run
 from tests.system.dual_run import Mirrored

@@ -16,7 +16,6 @@ from typing import Final, NamedTuple
 import psutil
 import pytest
 
-from sparkmirror.cli.demo.compare import compare_topic
 from sparkmirror.domain.ids import Alias, ConnectorName, TopicPartition
 from sparkmirror.storage.positions import read_positions
 from tests.support.broker_data import Keyed, create_topic, end_offsets, records
@@ -24,6 +23,7 @@ from tests.support.connections import connection
 from tests.support.isolation import committed
 from tests.support.mirror import Mirror, running_mirror
 from tests.support.progress import await_caught_up
+from tests.support.topic_comparison import compare_topic
 from tests.support.traffic import flowing
 from tests.support.waiting import await_value
 from tests.system.dual_run import Sides

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
-from sparkmirror.cli.verify.flows import flow_contents
+from sparkmirror.cli.verify.flow_contents import flow_contents
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.verify.comparison import Comparison
 from sparkmirror.verify.plan import plan_ranges

@@ -6,10 +6,10 @@ import confluent_kafka as confluent
 import pytest
 
 from sparkmirror.batches.record_batch import CODEC_MASK
-from sparkmirror.cli.demo.compare import Comparison, compare_topic
 from sparkmirror.storage.progress import PartitionState
 from tests.support.broker_data import batches_on_disk, keyed, records
 from tests.support.progress import Progress
+from tests.support.topic_comparison import Comparison, compare_topic
 from tests.system.dual_run import (
     APPEND_TIME_BOTH,
     BIG_BATCH,

@@ -3,10 +3,10 @@
 import time
 from typing import Final
 
-from sparkmirror.cli.demo.compare import compare_topic
 from tests.support.broker_data import append, end_offsets
 from tests.support.mirror import REPLICATION
 from tests.support.progress import await_caught_up
+from tests.support.topic_comparison import compare_topic
 from tests.support.waiting import await_value
 from tests.system import dual_run
 from tests.system.dual_run import SLOW, SLOW_FETCH_BYTES, SLOW_LIMIT, SLOW_PARTITIONS, Mirrored

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from sparkmirror.cli.demo.topic_reader import await_leaders
 from sparkmirror.clusters import LocalCluster
 from tests.support.broker_data import create_topic, end_offsets, keyed, topics
 from tests.support.mirror import REPLICATION, Mirror
+from tests.support.topic_reader import await_leaders
 from tests.support.traffic import flowing
 from tests.support.waiting import await_value
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from sparkmirror.cli.narrator import Narrator
+from sparkmirror.cli.terminal import StatusLines
 from sparkmirror.spark.executor_archive import archive_contents, binary_suffix, python_version, write_archive
 from sparkmirror.spark.shipping import ARCHIVE
 
@@ -48,16 +48,16 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(arguments: argparse.Namespace) -> int:
-    narrator = Narrator(Console(stderr=True))
+    status = StatusLines(Console(stderr=True))
     contents = archive_contents(arguments.more)
-    with narrator.waiting() as tell:
-        tell(f"Packing {len(contents.files):,} files")
+    with status.updates() as update:
+        update(f"Packing {len(contents.files):,} files")
         write_archive(contents, arguments.file)
     size_mb = arguments.file.stat().st_size / 1e6
-    narrator.say(
+    status.print(
         f"{arguments.file}: {size_mb:.0f} MB for Python {python_version()} (modules *{binary_suffix()})"
     )
-    narrator.say(f"In it: sparkmirror, {', '.join(contents.distributions)}")
+    status.print(f"In it: sparkmirror, {', '.join(contents.distributions)}")
     return 0
 
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from rich.console import Console
 from rich.filesize import decimal
 
-from sparkmirror.cli.narrator import Narrator
+from sparkmirror.cli.terminal import StatusLines
 from sparkmirror.clusters.broker import Broker
 from sparkmirror.clusters.local import LocalCluster
 from sparkmirror.clusters.named import ClusterRequest, NamedClusters
@@ -81,8 +81,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def up(arguments: argparse.Namespace) -> int:
     settings = dict(arguments.settings) if arguments.settings else None
     requests = [ClusterRequest(name, arguments.brokers, settings) for name in dict.fromkeys(arguments.names)]
-    with Narrator(Console(stderr=True)).waiting() as tell:
-        clusters = NamedClusters().up(requests, tell)
+    with StatusLines(Console(stderr=True)).updates() as update:
+        clusters = NamedClusters().up(requests, update)
     for cluster in clusters:
         sys.stdout.write(f"{cluster.spec.name} is up at {cluster.bootstrap_servers}\n")
     return 0
@@ -92,8 +92,8 @@ def down(arguments: argparse.Namespace) -> int:
     clusters = NamedClusters()
     known = (cluster.spec.name for cluster in clusters.all())
     names = list(dict.fromkeys(known if arguments.all else arguments.names))
-    with Narrator(Console(stderr=True)).waiting() as tell:
-        clusters.down(names, tell, delete_data=arguments.delete_data)
+    with StatusLines(Console(stderr=True)).updates() as update:
+        clusters.down(names, update, delete_data=arguments.delete_data)
     for name in names:
         sys.stdout.write(f"{name} is down{', its data is deleted' if arguments.delete_data else ''}\n")
     return 0

@@ -5,7 +5,7 @@ import argparse
 from rich.console import Console
 
 from sparkmirror.cli.mirror_maker_file import require_java, spark_log_file
-from sparkmirror.cli.narrator import Narrator
+from sparkmirror.cli.terminal import StatusLines
 from sparkmirror.clusters.local import archive_broker_classes
 from sparkmirror.spark.session import archive_spark_classes
 
@@ -27,12 +27,12 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(_: argparse.Namespace) -> int:
-    narrator = Narrator(Console(stderr=True))
+    status = StatusLines(Console(stderr=True))
     require_java()
-    with narrator.waiting() as tell:
-        tell("Archiving the classes of a broker")
-        archive_broker_classes(tell)
-        tell("Archiving the classes of Spark")
+    with status.updates() as update:
+        update("Archiving the classes of a broker")
+        archive_broker_classes(update)
+        update("Archiving the classes of Spark")
         archive_spark_classes(spark_log_file("prepare"))
-    narrator.say("Brokers and Spark start from archives of their classes")
+    status.print("Brokers and Spark start from archives of their classes")
     return 0

@@ -3,15 +3,14 @@
 import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 from pyspark.accumulators import AccumulatorParam
 
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.spark.session import Session
-from sparkmirror.verify.comparison import Comparison
-from sparkmirror.verify.ranges import RangePlan, verify_range
+from sparkmirror.verify.ranges import RangeOutcome, RangePlan, outcome_of
 
 SETTINGS = {"spark.task.maxFailures": "4"}
 """For the session: a comparison that fails by a bug must end, where copying goes on for ever."""
@@ -22,14 +21,6 @@ _ARROW = pa.schema([("nothing", pa.int32())])
 _TASKS_PER_SLOT = 16
 """Spark tells of a range when its task ends: many tasks tell soon, few spare their start."""
 _POLL_S = 0.2
-
-
-class RangeOutcome(NamedTuple):
-    """What came of the plan with this number; `error` is why it could not be compared."""
-
-    number: int
-    comparison: Comparison | None
-    error: str | None = None
 
 
 def verification_master(slots: int) -> str:
@@ -100,18 +91,11 @@ def _compare_shares(
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         tasks = [task for batch in batches for task in batch.column(0).to_pylist()]
         for number, plan in (numbered for task in tasks for numbered in shares[task]):
-            outcomes.add([_outcome(number, plan)])
+            outcomes.add([outcome_of(number, plan)])
             # A pulse: if nobody takes it any more, the worker ends. `pa.array` would import pandas.
             yield pa.RecordBatch.from_arrays([pa.nulls(0, pa.int32())], schema=_ARROW)
 
     return run
-
-
-def _outcome(number: int, plan: RangePlan) -> RangeOutcome:
-    try:
-        return RangeOutcome(number, verify_range(plan))
-    except SparkmirrorError as error:
-        return RangeOutcome(number, None, str(error))
 
 
 class _Outcomes(AccumulatorParam[list[RangeOutcome]]):

@@ -2,9 +2,11 @@
 
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from sparkmirror.batches.provenance_header import ProvenanceHeader
 from sparkmirror.domain.client_settings import ConsumerSettings
+from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.verify.compare import Log, compare
 from sparkmirror.verify.comparison import Comparison, Rules
@@ -51,6 +53,22 @@ class RangePlan:
         """In offsets of both sides."""
         source, target = self.source_span, self.target_span
         return max(0, source.end - source.first) + max(0, target.end - target.first)
+
+
+class RangeOutcome(NamedTuple):
+    """The result of the plan with this number; `error` is why it could not be compared."""
+
+    number: int
+    comparison: Comparison | None
+    error: str | None = None
+
+
+def outcome_of(number: int, plan: RangePlan) -> RangeOutcome:
+    """Blocks."""
+    try:
+        return RangeOutcome(number, verify_range(plan))
+    except SparkmirrorError as error:
+        return RangeOutcome(number, None, str(error))
 
 
 def verify_range(plan: RangePlan) -> Comparison:

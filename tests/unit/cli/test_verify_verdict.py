@@ -46,6 +46,13 @@ def test_equal_is_one_sentence() -> None:
     assert "✗" not in text
 
 
+def test_columns_without_a_count_may_be_left_out() -> None:
+    out = io.StringIO()
+    verdict = FlowVerdict("A->B", [EQUAL, partition(1, Comparison(equal=1, foreign=2))])
+    print_table(Console(file=out, width=80), [verdict], brief=True)
+    assert "source   target     partitions   equal   foreign" in out.getvalue()
+
+
 def test_a_difference_is_named_as_it_is() -> None:
     text = printed(EQUAL, DIFFERENT, GAVE_UP)
     assert "✗ 2 of 3 partitions differ:" in text

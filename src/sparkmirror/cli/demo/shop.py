@@ -1,4 +1,4 @@
-"""Keeps writing to the source as a busy shop does, from a thread of its own, and counts what arrived."""
+"""Writes to the source as a busy shop does, from a thread of its own, and counts what was acknowledged."""
 
 import random
 import threading
@@ -6,26 +6,28 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from typing import Final
 
-import confluent_kafka as confluent
-from confluent_kafka.admin import AdminClient, NewTopic
-
-from sparkmirror.cli.demo.assortment import ASSORTMENT, ShopTopic
-from sparkmirror.cli.demo.topic_reader import await_leaders
-from sparkmirror.domain.errors import KafkaError
+from sparkmirror.batches.log_records import LogRecord
+from sparkmirror.cli.demo.mirror_process import SOURCE
+from sparkmirror.cli.demo.shop_topics import SHOP_TOPICS, ShopTopic
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.kafka.admin import Admin
+from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.policies.admin_writes import TopicCreation
 
 _TICK_S: Final = 0.01
-_TIMEOUT_S: Final = 30.0
-_FLUSH_TIMEOUT_S: Final = 10.0
 _BACKLOG_MAX_S: Final = 1.0
 
 
 class Shop:
     """Writes `rate` records/s, spread over its topics, between `open()` and `close()`."""
 
-    def __init__(self, bootstrap_servers: str, rate: int, topics: Sequence[ShopTopic] = ASSORTMENT) -> None:
-        self._bootstrap_servers = bootstrap_servers
+    def __init__(
+        self, source: ConnectionSettings, rate: int, topics: Sequence[ShopTopic] = SHOP_TOPICS
+    ) -> None:
+        self._source = source
         self._rate = rate
         self._topics = topics
         self._written: Counter[str] = Counter()
@@ -39,75 +41,39 @@ class Shop:
         return self._written
 
     def create_topics(self, partitions: int) -> None:
-        admin = AdminClient({"bootstrap.servers": self._bootstrap_servers, "log_level": 0})
-        new_topics = [
-            NewTopic(topic.name, partitions, 1, config=dict(topic.config)) for topic in self._topics
-        ]
-        for created in admin.create_topics(new_topics).values():
-            created.result(_TIMEOUT_S)
-        await_leaders(self._bootstrap_servers, {topic.name: partitions for topic in self._topics})
+        creations = [TopicCreation(topic.name, partitions, 1, topic.config) for topic in self._topics]
+        with closing(Admin(self._source, SOURCE)) as admin:
+            for error in admin.create_topics(creations).values():
+                if error is not None:
+                    raise error
 
     def open(self) -> None:
         self._writing = self._thread.submit(self._write_until_closing)
 
     def check(self) -> None:
-        """Raise what made the shop stop writing, if anything did."""
+        """Raise the error that made the shop stop writing, if there is one."""
         if self._writing is not None and self._writing.done():
             self._writing.result()
 
     def close(self) -> None:
-        """Write what is due, wait for the last acknowledgement, and raise what went wrong meanwhile."""
+        """Wait for the last acknowledgement, and raise the error that writing ended with."""
         self._closing.set()
         self._thread.shutdown()
         self.check()
 
     def _write_until_closing(self) -> None:
-        producers = [self._producer(topic) for topic in self._topics]
-        pace = Throttle(self._rate, time.monotonic())
+        throttle = Throttle(self._rate, time.monotonic())
         rng = random.Random(self._rate)
         shares = [topic.share for topic in self._topics]
         number = 0
-        while not self._closing.wait(_TICK_S):
-            due = pace.due(time.monotonic())
-            for at in rng.choices(range(len(producers)), shares, k=due):
-                self._write(producers[at], self._topics[at], rng, number)
-                number += 1
-            for producer in producers:
-                producer.poll(0)
-        self._flush(producers)
-
-    def _write(self, producer: confluent.Producer, topic: ShopTopic, rng: random.Random, number: int) -> None:
-        record = topic.make_record(rng, number)
-        while True:
-            try:
-                producer.produce(
-                    topic.name, record.value, record.key, headers=record.headers, on_delivery=self._count
-                )
-            except BufferError:
-                producer.poll(_TICK_S)
-                continue
-            return
-
-    def _count(self, error: confluent.KafkaError | None, message: confluent.Message) -> None:
-        if error is not None:
-            raise KafkaError(f"{message.topic()} at {self._bootstrap_servers}: {error}")
-        self._written[message.topic() or ""] += 1
-
-    def _flush(self, producers: Sequence[confluent.Producer]) -> None:
-        deadline = time.monotonic() + _FLUSH_TIMEOUT_S
-        if left := sum(producer.flush(max(0.0, deadline - time.monotonic())) for producer in producers):
-            raise KafkaError(f"{self._bootstrap_servers} did not acknowledge {left} records in time")
-
-    def _producer(self, topic: ShopTopic) -> confluent.Producer:
-        return confluent.Producer(
-            {
-                "bootstrap.servers": self._bootstrap_servers,
-                "enable.idempotence": True,
-                "compression.type": topic.codec,
-                "linger.ms": 2,
-                "log_level": 0,
-            }
-        )
+        with closing(TopicWriter(self._source)) as writer:
+            while not self._closing.wait(_TICK_S):
+                records: dict[str, list[LogRecord]] = {}
+                for topic in rng.choices(self._topics, shares, k=throttle.due(time.monotonic())):
+                    records.setdefault(topic.name, []).append(topic.make_record(rng, number))
+                    number += 1
+                for name, some in records.items():
+                    self._written[name] += len(writer.write(name, some))
 
 
 class Throttle:

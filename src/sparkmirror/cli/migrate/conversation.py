@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from sparkmirror.cli.narrator import Narrator
+from sparkmirror.cli.terminal import StatusLines
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.migrate.steps import Step, StepState
 
@@ -44,7 +44,7 @@ class Commentary:
     """Says on standard error what has changed since the last look."""
 
     def __init__(self) -> None:
-        self._narrator = Narrator(Console(stderr=True))
+        self._status = StatusLines(Console(stderr=True))
         self._said: dict[tuple[str, str], tuple[StepState, str]] = {}
 
     def tell(self, told: Told) -> None:
@@ -56,10 +56,10 @@ class Commentary:
                     break
 
     def say(self, text: str) -> None:
-        self._narrator.say(text)
+        self._status.print(text)
 
     def _say_news(self, name: str, step: Step) -> None:
         now = (step.state, step.text)
         if self._said.get((name, step.name)) != now:
             self._said[name, step.name] = now
-            self._narrator.say(f"{name}: {_MARKS[step.state]} {step.name}: {step.text}")
+            self._status.print(f"{name}: {_MARKS[step.state]} {step.name}: {step.text}")

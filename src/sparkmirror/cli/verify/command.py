@@ -2,8 +2,7 @@
 
 import argparse
 import sys
-import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -11,25 +10,16 @@ from rich.console import Console
 
 from sparkmirror.cli.arguments import positive
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, require_java, spark_log_file
-from sparkmirror.cli.mirroring_flows import MirroringFlow, add_flow_argument, mirroring_flows
-from sparkmirror.cli.narrator import Narrator
+from sparkmirror.cli.mirroring_flows import add_flow_argument, mirroring_flows
 from sparkmirror.cli.signals import interrupt_on_signals
-from sparkmirror.cli.verify.flows import FlowContents, flow_contents
-from sparkmirror.cli.verify.report import PartitionReport, RangeReport, Report
-from sparkmirror.cli.verify.verdict import (
-    FlowVerdict,
-    PartitionVerdict,
-    State,
-    print_table,
-    to_json,
-    to_junit,
-)
+from sparkmirror.cli.terminal import StatusLines
+from sparkmirror.cli.verify.verdict import FlowVerdict, State, print_table, to_json, to_junit
+from sparkmirror.cli.verify.verification import Verification
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.policies.java_regex import compile_list
 from sparkmirror.spark.session import Session
-from sparkmirror.verify.comparison import Comparison
-from sparkmirror.verify.job import SETTINGS, RangeOutcome, verification_master, verify_ranges
-from sparkmirror.verify.plan import plan_ranges
+from sparkmirror.verify.job import SETTINGS, verification_master, verify_ranges
+from sparkmirror.verify.ranges import RangeOutcome, RangePlan
 
 _EQUAL = 0
 _DIFFERENT = 1
@@ -37,7 +27,6 @@ _NOT_VERIFIED = 2
 _INTERRUPTED = 130
 
 _SLOTS = 4
-_SAVE_EVERY_S = 2.0
 
 _EXAMPLES = """\
 Reads both clusters and compares every mirrored record: count, order, key, value, headers, timestamp. A mirror
@@ -120,98 +109,33 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _verify(arguments: argparse.Namespace) -> list[FlowVerdict]:
-    narrator = Narrator(Console(stderr=True))
-    flows, spark = _read_flows(arguments.file, arguments.flow)
+    status = StatusLines(Console(stderr=True))
+    read = read_mirror_maker_file(arguments.file)
+    flows = mirroring_flows(arguments.file, read.flows, arguments.flow)
     topics = compile_list(arguments.topics, "--topics") if arguments.topics else None
-    narrator.say(f"Asking both clusters of {', '.join(flow.name for flow in flows)} …")
-    contents = {flow.name: flow_contents(flow.settings, flow.connector, topics) for flow in flows}
-    _require_something(contents.values())
-    report = Report(arguments.report, {name: content.sides for name, content in contents.items()})
-    selected = {name: _plan(report, name, content) for name, content in contents.items()}
-    report.save()
-    if report.unfinished():
-        master = verification_master(arguments.slots or _SLOTS)
-        if not arguments.slots:
-            master = spark.get("spark.master", master)
-        require_java()
-        narrator.say(f"Starting Spark on {master} …")
-        settings = {**SETTINGS, **spark, "spark.master": master}
-        with closing(Session.start(master, settings, spark_log_file("verify"))) as session:
-            _compare(session, report, narrator)
-    return [_flow_verdict(name, content, selected[name]) for name, content in contents.items()]
+    status.print(f"Asking both clusters of {', '.join(flow.name for flow in flows)} …")
+    verification = Verification(flows, topics, arguments.report)
+    if not verification.is_finished:
+        _compare(verification, arguments.slots, read.spark, status)
+    return verification.verdicts()
 
 
-def _read_flows(file: Path, wanted: Sequence[str] | None) -> tuple[list[MirroringFlow], dict[str, str]]:
-    read = read_mirror_maker_file(file)
-    return mirroring_flows(file, read.flows, wanted), read.spark
+def _compare(
+    verification: Verification, slots: int | None, spark: Mapping[str, str], status: StatusLines
+) -> None:
+    master = verification_master(slots or _SLOTS)
+    if not slots:
+        master = spark.get("spark.master", master)
+    require_java()
+    status.print(f"Starting Spark on {master} …")
+    settings = {**SETTINGS, **spark, "spark.master": master}
+    with closing(Session.start(master, settings, spark_log_file("verify"))) as session:
 
+        def compare_ranges(plans: Sequence[RangePlan], on_outcome: Callable[[RangeOutcome], None]) -> None:
+            status.print(f"Comparing {len(plans):,} ranges, {session.slots} at a time …")
+            verify_ranges(session, plans, on_outcome)
 
-def _require_something(contents: Collection[FlowContents]) -> None:
-    if any(content.mirrored or content.empty for content in contents):
-        return
-    not_begun = [left for content in contents for left in content.not_begun]
-    if not not_begun:
-        raise SparkmirrorError("there is nothing to compare: no topic of the source is mirrored")
-    raise SparkmirrorError(
-        f"there is nothing to compare: the flow has not begun with any of {len(not_begun):,} partitions "
-        f"({not_begun[0].plan.source}: {not_begun[0].why}). Does the mirror run with this file?"
-    )
-
-
-def _plan(report: Report, name: str, content: FlowContents) -> list[PartitionReport]:
-    """What the report holds of each partition, and after it what has been mirrored since."""
-    selected = [report.select(name, each.plan.source, each.plan.target) for each in content.mirrored]
-    by_source = {partition.source: partition for partition in selected}
-    mirrored = [each._replace(done=by_source[each.plan.source].end) for each in content.mirrored]
-    for plan in plan_ranges(content.sides, mirrored):
-        by_source[plan.source].ranges.append(RangeReport(plan))
-    return selected
-
-
-def _compare(session: Session, report: Report, narrator: Narrator) -> None:
-    """Once, and again where ranges that touch differ: then the boundary may be what is wrong."""
-    _compare_unfinished(session, report, narrator)
-    if report.merge_differences():
-        narrator.say("Comparing again in one piece where neighbouring ranges differ …")
-        report.save()
-        _compare_unfinished(session, report, narrator)
-
-
-def _compare_unfinished(session: Session, report: Report, narrator: Narrator) -> None:
-    ranges = report.unfinished()
-    narrator.say(f"Comparing {len(ranges):,} ranges, {session.slots} at a time …")
-    finished = records = 0
-    saved_at = time.monotonic()
-
-    def take(outcome: RangeOutcome, tell: Callable[[str], None]) -> None:
-        nonlocal finished, records, saved_at
-        done = ranges[outcome.number]
-        done.comparison, done.error = outcome.comparison, outcome.error
-        finished += 1
-        records += outcome.comparison.equal if outcome.comparison else 0
-        tell(f"{finished:,} of {len(ranges):,} ranges, {records:,} equal records")
-        if time.monotonic() - saved_at > _SAVE_EVERY_S:
-            report.save()
-            saved_at = time.monotonic()
-
-    with narrator.waiting() as tell:
-        try:
-            verify_ranges(session, [each.plan for each in ranges], lambda outcome: take(outcome, tell))
-        finally:
-            report.save()
-
-
-def _flow_verdict(name: str, content: FlowContents, selected: Sequence[PartitionReport]) -> FlowVerdict:
-    compared = [
-        PartitionVerdict(found.source, found.target, found.comparison, found.end, tuple(found.errors))
-        for found in selected
-    ]
-    empty = [PartitionVerdict(plan.source, plan.target, Comparison()) for plan in content.empty]
-    not_begun = [
-        PartitionVerdict(left.plan.source, left.plan.target, Comparison(), not_begun=left.why)
-        for left in content.not_begun
-    ]
-    return FlowVerdict(name, sorted([*compared, *empty, *not_begun], key=lambda verdict: verdict.source))
+        verification.compare(compare_ranges, status)
 
 
 def _fail(reason: object, code: int) -> int:

@@ -1,10 +1,10 @@
 """What was found, for people (a table and a sentence), for programs (JSON), and for CI servers (JUnit)."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 from xml.etree import ElementTree as ET
 
 from rich.box import SIMPLE_HEAD
@@ -74,9 +74,18 @@ class FlowVerdict:
         return sum((partition.comparison for partition in self.partitions), Comparison())
 
 
-def print_table(console: Console, verdicts: Sequence[FlowVerdict]) -> None:
+_COUNTS: Final[Mapping[str, Callable[[FlowVerdict], int]]] = {
+    "equal": lambda found: found.total.equal,
+    "different": lambda found: found.total.difference_count,
+    "foreign": lambda found: found.total.foreign,
+    "not comparable": lambda found: found.total.not_comparable,
+}
+
+
+def print_table(console: Console, verdicts: Sequence[FlowVerdict], *, brief: bool = False) -> None:
+    """A row for each topic; `brief` leaves out columns in which nothing is counted."""
     for verdict in verdicts:
-        console.print(_table(verdict))
+        console.print(_table(verdict, brief=brief))
         for line in _closing_words(verdict):
             console.print(line, highlight=False, soft_wrap=True)
         wrong = [partition for partition in verdict.partitions if partition.problems]
@@ -150,11 +159,12 @@ def _partition_json(partition: PartitionVerdict) -> dict[str, Any]:
     }
 
 
-def _table(verdict: FlowVerdict) -> Table:
+def _table(verdict: FlowVerdict, *, brief: bool) -> Table:
+    counts = {name: count for name, count in _COUNTS.items() if not brief or count(verdict)}
     table = Table(box=SIMPLE_HEAD, title=verdict.flow, title_justify="left")
     for name in ("source", "target"):
         table.add_column(name)
-    for name in ("partitions", "equal", "different", "foreign", "not comparable"):
+    for name in ("partitions", *counts):
         table.add_column(name, justify="right")
     table.add_column("")
     by_topic: dict[tuple[str, str], list[PartitionVerdict]] = {}
@@ -162,16 +172,8 @@ def _table(verdict: FlowVerdict) -> Table:
         by_topic.setdefault((partition.source.topic, partition.target.topic), []).append(partition)
     for (source, target), partitions in by_topic.items():
         found = FlowVerdict(verdict.flow, partitions)
-        table.add_row(
-            source,
-            target,
-            str(len(partitions)),
-            f"{found.total.equal:,}",
-            f"{found.total.difference_count:,}",
-            f"{found.total.foreign:,}",
-            f"{found.total.not_comparable:,}",
-            _mark(found),
-        )
+        cells = [f"{count(found):,}" for count in counts.values()]
+        table.add_row(source, target, str(len(partitions)), *cells, _mark(found))
     return table
 
 

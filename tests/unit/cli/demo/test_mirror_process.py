@@ -1,4 +1,4 @@
-from sparkmirror.cli.demo.mirror import mirror_properties
+from sparkmirror.cli.demo.mirror_process import mirror_properties
 
 
 def test_the_properties_name_both_clusters_and_the_topics() -> None:

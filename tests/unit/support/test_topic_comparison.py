@@ -1,7 +1,7 @@
 import confluent_kafka as confluent
 
-from sparkmirror.cli.demo.compare import Comparison, Difference, PartitionPair
 from sparkmirror.domain.ids import TopicPartition
+from tests.support.topic_comparison import Comparison, Difference, PartitionPair
 
 SOURCE = TopicPartition("orders", 3)
 TARGET = TopicPartition("source.orders", 3)

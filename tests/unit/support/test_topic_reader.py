@@ -3,7 +3,7 @@ from collections.abc import Iterator
 import confluent_kafka as confluent
 import pytest
 
-from sparkmirror.cli.demo.topic_reader import TopicReader
+from tests.support.topic_reader import TopicReader
 
 
 class Answers:

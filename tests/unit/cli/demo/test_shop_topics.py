@@ -4,21 +4,22 @@ from collections import Counter
 
 import pytest
 
-from sparkmirror.cli.demo.assortment import ASSORTMENT, ShopRecord, ShopTopic
+from sparkmirror.batches.log_records import LogRecord
+from sparkmirror.cli.demo.shop_topics import SHOP_TOPICS, ShopTopic
 
-TOPICS = {topic.name: topic for topic in ASSORTMENT}
+TOPICS = {topic.name: topic for topic in SHOP_TOPICS}
 
 
-def records(name: str, count: int = 2000) -> list[ShopRecord]:
+def records(name: str, count: int = 2000) -> list[LogRecord]:
     rng = random.Random(7)
     return [TOPICS[name].make_record(rng, number) for number in range(count)]
 
 
 def test_the_shares_are_a_whole() -> None:
-    assert sum(topic.share for topic in ASSORTMENT) == pytest.approx(1)
+    assert sum(topic.share for topic in SHOP_TOPICS) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("topic", ASSORTMENT, ids=lambda topic: topic.name)
+@pytest.mark.parametrize("topic", SHOP_TOPICS, ids=lambda topic: topic.name)
 def test_values_are_json_and_the_seed_decides(topic: ShopTopic) -> None:
     made = records(topic.name)
 

@@ -10,9 +10,9 @@ from typing import Final
 
 import confluent_kafka as confluent
 
-from sparkmirror.cli.demo.topic_reader import TopicReader
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import TopicPartition
+from tests.support.topic_reader import TopicReader
 
 _SHOWN_BYTES: Final = 60
 _TIMESTAMP_TYPES: Final = {

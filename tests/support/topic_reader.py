@@ -109,7 +109,7 @@ class TopicReader:
     @staticmethod
     def _is_end(error: confluent.KafkaError) -> bool:
         # Control records are never handed out, so the last offset alone does not tell the end.
-        return error.code() == confluent.KafkaError._PARTITION_EOF  # noqa: SLF001 - its only name
+        return error.code() == confluent.KafkaError._PARTITION_EOF
 
 
 def _offset(message: confluent.Message) -> int:
