@@ -12,6 +12,7 @@ class Interrupting:
         if name == sys.argv[1]:
             signal.raise_signal(signal.SIGINT)
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs
 sys.meta_path.insert(0, Interrupting())
 from sparkmirror.cli.main import main
 raise SystemExit(main(sys.argv[2:]))
