@@ -39,7 +39,7 @@ check: lint
 
 test: setup
 	@$(MAKE) --no-print-directory -j2 lint prepared
-	$(BIN)/python -m tests.lanes $(ARGS)
+	$(BIN)/pytest -q -n 3 --dist loadgroup --no-loadscope-reorder $(ARGS)
 
 prepared: setup
 	-$(BIN)/sparkmirror prepare # once; dozens of brokers and Spark sessions start in half the time

@@ -1,6 +1,7 @@
-"""Real clusters, shared by every test of a run that asks for them."""
+"""Starts the clusters that the tests of a process share, and groups tests to run side by side."""
 
 from collections.abc import Iterator
+from typing import Final
 
 import pytest
 from hypothesis import settings
@@ -8,8 +9,37 @@ from hypothesis import settings
 from sparkmirror.clusters import LocalCluster
 from tests.support.cluster_pairs import cluster_pair_of
 
-settings.register_profile("patient", deadline=None)  # how long an example takes is the machine's affair
-settings.load_profile("patient")
+settings.register_profile("no deadline", deadline=None)  # how long an example takes depends on the machine
+settings.load_profile("no deadline")
+
+GROUPS: Final = {
+    "mirrored": "one mirror",
+    "trio": "broken brokers",
+    "frail_cluster": "broken brokers",
+    "guarded_cluster": "broken brokers",
+    "session": "one Spark session",
+}
+"""Fixtures that are costly to set up, and the group of the tests that share them."""
+ORDER: Final = ("system", "faults", "contract", "spark", "unit")
+"""Folders, those with the longest tests first, so that only short tests are left for the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put each test into one xdist group: that of its fixture, or else that of its file."""
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(_group(item)))
+    items.sort(key=_place)
+
+
+def _group(item: pytest.Item) -> str:
+    fixtures: list[str] = getattr(item, "fixturenames", [])
+    shared = (GROUPS[name] for name in fixtures if name in GROUPS)
+    return next(shared, item.location[0])
+
+
+def _place(item: pytest.Item) -> tuple[bool, int]:
+    folder = item.path.relative_to(item.config.rootpath / "tests").parts[0]
+    return _group(item) not in GROUPS.values(), ORDER.index(folder) if folder in ORDER else len(ORDER)
 
 
 @pytest.fixture(scope="session")
@@ -19,7 +49,7 @@ def cluster_pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Loc
         "log.cleaner.backoff.ms": "500",
         # Tests write records of years ago; a broker looks for such half a minute after its start, and later.
         "log.retention.ms": "-1",
-        # Nobody restarts them: that they are missed late keeps idle cores quiet and busy ones out of trouble.
+        # No test restarts them, so sessions may be long: idle cores stay quiet, busy ones miss none.
         "broker.heartbeat.interval.ms": "2000",
         "broker.session.timeout.ms": "18000",
     }
@@ -29,7 +59,7 @@ def cluster_pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Loc
 
 @pytest.fixture(scope="session")
 def source_cluster(cluster_pair: tuple[LocalCluster, LocalCluster]) -> LocalCluster:
-    """One broker that other tests use too: name topics and groups so that nobody else has them."""
+    """One broker that other tests use too: give topics and groups names that no other test uses."""
     return cluster_pair[0]
 
 
