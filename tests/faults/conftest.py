@@ -1,4 +1,4 @@
-"""Three brokers on either side, shared by the drills of a run."""
+"""Starts three brokers on either side, shared by the drills of a module."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sparkmirror.clusters import LocalCluster
-from tests.faults.stage import Stage, clusters, open_stage
+from tests.faults.testbed import Testbed, clusters, open_testbed
 
 
 @pytest.fixture(scope="module")  # six brokers more than other tests need
@@ -16,6 +16,6 @@ def trios(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalClust
 
 
 @pytest.fixture
-def stage(trios: tuple[LocalCluster, LocalCluster], tmp_path: Path) -> Iterator[Stage]:
-    with open_stage(*trios, tmp_path) as opened:
+def testbed(trios: tuple[LocalCluster, LocalCluster], tmp_path: Path) -> Iterator[Testbed]:
+    with open_testbed(*trios, tmp_path) as opened:
         yield opened

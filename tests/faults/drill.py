@@ -1,4 +1,4 @@
-"""One run: records flow, faults are dealt, and in the end every record must be there once, in order."""
+"""Runs a mirror under load while faults are injected, and verifies that it lost and repeated nothing."""
 
 import random
 import time
@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
-from tests.faults.deals import Deal, Strike
 from tests.faults.faults import Area
-from tests.faults.stage import ALIAS, PARTITIONS, TOPIC, Stage
+from tests.faults.schedule import Injection, Round
 from tests.faults.stalls import StallWatch
+from tests.faults.testbed import ALIAS, PARTITIONS, TOPIC, Testbed
 from tests.faults.verdict import Verdict, verify
 from tests.support.broker_data import end_offsets
 from tests.support.progress import await_caught_up
@@ -20,7 +20,7 @@ from tests.support.traffic import flowing
 RATE: Final = 1000
 _CATCH_UP_S: Final = 180.0
 
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 
 # Brokers of the source die too: what their producer writes must be there once for there to be one truth.
 _PRODUCER: Final = {
@@ -31,50 +31,50 @@ _PRODUCER: Final = {
 }
 
 
-class Dealt(NamedTuple):
-    """A deal, and when all flowed again after it (monotonic)."""
+class Finished(NamedTuple):
+    """A round, and when every partition received records again after it (monotonic)."""
 
     name: str
     ended: float
 
 
 class Drill:
-    """A stage under load. `injected` counts faults by name, `longest_stall_s` is that of any partition."""
+    """A testbed under load. `injected` counts faults by name, `longest_stall_s` is that of any partition."""
 
-    def __init__(self, stage: Stage, say: Say) -> None:
-        self._stage = stage
-        self._say = say
-        self._dealt: list[Dealt] = []
+    def __init__(self, testbed: Testbed, log: Log) -> None:
+        self._testbed = testbed
+        self._log = log
+        self._finished: list[Finished] = []
         self.injected: Counter[str] = Counter()
         self.longest_stall_s = 0.0
         self.longest_stall_during = ""
-        """The deals that went on meanwhile."""
+        """The rounds that overlapped it."""
 
     @contextmanager
     def load(self, rate: int = RATE) -> Iterator[StallWatch]:
         """Records flow, and arrive, from the beginning of the block to its end."""
-        self._stage.await_copying()
-        source = self._stage.source.cluster
+        self._testbed.await_copying()
+        source = self._testbed.source.cluster
         with (
             flowing(source, TOPIC, rate=rate, partitions=PARTITIONS, settings=_PRODUCER),
-            StallWatch(self._stage.target) as watch,
+            StallWatch(self._testbed.target) as watch,
         ):
             self._await_flow(watch)
             yield watch
 
-    def deal(self, dealt: Iterable[Deal], watch: StallWatch) -> None:
-        """One after the other; each when all partitions flow again."""
-        for deal in dealt:
-            time.sleep(deal.pause_s)  # anywhere between two positions
-            self._say(f"{deal.number:4} {deal.name}")
+    def inject(self, rounds: Iterable[Round], watch: StallWatch) -> None:
+        """Inject one round after the other, each when all partitions receive records again."""
+        for round_ in rounds:
+            time.sleep(round_.pause_s)  # anywhere between two positions
+            self._log(f"{round_.number:4} {round_.name}")
             began = time.monotonic()
-            took = self._deal_one(deal)
+            took = self._inject_round(round_)
             healed = time.monotonic()
             self._await_flow(watch)
-            self._dealt.append(Dealt(deal.name, time.monotonic()))
+            self._finished.append(Finished(round_.name, time.monotonic()))
             stall_s = self._note_stall(watch, began)
-            self.injected.update(strike.fault.name for strike in deal.strikes)
-            self._say(
+            self.injected.update(injection.fault.name for injection in round_.injections)
+            self._log(
                 f"     healed after {healed - began:.1f} s ({took}), all flow after "
                 f"{time.monotonic() - began:.1f} s; longest stall {stall_s:.1f} s"
             )
@@ -87,43 +87,46 @@ class Drill:
         if stall.seconds > self.longest_stall_s:
             self.longest_stall_s = stall.seconds
             began = stall.ended_at - stall.seconds
-            meanwhile = [deal.name for deal in self._dealt if deal.ended > began]
+            meanwhile = [finished.name for finished in self._finished if finished.ended > began]
             self.longest_stall_during = ", then ".join(meanwhile)
         return stall.seconds
 
     def _await_flow(self, watch: StallWatch) -> None:
         """Until every partition has got records from now on."""
         now = time.monotonic()
-        self._stage.await_while_running(lambda: watch.flows_since(now), watch.standing)
+        self._testbed.await_while_running(lambda: watch.flows_since(now), watch.stalled)
 
-    def _deal_one(self, deal: Deal) -> str:
-        """Side by side: what one waits for may be what another has taken, for a while. How long each took."""
-        with ThreadPoolExecutor(len(deal.strikes)) as pool:
-            running = [pool.submit(self._strike, strike) for strike in deal.strikes]
+    def _inject_round(self, round_: Round) -> str:
+        """Inject all faults of a round, each in a thread, since one may wait until another has healed.
+
+        Returns how long each took.
+        """
+        with ThreadPoolExecutor(len(round_.injections)) as pool:
+            running = [pool.submit(self._inject, injection) for injection in round_.injections]
         return ", ".join(f"{taken.result():.1f}" for taken in running)
 
-    def _strike(self, strike: Strike) -> float:
-        """How many seconds it took."""
-        time.sleep(strike.after_s)  # what comes first is a matter of luck
-        if strike.fault.area is Area.BROKERS:
-            # Another one may be lost only now. While replicas of the last one catch up, others can be dealt.
-            for side in self._stage.sides:
+    def _inject(self, injection: Injection) -> float:
+        """Returns how many seconds it took."""
+        time.sleep(injection.after_s)
+        if injection.fault.area is Area.BROKERS:
+            # Only now may another broker be lost. Other faults may be injected while replicas catch up.
+            for side in self._testbed.sides:
                 side.await_in_sync()
         began = time.monotonic()
-        with strike.fault.deal(self._stage, random.Random(strike.seed)):
-            time.sleep(strike.hold_s)  # what the fault is
+        with injection.fault.inject(self._testbed, random.Random(injection.seed)):
+            time.sleep(injection.hold_s)  # as long as the fault lasts
         return time.monotonic() - began
 
     def verify_so_far(self) -> Verdict:
-        return verify(self._stage, to_the_end=False)
+        return verify(self._testbed, to_the_end=False)
 
     def finish(self) -> Verdict:
         """When the load has ended: all of it arrives, the mirror stops in order, everything is compared."""
-        stage = self._stage
-        stage.await_copying()
-        await_caught_up(stage.source.cluster, stage.target.cluster, ALIAS, [TOPIC], _CATCH_UP_S)
-        stage.stop_mirror()
-        return verify(stage, to_the_end=True)
+        testbed = self._testbed
+        testbed.await_copying()
+        await_caught_up(testbed.source.cluster, testbed.target.cluster, ALIAS, [TOPIC], _CATCH_UP_S)
+        testbed.stop_mirror()
+        return verify(testbed, to_the_end=True)
 
     def figures(self, verdict: Verdict) -> str:
         """A line for each."""
@@ -142,4 +145,4 @@ class Drill:
 
     def written(self) -> int:
         """Records, at the source."""
-        return sum(end_offsets(self._stage.source.cluster, [TOPIC]).values())
+        return sum(end_offsets(self._testbed.source.cluster, [TOPIC]).values())

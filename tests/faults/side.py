@@ -1,4 +1,4 @@
-"""One of the two clusters: three brokers, a proxy before each, what operators and accidents do to them."""
+"""Controls one of the two clusters of a drill: three brokers with a proxy before each."""
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,13 +29,13 @@ SETTINGS: Final = {
     "replica.fetch.wait.max.ms": "200",
 }
 WAIT_S: Final = 180.0
-_ANSWER_S: Final = 10.0
+_RESPONSE_TIMEOUT_S: Final = 10.0
 _PREFERRED: Final = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """`topic` is the one whose records count. The mirror knows the proxies, everybody else the brokers."""
+    """`topic` is the one whose records count. Only the mirror connects to the proxies."""
 
     name: str
     cluster: LocalCluster
@@ -45,27 +45,26 @@ class Side:
 
     @property
     def bootstrap_servers(self) -> str:
-        """What the mirror is told."""
+        """The proxies' addresses, for the mirror's configuration."""
         return ",".join(f"{host}:{port}" for host, port in (proxy.address for proxy in self.proxies))
 
     @property
     def connection(self) -> ConnectionSettings:
         return connection(self.cluster)
 
-    # what can be asked
+    # queries
 
     def leaders(self) -> Mapping[int, int]:
         """By partition of the topic; -1 where there is none."""
-        return {
-            number: told.leader for number, told in self._listed(self.topic)[self.topic].partitions.items()
-        }
+        listed = self._listed(self.topic)[self.topic].partitions
+        return {number: partition.leader for number, partition in listed.items()}
 
     def replicas(self) -> Mapping[TopicPartition, Sequence[int]]:
         """Of every partition."""
         return {
-            TopicPartition(name, number): told.replicas
+            TopicPartition(name, number): listed.replicas
             for name, topic in self._listed().items()
-            for number, told in topic.partitions.items()
+            for number, listed in topic.partitions.items()
         }
 
     def await_in_sync(self) -> None:
@@ -73,10 +72,10 @@ class Side:
 
         def lagging() -> list[str]:
             return [
-                f"{name}-{number}: {told.isrs} of {told.replicas}"
+                f"{name}-{number}: {listed.isrs} of {listed.replicas}"
                 for name, topic in self._listed().items()
-                for number, told in topic.partitions.items()
-                if len(told.isrs) < len(told.replicas)
+                for number, listed in topic.partitions.items()
+                if len(listed.isrs) < len(listed.replicas)
             ]
 
         await_value(lambda: not lagging(), WAIT_S, lambda: f"{self.name}: {lagging()}")
@@ -89,9 +88,9 @@ class Side:
         return int(partition["leader_id"])
 
     def _listed(self, topic: str | None = None) -> Mapping[str, Any]:
-        return admin(self.cluster).list_topics(topic, timeout=_ANSWER_S).topics
+        return admin(self.cluster).list_topics(topic, timeout=_RESPONSE_TIMEOUT_S).topics
 
-    # what befalls brokers
+    # failures
 
     def await_led_without(self, broker: int) -> None:
         """Until others lead what it led."""
@@ -121,8 +120,8 @@ class Side:
     def fill_disk(self, broker: int) -> None:
         """No file of this broker grows any more; it ends by itself, as Kafka does, at the next record.
 
-        A limit of the system on the sizes of a process's files does it, for which nobody has to be root: the
-        broker meets a write that fails, as on a disk that is full, with EFBIG instead of ENOSPC.
+        It limits the size of the process's files, which needs no root: the broker's write fails as on a full
+        disk, with EFBIG instead of ENOSPC.
         """
         found = self.cluster.brokers[broker]
         assert found.process is not None
@@ -140,12 +139,12 @@ class Side:
             lambda: f"{self.name}: {len(self.cluster.pids)} brokers run, not {brokers}",
         )
 
-    # what operators do
+    # administration
 
-    def shuffle_leaders(self, dice: random.Random) -> None:
+    def shuffle_leaders(self, rng: random.Random) -> None:
         """Every replica list, internal topics included, gets a new order, and the first of each leads."""
         wanted = {
-            partition: dice.sample(sorted(replicas), len(replicas))
+            partition: rng.sample(sorted(replicas), len(replicas))
             for partition, replicas in sorted(self.replicas().items())
         }
         with closing(open_admin(self.connection)) as client:
@@ -162,17 +161,17 @@ class Side:
         await_value(lambda: self.leaders() == leaders, WAIT_S, lambda: f"{self.leaders()} is not {leaders}")
 
     def limit(self, bytes_per_s: float | None) -> None:
-        """What each client may read and write, by the quota of whoever has none of its own; or no limit."""
+        """Set the default client quota for reading and writing; None removes it."""
         data = AlterClientQuotasRequest.EntryData
         ops = [
             data.OpData(key=f"{kind}_byte_rate", value=bytes_per_s or 0.0, remove=bytes_per_s is None)
             for kind in ("producer", "consumer")
         ]
-        everybody = data.EntityData(entity_type="client-id", entity_name=None)
-        request = AlterClientQuotasRequest(entries=[data(entity=[everybody], ops=ops)], validate_only=False)
+        default = data.EntityData(entity_type="client-id", entity_name=None)
+        request = AlterClientQuotasRequest(entries=[data(entity=[default], ops=ops)], validate_only=False)
         host, port = self.connection.bootstrap_servers[0]
         with closing(Connection.open(host, port, self.connection)) as opened:
-            response = opened.request(request, AlterClientQuotasResponse, timeout_s=_ANSWER_S)
+            response = opened.request(request, AlterClientQuotasResponse, timeout_s=_RESPONSE_TIMEOUT_S)
         assert not [entry.error_message for entry in response.entries if entry.error_code]
 
     def require_in_sync(self, replicas: int) -> None:

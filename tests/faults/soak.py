@@ -1,4 +1,4 @@
-"""`make soak`: faults at random moments under load, for as long as somebody wants.
+"""Runs `make soak`: injects faults at random moments under load, for as long as asked.
 
 `python -m tests.faults.soak --seed 7 --minutes 30`. Exit code 0 when every record is on the target once and
 in order, 1 when not, or when the mirror does not recover.
@@ -15,42 +15,42 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from tests.faults.deals import Deal, deals
 from tests.faults.drill import RATE, Drill
 from tests.faults.faults import FAULTS
-from tests.faults.stage import clusters, open_stage
+from tests.faults.schedule import Round, rounds
+from tests.faults.testbed import clusters, open_testbed
 from tests.faults.verdict import Verdict
 
-_ROUND_S: Final = 600.0
-"""How often what has been mirrored is compared while faults go on."""
+_CHECK_S: Final = 600.0
+"""How often the mirrored records are compared while faults are injected."""
 
 _began = time.monotonic()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    told = _parser().parse_args(arguments)
+    options = _parser().parse_args(arguments)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     folder = Path(tempfile.mkdtemp(prefix="sparkmirror-soak-"))
-    again = f"make soak ARGS='--seed {told.seed} --minutes {told.minutes:g}"
-    again += f" --faults {' '.join(told.faults)}'" if told.faults else "'"
-    say(f"seed {told.seed}, {told.minutes:g} minutes, {told.rate} records/s; {folder}")
+    command = f"make soak ARGS='--seed {options.seed} --minutes {options.minutes:g}"
+    command += f" --faults {' '.join(options.faults)}'" if options.faults else "'"
+    log(f"seed {options.seed}, {options.minutes:g} minutes, {options.rate} records/s; {folder}")
     try:
-        is_exact = _soak(told, folder)
+        is_exact = _soak(options, folder)
     except KeyboardInterrupt:
-        say(f"interrupted; files are in {folder}")
+        log(f"interrupted; files are in {folder}")
         return 130
-    except Exception as error:  # noqa: BLE001 - whatever it is: how to have it again must be the last word
-        say(f"FAILED: {type(error).__name__}: {error}")
+    except Exception as error:  # noqa: BLE001 - whatever it is: the command that repeats the run must be the last line
+        log(f"FAILED: {type(error).__name__}: {error}")
         is_exact = False
     if is_exact:
         shutil.rmtree(folder)
         return 0
-    say(f"FAILED with seed {told.seed}. Logs and data are in {folder}. To deal the same again:\n  {again}")
+    log(f"FAILED with seed {options.seed}. Logs and data are in {folder}. To repeat the run:\n  {command}")
     return 1
 
 
-def say(text: str) -> None:
+def log(text: str) -> None:
     _write(f"{time.monotonic() - _began:7.1f}  {text}")
 
 
@@ -59,45 +59,45 @@ def _write(line: str) -> None:
     sys.stdout.flush()
 
 
-def _soak(told: argparse.Namespace, folder: Path) -> bool:
-    with clusters(folder) as (source, target), open_stage(source, target, folder) as stage:
-        drill = Drill(stage, say)
+def _soak(options: argparse.Namespace, folder: Path) -> bool:
+    with clusters(folder) as (source, target), open_testbed(source, target, folder) as testbed:
+        drill = Drill(testbed, log)
         try:
-            verdict = _rounds(drill, told)
+            verdict = _rounds(drill, options)
         except BaseException:
-            # What was dealt until then is what there is to look at.
+            # The faults injected until then are what there is to analyse.
             _say_injected(drill.injected)
             raise
         if verdict is None:
-            say("the load has ended; everything is compared")
+            log("the load has ended; comparing all records")
             verdict = drill.finish()
         figures = drill.figures(verdict)
-    say(str(verdict))
+    log(str(verdict))
     _write(figures)
-    never = sorted(set(told.faults or FAULTS) - drill.injected.keys())
-    _write(f"{'never dealt':<30} {', '.join(never) or 'none':>12}")
+    never = sorted(set(options.faults or FAULTS) - drill.injected.keys())
+    _write(f"{'never injected':<30} {', '.join(never) or 'none':>12}")
     return verdict.is_exact
 
 
-def _rounds(drill: Drill, told: argparse.Namespace) -> Verdict | None:
+def _rounds(drill: Drill, options: argparse.Namespace) -> Verdict | None:
     """Until the time is over, or something differs: then what."""
-    dealt = deals(told.seed, told.faults)
-    with drill.load(told.rate) as watch:
-        say("records flow")
-        ends_at = time.monotonic() + 60 * told.minutes
+    schedule = rounds(options.seed, options.faults)
+    with drill.load(options.rate) as watch:
+        log("records flow")
+        ends_at = time.monotonic() + 60 * options.minutes
         while True:
-            drill.deal(_until(min(ends_at, time.monotonic() + _ROUND_S), dealt), watch)
+            drill.inject(_until(min(ends_at, time.monotonic() + _CHECK_S), schedule), watch)
             if time.monotonic() >= ends_at:
                 return None
             verdict = drill.verify_so_far()
-            say(str(verdict))
+            log(str(verdict))
             if not verdict.is_exact:
                 return verdict
 
 
-def _until(moment: float, dealt: Iterator[Deal]) -> Iterator[Deal]:
+def _until(moment: float, schedule: Iterator[Round]) -> Iterator[Round]:
     while time.monotonic() < moment:
-        yield next(dealt)
+        yield next(schedule)
 
 
 def _say_injected(injected: Mapping[str, int]) -> None:
@@ -107,8 +107,10 @@ def _say_injected(injected: Mapping[str, int]) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.faults.soak", description=__doc__)
-    parser.add_argument("--seed", type=int, default=random.randrange(10_000), help="deal the same again")
-    parser.add_argument("--minutes", type=float, default=30.0, help="how long faults are dealt (30)")
+    parser.add_argument(
+        "--seed", type=int, default=random.randrange(10_000), help="repeats the schedule of an earlier run"
+    )
+    parser.add_argument("--minutes", type=float, default=30.0, help="how long faults are injected (30)")
     parser.add_argument("--rate", type=int, default=RATE, help=f"records per second ({RATE})")
     parser.add_argument(
         "--faults", nargs="+", choices=sorted(FAULTS), default=(), metavar="NAME", help=", ".join(FAULTS)

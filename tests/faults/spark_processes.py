@@ -1,4 +1,4 @@
-"""Which process of a mirror is what: executors, Python daemons, and the workers that copy."""
+"""Finds the processes of a mirror by kind: executors, Python daemons and workers."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,7 +12,7 @@ _DAEMON = "sparkmirror.copy.worker_daemon"
 
 
 class SparkProcesses(NamedTuple):
-    """Each kind by age; the oldest workers may be of a generation that has ended."""
+    """Each kind by age; the oldest workers may belong to a copy job that has ended."""
 
     executors: Sequence[psutil.Process]
     daemons: Sequence[psutil.Process]

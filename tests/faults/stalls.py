@@ -1,4 +1,4 @@
-"""How long nothing arrives: looks at the target's end offsets, partition by partition."""
+"""Measures how long each partition of the target receives no record."""
 
 import threading
 import time
@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from tests.faults.side import Side
 
 _TICK_S: Final = 0.1
-_ANSWER_S: Final = 2.0
+_RESPONSE_TIMEOUT_S: Final = 2.0
 
 
 class Stall(NamedTuple):
@@ -27,18 +27,18 @@ class Stall(NamedTuple):
 class StallWatch:
     """Watches a side's topic for as long as the block lasts; the source must get records all the time.
 
-    Whoever looks sees the brokers directly. While nobody answers nothing is seen to arrive.
+    It connects to the brokers directly. While no broker responds, no progress is seen.
     """
 
     def __init__(self, side: Side) -> None:
         self._partitions = [confluent.TopicPartition(side.topic, number) for number in range(side.partitions)]
         self._servers = side.cluster.bootstrap_servers
-        self._admin = self._asking()
+        self._admin = self._new_admin()
         began = time.monotonic()
         self._ends: dict[int, int] = {}
         self._moved_at = dict.fromkeys(range(side.partitions), began)
         self._stalls: list[Stall] = []
-        self._enough = threading.Event()
+        self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch)
 
     def __enter__(self) -> Self:
@@ -48,7 +48,7 @@ class StallWatch:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._enough.set()
+        self._stop.set()
         self._thread.join()
 
     def flows_since(self, moment: float) -> bool:
@@ -60,19 +60,19 @@ class StallWatch:
         ended = (stall for stall in list(self._stalls) if stall.ended_at > since)
         return max(ended, key=lambda stall: stall.seconds, default=None)
 
-    def standing(self) -> str:
-        """Who gets nothing, in words."""
+    def stalled(self) -> str:
+        """The partitions that receive nothing, as text."""
         now = time.monotonic()
-        standing = [
+        stalled = [
             f"partition {number} at {self._ends.get(number)} for {now - moved_at:.1f} s"
             for number, moved_at in self._moved_at.items()
             if now - moved_at > 1.0
         ]
-        return ", ".join(standing) or "all partitions get records"
+        return ", ".join(stalled) or "all partitions receive records"
 
     def _watch(self) -> None:
-        while not self._enough.wait(_TICK_S):
-            for number, end in self._seen().items():
+        while not self._stop.wait(_TICK_S):
+            for number, end in self._end_offsets().items():
                 if end > self._ends.get(number, 0):
                     now = time.monotonic()
                     self._stalls.append(Stall(number, now - self._moved_at[number], now))
@@ -80,20 +80,22 @@ class StallWatch:
             if len(self._stalls) > 10_000:
                 self._stalls = sorted(self._stalls, key=lambda stall: stall.seconds)[-1000:]
 
-    def _asking(self) -> AdminClient:
+    def _new_admin(self) -> AdminClient:
         return AdminClient({"bootstrap.servers": self._servers, "log_level": 0})
 
-    def _seen(self) -> Mapping[int, int]:
+    def _end_offsets(self) -> Mapping[int, int]:
         """The end offsets of the partitions whose leaders answer."""
         latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        asked = self._admin.list_offsets(dict.fromkeys(self._partitions, latest), request_timeout=_ANSWER_S)
+        asked = self._admin.list_offsets(
+            dict.fromkeys(self._partitions, latest), request_timeout=_RESPONSE_TIMEOUT_S
+        )
         ends = {}
         for partition, future in asked.items():
             with suppress(confluent.KafkaException):
                 found = future.result().offset
-                if found >= 0:  # librdkafka's word for a leader that didn't answer, and no error
+                if found >= 0:  # librdkafka reports a leader that did not respond so, without an error
                     ends[partition.partition] = found
         if len(ends) < len(asked):
             # librdkafka would go on asking the broker that led the others before.
-            self._admin = self._asking()
+            self._admin = self._new_admin()
         return ends

@@ -1,4 +1,4 @@
-"""What `sparkmirror verify` says about a stage."""
+"""Compares both clusters of a testbed by `sparkmirror verify`."""
 
 import json
 import subprocess
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tests.faults.stage import TOPIC, Stage
+from tests.faults.testbed import TOPIC, Testbed
 from tests.support.broker_data import end_offsets
 from tests.support.mirror import COMMAND
 
@@ -41,12 +41,12 @@ class Verdict:
         return f"verify ended with {self.exit_code}:\n  " + "\n  ".join(self.problems)
 
 
-def verify(stage: Stage, *, to_the_end: bool) -> Verdict:
+def verify(testbed: Testbed, *, to_the_end: bool) -> Verdict:
     """Compare what is mirrored so far. `to_the_end`, the mirror has stopped and nothing else may be there."""
-    command = [COMMAND, "verify", str(stage.properties_for_all), "--topics", TOPIC, "--slots", "2"]
+    command = [COMMAND, "verify", str(testbed.properties_for_all), "--topics", TOPIC, "--slots", "2"]
     if not to_the_end:
         # What has been found equal isn't read again before the end.
-        command += ["--report", str(stage.folder / "report.json")]
+        command += ["--report", str(testbed.folder / "report.json")]
     ended = subprocess.run(
         [*command, "-o", "json"], capture_output=True, check=False, text=True, timeout=_TIMEOUT_S
     )
@@ -56,7 +56,7 @@ def verify(stage: Stage, *, to_the_end: bool) -> Verdict:
     partitions = flow["partitions"]
     problems = [problem for partition in partitions for problem in _problems(partition)]
     if to_the_end:
-        problems += _left_out(stage, partitions)
+        problems += _left_out(testbed, partitions)
     return Verdict(
         ended.returncode,
         sum(partition["equal"] for partition in partitions),
@@ -67,26 +67,28 @@ def verify(stage: Stage, *, to_the_end: bool) -> Verdict:
 
 def _problems(partition: Mapping[str, Any]) -> list[str]:
     name = partition["source"]
-    told = [f"{name}: {difference}" for difference in partition["differences"]]
-    told += [f"{name}: {error}" for error in partition["errors"]]
-    # Nobody else writes there, and nothing is old enough for retention.
-    told += [f"{name}: {partition[kind]} {kind}" for kind in ("foreign", "not_comparable") if partition[kind]]
-    told += [f"{name}: {partition[kind]}" for kind in ("gave_up", "not_begun") if partition[kind]]
-    return told
+    problems = [f"{name}: {difference}" for difference in partition["differences"]]
+    problems += [f"{name}: {error}" for error in partition["errors"]]
+    # No other client writes there, and nothing is old enough for retention.
+    problems += [
+        f"{name}: {partition[kind]} {kind}" for kind in ("foreign", "not_comparable") if partition[kind]
+    ]
+    problems += [f"{name}: {partition[kind]}" for kind in ("gave_up", "not_begun") if partition[kind]]
+    return problems
 
 
-def _left_out(stage: Stage, partitions: Sequence[Mapping[str, Any]]) -> list[str]:
+def _left_out(testbed: Testbed, partitions: Sequence[Mapping[str, Any]]) -> list[str]:
     """Where the comparison did not reach the end of both logs."""
-    told = []
-    for side in stage.sides:
+    problems = []
+    for side in testbed.sides:
         ends = end_offsets(side.cluster, [side.topic])
         compared = {
             int(partition["source"].rpartition("-")[2]): partition[f"upto_{side.name}_offset"]
             for partition in partitions
         }
-        told += [
+        problems += [
             f"{partition} ends at {end} ({side.name}), compared up to {compared.get(partition.partition)}"
             for partition, end in ends.items()
             if compared.get(partition.partition) != end
         ]
-    return told
+    return problems

@@ -1,4 +1,4 @@
-"""Where faults are dealt: two clusters of three brokers, a network, a mirror on a little Spark cluster."""
+"""Sets up the target of faults: two clusters of three brokers, proxies, and a mirror on Spark executors."""
 
 import os
 import signal
@@ -29,15 +29,15 @@ T = TypeVar("T")
 
 ALIAS: Final = "here"
 TOPIC: Final = "faults.orders"
-GUEST: Final = "faults.guest"
-"""It comes and goes, and each time the mirror has something else to copy. Nobody writes to it."""
+EXTRA_TOPIC: Final = "faults.extra"
+"""Created and deleted to change the set of mirrored partitions. It stays empty."""
 PARTITIONS: Final = 6
 TASKS: Final = 2
 EXECUTORS: Final = 2
 REQUEST_TIMEOUT_S: Final = 4.0
-"""Kafka's 30 s would make every silence long."""
+"""Kafka's 30 s would prolong every fault that keeps a broker from responding."""
 NETWORK_TIMEOUT_S: Final = 10.0
-"""When Spark gives an executor up of which it hears nothing; `spark/session.py` sets it."""
+"""After so long without heartbeats Spark declares an executor lost; `spark/session.py` sets it."""
 
 _FLOW: Final = f"{ALIAS}->there."
 _CLIENTS: Final = (
@@ -45,7 +45,7 @@ _CLIENTS: Final = (
     "there.",  # the worker's own, which reads and writes positions and progress
 )
 _WAIT_S: Final = 180.0
-_ANSWER_S: Final = 70.0
+_RESPONSE_TIMEOUT_S: Final = 70.0
 """Longer than librdkafka waits for brokers."""
 _STARTED: Final = "started in"
 _COPIES: Final = " copies "
@@ -78,8 +78,8 @@ LOCAL_CLUSTER: Final = {
 """Executors to kill: JVMs of their own."""
 
 
-class Stage:
-    """Both sides and the mirror between them. Made by `open_stage`."""
+class Testbed:
+    """Both sides and the mirror between them. Made by `open_testbed`."""
 
     def __init__(self, source: Side, target: Side, folder: Path) -> None:
         self.source = source
@@ -93,16 +93,14 @@ class Stage:
         self.properties_for_all.write_text(javaproperties.dumps(direct), encoding="ascii")
         self._spark_home = _spark_home(folder / "spark")
         self._log_before_start = 0
-        self._has_guest = False
+        self._has_extra_topic = False
 
     @property
     def sides(self) -> tuple[Side, Side]:
         return self.source, self.target
 
-    # the mirror
-
     def start_mirror(self) -> None:
-        """Again, if it has ended. Returns at once."""
+        """Start it, also again after it has ended. Returns at once."""
         before = os.environ.get("SPARK_HOME")
         self._log_before_start = len(self.mirror.log_text())
         os.environ["SPARK_HOME"] = str(self._spark_home)
@@ -114,7 +112,7 @@ class Stage:
                 os.environ["SPARK_HOME"] = before
 
     def await_copying(self) -> None:
-        """Until the driver that was started last has submitted a generation, and its tasks have workers."""
+        """Until the driver that was started last has submitted a copy job, and its tasks have workers."""
         self.await_while_running(lambda: all(text in self._log_since_start() for text in (_STARTED, _COPIES)))
         self.workers()
 
@@ -127,29 +125,29 @@ class Stage:
 
         return self.await_while_running(complete)
 
-    def generations(self) -> int:
+    def copy_jobs(self) -> int:
         return self.mirror.log_text().count(_COPIES)
 
-    def await_generation(self, before: int) -> None:
+    def await_copy_job(self, before: int) -> None:
         """Until there have been more of them than `before`."""
-        self.await_while_running(lambda: self.generations() > before)
+        self.await_while_running(lambda: self.copy_jobs() > before)
 
-    def change_what_is_mirrored(self) -> None:
-        """Its generation is stopped or cancelled, and the next one submitted."""
-        before = self.generations()
+    def change_mirrored_topics(self) -> None:
+        """Make the driver end its copy job and submit the next one."""
+        before = self.copy_jobs()
         cluster = self.source.cluster
-        delete(cluster, GUEST) if self._has_guest else create(cluster, GUEST, 1)
-        self._has_guest = not self._has_guest
-        self.await_generation(before)
+        delete(cluster, EXTRA_TOPIC) if self._has_extra_topic else create(cluster, EXTRA_TOPIC, 1)
+        self._has_extra_topic = not self._has_extra_topic
+        self.await_copy_job(before)
 
     def kill_driver(self) -> None:
-        """As by a supervisor it's started again at once."""
+        """Kill it and restart it at once, as a supervisor does."""
         self.mirror.send(signal.SIGKILL)
         self.mirror.wait(_WAIT_S)
         self.start_mirror()
 
     def kill_driver_jvm(self) -> None:
-        """Without it the driver ends by itself, and is started again."""
+        """Kill the driver's JVM, which ends the driver, and restart it."""
         executors = SparkProcesses.of(self.mirror).executors
         for jvm in self.mirror.jvms():
             if jvm not in executors:
@@ -170,7 +168,7 @@ class Stage:
         self.start_mirror()
 
     def stop_mirror(self) -> None:
-        """However long it takes where brokers and Spark share two cores."""
+        """Stop it in order; it may take long where brokers and Spark share two cores."""
         self.mirror.send(signal.SIGTERM)
         assert self.mirror.wait(_WAIT_S) == 0, self._log_tail()
         self.mirror.assert_nothing_left(within_s=_WAIT_S)
@@ -181,15 +179,15 @@ class Stage:
             for proxy in side.proxies:
                 proxy.restore()
 
-    def await_while_running(self, probe: Callable[[], T | None], told: Callable[[], str] = str) -> T:
-        """The probe's answer; fails as soon as the mirror has ended. `told` explains a failure."""
+    def await_while_running(self, probe: Callable[[], T | None], describe: Callable[[], str] = str) -> T:
+        """The probe's result; fails as soon as the mirror has ended. `describe` explains a failure."""
 
         def checked() -> T | None:
             assert self.mirror._running.is_alive(), f"the mirror has ended:\n{self._log_tail()}"
             return probe()
 
         return await_value(
-            checked, _WAIT_S, lambda: f"{told()}\n{SparkProcesses.of(self.mirror)}\n{self._log_tail()}"
+            checked, _WAIT_S, lambda: f"{describe()}\n{SparkProcesses.of(self.mirror)}\n{self._log_tail()}"
         )
 
     def _log_since_start(self) -> str:
@@ -200,7 +198,7 @@ class Stage:
 
 
 @contextmanager
-def open_stage(source: LocalCluster, target: LocalCluster, folder: Path) -> Iterator[Stage]:
+def open_testbed(source: LocalCluster, target: LocalCluster, folder: Path) -> Iterator[Testbed]:
     """The mirror has been started and copies nothing yet."""
     remote = f"{ALIAS}.{TOPIC}"
     with ExitStack() as stack:
@@ -210,14 +208,14 @@ def open_stage(source: LocalCluster, target: LocalCluster, folder: Path) -> Iter
         ]
         create(source, TOPIC, PARTITIONS)
         await_leaders(source.bootstrap_servers, {TOPIC: PARTITIONS})
-        stage = Stage(
+        testbed = Testbed(
             Side("source", source, proxies[0], TOPIC, PARTITIONS),
             Side("target", target, proxies[1], remote, PARTITIONS),
             folder,
         )
-        stack.callback(stage.mirror.close)
-        stage.start_mirror()
-        yield stage
+        stack.callback(testbed.mirror.close)
+        testbed.start_mirror()
+        yield testbed
 
 
 def clusters(home: Path) -> AbstractContextManager[tuple[LocalCluster, LocalCluster]]:
@@ -238,20 +236,20 @@ def delete(cluster: LocalCluster, topic: str) -> None:
 def _await_done(
     cluster: LocalCluster, ask: Callable[[AdminClient], Mapping[str, Future[None]]], done_before: int
 ) -> None:
-    """Ask again while brokers that it takes are gone. `done_before` tells that an answer was lost."""
+    """Retry while required brokers are gone. The error `done_before` shows that only a response was lost."""
     client = admin(cluster)
-    told: list[str] = []
+    refusals: list[str] = []
 
     def done() -> bool:
         try:
             for asked in ask(client).values():
-                asked.result(_ANSWER_S)
+                asked.result(_RESPONSE_TIMEOUT_S)
         except confluent.KafkaException as refusal:
-            told[:] = [str(refusal)]
+            refusals[:] = [str(refusal)]
             return bool(refusal.args[0].code() == done_before)
         return True
 
-    await_value(done, _WAIT_S, lambda: f"{told}")
+    await_value(done, _WAIT_S, lambda: f"{refusals}")
 
 
 def _spark_home(folder: Path) -> Path:
