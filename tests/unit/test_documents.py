@@ -1,0 +1,37 @@
+"""Tests that the documents name files that exist, and few of them at a time."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parents[2]
+DOCUMENTS: Final = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+DESIGN: Final = ROOT / "docs" / "DESIGN.md"
+FILES_OF_A_PARAGRAPH_MAX: Final = 3
+_PATH: Final = re.compile(r"`([\w./-]+/(?:[\w.-]+\.(?:py|md|java|json))?)`")
+_LINK: Final = re.compile(r"\]\((?!\w+://|#)([^)#]+)")
+_PARAGRAPH: Final = re.compile(r"\n\s*(?:\n|(?=[-|]\s|\d+\. ))")
+
+
+def paths(text: str) -> Iterator[str]:
+    """Paths of files and folders; a bare name may be a user's."""
+    yield from _PATH.findall(text)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
+def test_files_that_documents_name_exist(document: Path) -> None:
+    text = document.read_text(encoding="utf-8")
+    bases = ROOT, ROOT / "src" / "sparkmirror", document.parent
+    named = [*paths(text), *_LINK.findall(text)]
+    missing = [path for path in named if not any((base / path).exists() for base in bases)]
+    assert not missing
+
+
+def test_paragraphs_of_the_design_name_few_files() -> None:
+    paragraphs = _PARAGRAPH.split(DESIGN.read_text(encoding="utf-8"))
+    files = [{path for path in paths(text) if not path.endswith("/")} for text in paragraphs]
+    crowded = [named for named in files if len(named) > FILES_OF_A_PARAGRAPH_MAX]
+    assert not crowded
