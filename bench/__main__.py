@@ -18,7 +18,7 @@ from rich.table import Table as RichTable
 from bench.bed import BROKER_HEAP_MB, BROKER_SETTINGS, opened
 from bench.goals import goals
 from bench.machine import describe
-from bench.page import ResumeReason, page
+from bench.page import Measurement, page
 from bench.plan import Plan, plan_from
 from bench.report import Table, tables
 from bench.results import Results
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
     plan = plan_from(options)
     began = datetime.now(UTC)
     try:
-        occasion = _measure(plan, results, console, shlex.join(["python", "-m", "bench", *arguments]))
+        measurement = _measure(plan, results, console, shlex.join(["python", "-m", "bench", *arguments]))
     except KeyboardInterrupt:
         console.print("Interrupted; what was measured so far:")
         _draw(console, tables(results))
@@ -75,12 +75,12 @@ def main(arguments: Sequence[str]) -> int:
         console.print(f"The clusters did not start: {error}", style="red")
         return 2
     _draw(console, tables(results))
-    _save(options, occasion, results, console)
+    _save(options, measurement, results, console)
     console.print(f"Took {(datetime.now(UTC) - began).total_seconds() / 60:.0f} minutes.")
     return 1 if results.failures else 0
 
 
-def _measure(plan: Plan, results: Results, console: Console, command: str) -> ResumeReason:
+def _measure(plan: Plan, results: Results, console: Console, command: str) -> Measurement:
     def say(text: str) -> None:
         console.print(f"{datetime.now(UTC):%H:%M:%S} {text}", highlight=False, markup=False, soft_wrap=True)
 
@@ -88,7 +88,7 @@ def _measure(plan: Plan, results: Results, console: Console, command: str) -> Re
         tempfile.TemporaryDirectory(prefix="sparkmirror-bench-") as folder,
         opened(Path(folder), plan.tasks_max, say) as bed,
     ):
-        occasion = ResumeReason(
+        measurement = Measurement(
             date=f"{datetime.now(UTC):%Y-%m-%d}",
             command=command,
             machine=describe(bed.java, KAFKA_VERSION),
@@ -97,7 +97,7 @@ def _measure(plan: Plan, results: Results, console: Console, command: str) -> Re
             broker_settings=BROKER_SETTINGS,
         )
         Runner(bed, plan, results, say).run()
-    return occasion
+    return measurement
 
 
 def _draw(console: Console, drawn: Sequence[Table]) -> None:
@@ -110,20 +110,20 @@ def _draw(console: Console, drawn: Sequence[Table]) -> None:
         console.print(grid)
 
 
-def _save(options: argparse.Namespace, occasion: ResumeReason, results: Results, console: Console) -> None:
+def _save(options: argparse.Namespace, measurement: Measurement, results: Results, console: Console) -> None:
     if options.json:
-        options.json.write_text(as_json(results, occasion))
+        options.json.write_text(as_json(results, measurement))
         console.print(f"Every run: {options.json}")
-    document = options.document or (DOCUMENT if occasion.plan.is_complete else None)
+    document = options.document or (DOCUMENT if measurement.plan.is_complete else None)
     if document:
-        document.write_text(page(results, occasion))
+        document.write_text(page(results, measurement))
         console.print(f"Page: {document}")
 
 
-def as_json(results: Results, occasion: ResumeReason) -> str:
+def as_json(results: Results, measurement: Measurement) -> str:
     """Everything, sides by their names."""
     content = {
-        "occasion": asdict(occasion),
+        "occasion": asdict(measurement),
         "results": asdict(results),
         "goals": [asdict(goal) for goal in goals(results)],
     }

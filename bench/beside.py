@@ -1,4 +1,4 @@
-"""What goes on beside a block of code, in a thread."""
+"""Runs an action in a thread while a block of code runs."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def beside(action: Callable[[threading.Event], None]) -> Iterator[None]:
-    """The action is told by its event that the block has ended; what it raises is raised behind the block."""
+    """The event signals that the block has ended; an exception of the action is raised after the block."""
     enough = threading.Event()
     with ThreadPoolExecutor(1) as pool:
         acting = pool.submit(action, enough)

@@ -21,7 +21,7 @@ START_TIMEOUT_S: Final = 120.0
 _TIMEOUT_S: Final = 60.0
 _REBALANCING: Final = 409
 _GONE: Final = 404
-"""What is to be deleted may be gone already: by whoever changes connectors, or a request that was in vain."""
+"""A connector to delete may be gone already, by another client or by a request that seemed to fail."""
 _AGAIN_S: Final = 0.05
 _POLL_S: Final = 0.1
 _PROC: Final = Path("/proc")
@@ -51,12 +51,12 @@ class Worker:
         """Again as long as the group is rebalancing, as Java's workers say after each change."""
         deadline = time.monotonic() + _TIMEOUT_S
         while True:
-            code, told = self.ask(method, path, body)
+            code, content = self.ask(method, path, body)
             self.codes[code] += 1
             if code < 300 or (method, code) == ("DELETE", _GONE):
                 return
             if code != _REBALANCING or time.monotonic() > deadline:
-                raise BenchError(f"{method} {path}: {code} {told}")
+                raise BenchError(f"{method} {path}: {code} {content}")
             time.sleep(_AGAIN_S)
 
     def await_true(self, condition: Callable[[], bool], what: str, timeout_s: float = _TIMEOUT_S) -> None:
@@ -73,8 +73,8 @@ class Worker:
 
     def running(self, names: Collection[str]) -> int | None:
         """How many tasks they have; None unless they and their tasks are all RUNNING."""
-        _, told = self.ask("GET", "/connectors?expand=status")
-        statuses = [of["status"] for name, of in told.items() if name in names]
+        _, content = self.ask("GET", "/connectors?expand=status")
+        statuses = [of["status"] for name, of in content.items() if name in names]
         parts = [part for status in statuses for part in (status["connector"], *status["tasks"])]
         if len(statuses) < len(names) or any(part["state"] != "RUNNING" for part in parts):
             return None

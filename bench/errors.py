@@ -1,4 +1,4 @@
-"""What can go wrong in a benchmark. One side's failure is reported in its row; the other sides still run."""
+"""Defines the errors of benchmarks. One side's failure is reported in its row; the other sides still run."""
 
 
 class BenchError(Exception):

@@ -1,4 +1,4 @@
-"""How much of a long way one copy task fills.
+"""Measures how much of a link with high latency one copy task fills.
 
 Between the task and one of the clusters lies a proxy that delays every byte, half the round trip each way,
 and limits nothing else. To a far target, what `max.request.size` and five requests under way allow is the

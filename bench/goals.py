@@ -1,4 +1,4 @@
-"""Targets beside what was reached. Pure. A missing measurement is a missing value, never a guess."""
+"""Compares results with their targets. Pure. A missing measurement is a missing value, never a guess."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -201,7 +201,7 @@ def _translation_goals(results: Results) -> Iterator[Goal]:
 
 
 _TOLD_BY_RUNS = (Moment.QUIET, Moment.FLOWING, Moment.NAMED, Moment.RESTARTED)
-"""What a group that reads along reads again is as old as its checkpoint, whoever made it."""
+"""What a group that reads along reads again is as old as its checkpoint, on every side."""
 
 
 def _worst_again(results: Results) -> float | None:

@@ -21,7 +21,7 @@ Offsets = Mapping[str, Mapping[int, int]]
 
 
 class Commits:
-    """Lets groups without members commit, on a cluster of one broker: that is everybody's coordinator."""
+    """Lets groups without members commit, on a cluster of one broker: that is the coordinator of all."""
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
@@ -36,7 +36,7 @@ class Commits:
         self._wire.close()
 
     def prepare(self, group: str, topic: str) -> None:
-        """Have the first coordinator there is: the broker makes its topic when somebody looks for one."""
+        """Have the first coordinator there is: the broker creates its topic at the first look-up."""
         settings = {"bootstrap.servers": self._bootstrap, "group.id": group, "log_level": 2}
         consumer = Consumer(settings)
         try:
@@ -92,6 +92,8 @@ def last_checkpoints(bootstrap: str, source_alias: str, until_s: float) -> Mappi
     last: dict[Place, At] = {}
     for message in read(bootstrap, checkpoints_topic(source_alias), 0):
         if message.timestamp()[1] <= until_s * 1000:
-            told = Checkpoint.decode(message.key() or b"", message.value() or b"")
-            last[told.group, *told.topic_partition] = At(told.upstream_offset, told.downstream_offset)
+            checkpoint = Checkpoint.decode(message.key() or b"", message.value() or b"")
+            last[checkpoint.group, *checkpoint.topic_partition] = At(
+                checkpoint.upstream_offset, checkpoint.downstream_offset
+            )
     return last

@@ -1,4 +1,4 @@
-"""What thousands of nearly quiet partitions cost sparkmirror."""
+"""Measures the CPU that thousands of nearly quiet partitions take."""
 
 import random
 import threading

@@ -1,6 +1,6 @@
 """One hot partition alone, and beside thousands of quiet ones of the same task.
 
-It is filled while the mirror is halted, so that nobody writes to the source while its throughput is measured.
+It is filled while the mirror is halted, so that nothing is written to the source while it is measured.
 """
 
 import time
@@ -24,7 +24,7 @@ _HOT = "bench-hot"
 _SEED_RECORDS = 50_000
 _SEED_BYTES_MAX = 256 << 20
 _SETTLE_S = 10.0
-_PATIENCE_S = 180.0
+_TIMEOUT_S = 180.0
 _POLL_S = 0.02
 
 
@@ -68,7 +68,7 @@ def _burst(bed: Bed, mirror: Followed, cache: dict[int, list[Batch]], records: i
 def _await(target: Topics, mirror: Followed, records: int) -> _Sight:
     """When so many were first seen on the target."""
     process, topic = mirror.process, mirror.mirroring.target_topic(_HOT)
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + _TIMEOUT_S
     while (there := target.end_offsets(topic, 1)) < records:
         if process.has_ended() or time.monotonic() > deadline:
             raise BenchError(f"{topic} stopped at {there} of {records} records: {process.log_tail()}")

@@ -1,4 +1,4 @@
-"""What sparkmirror costs when next to nothing happens: many quiet partitions, one task.
+"""Measures the CPU that many quiet partitions of one task take.
 
 Every partition gets one record first, so that it is known when all of them are being followed.
 """

@@ -23,7 +23,7 @@ from bench.workloads import LATENCY, PARTITIONS
 RECORDS_PER_S = 1000
 RECORD_BYTES = 100
 _TOPIC = "bench-latency"
-_PATIENCE_S = 120.0
+_TIMEOUT_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Timing:
 
     @property
     def patience_s(self) -> float:
-        return _PATIENCE_S + self.warm_up_s + self.seconds
+        return _TIMEOUT_S + self.warm_up_s + self.seconds
 
 
 def measure(bed: Bed, side: Side, run: int, timing: Timing) -> LatencyRun:

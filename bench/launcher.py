@@ -2,7 +2,7 @@
 
 As subreaper (PR_SET_CHILD_SUBREAPER) it becomes the parent of all orphans, so that no CPU second and no
 leftover process escapes the measurement. SIGTERM is handed to the command. When the benchmark itself dies,
-the kernel sends SIGTERM too, and then everything is killed: nobody is left to wait for an orderly end.
+the kernel sends SIGTERM too, and then everything is killed: no process is left to wait for an orderly end.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""What a topic really holds, read from the heads of its batches.
+"""Counts the records that a topic really holds, from the headers of its batches.
 
 End offsets say more than that: compaction leaves gaps, and each transaction ends with a marker that has an
 offset of its own.

@@ -24,7 +24,7 @@ _TOPIC = "bench-mg"
 _RECORDS = 20_000
 _FIRST, _THEN = 100, 600
 _BATCH_BYTES = 16 << 10
-_PATIENCE_S = 120.0
+_TIMEOUT_S = 120.0
 _POLL_S = 0.1
 
 
@@ -53,7 +53,7 @@ def measure(bed: Bed, side: Side, planned: ManyGroups) -> ManyGroupsRun:
 
 def _observe(side: Side, planned: ManyGroups, written: "_Written", commits: Commits) -> ManyGroupsRun:
     checkpoints, mirror = planned.groups * PARTITIONS, written.mirror
-    written.await_count(1, _PATIENCE_S)
+    written.await_count(1, _TIMEOUT_S)
     first = _Interval(mirror)
     count = written.await_count(checkpoints, FIRST_S, or_less=True)
     run = ManyGroupsRun(
@@ -70,9 +70,9 @@ def _observe(side: Side, planned: ManyGroups, written: "_Written", commits: Comm
     quiet_cpu_s = _Interval(mirror).cpu_s()
     moved = _Interval(mirror)
     commits.commit(_all_at(_THEN, planned.groups))
-    written.await_count(checkpoints + 1, _PATIENCE_S)
+    written.await_count(checkpoints + 1, _TIMEOUT_S)
     began_at = time.monotonic()
-    written.await_count(2 * checkpoints, _PATIENCE_S)
+    written.await_count(2 * checkpoints, _TIMEOUT_S)
     took_s = time.monotonic() - began_at
     return replace(
         run,

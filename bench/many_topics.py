@@ -1,4 +1,4 @@
-"""Thousands of topics: how long until the target takes records for them, and what looking again costs.
+"""Measures how soon records of thousands of topics reach the target, and the cost of refreshing topics.
 
 Between the mirror and each cluster lies a proxy that counts requests and delays nothing.
 """
@@ -25,7 +25,7 @@ REFRESH_S: Final = 10
 CONFIG_SYNC_S: Final = 60
 CONFIGURED_EVERY: Final = 3
 """Every so manyth topic has a config of its own."""
-PATIENCE_S: Final = 150.0
+TIMEOUT_S: Final = 150.0
 SETTLE_S: Final = 20.0
 _PREFIX: Final = f"{DATA_PREFIX}tp-"
 _CONFIG: Final = ("retention.ms", "86400001")
@@ -141,10 +141,10 @@ def _observe(
 
 
 def _await_copies(watch: _Watch, mirroring: Mirroring, names: Sequence[str]) -> int:
-    """How many of them the target has with their configs, in the end or when patience is over."""
+    """How many of them the target has with their configs, at the end or after the timeout."""
     wanted = {mirroring.target_topic(name): config for name, config in _configs(names).items()}
     missing = deque(wanted)
-    while not watch.bed.target.topics.all_take_records(missing) and watch.mirror.age_s < PATIENCE_S:
+    while not watch.bed.target.topics.all_take_records(missing) and watch.mirror.age_s < TIMEOUT_S:
         if watch.mirror.has_ended():
             raise BenchError(f"it ended: {watch.mirror.log_tail()}")
         time.sleep(_POLL_S)

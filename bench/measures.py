@@ -1,7 +1,7 @@
-"""What a run's samples say: windows, medians, spreads, percentiles. Pure.
+"""Computes windows, medians, spreads and percentiles from a run's samples. Pure.
 
 A sample is what the probe saw at one moment. Throughput and CPU are taken between two samples, never from a
-side's own word, so every side is measured the same way.
+side's own report, so every side is measured the same way.
 """
 
 from collections.abc import Iterable, Sequence

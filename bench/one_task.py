@@ -13,7 +13,7 @@ from sparkmirror.copy.copy_loop import CopyLoop
 from sparkmirror.copy.copy_plan import TaskPlan
 
 _POLL_S = 0.01
-_PATIENCE_S = 60.0
+_TIMEOUT_S = 60.0
 _WARM = 0.1
 """The share of the records that is not measured: connections are made, producer ids proven."""
 
@@ -61,9 +61,9 @@ def copy(plan: TaskPlan, ends: Topics, records: int) -> TaskRun:
 
 def _await(plan: TaskPlan, ends: Topics, records: int) -> _Sight:
     topic, partitions = plan.partitions[0].target_topic, len(plan.partitions)
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + _TIMEOUT_S
     while (there := ends.end_offsets(topic, partitions)) < records:
         if time.monotonic() > deadline:
-            raise BenchError(f"a copy task brought {there} of {records} records in {_PATIENCE_S:.0f} s")
+            raise BenchError(f"a copy task brought {there} of {records} records in {_TIMEOUT_S:.0f} s")
         time.sleep(_POLL_S)
     return _Sight(time.monotonic(), there, time.process_time())

@@ -1,4 +1,4 @@
-"""docs/benchmarks.md: what was measured, on what, how, and an honest word where a target was missed. Pure."""
+"""Writes docs/benchmarks.md: results, machine, method, and an explanation of each missed target. Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
@@ -42,7 +42,7 @@ from bench.workloads import BY_NAME, COPIED, PARTITIONS, SLOW_ROAD, TRANSACTIONA
 
 
 @dataclass(frozen=True, slots=True)
-class ResumeReason:
+class Measurement:
     """When, where and how it was measured."""
 
     date: str
@@ -53,31 +53,31 @@ class ResumeReason:
     broker_settings: Mapping[str, str]
 
 
-def page(results: Results, occasion: ResumeReason) -> str:
+def page(results: Results, measurement: Measurement) -> str:
     """The whole page, as Markdown."""
     measured = tables(results)
     head, rest = measured[:1], measured[1:]
     sections = [
-        _introduction(occasion),
+        _introduction(measurement),
         *(table.markdown() for table in head),
-        *_shortfalls(results, occasion.machine),
+        *_shortfalls(results, measurement.machine),
         *(table.markdown() for table in rest),
-        _machine(occasion.machine),
+        _machine(measurement.machine),
         _workloads(results),
-        _method(occasion),
-        _settings(occasion),
+        _method(measurement),
+        _settings(measurement),
     ]
     return "\n".join(sections)
 
 
-def _introduction(occasion: ResumeReason) -> str:
+def _introduction(measurement: Measurement) -> str:
     return f"""# Benchmarks
 
-Written on {occasion.date} by the command below; run it again to get this page for your machine. Values are
-medians of {occasion.plan.runs} runs (lowest to highest). Everything, both brokers included, shares
-{occasion.machine.cores} cores, so compare the sides with each other, not with other machines.
+Written on {measurement.date} by the command below; run it again to get this page for your machine. Values are
+medians of {measurement.plan.runs} runs (lowest to highest). Everything, both brokers included, shares
+{measurement.machine.cores} cores, so compare the sides with each other, not with other machines.
 
-    {occasion.command}
+    {measurement.command}
 """
 
 
@@ -177,8 +177,8 @@ def _workload_row(data: Dataset, workload: Workload) -> tuple[str, ...]:
     return (workload.title, *(f"{count:,.0f}" for count in counts), compression, f"{100 * data.gone:.0f} %")
 
 
-def _method(occasion: ResumeReason) -> str:
-    plan = occasion.plan
+def _method(measurement: Measurement) -> str:
+    plan = measurement.plan
     return f"""## Method
 
 - "MM2, tuned" has Strimzi's settings for high volumes of messages, below; "ceiling" is a producer that reads
@@ -213,7 +213,7 @@ def _method(occasion: ResumeReason) -> str:
 - The relay, in the latency runs only, is one librdkafka consumer and one librdkafka producer in each of
   {plan.tasks_max} processes, from Python, with `linger.ms=0`, `acks=all` and idempotence. It takes its turn
   among the sides, stores no positions, maps no offsets and guarantees nothing. Its row is what nothing but a
-  relay reaches on this machine, where two brokers, the probe and the mirror share {occasion.machine.cores}
+  relay reaches on this machine, where two brokers, the probe and the mirror share {measurement.machine.cores}
   cores: how much of a mirror's latency is the machine's.
 - SIGKILL under load: {RECORDS_PER_S:,} numbered records per second, while a Python worker of Spark's, or
   every process of a side, is killed and started again at once, as a supervisor would. In the end every
@@ -221,7 +221,7 @@ def _method(occasion: ResumeReason) -> str:
   none; records that are copied once more count as data. MM2 is one process. With Connect's defaults it
   stores its positions every 60 s (`offset.flush.interval.ms`), and after a crash copies once more what came
   since.
-- The slow road, where sparkmirror must open batches: "one-record batches" hold 100 B each; "compacted" is
+- Re-encoding, where sparkmirror must open batches: "one-record batches" hold 100 B each; "compacted" is
   what the source broker's own cleaner left of a topic with `cleanup.policy=compact` in which every second
   record has the same key, so that each batch has gaps (afterwards its settings are Kafka's defaults again,
   so that no cleaner works beside the mirrors); "lz4 to zstd" has a setting that asks for it, below. MM2
@@ -236,7 +236,7 @@ def _method(occasion: ResumeReason) -> str:
   whole process, the probe's share included. Without idempotence a partition has one batch under way only, so
   that none overtakes another, and is slower for that. So the pairs that count have
   `target.producer.max.in.flight.requests.per.connection=1` on both sides; every third is followed by one
-  without it, to show how the settings compare as people use them.
+  without it, to show how the settings compare as they are usually run.
 - A long way: a proxy before one of the clusters delays every byte by half the round trip each way and
   limits nothing else. At most, {FAR_IN_FLIGHT} requests of `max.request.size` (1 MiB) are under way to the
   target, a batch of each partition in each, and one Fetch to the source with `max.partition.fetch.bytes` of
@@ -288,11 +288,11 @@ def _rest_method(plan: Plan) -> str:
   One in {one_in} is a MirrorSourceConnector without topics, the others emit heartbeats every {beats} s.
   {clients} clients in one process, each on a connection that stays, ask for a status {often} times a second
   for {seconds} s. The time of an answer counts from when it was due to be asked for. Meanwhile, {changes}
-  times a second, one of {changing} connectors is paused, resumed, configured anew, deleted or made again;
+  times a second, one of {changing} connectors is paused, resumed, reconfigured, deleted or created again;
   what a worker refuses with 409, as Java's do while their group rebalances, is asked for again. One that
   is just deleted answers 404. The same clients before a server that always says the same show what the
   measuring takes.
-- Then all connectors are made, configured anew and deleted, one request after the other, under new names
+- Then all connectors are created, reconfigured and deleted, one request after the other, under new names
   in each round. What the process that serves the API holds is looked at {settled} s after all are gone. Up
   to {few} more are no growth: some come and go anyway (pools, idle connections),
   and a leak would be one for each connector. Nor are {memory} KB for each, a small part of what a running
@@ -308,7 +308,7 @@ def _topics_method(plan: Plan) -> str:
     asked = plan.many_topics
     if asked is None:
         return "- Many topics: not measured."
-    every, patience = many_topics.CONFIGURED_EVERY, f"{many_topics.PATIENCE_S:.0f}"
+    every, timeout = many_topics.CONFIGURED_EVERY, f"{many_topics.TIMEOUT_S:.0f}"
     refresh, configs = many_topics.REFRESH_S, many_topics.CONFIG_SYNC_S
     settle = f"{many_topics.SETTLE_S:.0f}"
     fewer = "" if asked.mm2_topics == asked.topics else _FEWER.format(f"{asked.mm2_topics:,}")
@@ -317,18 +317,20 @@ def _topics_method(plan: Plan) -> str:
   target's broker has made and deleted a fifth as many, so that no side meets one that has just started;
   every {every}rd has a config of its own. "All there" is when the target tells where the log of each one
   ends, and has these configs: a broker lists topics seconds before it has made their logs, and takes records
-  then. Who has not got so far after {patience} s is not waited for. {settle} s later
+  then. A side that takes longer than {timeout} s is not waited for. {settle} s later
   the steady state is watched for {seconds} s, in which both look for topics every {refresh} s and sync
   configs every {configs} s. CPU is that of all processes of a side, its tasks that follow the partitions
   included. Requests are those about topics and configs to both clusters, counted by a proxy before
   each.{fewer}"""
 
 
-def _settings(occasion: ResumeReason) -> str:
-    mirroring = Mirroring("source", "127.0.0.1:19092", "127.0.0.1:29092", "data-1kb", occasion.plan.tasks_max)
+def _settings(measurement: Measurement) -> str:
+    mirroring = Mirroring(
+        "source", "127.0.0.1:19092", "127.0.0.1:29092", "data-1kb", measurement.plan.tasks_max
+    )
     tuned = "".join(f"source->target.{key} = {value}\n" for key, value in STRIMZI_HIGH_VOLUME.items())
     tuned += "".join(f"target.{key} = {value}\n" for key, value in STRIMZI_WORKER.items())
-    broker = "".join(f"{key} = {value}\n" for key, value in occasion.broker_settings.items())
+    broker = "".join(f"{key} = {value}\n" for key, value in measurement.broker_settings.items())
     return f"""## Settings
 
 mm2.properties, the same for MM2 and sparkmirror (alias and topic differ from run to run):
@@ -345,7 +347,7 @@ Strimzi's settings for MirrorMaker 2 with high volumes of messages, added for on
 
 MM2's JVM, as `connect-mirror-maker.sh` starts it: `{" ".join(JVM_OPTIONS)}`.
 
-Brokers: one for each cluster, {occasion.broker_heap_mb} MB of heap, Kafka's defaults except
+Brokers: one for each cluster, {measurement.broker_heap_mb} MB of heap, Kafka's defaults except
 
 ```properties
 {broker}```

@@ -1,4 +1,4 @@
-"""What exactly-once costs: one copy task with sparkmirror's defaults beside one without idempotence.
+"""Measures the cost of exactly-once: a copy task with the defaults beside one without idempotence.
 
 Runs of different minutes differ by more than the cost, so runs are short, alternate, and only the two of a
 pair are compared. Without idempotence a partition can have one batch under way only, or a resent one could

@@ -1,4 +1,4 @@
-"""What to run: options in, a plan out. Pure."""
+"""Derives the plan of a benchmark from its options. Pure."""
 
 from argparse import Namespace
 from dataclasses import dataclass, replace
@@ -69,7 +69,7 @@ class ManyTopics:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """So many connectors on a Connect worker: polled by clients for so long, and made anew in rounds."""
+    """So many connectors on a Connect worker: polled by clients for so long, and recreated in rounds."""
 
     connectors: int
     clients: int

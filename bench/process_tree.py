@@ -124,7 +124,7 @@ class ProcessTree:
         return frozenset(self._known) - {self.root}
 
     def first_child(self) -> int:
-        """What the launcher was told to run."""
+        """The command line that the launcher runs."""
         return min(pid for pid, stat in self._known.items() if stat.parent_pid == self.root)
 
     def pss_mb(self) -> float:

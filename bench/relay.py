@@ -1,6 +1,6 @@
 """A bare relay: librdkafka's consumer handing record after record to librdkafka's producer, and nothing else.
 
-One process for each task, as the mirrors have, with the partitions dealt out among them. It stores no
+One process for each task, as the mirrors have, with the partitions assigned to them. It stores no
 positions, maps no offsets, looks at no topic's settings and gives no guarantee: what its records take is what
 this machine takes for reading from one broker and writing to another while the probe is watched. Its settings
 wait for nothing, as those of the probe: the brokers answer with the first byte and the producer sends each

@@ -168,8 +168,8 @@ def latency_table(results: Results) -> Table:
 def _beside_relay_row(results: Results) -> tuple[str, ...]:
     """Of the medians above."""
     ratios = (latency_ratio(results, Side.OURS, Side.RELAY, value) for value in _LATENCY_COLUMNS.values())
-    told = ("-" if ratio is None else f"{ratio:.2f}" for ratio in ratios)
-    return ("sparkmirror's, times the relay's", *told)
+    cells = ("-" if ratio is None else f"{ratio:.2f}" for ratio in ratios)
+    return ("sparkmirror's, times the relay's", *cells)
 
 
 def _latency_row(results: Results, side: Side | None) -> tuple[str, ...]:
@@ -348,7 +348,7 @@ def rest_rounds_table(results: Results) -> Table:
         "after the first round",
         "after the last",
     )
-    title = "Connectors created, configured anew and deleted, round after round"
+    title = "Connectors created, reconfigured and deleted, round after round"
     return Table(title, columns, tuple(_rest_rounds_row(run) for run in results.rest_rounds))
 
 

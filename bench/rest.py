@@ -1,8 +1,8 @@
-"""What a Connect worker's REST API takes: polls while connectors change, and what many leave behind.
+"""Measures a Connect worker's REST API: polls while connectors change, and what many connectors leave.
 
-First all connectors are made, and polled by clients in a process of their own while some of them are paused,
-resumed, configured anew, deleted and made again. Then rounds: all are made, configured anew and deleted,
-under names that nobody had before.
+First all connectors are created, and polled by clients in a process of their own while some of them are
+paused, resumed, reconfigured, deleted and created again. Then rounds: all are created, reconfigured and
+deleted, under new names each time.
 """
 
 import json
@@ -101,7 +101,7 @@ class _Connectors:
         self.count = count
 
     def put(self, prefix: str, interval_s: int) -> None:
-        """Create or configure anew, one after the other; return when all run."""
+        """Create or reconfigure, one after the other; return when all run."""
         names = _names(prefix, self.count)
         for number in range(self.count):
             self.put_one(prefix, number, interval_s)
@@ -184,14 +184,14 @@ class _Polling:
     @contextmanager
     def ready(self, paths: Sequence[str]) -> Iterator[None]:
         """For the block; they begin at once when they are connected."""
-        told = {
+        options = {
             "--url": self._url,
             "--paths": ",".join(paths),
             "--clients": str(self._planned.clients),
             "--per-second": str(PER_CLIENT_PER_S),
             "--seconds": str(self._planned.seconds),
         }
-        with probe("bench.rest_clients", *(word for pair in told.items() for word in pair)) as process:
+        with probe("bench.rest_clients", *(word for pair in options.items() for word in pair)) as process:
             self._process = process
             if self._line() != "ready":
                 raise BenchError("the clients could not connect")

@@ -29,7 +29,7 @@ _FLOOR_ANSWER = (
     b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(_FLOOR_BODY)
     + _FLOOR_BODY
 )
-_PATIENCE_S = 10.0
+_TIMEOUT_S = 10.0
 
 
 class _Client(asyncio.Protocol):
@@ -119,7 +119,7 @@ async def _poll(options: argparse.Namespace) -> Seen:
             due = began + every_s * (turn + number / len(clients))
             await asyncio.sleep(max(0.0, due - loop.time()))
             client.ask(due)
-    await seen.await_all(_PATIENCE_S)
+    await seen.await_all(_TIMEOUT_S)
     return seen
 
 
@@ -159,13 +159,13 @@ def main(arguments: Sequence[str]) -> None:
         return
     cpu_s = time.process_time()
     seen = asyncio.run(_poll(options))
-    told = {
+    figures = {
         "took_ms": [round(1000 * took_s, 3) for took_s in seen.took_s],
         "codes": seen.codes,
         "lost": seen.lost,
         "cpu_s": time.process_time() - cpu_s,
     }
-    print(json.dumps(told), flush=True)
+    print(json.dumps(figures), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What was measured, as values."""
+"""Defines the values that benchmarks measure."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -219,8 +219,8 @@ class RestLoadRun:
     @property
     def errors(self) -> int:
         """Answers 5xx to any request, and those that never came."""
-        told = [*self.codes.items(), *self.changes.items()]
-        return self.lost + sum(count for code, count in told if code.startswith("5"))
+        counts = [*self.codes.items(), *self.changes.items()]
+        return self.lost + sum(count for code, count in counts if code.startswith("5"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +235,7 @@ class Holdings:
 
 @dataclass(frozen=True, slots=True)
 class RestRoundsRun:
-    """Connectors created, configured anew and deleted, again and again under new names.
+    """Connectors created, reconfigured and deleted, repeatedly under new names.
 
     `held` is what the worker held after each round, when all were gone; `held_with_all` in the last one when
     all were there.

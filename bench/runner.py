@@ -97,9 +97,9 @@ class Runner:
         self.bed.drop_data()
 
     def _warm_up(self, data: Dataset) -> None:
-        """One replay that nobody counts, so that the first side does not meet brokers that just started.
+        """One replay that is not counted, so that the first side does not meet brokers that just started.
 
-        It reads too: whoever asked a source's broker for the first gigabytes would pay for its warming up.
+        It reads too: the first side to read gigabytes from a source's broker would pay for its warming up.
         """
         job = Job(data.workload, 0, f"{data.workload}-warmup", data.topic, data.records)
         replay = partial(throughput.measure, self.bed, Side.CEILING_READS, job)

@@ -91,7 +91,7 @@ def _watch(bed: Bed, process: SideProcess, topic: str, records: int) -> list[Sam
 
 
 def _sample(bed: Bed, process: SideProcess, topic: str, before: int, wanted: int) -> Sample:
-    """Where a window begins or ends, the processes are counted anew, so that none is missing."""
+    """Where a window begins or ends, the processes are counted again, so that none is missing."""
     records, at_s = bed.target.topics.end_offsets(topic, PARTITIONS), process.age_s
     if records and (not before or records >= wanted):
         process.tree.refresh()

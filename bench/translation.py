@@ -1,4 +1,4 @@
-"""Where groups go on when they fail over: how many records they read again, and how many they miss.
+"""Measures how many records groups read again, and how many they miss, when they fail over.
 
 Three topics: a plain one, one with gaps that the broker's cleaner left, one in transactions. Groups commit
 offsets taken at random on the source; what the mirror's checkpoints say then is held against the records
@@ -36,7 +36,7 @@ _ALONG_EVERY_S = 0.5
 _FLOWS_FIRST_S = 8.0
 _SETTLED_S = 5.0
 _STILL_S = 3.0
-_PATIENCE_S = 90.0
+_TIMEOUT_S = 90.0
 _POLL_S = 0.1
 _NOTHING: Offsets = dict.fromkeys(EVERY_PARTITION, 0)
 
@@ -128,10 +128,10 @@ class _Failovers:
 
     def _look(self, committed: Mapping[str, Offsets], at_s: float, *, as_named: bool = False) -> Look:
         """`as_named`: as if the groups had committed what the checkpoints name."""
-        told = last_checkpoints(self._bed.target.bootstrap, self._mirroring.source_alias, at_s)
+        checkpoints = last_checkpoints(self._bed.target.bootstrap, self._mirroring.source_alias, at_s)
         placed = []
         for group, (topic, number) in product(committed, EVERY_PARTITION):
-            at = told.get((group, self._mirroring.target_topic(topic), number))
+            at = checkpoints.get((group, self._mirroring.target_topic(topic), number))
             upstream = at.upstream if at and as_named else committed[group][topic, number]
             placed.append(Placed(group, (topic, number), upstream, at.downstream if at else None))
         return Look(at_s, placed)
@@ -168,7 +168,7 @@ class _Failovers:
         self._await(mirror, is_still)
 
     def _await(self, mirror: SideProcess, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + _PATIENCE_S
+        deadline = time.monotonic() + _TIMEOUT_S
         while not condition():
             if mirror.has_ended() or time.monotonic() > deadline:
                 raise BenchError(f"nothing to see of the mirror: {mirror.log_tail()}")

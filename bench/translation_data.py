@@ -93,8 +93,8 @@ class Flow:
 
 
 def _producer(bootstrap: str, **settings: str) -> Producer:
-    told = {"bootstrap.servers": bootstrap, "linger.ms": 5, "log_level": 2, **settings}
-    return Producer({**told, "queue.buffering.max.messages": 4 * SEED_RECORDS})
+    basic = {"bootstrap.servers": bootstrap, "linger.ms": 5, "log_level": 2, **settings}
+    return Producer({**basic, "queue.buffering.max.messages": 4 * SEED_RECORDS})
 
 
 def _paying(bootstrap: str) -> Producer:

@@ -96,7 +96,7 @@ class Judge:
 
 
 def judge(bed: Bed, mirroring: Mirroring) -> Judge:
-    """Reads everything; nobody writes any more."""
+    """Reads everything; no producer writes any more."""
     there = {partition: _log(bed.source, *partition) for partition in EVERY_PARTITION}
     here = {
         (topic, number): _log(bed.target, mirroring.target_topic(topic), number)
@@ -117,8 +117,8 @@ def _runs(source: Broker) -> Mapping[Partition, Sequence[Run]]:
     """Those of syncs with ours' header; each of Java's speaks for its own record."""
     runs: dict[Partition, list[Run]] = {}
     for message in read(source.bootstrap, _SYNCS, 0):
-        told = dict(message.headers() or ()).items()
-        headers = tuple((name, value) for name, value in told if isinstance(value, bytes))
+        present = dict(message.headers() or ()).items()
+        headers = tuple((name, value) for name, value in present if isinstance(value, bytes))
         parsed = parse_offset_sync(LogRecord(message.key(), message.value(), headers=headers))
         if parsed is not None:
             last = parsed.sync.upstream_offset

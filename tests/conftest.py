@@ -1,6 +1,7 @@
 """Starts the clusters that the tests of a process share, and groups tests to run side by side."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -25,21 +26,19 @@ ORDER: Final = ("system", "faults", "contract", "spark", "unit")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put each test into one xdist group: that of its fixture, or else that of its file."""
+    """Put each file into one xdist group: that of a fixture that it uses, or else one of its own."""
+    groups: dict[Path, str] = {}
     for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
-    items.sort(key=_place)
+        shared = (GROUPS[name] for name in getattr(item, "fixturenames", ()) if name in GROUPS)
+        groups[item.path] = next(shared, groups.get(item.path, str(item.path)))
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(groups[item.path]))
+    items.sort(key=lambda item: (groups[item.path] not in GROUPS.values(), _place(item)))
 
 
-def _group(item: pytest.Item) -> str:
-    fixtures: list[str] = getattr(item, "fixturenames", [])
-    shared = (GROUPS[name] for name in fixtures if name in GROUPS)
-    return next(shared, item.location[0])
-
-
-def _place(item: pytest.Item) -> tuple[bool, int]:
+def _place(item: pytest.Item) -> int:
     folder = item.path.relative_to(item.config.rootpath / "tests").parts[0]
-    return _group(item) not in GROUPS.values(), ORDER.index(folder) if folder in ORDER else len(ORDER)
+    return ORDER.index(folder) if folder in ORDER else len(ORDER)
 
 
 @pytest.fixture(scope="session")

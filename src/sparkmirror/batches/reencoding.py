@@ -21,7 +21,7 @@ from sparkmirror.batches.records import RawRecord, new_header, read_records, rew
 from sparkmirror.domain.errors import CorruptBatchError
 
 MANY_RECORDS = 100
-"""From here on columns are faster than a loop over the records: see `python -m bench.slow_road`."""
+"""From here on columns are faster than a loop over the records: see `python -m bench.reencoding`."""
 
 
 Carry = Callable[[list[RawRecord]], list[RawRecord]]

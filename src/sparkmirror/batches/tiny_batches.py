@@ -26,7 +26,7 @@ from sparkmirror.batches.reencoding import reopen_columns
 from sparkmirror.batches.varint_columns import Column
 
 MANY_BATCHES = 24
-"""From here on columns are faster than one batch after the other: see `python -m bench.slow_road`."""
+"""From here on columns are faster than one batch after the other: see `python -m bench.reencoding`."""
 
 
 class TinyBatches(NamedTuple):

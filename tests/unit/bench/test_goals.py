@@ -99,7 +99,7 @@ def test_resources() -> None:
     assert goal(results, "1,000 idle partitions, the task's Python worker").reached == 0.5
 
 
-def test_the_slow_road_has_goals_against_mm2_alone_and_a_codec_has_none() -> None:
+def test_reencoding_has_goals_against_mm2_only_and_a_codec_has_none() -> None:
     results = Results()
     for name in ("single", "zstd", "compacted", "transactions"):
         for side, rate in ((Side.OURS, 400_000), (Side.MM2, 100_000)):

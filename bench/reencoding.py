@@ -1,4 +1,4 @@
-"""How fast batches are opened and written again, in records per second and core: `python -m bench.slow_road`.
+"""Measures re-encoding of batches in records per second and core: `python -m bench.reencoding`.
 
 Each case is one fetch response, copied by `copy_batches` and, for comparison, record by record. Time is the
 process's own, the best of several runs, so that neighbours on the machine count little.
