@@ -157,6 +157,33 @@ def test_a_paused_connector_copies_nothing(
     await_copied(copying, clusters, before + 10)
 
 
+@pytest.mark.parametrize("before", ["reconfigured", "restarted", "resumed"])
+def test_records_written_once_a_connector_is_paused_wait_until_it_is_resumed(
+    copying: ConnectNode, clusters: tuple[LocalCluster, LocalCluster], before: str
+) -> None:
+    """Paused while the worker is still busy with something else, then restarted and reconfigured."""
+    copied = f"{ALIASES[0]}.{TOPIC}"
+    count = len(keyed(clusters[1], copied))
+    if before == "reconfigured":
+        copying.put("mm2-msc", msc(clusters, refresh_topics_interval_seconds="601"))
+    elif before == "restarted":
+        assert copying.ask("POST", "/connectors/mm2-msc/restart?includeTasks=true").status == 202
+    else:
+        assert copying.ask("PUT", "/connectors/mm2-msc/pause").status == 202
+        assert copying.ask("PUT", "/connectors/mm2-msc/resume").status == 202
+    assert copying.ask("PUT", "/connectors/mm2-msc/pause").status == 202
+    copying.await_states("mm2-msc", "PAUSED", "PAUSED", "PAUSED")
+    append(clusters[0], TOPIC, numbered(10, 100), partition=1)
+    assert copying.ask("POST", "/connectors/mm2-msc/restart?includeTasks=true").status in {202, 204}
+    copying.put("mm2-msc", msc(clusters))
+    beats = len(keyed(clusters[1], "heartbeats"))
+    await_value(lambda: len(keyed(clusters[1], "heartbeats")) > beats + 2, COPY_TIMEOUT_S, copying.log_text)
+    assert len(keyed(clusters[1], copied)) == count
+    assert copying.states("mm2-msc") == ("PAUSED", ["PAUSED", "PAUSED"])
+    assert copying.ask("PUT", "/connectors/mm2-msc/resume").status == 202
+    await_copied(copying, clusters, count + 10)
+
+
 def test_a_config_that_can_not_be_used_is_refused(
     copying: ConnectNode, clusters: tuple[LocalCluster, LocalCluster]
 ) -> None:

@@ -87,7 +87,7 @@ class Leader:
         self._run(wanted, names, again)
         if self._leads():
             self._publish_tasks(wanted, names & wanted.connectors.keys())
-            self._publish_states(self._configs.configs, names, generation)
+            self._publish_states(wanted, names, generation)
             self._publish_topics(names & self._kept.keys())
             self._seen = wanted
 
@@ -183,6 +183,7 @@ class Leader:
                 self._statuses.put_task(name, task, status)
 
     def _publish_states(self, wanted: ConnectConfigs, names: Iterable[str], generation: int) -> None:
+        """`wanted` is what runs by now: a pause that came meanwhile stops nothing before the next `reconcile`."""
         for name in names:
             known = self._statuses.connector(name)
             if name in wanted.connectors:
@@ -194,7 +195,7 @@ class Leader:
 
     def _publish_task_states(self, name: str, wanted: ConnectConfigs, generation: int) -> None:
         known = self._statuses.tasks(name)
-        count = len(wanted.task_configs.get(name, ()))
+        count = len(self._configs.configs.task_configs.get(name, ()))  # which this node has just written
         failures = self._failures(name)
         paused = wanted.target_states[name] is TargetState.PAUSED
         for task in range(count):

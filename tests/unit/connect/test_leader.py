@@ -24,6 +24,7 @@ class Bench:
         self.statuses, self.written = status_topic()
         self.runs: list[Run] = []
         self.leads = True
+        self.while_preparing: Callable[[], None] = lambda: None
         self.leader = Leader(
             self._prepared,
             self.configs,
@@ -36,6 +37,7 @@ class Bench:
     def _prepared(self, config: ConnectorConfig) -> Callable[[], ConnectorRun]:
         if "bad" in config:
             raise ConfigError("bad", config["bad"], "can't be used")
+        self.while_preparing()
         self.runs.append(Run(config))
         return lambda: self.runs[-1]
 
@@ -153,6 +155,18 @@ def test_what_is_paused_before_its_tasks_were_published_has_them_all_the_same(be
     bench.configs.put_target_state(NAME, TargetState.PAUSED)
     bench.reconcile()
     assert bench.states() == (State.PAUSED, [State.PAUSED, State.PAUSED])
+
+
+def test_a_pause_during_a_reconfiguration_is_published_once_the_connector_has_stopped(bench: Bench) -> None:
+    bench.configs.put_connector(NAME, CONFIG)
+    bench.reconcile()
+    bench.configs.put_connector(NAME, {**CONFIG, "topics": "orders"})
+    bench.while_preparing = lambda: bench.configs.put_target_state(NAME, TargetState.PAUSED)
+    bench.reconcile()
+    assert bench.states() == (State.RUNNING, [State.RUNNING]), "it copies until the next turn"
+    bench.reconcile()
+    assert bench.states() == (State.PAUSED, [State.PAUSED])
+    assert bench.leader.slots_of_all() == 0, "nothing runs any more"
 
 
 def test_a_task_that_needs_a_person_has_failed_until_it_is_well(bench: Bench) -> None:
