@@ -7,14 +7,14 @@ import pytest
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.spark.session import Session, default_master
-from tests.spark.running_job import Bed
+from tests.spark.running_job import Bed, own_jvm
 
 
 @pytest.fixture(scope="session")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     log = tmp_path_factory.mktemp("spark") / "spark.log"
     started = Session.start(default_master(8), {}, log)
-    jvm = psutil.Process(started._jvm.pid)
+    jvm = psutil.Process(own_jvm(started).process.pid)
     yield started
     family = [jvm, *filter(is_awake, jvm.children(recursive=True))]
     assert any("worker_daemon" in " ".join(process.cmdline()) for process in family), "no Python daemon ran"

@@ -16,6 +16,7 @@ from sparkmirror.copy.outcomes import EndReason, Outcome
 from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.spark.driver_jvm import OwnJvm
 from sparkmirror.spark.session import Session
 from sparkmirror.storage.positions import read_positions
 from sparkmirror.storage.progress import JobEpoch, PartitionProgress, ProgressReader
@@ -160,7 +161,9 @@ class Bed:
             }
 
     def _report(self, connector: str) -> str:
-        log = self.session.log_file.read_text(errors="replace").splitlines()
+        log_file = own_jvm(self.session).log_file
+        assert log_file is not None
+        log = log_file.read_text(errors="replace").splitlines()
         said = [line for line in log if "task " in line or "Error" in line]
         return "\n".join([f"progress: {self.progress(connector)}", "Spark's log:", *said[-60:]])
 
@@ -179,8 +182,13 @@ class Bed:
     def copying_workers(self) -> list[psutil.Process]:
         """The Python workers that are connected to the source."""
         port = self.source.brokers[0].port
-        jvm = psutil.Process(self.session._jvm.pid)
+        jvm = psutil.Process(own_jvm(self.session).process.pid)
         return [process for process in jvm.children(recursive=True) if _talks_to(process, port)]
+
+
+def own_jvm(session: Session) -> OwnJvm:
+    assert isinstance(session.jvm, OwnJvm)
+    return session.jvm
 
 
 def ends(cluster: LocalCluster, name: str) -> list[int]:

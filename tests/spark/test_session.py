@@ -1,6 +1,7 @@
 """The Spark session. That its end leaves nothing behind is shown where the folder's session ends."""
 
-import gc
+import re
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -13,9 +14,9 @@ import pytest
 
 from sparkmirror.copy.outcomes import SCHEMA as OUTCOMES
 from sparkmirror.copy.outcomes import EndReason, Outcome
-from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.spark.bare_session import bare_session
-from sparkmirror.spark.session import Session, default_master
+from sparkmirror.spark.session import Session
+from tests.spark.running_job import own_jvm
 
 
 def test_it_has_the_slots_that_were_asked_for(session: Session) -> None:
@@ -34,7 +35,7 @@ def test_python_runs_behind_a_first_job(session: Session) -> None:
     started = [
         process.info["cmdline"] or []
         for process in psutil.process_iter(["ppid", "cmdline"])
-        if process.info["ppid"] == session._jvm.pid
+        if process.info["ppid"] == own_jvm(session).process.pid
     ]
     assert any("sparkmirror.copy.worker_daemon" in command for command in started)
 
@@ -70,10 +71,12 @@ def test_extensions_that_are_named_are_loaded(session: Session, monkeypatch: pyt
     assert ordinary._jsparkSession.equals(session.spark._jsparkSession), "PySpark finds the one there is"
 
 
-@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # the pipe that PySpark leaves open
-def test_a_jvm_that_does_not_come_up_is_said_with_its_log(tmp_path: Path) -> None:
+def test_a_jvm_that_does_not_come_up_is_reported_with_its_log(tmp_path: Path) -> None:
     log = tmp_path / "logs" / "spark.log"
-    with pytest.raises(SparkmirrorError, match=f"Spark did not start: .*its log is {log}"):
-        Session.start(default_master(1), {"spark.driver.extraJavaOptions": "-Xms1x"}, log)
+    options = {"spark.driver.extraJavaOptions": "-Xms1x"}
+    start = f"Session.start(default_master(1), {options}, Path({str(log)!r}))"
+    program = f"from pathlib import Path; from sparkmirror.spark.session import *; {start}"
+    # In a process of its own: this one has a session, which the next one would join.
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert re.search(f"SparkmirrorError: Spark did not start: .*its log is {log}", ended.stderr), ended.stderr
     assert "-Xms1x" in log.read_text()
-    gc.collect()

@@ -183,7 +183,7 @@ class Leader:
                 self._statuses.put_task(name, task, status)
 
     def _publish_states(self, wanted: ConnectConfigs, names: Iterable[str], generation: int) -> None:
-        """`wanted` is what runs by now: a pause that came meanwhile stops nothing before the next `reconcile`."""
+        """`wanted` is what runs by now: a pause that came since stops nothing before the next `reconcile`."""
         for name in names:
             known = self._statuses.connector(name)
             if name in wanted.connectors:

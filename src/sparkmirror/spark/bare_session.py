@@ -1,8 +1,9 @@
-"""A SparkSession without the extensions that lie on Spark's class path.
+"""Makes a SparkSession without the extensions that lie on Spark's class path.
 
-MLlib brings one, for functions of SQL that no mirror calls; loading it takes half a second of each start and
-1,500 classes. Spark has no setting against that. It looks for extensions with the class loader of the thread
-that makes the session, as Java's ServiceLoader does, and what that one does not see is not there.
+MLlib brings one, for SQL functions that no mirror calls. Without it the first copy job runs 0.7 s sooner (5.4
+instead of 6.1 s after the start), and the driver takes 0.9 s less CPU and 31 MB less memory. That is worth the
+reflection into PySpark's private members below, since Spark has no setting against extensions. It finds them
+with the context class loader of the calling thread, as Java's ServiceLoader does.
 """
 
 from typing import Any, Final
@@ -11,12 +12,12 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 _EXTENSIONS: Final = "spark.sql.extensions"
-"""Spark's setting. Extensions that it names are loaded by the same class loader: they need the usual one."""
+"""Spark's setting. Extensions that it names need the usual class loader."""
 _SESSION: Final = "org.apache.spark.sql.classic.SparkSession"
 
 
 def bare_session(context: SparkContext) -> SparkSession:
-    """A new session of this context; an ordinary one where extensions are named."""
+    """A new session of this context; an ordinary one where extensions are configured."""
     if context.getConf().contains(_EXTENSIONS):
         return SparkSession(context)
     gateway: Any = context._gateway  # noqa: SLF001 - as PySpark's own SparkSession is made

@@ -1,36 +1,36 @@
-"""The Spark session: started quietly and lean, ended for certain.
+"""Starts and ends the Spark session of a mirror, in a JVM of its own or in the Spark of a host."""
 
-Spark's own words go to a log file; the JVM is ended by its process id when it doesn't end by itself.
-"""
-
-import contextlib
 import logging
 import os
 import shlex
-import subprocess
 import tempfile
-import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Final
 
 import pyspark
 from py4j.protocol import Py4JError
 from pyarrow import RecordBatch
 from pyspark import SparkConf, SparkContext
-from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from sparkmirror.clusters.class_archive import ClassArchive
 from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.spark.bare_session import bare_session
+from sparkmirror.spark.driver_jvm import (
+    JVM_EXIT_TIMEOUT_S,
+    DriverJvm,
+    HostContext,
+    HostJvm,
+    OwnJvm,
+    host_context,
+    host_gateway,
+    host_settings,
+    new_context,
+)
 from sparkmirror.spark.executors import await_executors, executor_slots
 from sparkmirror.spark.shipping import shipped
 
 _log = logging.getLogger(__name__)
-
-_JVM_EXIT_TIMEOUT_S = 2.0
-"""With what the flows take at most to stop, ten seconds are not exceeded."""
 
 _ARCHIVE_TIMEOUT_S = 120.0
 """How long a JVM may take to end when it writes its classes."""
@@ -38,11 +38,21 @@ _ARCHIVE_TIMEOUT_S = 120.0
 _DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 _JVM_OPTIONS = "-Xms64m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
-_DEFAULTS = {
+_SESSION_DEFAULTS: Final = {
+    # A pulse must leave the Python worker at once, or the JVM would not notice that it should kill the task.
+    "spark.sql.execution.pandas.udf.buffer.size": "64",
+    # A job hands a few numbers to Python. Java compiled for that would take half a second of each start.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""Those that a session has for itself, also in a host's context."""
+
+_DEFAULTS: Final = {
+    **_SESSION_DEFAULTS,
     "spark.app.name": "sparkmirror",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # The status store is asked what runs. By default it would tell of tasks that start within 0.1 s of their
+    # The status store is asked what runs. By default it would show tasks that start within 0.1 s of their
     # stage with the next heartbeat only, up to 20 s later, and they would seem to wait for a slot.
     "spark.ui.liveUpdate.period": "0",
     "spark.driver.memory": "512m",
@@ -54,25 +64,20 @@ _DEFAULTS = {
     "spark.python.daemon.module": "sparkmirror.copy.worker_daemon",
     # A fork costs milliseconds; a used worker would bring threads and connections of its last task along.
     "spark.python.worker.reuse": "false",
-    # A pulse must leave the Python worker at once, or the JVM would not notice that it should kill the task.
-    "spark.sql.execution.pandas.udf.buffer.size": "64",
-    # A job hands a few numbers to Python. Java compiled for that would take half a second of each start.
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # Failures count over a job's whole life, which here is weeks; tasks back off by themselves.
     "spark.task.maxFailures": "1000000",
     "spark.task.reaper.enabled": "false",
 }
 
-_ON_A_CLUSTER = {
+_CLUSTER_TIMEOUTS: Final = {
     # By default a driver that is cut off leaves its executors copying for 10 to 20 minutes.
     "spark.executor.heartbeatInterval": "1s",
     "spark.executor.heartbeat.maxFailures": "5",
     "spark.network.timeout": "10s",
     "spark.network.timeoutInterval": "1s",
 }
-_IN_ONE_JVM = {
-    # A machine that slept goes on: the executor is not lost, though nothing was heard of it for a while.
+_LOCAL_TIMEOUTS: Final = {
+    # A machine that slept continues: the executor is not lost, though it sent no heartbeat for a while.
     "spark.network.timeout": "30d",
 }
 
@@ -83,75 +88,68 @@ def default_master(slots: int) -> str:
 
 
 class Session:
-    """One SparkSession and the JVM behind it. `close` ends both, whatever state they are in."""
+    """One SparkSession and the JVM behind it. `close` ends what `start` began, whatever state it is in.
 
-    def __init__(self, spark: SparkSession, jvm: "subprocess.Popen[bytes]", log: IO[bytes]) -> None:
+    Where the process already has a SparkContext, the session is another one of that context: it has SQL
+    settings of its own and leaves a slot to the host. Where it only has a JVM, as under `spark-submit`, the
+    session brings a context, which takes what `spark-submit` was given.
+    """
+
+    def __init__(self, spark: SparkSession, jvm: DriverJvm) -> None:
         self.spark = spark
-        self.log_file = Path(log.name)
+        self.jvm = jvm
         self.is_local = str(spark.sparkContext.master).startswith("local")
-        self._jvm = jvm
-        self._log = log
 
     @classmethod
     def start(cls, master: str, settings: Mapping[str, str], log_file: Path) -> "Session":
-        """`settings` are the user's `spark.*` properties, which win over this module's defaults.
+        """`settings` are the user's `spark.*` properties, which win over `master` and this module's defaults.
 
         Raises SparkmirrorError naming the log file when the JVM does not come up.
         """
-        given = {"spark.master": master, **settings}
-        patience = _ON_A_CLUSTER
+        context = host_context()
+        if context is not None:
+            return cls(_beside_the_hosts(context, settings), HostContext(context))
+        gateway = host_gateway()
+        given = {"spark.master": master, **(host_settings(gateway) if gateway else {}), **settings}
         if given["spark.master"].startswith("local"):
-            patience = _IN_ONE_JVM
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        conf = SparkConf(loadDefaults=False)
-        jvm_options = " ".join([_JVM_OPTIONS, *map(shlex.quote, _classes().options)])
-        own = {**_DEFAULTS, **patience, _DRIVER_OPTIONS: jvm_options}
-        python, shipping = shipped(given)
-        for key, value in {**own, **given, **shipping}.items():
-            conf.set(key, value)
-        log_file.parent.mkdir(parents=True, exist_ok=True)
-        log = log_file.open("ab")
         try:
-            session = cls._launch(conf, python, log)
+            session = _in_the_hosts_jvm(gateway, given) if gateway else _in_a_jvm_of_its_own(given, log_file)
         except Exception as error:
-            log.close()
-            reason = _told(error, given["spark.master"])
-            raise SparkmirrorError(f"Spark did not start: {reason}; its log is {log_file}") from error
+            reason, log = _reason(error, given["spark.master"]), "" if gateway else f"; its log is {log_file}"
+            raise SparkmirrorError(f"Spark did not start: {reason}{log}") from error
         if not session.is_local:
             await_executors(session.spark.sparkContext)
         return session
 
-    @classmethod
-    def _launch(cls, conf: SparkConf, python: str, log: IO[bytes]) -> "Session":
-        launch: Any = launch_gateway
-        gateway = launch(conf, popen_kwargs={"stdout": log, "stderr": log, "start_new_session": True})
-        jvm: subprocess.Popen[bytes] = gateway.proc
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                context = SparkContext(gateway=gateway, conf=conf)
-            context.pythonExec = python
-            return cls(bare_session(context), jvm, log)
-        except BaseException:
-            _end_jvm(jvm)
-            raise
-
     @property
     def is_alive(self) -> bool:
-        """False once the JVM is gone; the Python driver outlives it and must treat that as a crashed node."""
-        return self._jvm.poll() is None
+        """False once the JVM or a host's context is gone, which Python outlives: that is a crashed node."""
+        return self.jvm.is_alive
+
+    @property
+    def log_hint(self) -> str:
+        """Where Spark's own log is, as part of a sentence."""
+        log_file = self.jvm.log_file
+        return (
+            "its log is where this process's Spark writes it"
+            if log_file is None
+            else f"its log is {log_file}"
+        )
 
     @property
     def slots(self) -> int:
         """How many tasks can run at the same time. On a cluster that changes: executors come and go.
 
-        Raises SparkmirrorError when Spark doesn't answer any more.
+        Raises SparkmirrorError when Spark doesn't respond any more.
         """
         context = self.spark.sparkContext
         try:
-            return int(context.defaultParallelism) if self.is_local else executor_slots(context)
+            slots = int(context.defaultParallelism) if self.is_local else executor_slots(context)
         except (Py4JError, OSError) as error:
-            raise SparkmirrorError(f"Spark does not answer; its log is {self.log_file}") from error
+            raise SparkmirrorError(f"Spark does not respond; {self.log_hint}") from error
+        # Copy tasks never end: with all slots taken, no job of the host would ever run.
+        return max(1, slots - 1) if isinstance(self.jvm, HostContext) else slots
 
     def warm_up(self) -> None:
         """Run a job as copy tasks are run: the first takes seconds more, for classes and for Python's daemon.
@@ -160,16 +158,50 @@ class Session:
         """
         self.spark.range(0, 2, 1, 2).mapInArrow(_unchanged, "id long").collect()
 
-    def close(self, jvm_exit_timeout_s: float = _JVM_EXIT_TIMEOUT_S) -> None:
-        with contextlib.suppress(Exception):  # a gateway that is already gone refuses everything
-            self.spark.stop()
-        with contextlib.suppress(Exception):
-            gateway: Any = self.spark.sparkContext._gateway  # noqa: SLF001 - no public way to end the JVM
-            gateway.shutdown()
-        _end_jvm(self._jvm, jvm_exit_timeout_s)
-        SparkContext._gateway = None  # noqa: SLF001 - or the next session of this process would talk to a dead JVM
-        SparkContext._jvm = None  # noqa: SLF001
-        self._log.close()
+    def close(self, jvm_exit_timeout_s: float = JVM_EXIT_TIMEOUT_S) -> None:
+        self.jvm.close(self.spark, jvm_exit_timeout_s)
+
+
+def _beside_the_hosts(context: SparkContext, settings: Mapping[str, str]) -> SparkSession:
+    """A session of the host's context. What only a context can be given stays as the host has it."""
+    spark = SparkSession.builder.getOrCreate().newSession()
+    fixed = []
+    for key, value in {**_SESSION_DEFAULTS, **settings}.items():
+        if key in _SESSION_DEFAULTS or spark.conf.isModifiable(key):
+            spark.conf.set(key, value)
+        elif context.getConf().get(key) != value:
+            fixed.append(key)
+    if fixed:
+        _log.warning("the Spark session of this process keeps its own settings of %s", ", ".join(fixed))
+    return spark
+
+
+def _in_the_hosts_jvm(gateway: object, given: Mapping[str, str]) -> Session:
+    conf, python = _conf(given, {})
+    context, spark = new_context(gateway, conf, python)
+    return Session(spark, HostJvm(context))
+
+
+def _in_a_jvm_of_its_own(given: Mapping[str, str], log_file: Path) -> Session:
+    options = " ".join([_JVM_OPTIONS, *map(shlex.quote, _classes().options)])
+    conf, python = _conf(given, {_DRIVER_OPTIONS: options})
+    jvm = OwnJvm(conf, log_file)
+    try:
+        _, spark = new_context(jvm.gateway, conf, python)
+        return Session(spark, jvm)
+    except BaseException:
+        jvm.end()
+        raise
+
+
+def _conf(given: Mapping[str, str], of_the_jvm: Mapping[str, str]) -> tuple[SparkConf, str]:
+    """The settings of a context, and the command that executors run as Python."""
+    timeouts = _LOCAL_TIMEOUTS if given["spark.master"].startswith("local") else _CLUSTER_TIMEOUTS
+    conf = SparkConf(loadDefaults=False)
+    python, shipping = shipped(given)
+    for key, value in {**_DEFAULTS, **timeouts, **of_the_jvm, **given, **shipping}.items():
+        conf.set(key, value)
+    return conf, python
 
 
 def archive_spark_classes(log_file: Path) -> None:
@@ -190,12 +222,12 @@ def archive_spark_classes(log_file: Path) -> None:
     _classes().make(run)
 
 
-def _told(error: Exception, master: str) -> str:
-    """An error of the JVM's can't say what it is once that has ended."""
+def _reason(error: Exception, master: str) -> str:
+    """An error of the JVM's can't be shown once the JVM has ended."""
     try:
         return str(error)
     except (Py4JError, OSError):
-        return f"its JVM ended. Does {master} answer, and does it accept applications?"
+        return f"its JVM ended. Does {master} respond, and does it accept applications?"
 
 
 def _classes() -> ClassArchive:
@@ -205,17 +237,6 @@ def _classes() -> ClassArchive:
 
 def _unchanged(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
     yield from batches
-
-
-def _end_jvm(jvm: "subprocess.Popen[bytes]", timeout_s: float = _JVM_EXIT_TIMEOUT_S) -> None:
-    if jvm.stdin is not None:
-        with contextlib.suppress(OSError):
-            jvm.stdin.close()
-    try:
-        jvm.wait(timeout_s)
-    except subprocess.TimeoutExpired:
-        jvm.kill()
-        jvm.wait()
 
 
 def log_directory() -> Path:

@@ -1,4 +1,4 @@
-"""A Spark session that starts when it is first asked for, in the background."""
+"""Starts a Spark session in the background when it is first needed."""
 
 import logging
 import threading
@@ -18,21 +18,21 @@ class SparkOnDemand:
 
     def __init__(self, spark: Mapping[str, str], slots: int, log_file: Path) -> None:
         """`spark` are the user's `spark.*` properties; without a master it is local, with so many slots."""
-        self._master = spark.get("spark.master") or default_master(slots)
-        self._spark = {**spark, "spark.master": self._master}
+        self._default_master = default_master(slots)
+        self._spark = spark
         self._log_file = log_file
         self._lock = threading.Lock()
         self._session: Future[Session] | None = None
 
     def session(self) -> "Future[Session]":
         """Its result raises SparkmirrorError when Spark doesn't come up."""
-        return self._begun(lambda _: None)
+        return self._started(lambda _: None)
 
     def stand_by(self) -> None:
-        """Have a session, and its first job behind it, before one is needed."""
-        self._begun(_warm_up)
+        """Start a session, and run its first job, before one is needed."""
+        self._started(_warm_up)
 
-    def _begun(self, then: Callable[[Session], None]) -> "Future[Session]":
+    def _started(self, then: Callable[[Session], None]) -> "Future[Session]":
         with self._lock:
             if self._session is None:
                 self._session = Future()
@@ -53,7 +53,7 @@ class SparkOnDemand:
             return error
         if session.result().is_alive:
             return None
-        return SparkmirrorError(f"Spark's JVM ended unexpectedly; its log is {self._log_file}")
+        return SparkmirrorError(f"Spark's JVM ended unexpectedly; {session.result().log_hint}")
 
     def close(self) -> None:
         """End the session if there is one; one that is just starting is waited for."""
@@ -62,16 +62,16 @@ class SparkOnDemand:
             session.result().close()
 
     def _run(self, session: "Future[Session]", then: Callable[[Session], None]) -> None:
-        began = time.monotonic()
+        started_at = time.monotonic()
         try:
-            made = Session.start(self._master, self._spark, self._log_file)
+            made = Session.start(self._default_master, self._spark, self._log_file)
         except SparkmirrorError as error:
             session.set_exception(error)
-        except Exception as error:  # noqa: BLE001 - whatever it is, nobody may wait for ever
+        except Exception as error:  # noqa: BLE001 - whatever it is, no thread may wait for ever
             session.set_exception(SparkmirrorError(f"Spark did not start: {error!r}"))
         else:
-            took_s = time.monotonic() - began
-            _log.info("Spark runs on %s after %.1f s; its log is %s", self._master, took_s, self._log_file)
+            took_s, master = time.monotonic() - started_at, made.spark.sparkContext.master
+            _log.info("Spark runs on %s after %.1f s; %s", master, took_s, made.log_hint)
             session.set_result(made)
             then(made)
 
@@ -79,5 +79,5 @@ class SparkOnDemand:
 def _warm_up(session: Session) -> None:
     try:
         session.warm_up()
-    except Exception as error:  # noqa: BLE001 - whoever needs Spark will see it
+    except Exception as error:  # noqa: BLE001 - the first copy job reports it
         _log.debug("Spark's first job failed: %s", error)

@@ -59,7 +59,7 @@ def verify_ranges(
     job.join()
     if left:
         reason = failure[0] if failure else "it ended early"
-        raise SparkmirrorError(f"the Spark job failed: {reason}; Spark's log is {session.log_file}")
+        raise SparkmirrorError(f"the Spark job failed: {reason}; {session.log_hint}")
 
 
 def _run(

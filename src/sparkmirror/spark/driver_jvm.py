@@ -1,0 +1,129 @@
+"""Starts a JVM for the Spark driver, or joins the one of the process that sparkmirror runs in.
+
+`spark-submit` and notebooks bring a JVM. PySpark has at most one JVM and one SparkContext in a process.
+"""
+
+import contextlib
+import os
+import subprocess
+import warnings
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from sparkmirror.spark.bare_session import bare_session
+
+JVM_EXIT_TIMEOUT_S: Final = 2.0
+"""Together with the longest stop of the flows, this stays within ten seconds."""
+
+_launch: Any = launch_gateway
+
+
+class DriverJvm(Protocol):
+    """The JVM behind a session."""
+
+    log_file: Path | None
+    """Spark's log; None where the host decides about it."""
+
+    @property
+    def is_alive(self) -> bool: ...
+
+    def close(self, spark: SparkSession, exit_timeout_s: float) -> None:
+        """End what was started for this session, and nothing else."""
+
+
+class OwnJvm:
+    """A JVM for one session. It is ended by its process id when it doesn't end by itself."""
+
+    def __init__(self, conf: SparkConf, log_file: Path) -> None:
+        """Raises what PySpark raises when the JVM does not come up."""
+        self.log_file: Path | None = log_file
+        log_file.parent.mkdir(parents=True, exist_ok=True)
+        with log_file.open("ab") as log:
+            self.gateway = _launch(
+                conf, popen_kwargs={"stdout": log, "stderr": log, "start_new_session": True}
+            )
+        self.process: subprocess.Popen[bytes] = self.gateway.proc
+
+    @property
+    def is_alive(self) -> bool:
+        return self.process.poll() is None
+
+    def close(self, spark: SparkSession, exit_timeout_s: float) -> None:
+        with contextlib.suppress(Exception):  # a gateway that is already gone refuses everything
+            spark.stop()
+        with contextlib.suppress(Exception):
+            self.gateway.shutdown()
+        self.end(exit_timeout_s)
+        SparkContext._gateway = None  # noqa: SLF001 - or this process's next session would ask a dead JVM
+        SparkContext._jvm = None  # noqa: SLF001
+
+    def end(self, exit_timeout_s: float = JVM_EXIT_TIMEOUT_S) -> None:
+        if self.process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self.process.stdin.close()
+        try:
+            self.process.wait(exit_timeout_s)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+class HostJvm:
+    """The host's JVM with a SparkContext of ours, which ends with the session; the JVM stays."""
+
+    log_file: Path | None = None
+
+    def __init__(self, context: SparkContext) -> None:
+        self._context = context
+
+    @property
+    def is_alive(self) -> bool:
+        java_context: Any = self._context._jsc  # noqa: SLF001 - PySpark doesn't say whether a context has stopped
+        try:
+            return java_context is not None and not java_context.sc().isStopped()
+        except (Py4JError, OSError):
+            return False
+
+    def close(self, spark: SparkSession, exit_timeout_s: float) -> None:  # noqa: ARG002 - the JVM does not exit
+        with contextlib.suppress(Exception):
+            spark.stop()
+
+
+class HostContext(HostJvm):
+    """The host's JVM and its SparkContext: both stay, only the session's own jobs end."""
+
+    def close(self, spark: SparkSession, exit_timeout_s: float) -> None:  # noqa: ARG002 - likewise
+        with contextlib.suppress(Exception):
+            spark.interruptAll()
+
+
+def host_context() -> SparkContext | None:
+    """The SparkContext that this process already has."""
+    return SparkContext._active_spark_context  # noqa: SLF001 - the public way would make one
+
+
+def host_gateway() -> Any:
+    """The gateway to the JVM that this process has, or that `spark-submit` started for it; else None."""
+    gateway = SparkContext._gateway  # noqa: SLF001 - likewise
+    if gateway is None and "PYSPARK_GATEWAY_PORT" in os.environ:
+        return _launch()  # which connects to that one
+    return gateway
+
+
+def host_settings(gateway: Any) -> dict[str, str]:
+    """What `spark-submit` was given, as `spark.*` settings."""
+    return dict(SparkConf(_jvm=gateway.jvm).getAll())
+
+
+def new_context(gateway: Any, conf: SparkConf, python: str) -> tuple[SparkContext, SparkSession]:
+    """A context and a session in the gateway's JVM; executors run `python`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        context = SparkContext(gateway=gateway, conf=conf)
+    context.pythonExec = python
+    return context, bare_session(context)

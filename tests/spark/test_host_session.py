@@ -1,0 +1,72 @@
+"""A mirror in a process that brings Spark: it runs there, and leaves the host's Spark as it was."""
+
+import sys
+from pathlib import Path
+from typing import Final
+
+import javaproperties
+import pyspark
+import pytest
+
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.clusters.processes import Process, start_process
+from tests.spark import host_program
+from tests.system.broker_data import append, end_offsets, numbered
+from tests.system.mirror import REPLICATION, await_value
+from tests.system.mixed_data import create_topic
+
+_SUBMIT: Final = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+WAIT_S: Final = 120.0
+
+
+def programs(kind: str) -> list[str]:
+    program = str(Path(host_program.__file__))
+    if kind == "submitted":
+        return [str(_SUBMIT), "--master", "local[6]", "--conf", "spark.ui.enabled=false", program]
+    return [sys.executable, program]
+
+
+@pytest.mark.parametrize("kind", ["session", "submitted"])
+def test_a_mirror_runs_in_the_hosts_spark_and_leaves_it_as_it_was(
+    source_cluster: LocalCluster, target_cluster: LocalCluster, tmp_path: Path, kind: str
+) -> None:
+    topic, alias = f"host.{kind}", f"host-{kind}"
+    create_topic(source_cluster.bootstrap_servers, topic, partitions=2)
+    for partition in range(2):
+        append(source_cluster, topic, numbered(10), partition=partition)
+    file, stop, log = (tmp_path / name for name in ("mm2.properties", "stop", "host.log"))
+    properties = {
+        **REPLICATION,
+        "clusters": f"{alias}, target",
+        f"{alias}.bootstrap.servers": source_cluster.bootstrap_servers,
+        "target.bootstrap.servers": target_cluster.bootstrap_servers,
+        f"{alias}->target.enabled": "true",
+        f"{alias}->target.topics": topic,
+        "heartbeats.replication.enabled": "false",
+        "tasks.max": "2",
+    }
+    file.write_text(javaproperties.dumps(properties), encoding="ascii")
+    environment = ["env", f"PYTHONPATH={Path.cwd()}", f"PYSPARK_PYTHON={sys.executable}"]
+    command = [*environment, *programs(kind), str(file), str(stop), kind]
+    process = start_process([command], log, outlives_us=False)
+    try:
+        remote = f"{alias}.{topic}"
+        _await_records(target_cluster, remote, 20, process, log)
+        append(source_cluster, topic, numbered(5), partition=0)
+        _await_records(target_cluster, remote, 25, process, log)
+        stop.touch()
+        await_value(lambda: not process.is_alive(), WAIT_S, log.read_text)
+    finally:
+        process.kill()
+    said = log.read_text()
+    assert "afterwards 7" in said, said
+    assert ("meanwhile 7" in said) == (kind == "session"), said
+    assert "Traceback" not in said
+
+
+def _await_records(cluster: LocalCluster, topic: str, count: int, process: Process, log: Path) -> None:
+    def have_come() -> bool:
+        assert process.is_alive(), log.read_text()
+        return sum(end_offsets(cluster, [topic]).values()) == count
+
+    await_value(have_come, WAIT_S, log.read_text)
