@@ -11,9 +11,9 @@ import pytest
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.processes import Process, start_process
 from tests.spark import host_program
-from tests.system.broker_data import append, end_offsets, numbered
-from tests.system.mirror import REPLICATION, await_value
-from tests.system.mixed_data import create_topic
+from tests.support.broker_data import append, create_topic, end_offsets, numbered
+from tests.support.mirror import REPLICATION
+from tests.support.waiting import await_value
 
 _SUBMIT: Final = Path(pyspark.__file__).parent / "bin" / "spark-submit"
 WAIT_S: Final = 120.0
