@@ -110,6 +110,18 @@ def test_without_its_jvm_the_driver_ends_with_an_error(mirrors: dict[str, Mirror
     assert "Traceback" not in mirror.log_text()
 
 
+def test_an_offsets_topic_that_expires_is_refused_as_by_java(sides: Sides, tmp_path: Path) -> None:
+    alias, offsets = "expiring", "mm2-offsets.expiring.internal"
+    expiring = {"cleanup.policy": "delete"}
+    create_topic(sides.target.bootstrap_servers, offsets, partitions=25, config=expiring)
+    with running_mirror(tmp_path / alias, properties(sides, alias)) as mirror:
+        assert mirror.wait(START_TIMEOUT_S) == 2
+        refused = mirror.await_log("is required to have 'cleanup.policy=compact'")
+    assert f"Topic '{offsets}'" in refused
+    assert "'cleanup.policy=delete' on B" in refused
+    assert f"--entity-name {offsets} --add-config cleanup.policy=compact" in refused
+
+
 def test_killed_workers_are_replaced_and_every_record_is_there_once(
     mirrors: dict[str, Mirror], sides: Sides
 ) -> None:

@@ -2,14 +2,16 @@
 
 import logging
 from collections.abc import Iterable
+from typing import Final
 
-from sparkmirror.domain.errors import AuthorizationError, TopicExistsError
+from sparkmirror.domain.errors import AuthorizationError, TopicExistsError, UnfitTopicError
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.policies.admin_writes import AdminWrites, TopicCreation
 
 _log = logging.getLogger(__name__)
 
-COMPACTED = {"cleanup.policy": "compact"}
+_POLICY: Final = "cleanup.policy"
+COMPACTED: Final = {_POLICY: "compact"}
 
 
 def ensure_topics(
@@ -30,3 +32,32 @@ def ensure_topics(
         elif error is None:
             _log.info("created %s", name)
     return {topic.name for topic in missing}
+
+
+def require_compacted(admin: Admin, key: str, topic: str, purpose: str) -> None:
+    """Raise UnfitTopicError, as Connect refuses to start, for a topic from which records may expire.
+
+    `key` is the setting that names the topic, `purpose` what is kept there. A missing right to read the
+    policy is no error. Raises KafkaError.
+    """
+    try:
+        found = admin.topic_configs([topic], [_POLICY]).get(topic, ())
+    except AuthorizationError as error:
+        _log.info("%s: %s=compact could not be checked: %s", topic, _POLICY, error)
+        return
+    for entry in found:
+        policies = {policy.strip().lower() for policy in (entry.value or "").split(",")} - {""}
+        if entry.name == _POLICY and policies and policies != {"compact"}:
+            now = f"{_POLICY}={','.join(sorted(policies))}"
+            raise UnfitTopicError(
+                key,
+                topic,
+                f"Topic '{topic}' supplied via the '{key}' property is required to have '{_POLICY}=compact'"
+                f" to guarantee consistency and durability of {purpose}, but found the topic currently has"
+                f" '{now}' on {admin.cluster}. Continuing would likely result"
+                f" in eventually losing {purpose} and problems restarting this Connect cluster in the future."
+                f" Change the '{key}' property in the Connect worker configurations to use a topic with"
+                f" '{_POLICY}=compact', or make this one compact: kafka-configs.sh --bootstrap-server"
+                f" {admin.bootstrap_servers} --alter --entity-type topics --entity-name {topic}"
+                f" --add-config {_POLICY}=compact",
+            )

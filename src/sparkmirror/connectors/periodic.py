@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from sparkmirror.connectors.flow_log import FlowLog
 from sparkmirror.connectors.schedule import Job, Schedule
 from sparkmirror.domain.backoff import Backoff
-from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.errors import SparkmirrorError, UnfitTopicError
 
 T = TypeVar("T")
 
@@ -30,6 +30,8 @@ class PeriodicThread:
         self._log = log
         self._prepare = prepare
         self._finish = finish
+        self.failure: SparkmirrorError | None = None
+        """Why it ended by itself: a topic on a cluster is unfit for what is kept there."""
         self._stopping = threading.Event()
         self._schedule: Schedule | None = None
         self._may_run: Callable[[], bool] = lambda: True
@@ -71,13 +73,27 @@ class PeriodicThread:
         self._schedule.hasten(job, time.monotonic() + delay_s)
 
     def _run(self) -> None:
-        jobs = persist(self._prepared, self._stopping, self._log)
+        jobs = self._persist()
         if jobs is not None:
             self._schedule = Schedule(jobs, time.monotonic())
             while not self._stopping.wait(self._schedule.wait_s(time.monotonic())):
                 for job in self._schedule.take_due(time.monotonic()):
                     self._attempt(job)
         self._finish()
+
+    def _persist(self) -> Iterable[Job] | None:
+        """None when there is nothing to run: stopped before that, or a failure that lasts."""
+        try:
+            return persist(
+                self._prepared,
+                self._stopping,
+                self._log,
+                gives_up=lambda error: isinstance(error, UnfitTopicError),
+            )
+        except SparkmirrorError as error:
+            self._log.error("%s", error)
+            self.failure = error
+            return None
 
     def _attempt(self, job: Job) -> None:
         if self._stopping.is_set() or not self._may_run():

@@ -45,6 +45,10 @@ class ConfigError(SparkmirrorError):
         super().__init__(f"{what}: {reason}")
 
 
+class UnfitTopicError(ConfigError):
+    """A topic that a setting names exists, and would lose what is kept there. `value` is its name."""
+
+
 class InvalidConfigError(ConfigError):
     """Several settings can't be used. `errors` holds each; `str()` has a line for each."""
 

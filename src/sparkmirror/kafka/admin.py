@@ -47,8 +47,8 @@ class Admin:
 
         `checks_only` lets brokers judge creations, growth and configs without doing anything of it.
         """
+        self.cluster = cluster
         self._settings = settings
-        self._cluster = cluster
         self._checks_only = checks_only
         self._timeout_ms = int(settings.request_timeout_s * 1000)
         self._client = LibraryAdmin(settings, cluster)
@@ -57,6 +57,11 @@ class Admin:
         self._configs = TopicConfigsReader(self._any_broker)
         self._acls = Acls(self._any_broker, settings)
         self._accounts = Accounts(self._any_broker, settings)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """As a command's `--bootstrap-server` takes them."""
+        return ",".join(f"{host}:{port}" for host, port in self._settings.bootstrap_servers)
 
     def close(self) -> None:
         self._client.close()
@@ -107,7 +112,7 @@ class Admin:
             if described.error == 0:
                 found.configs[described.topic] = described.entries
             elif described.error != UNKNOWN_TOPIC_OR_PARTITION:
-                context = f"describe topic configs on {self._cluster}: {described.topic}"
+                context = f"describe topic configs on {self.cluster}: {described.topic}"
                 needed = self._needed(Need.DESCRIBE_TOPIC_CONFIGS, described.topic)
                 found.untold[described.topic] = error_for(described.error, context, described.message, needed)
         return found
@@ -245,7 +250,7 @@ class Admin:
         code = answer["error_code"]
         if not code:
             return None
-        context = f"{action} {topic} on {self._cluster}"
+        context = f"{action} {topic} on {self.cluster}"
         return error_for(code, context, answer.get("error_message"), self._needed(need, topic))
 
     def _needed(self, need: Need, topic: str) -> Needed:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sparkmirror.connectors.flow_settings import FlowSettings
 from sparkmirror.domain.assignment import slots_share
+from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow
 from sparkmirror.metrics.families import ConnectorReading
 from sparkmirror.mirror.flow_run import FlowRun, end_flows
@@ -49,10 +50,13 @@ class MirrorMaker:
         session.result()
 
     def wait(self, each_second: Callable[[], None] = lambda: None) -> None:
-        """Raises SparkmirrorError when Spark ended by itself, or a group of nodes refuses this one."""
+        """Raises SparkmirrorError when Spark ended by itself, a topic is unfit, or the group refuses this node."""
         while not self._stopping.wait(1.0):
             if self._spark.failure is not None:
                 raise self._spark.failure
+            for flow, run in self._runs.items():
+                if run.failure is not None:
+                    raise SparkmirrorError(f"{flow}: {run.failure}")
             if self._shared is not None:
                 self._shared.look()
             each_second()

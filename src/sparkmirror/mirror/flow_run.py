@@ -5,6 +5,7 @@ from concurrent.futures import Future
 
 from sparkmirror.connectors.flow_settings import FlowSettings
 from sparkmirror.connectors.periodic import begin, end
+from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.mirror.connector_runs import CheckpointRun, ConnectorRun, HeartbeatRun, SourceRun
 from sparkmirror.policies.rate_limits import RateLimits
 from sparkmirror.spark.session import Session
@@ -27,6 +28,12 @@ class FlowRun:
         """`may_run` is asked before anything is done."""
         for connector in self.connectors:
             begin(connector.threads, may_run)
+
+    @property
+    def failure(self) -> SparkmirrorError | None:
+        """Why one of its connectors can't run before an operator changes something."""
+        threads = (thread for connector in self.connectors for thread in connector.threads)
+        return next((thread.failure for thread in threads if thread.failure is not None), None)
 
     def change_limits(self, limits: RateLimits) -> None:
         """From now on. Safe in any thread."""

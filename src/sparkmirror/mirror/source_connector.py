@@ -7,7 +7,7 @@ from contextlib import closing
 
 from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.flow_settings import FlowWorker, SourceConnector
-from sparkmirror.connectors.internal_topics import ensure_topics
+from sparkmirror.connectors.internal_topics import ensure_topics, require_compacted
 from sparkmirror.connectors.log_once import LogOnce
 from sparkmirror.connectors.own_topics import offset_syncs_topic, topics_on_target
 from sparkmirror.connectors.periodic import PeriodicThread
@@ -104,6 +104,8 @@ class MirrorSource:
     @property
     def trouble(self) -> str | None:
         """What needs a person while everything else goes on; None if nothing does. Safe in any thread."""
+        if self.thread.failure is not None:
+            return str(self.thread.failure)
         return None if self._config_sync is None else self._config_sync.incompatible
 
     @property
@@ -157,6 +159,8 @@ class MirrorSource:
 
     def _create_own_topics(self, admins: FlowAdmins) -> None:
         ensure_topics(admins.target, topics_on_target(self._settings, self._connector), admins.writes)
+        positions = self._settings.worker.offset_topic.name
+        require_compacted(admins.target, "offset.storage.topic", positions, "source connector offsets")
         syncs = offset_syncs_topic(self._settings, self._connector)
         if syncs is not None:
             with closing(Admin(self._connector.offset_syncs_admin, syncs.cluster)) as admin:

@@ -1,9 +1,18 @@
+from collections.abc import Collection
+
 import pytest
 
-from sparkmirror.connectors.internal_topics import COMPACTED, ensure_topics
-from sparkmirror.domain.errors import AuthorizationError, DisconnectedError, KafkaError, TopicExistsError
+from sparkmirror.connectors.internal_topics import COMPACTED, ensure_topics, require_compacted
+from sparkmirror.domain.errors import (
+    AuthorizationError,
+    DisconnectedError,
+    KafkaError,
+    TopicExistsError,
+    UnfitTopicError,
+)
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.policies.admin_writes import Results, TopicCreation
+from sparkmirror.policies.config_filter import ConfigEntry
 
 WANTED = [TopicCreation(name, 1, 3, COMPACTED) for name in ("there", "missing", "also-missing")]
 
@@ -44,3 +53,37 @@ def test_a_missing_right_is_said_and_no_error(caplog: pytest.LogCaptureFixture) 
 def test_anything_else_is_an_error(error: KafkaError) -> None:
     with pytest.raises(type(error), match=str(error)):
         ensure_topics(Cluster(missing=error), WANTED)
+
+
+class Configured(Cluster):
+    """Its topics have this `cleanup.policy`."""
+
+    cluster = "target"
+    bootstrap_servers = "b1:9092,b2:9092"
+
+    def __init__(self, policy: str | None) -> None:
+        super().__init__()
+        self.policy = policy
+
+    def topic_configs(
+        self, topics: Collection[str], _names: Collection[str] = ()
+    ) -> dict[str, tuple[ConfigEntry, ...]]:
+        if self.policy is None:
+            raise AuthorizationError("describe configs: not authorized")
+        return {topic: (ConfigEntry("cleanup.policy", self.policy),) for topic in topics}
+
+
+@pytest.mark.parametrize("policy", ["compact", " Compact ", "", None])
+def test_a_topic_that_keeps_its_records_is_accepted(policy: str | None) -> None:
+    require_compacted(Configured(policy), "offset.storage.topic", "positions", "source connector offsets")
+
+
+@pytest.mark.parametrize("policy", ["delete", "compact,delete"])
+def test_a_topic_whose_records_expire_is_refused_with_the_command_that_corrects_it(policy: str) -> None:
+    with pytest.raises(UnfitTopicError) as refused:
+        require_compacted(Configured(policy), "offset.storage.topic", "positions", "source connector offsets")
+    assert f"'cleanup.policy={policy}' on target" in str(refused.value)
+    command = "kafka-configs.sh --bootstrap-server b1:9092,b2:9092 --alter --entity-type topics"
+    assert str(refused.value).endswith(
+        f"{command} --entity-name positions --add-config cleanup.policy=compact"
+    )

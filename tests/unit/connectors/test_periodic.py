@@ -12,7 +12,7 @@ import pytest
 from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.periodic import PeriodicThread, begin, end, persist
 from sparkmirror.connectors.schedule import Job
-from sparkmirror.domain.errors import ConfigError, DisconnectedError
+from sparkmirror.domain.errors import ConfigError, DisconnectedError, UnfitTopicError
 from sparkmirror.domain.ids import Alias, Flow
 
 WAIT_S: Final = 10.0
@@ -159,6 +159,17 @@ def test_some_failures_are_to_be_given_up_for(caplog: pytest.LogCaptureFixture) 
     with pytest.raises(ConfigError):
         persist(action, threading.Event(), logging.getLogger(LOGGER), gives_up=lambda e: not e.retriable)
     assert not caplog.records
+
+
+def test_a_thread_ends_with_the_error_when_its_topic_is_unfit(make: Make) -> None:
+    def prepare() -> Iterable[Job]:
+        raise UnfitTopicError("offset.storage.topic", "positions", "has cleanup.policy=delete")
+
+    finished = threading.Event()
+    thread = make(prepare, finished.set)
+    thread.start()
+    assert finished.wait(WAIT_S)
+    assert isinstance(thread.failure, UnfitTopicError)
 
 
 def test_nobody_waits_for_what_can_not_be_prepared(make: Make, caplog: pytest.LogCaptureFixture) -> None:

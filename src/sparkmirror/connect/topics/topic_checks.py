@@ -1,19 +1,13 @@
 """Checks that Connect's three topics, where they exist, are compacted and have the right partitions."""
 
-import logging
-from typing import Final
-
 from sparkmirror.config.worker import WorkerSettings
-from sparkmirror.domain.errors import AuthorizationError, ConfigError
+from sparkmirror.connectors.internal_topics import require_compacted
+from sparkmirror.domain.errors import UnfitTopicError
 from sparkmirror.kafka.admin import Admin
-
-_log = logging.getLogger(__name__)
-
-_POLICY: Final = "cleanup.policy"
 
 
 def check_connect_topics(admin: Admin, worker: WorkerSettings) -> None:
-    """Raise ConfigError with Java's message for a topic that would lose records or mix up their order.
+    """Raise UnfitTopicError with Java's message for a topic that would lose records or mix up their order.
 
     Topics that don't exist are skipped. Raises KafkaError.
     """
@@ -25,7 +19,7 @@ def check_connect_topics(admin: Admin, worker: WorkerSettings) -> None:
     counts = admin.partition_counts()
     for key, (topic, purpose) in purposes.items():
         if topic in counts:
-            _check_policy(admin, key, topic, purpose)
+            require_compacted(admin, key, topic, purpose)
     count = counts.get(worker.config_topic.name, 1)
     if count > 1:
         raise _unfit(
@@ -36,26 +30,6 @@ def check_connect_topics(admin: Admin, worker: WorkerSettings) -> None:
         )
 
 
-def _check_policy(admin: Admin, key: str, topic: str, purpose: str) -> None:
-    try:
-        found = admin.topic_configs([topic], [_POLICY]).get(topic, ())
-    except AuthorizationError as error:
-        _log.info("%s: %s=compact could not be checked: %s", topic, _POLICY, error)
-        return
-    for entry in found:
-        policies = {policy.strip().lower() for policy in (entry.value or "").split(",")} - {""}
-        if entry.name == _POLICY and policies and policies != {"compact"}:
-            raise _unfit(
-                key,
-                topic,
-                f"have '{_POLICY}=compact' to guarantee consistency and durability of {purpose}, but found"
-                f" the topic currently has '{_POLICY}={','.join(sorted(policies))}'. Continuing would likely"
-                f" result in eventually losing {purpose} and problems restarting this Connect cluster in the"
-                f" future. Change the '{key}' property in the Connect worker configurations to use a topic"
-                f" with '{_POLICY}=compact'.",
-            )
-
-
-def _unfit(key: str, topic: str, requirement: str) -> ConfigError:
+def _unfit(key: str, topic: str, requirement: str) -> UnfitTopicError:
     reason = f"Topic '{topic}' supplied via the '{key}' property is required to {requirement}"
-    return ConfigError(key, topic, reason)
+    return UnfitTopicError(key, topic, reason)
