@@ -50,7 +50,7 @@ class MirrorMaker:
         session.result()
 
     def wait(self, each_second: Callable[[], None] = lambda: None) -> None:
-        """Raises SparkmirrorError when Spark ended by itself, a topic is unfit, or the group refuses this node."""
+        """Raises SparkmirrorError when Spark ended by itself, a topic is unfit, or the group refuses us."""
         while not self._stopping.wait(1.0):
             if self._spark.failure is not None:
                 raise self._spark.failure
