@@ -47,8 +47,11 @@ _SETTLE_INTERVAL_S = 0.02
 FENCED_PAUSE_S = 5.0
 """How long a copy job's end may take to reach a task that a newer one has fenced."""
 
-_TRIES_TO_EXPLAIN = 5
-"""Looks at the target's log, over some seconds, before numbers that a broker refuses begin anew."""
+_TRIES_TO_EXPLAIN = 12
+"""Checks of the target's log before sequence numbers that a broker refuses start again at 0.
+
+They take 36 s: what another attempt wrote shows only when the followers have it, and brokers wait 30 s for
+followers that are slow (`replica.lag.time.max.ms`)."""
 
 _UNREACHABLE = Backoff(0.2, 5.0)
 _PERSON_NEEDED = Backoff(1.0, 30.0)
@@ -94,6 +97,8 @@ class CopyLoop:
         self._looking_up: asyncio.Task[None] | None = None
         self._has_begun = False
         self._transaction_error: SparkmirrorError | None = None
+        self._writing: asyncio.Future[None] | None = None
+        """The newest write of what `TaskState.collect` gave."""
         self._outstanding_bytes = 0
         self._starved = False
         self._pace = Throttle(
@@ -225,6 +230,8 @@ class CopyLoop:
         while not self._writer.is_idle and self._loop.time() < deadline:  # noqa: ASYNC110 - bounded, and once
             await asyncio.sleep(0.01)
         self._writer.stop()
+        if self._writing is not None:
+            await self._writing
         if self._has_begun:
             await self._loop.run_in_executor(None, self._state.close, list(self._copies.values()))
 
@@ -517,4 +524,4 @@ class CopyLoop:
             await asyncio.sleep(_REPORT_INTERVAL_S)
             write = self._state.collect(self._copies.values(), self._loop.time())
             if write is not None:
-                self._loop.run_in_executor(None, write)
+                self._writing = self._loop.run_in_executor(None, write)

@@ -247,17 +247,16 @@ class TransactionCycle:
 
     async def _cycle(self, writer: BatchWriter) -> None:
         while not self._finishing.is_set():
-            copies = await self._due()
-            await self._commit(writer, copies)
-        await self._commit(writer, self._owner.copies)
+            await self._commit(writer, acknowledged_only=await self._due())
+        await self._commit(writer, acknowledged_only=False)
 
-    async def _due(self) -> Iterable[PartitionCopy]:
-        """When it's time to commit: the partitions that may have moved."""
+    async def _due(self) -> bool:
+        """When it's time to commit: whether only partitions with acknowledged batches can have moved."""
         if not await _within(_IDLE_S, self._used):
-            return self._owner.copies
+            return False
         if self._told.interval_s is not None:
             await _within(self._told.interval_s, self._finishing)
-            return self._owner.copies
+            return False
         lasts_s = min(max(self._end_s / _END_SHARE, _LOADED_MIN_S), _LOADED_MAX_S)
         deadline = self._loop.time() + min(lasts_s, self._told.timeout_s * _SETTLE_SHARE)
         await _within(_POLL_S, self._finishing)
@@ -267,11 +266,17 @@ class TransactionCycle:
             and not await _within(_LOOK_S, self._finishing)
         ):
             pass
+        return True
+
+    def _may_have_moved(self, *, acknowledged_only: bool) -> Iterable[PartitionCopy]:
+        if not acknowledged_only:
+            return self._owner.copies
         by_target = {copy.plan.target: copy for copy in self._owner.copies}
         return [by_target[target] for target in self._moved]
 
-    async def _commit(self, writer: BatchWriter, copies: Iterable[PartitionCopy]) -> None:
+    async def _commit(self, writer: BatchWriter, *, acknowledged_only: bool) -> None:
         async with self._turn:
+            copies = self._may_have_moved(acknowledged_only=acknowledged_only)
             if not self._scope.partitions and not self._state.moved_positions(copies):
                 self._used.clear()
                 return
@@ -279,8 +284,10 @@ class TransactionCycle:
             writer.hold(self._log_ends)
             await self._until(lambda: writer.is_settled)
             self._used.clear()
-            self._moved.clear()
+            # What was acknowledged until now is committed: so must be the positions behind it.
+            copies = self._may_have_moved(acknowledged_only=acknowledged_only)
             positions = self._state.moved_positions(copies)
+            self._moved.clear()
             await self._write(writer, positions)
             producer = await self._call(partial(self._end, frozenset(self._scope.partitions)))
             self._scope.begin(producer, is_version_2=self._transactions.is_version_2)

@@ -1,0 +1,185 @@
+"""Fetch: whole batches from an offset on, once there are enough of them or the time is over."""
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kafka.protocol.consumer import FetchResponse
+
+from sparkmirror.kafka.error_codes import (
+    FENCED_LEADER_EPOCH,
+    NONE,
+    NOT_LEADER_OR_FOLLOWER,
+    OFFSET_OUT_OF_RANGE,
+    UNKNOWN_LEADER_EPOCH,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
+from tests.memory.fetch_sessions import Asked, Key, Session
+from tests.memory.partition_log import PartitionLog
+
+if TYPE_CHECKING:
+    from tests.memory.requests import Exchange
+
+_BY_ID_FROM: Final = 13
+_COMMITTED: Final = 1
+_Topic = FetchResponse.FetchableTopicResponse
+_Partition = _Topic.PartitionData
+
+
+class Read(NamedTuple):
+    """What one partition answers."""
+
+    key: Key
+    answer: Any
+    data_bytes: int
+    is_news: bool
+    is_urgent: bool
+    """An error or a diverging epoch does not wait for data."""
+
+
+def fetch(exchange: "Exchange") -> Any:
+    request = exchange.request
+    session = exchange.broker.sessions.session(
+        request.session_id, request.session_epoch, _wanted(exchange), _forgotten(exchange)
+    )
+    if isinstance(session, int):
+        return FetchResponse(error_code=session, session_id=0, responses=[])
+
+    def try_to_reply(*, is_late: bool = False) -> bool:
+        reads = _read_all(exchange, session)
+        is_enough = sum(read.data_bytes for read in reads) >= request.min_bytes
+        if not (is_late or is_enough or any(read.is_urgent for read in reads)):
+            return False
+        exchange.reply(_response(exchange, session, reads))
+        return True
+
+    if not try_to_reply(is_late=request.max_wait_ms <= 0):
+        exchange.cluster.wait(try_to_reply, request.max_wait_ms / 1000, lambda: try_to_reply(is_late=True))
+    return None
+
+
+def _wanted(exchange: "Exchange") -> dict[Key, Asked]:
+    by_id = exchange.version >= _BY_ID_FROM
+    return {
+        Key(topic.topic_id if by_id else topic.topic, asked.partition): Asked(
+            asked.fetch_offset,
+            -1 if asked.current_leader_epoch is None else asked.current_leader_epoch,
+            -1 if asked.last_fetched_epoch is None else asked.last_fetched_epoch,
+            asked.partition_max_bytes,
+        )
+        for topic in exchange.request.topics
+        for asked in topic.partitions
+    }
+
+
+def _forgotten(exchange: "Exchange") -> list[Key]:
+    by_id = exchange.version >= _BY_ID_FROM
+    return [
+        Key(topic.topic_id if by_id else topic.topic, partition)
+        for topic in exchange.request.forgotten_topics_data or ()
+        for partition in topic.partitions
+    ]
+
+
+def _read_all(exchange: "Exchange", session: Session) -> list[Read]:
+    left = exchange.request.max_bytes
+    reads: list[Read] = []
+    has_data = False
+    for key, asked in session.wanted.items():
+        read = _read(exchange, session, key, asked, left, whole_first=not has_data)
+        has_data = has_data or read.data_bytes > 0
+        left -= read.data_bytes
+        reads.append(read)
+    return reads
+
+
+def _read(
+    exchange: "Exchange", session: Session, key: Key, asked: Asked, left: int, *, whole_first: bool
+) -> Read:
+    log = _log(exchange, key)
+    error = log if isinstance(log, int) else _error(exchange, log, asked)
+    if isinstance(log, int) or error != NONE:
+        answer = _Partition(
+            partition_index=key.partition,
+            error_code=error,
+            high_watermark=-1,
+            last_stable_offset=-1,
+            log_start_offset=-1,
+            aborted_transactions=[],
+            records=b"",
+        )
+        return Read(key, answer, 0, is_news=True, is_urgent=True)
+    committed = exchange.request.isolation_level == _COMMITTED
+    end = log.last_stable_offset if committed else log.high_watermark
+    answer = _Partition(
+        partition_index=key.partition,
+        error_code=NONE,
+        high_watermark=log.high_watermark,
+        last_stable_offset=log.last_stable_offset,
+        log_start_offset=log.start,
+        aborted_transactions=[],
+        records=b"",
+    )
+    diverging = _diverging(log, asked)
+    if diverging is not None:
+        answer.diverging_epoch = _Partition.EpochEndOffset(epoch=diverging[0], end_offset=diverging[1])
+        return Read(key, answer, 0, is_news=True, is_urgent=True)
+    if left > 0 or whole_first:
+        answer.records = log.read(asked.offset, min(asked.bytes_max, left), end, whole_first=whole_first)
+    if committed:
+        entry = _Partition.AbortedTransaction
+        answer.aborted_transactions = [
+            entry(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
+            for aborted in log.aborted_between(asked.offset, end)
+        ]
+    size = len(answer.records)
+    is_news = size > 0 or session.told.get(key) != (log.high_watermark, log.start)
+    return Read(key, answer, size, is_news=is_news, is_urgent=False)
+
+
+def _log(exchange: "Exchange", key: Key) -> PartitionLog | int:
+    cluster = exchange.cluster
+    if isinstance(key.topic, str):
+        topic, missing = cluster.topics.get(key.topic), UNKNOWN_TOPIC_OR_PARTITION
+    else:
+        topic, missing = cluster.topic_by_id(key.topic), UNKNOWN_TOPIC_ID
+    if topic is None:
+        return missing
+    if key.partition >= len(topic.partitions):
+        return UNKNOWN_TOPIC_OR_PARTITION
+    return topic.partitions[key.partition]
+
+
+def _error(exchange: "Exchange", log: PartitionLog, asked: Asked) -> int:
+    if 0 <= asked.leader_epoch < log.epoch:
+        return FENCED_LEADER_EPOCH
+    if asked.leader_epoch > log.epoch:
+        return UNKNOWN_LEADER_EPOCH
+    if log.leader != exchange.broker.node_id:
+        return NOT_LEADER_OR_FOLLOWER
+    if asked.read_epoch > log.epoch:
+        return OFFSET_OUT_OF_RANGE
+    if _diverging(log, asked) is not None:
+        return NONE
+    return NONE if log.start <= asked.offset <= log.end else OFFSET_OUT_OF_RANGE
+
+
+def _diverging(log: PartitionLog, asked: Asked) -> tuple[int, int] | None:
+    """Where the log parts from what was read, by the epoch of the last record that was (KIP-595)."""
+    if asked.read_epoch < 0:
+        return None
+    epoch, end = log.end_of_epoch(asked.read_epoch)
+    return (epoch, end) if epoch < asked.read_epoch or end < asked.offset else None
+
+
+def _response(exchange: "Exchange", session: Session, reads: list[Read]) -> Any:
+    is_full = exchange.request.session_epoch <= 0
+    by_topic: dict[Any, list[Any]] = {}
+    for read in reads:
+        if is_full or read.is_news:
+            by_topic.setdefault(read.key.topic, []).append(read.answer)
+            session.told[read.key] = read.answer.high_watermark, read.answer.log_start_offset
+            if read.data_bytes:  # who had data comes last next time
+                session.wanted[read.key] = session.wanted.pop(read.key)
+    name = "topic_id" if exchange.version >= _BY_ID_FROM else "topic"
+    topics = [_Topic(**{name: topic, "partitions": answers}) for topic, answers in by_topic.items()]
+    return FetchResponse(error_code=NONE, session_id=session.id, responses=topics)

@@ -1,0 +1,234 @@
+"""A network in memory: connections to brokers of clusters in memory, with delays and faults.
+
+A frame travels for a moment, drawn anew for each, and arrives in the order in which it was sent. What may go
+wrong with a request is drawn by a `Faults`.
+"""
+
+import random
+from collections import deque
+from collections.abc import Callable, Sequence
+from enum import Enum, auto
+from typing import Protocol
+
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.errors import DisconnectedError
+from tests.memory.event_loop import Readable, VirtualLoop
+from tests.memory.virtual_time import TurnExecutor, VirtualTime
+
+Respond = Callable[[bytes], None]
+
+
+class Fate(Enum):
+    """How a request fares."""
+
+    WELL = auto()
+    REQUEST_LOST = auto()
+    """The connection ends before the broker has it."""
+    RESPONSE_LOST = auto()
+    """The broker carries it out; the connection ends before its response arrives."""
+    SILENCE = auto()
+    """The broker carries it out; from then on nothing arrives, and the connection stays open."""
+
+
+class Faults(Protocol):
+    def fate(self, api_key: int, /) -> Fate: ...
+
+
+class _NoFaults:
+    def fate(self, _api_key: int, /) -> Fate:
+        return Fate.WELL
+
+
+class Endpoint(Protocol):
+    """A broker as the network sees it."""
+
+    @property
+    def is_up(self) -> bool: ...
+
+    def receive(self, request: bytes, respond: Respond) -> None:
+        """Carry a request out; a response may come later, and goes to `respond` without its size."""
+
+
+class MemoryNetwork:
+    """`sparkmirror.domain.network.Network`; endpoints are added by the address that clients use."""
+
+    def __init__(
+        self, time: VirtualTime, rng: random.Random | None = None, faults: Faults | None = None
+    ) -> None:
+        self.virtual_time = time
+        self.faults: Faults = faults or _NoFaults()
+        self.readable = Readable()
+        self._rng = rng or random.Random(0)
+        self._endpoints: dict[tuple[str, int], Endpoint] = {}
+        self._links: list[_Link] = []
+
+    def loop(self) -> VirtualLoop:
+        return VirtualLoop(self.virtual_time, self.readable)
+
+    def executor(self, calls_max: int = 1 << 30) -> TurnExecutor:
+        return TurnExecutor(self.virtual_time, calls_max)
+
+    def add(self, host: str, port: int, endpoint: Endpoint) -> None:
+        self._endpoints[host, port] = endpoint
+
+    def time(self) -> float:
+        return self.virtual_time.time()
+
+    def sleep(self, seconds: float) -> None:
+        self.virtual_time.sleep(seconds)
+
+    def connect(self, host: str, port: int, settings: ConnectionSettings) -> "MemoryTransport":
+        del settings  # the delay is below every time-out
+        self.sleep(self.delay_s())
+        endpoint = self._endpoints.get((host, port))
+        if endpoint is None or not endpoint.is_up:
+            raise DisconnectedError(f"can't connect to {host}:{port}: refused")
+        link = _Link(self, endpoint, f"{host}:{port}")
+        self._links.append(link)
+        return link.client
+
+    def delay_s(self) -> float:
+        return self._rng.uniform(0.0001, 0.003)
+
+    def disconnect(self, endpoint: Endpoint | None = None) -> None:
+        """End all connections, or those to one broker, as its crash does."""
+        for link in [link for link in self._links if endpoint in (None, link.endpoint)]:
+            link.end()
+
+    def forget(self, link: "_Link") -> None:
+        if link in self._links:
+            self._links.remove(link)
+
+
+class _Link:
+    """One connection: a broker takes one request after the other from it."""
+
+    def __init__(self, network: MemoryNetwork, endpoint: Endpoint, address: str) -> None:
+        self.network = network
+        self.endpoint = endpoint
+        self.client = MemoryTransport(self, address)
+        self._requests: deque[bytes] = deque()
+        self._is_busy = self._is_silent = self._is_cut = self._is_closed = False
+        self._arrives_at = 0.0
+
+    def travel(self, call: Callable[..., object], *args: object) -> None:
+        """Later, and not before what was sent earlier."""
+        time = self.network.virtual_time
+        self._arrives_at = max(self._arrives_at, time.time() + self.network.delay_s())
+        time.call_at(self._arrives_at, call, *args)
+
+    def arrive(self, request: bytes) -> None:
+        if not self._is_cut:
+            self._requests.append(request)
+            self._serve()
+
+    def _serve(self) -> None:
+        if self._is_busy or not self._requests or self._is_silent:
+            return
+        request = self._requests.popleft()
+        fate = self.network.faults.fate(int.from_bytes(request[:2], "big"))
+        if fate is Fate.REQUEST_LOST:
+            self.end()
+            return
+        self._is_busy = True
+        self.endpoint.receive(request, lambda response: self._respond(response, fate))
+
+    def _respond(self, response: bytes, fate: Fate) -> None:
+        self._is_busy = False
+        if self._is_closed:
+            self._serve()
+        elif fate is Fate.RESPONSE_LOST:
+            self.end()
+        elif fate is Fate.SILENCE:
+            self._is_silent = True
+        else:
+            self.travel(self.client.arrive, len(response).to_bytes(4, "big") + response)
+            self._serve()
+
+    def end(self) -> None:
+        """By the broker, or on the way: what is under way is lost."""
+        self._is_cut = True
+        self._requests.clear()
+        self.close()
+        self.client.hang_up()
+
+    def close(self) -> None:
+        """By the client: what it sent before arrives all the same, perhaps when it has long sent it again."""
+        self._is_closed = True
+        self.network.forget(self)
+
+
+class MemoryTransport:
+    """The client's end: `sparkmirror.domain.network.Transport`."""
+
+    def __init__(self, link: _Link, address: str) -> None:
+        self._link = link
+        self._address = address
+        self._network = link.network
+        self._number = link.network.readable.new()
+        self._outgoing = bytearray()
+        self._incoming = bytearray()
+        self._timeout_s = 0.0
+        self._is_closed = self._has_ended = False
+
+    def fileno(self) -> int:
+        return self._number
+
+    def set_timeout(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+
+    def receive_into(self, view: memoryview) -> int | None:
+        if not self._can_be_read() and self._timeout_s > 0:
+            self._network.virtual_time.wait(self._can_be_read, self._timeout_s)
+            if not self._can_be_read():
+                raise DisconnectedError(f"{self._address} did not answer in time")
+        if self._incoming:
+            size = min(len(view), len(self._incoming))
+            view[:size] = self._incoming[:size]
+            del self._incoming[:size]
+            self._note_readable()
+            return size
+        if self._has_ended or self._is_closed:
+            raise DisconnectedError(f"{self._address} closed the connection")
+        return None
+
+    def send(self, buffers: Sequence[bytes | memoryview]) -> int:
+        if self._has_ended or self._is_closed:
+            raise DisconnectedError(f"{self._address}: broken pipe")
+        sent = 0
+        for buffer in buffers:
+            self._outgoing += buffer
+            sent += len(buffer)
+        while len(self._outgoing) >= 4:
+            end = 4 + int.from_bytes(self._outgoing[:4], "big")
+            if len(self._outgoing) < end:
+                break
+            self._link.travel(self._link.arrive, bytes(self._outgoing[4:end]))
+            del self._outgoing[:end]
+        return sent
+
+    def close(self) -> None:
+        self._is_closed = True
+        self._network.readable.ready.discard(self._number)
+        self._link.close()
+        self._network.virtual_time.wake()
+
+    def arrive(self, data: bytes) -> None:
+        if not self._is_closed and not self._has_ended:
+            self._incoming += data
+            self._note_readable()
+
+    def hang_up(self) -> None:
+        self._has_ended = True
+        if not self._is_closed:
+            self._note_readable()
+
+    def _can_be_read(self) -> bool:
+        return bool(self._incoming) or self._has_ended or self._is_closed
+
+    def _note_readable(self) -> None:
+        if self._incoming or self._has_ended:
+            self._network.readable.ready.add(self._number)
+            self._network.virtual_time.wake()
+        else:
+            self._network.readable.ready.discard(self._number)
