@@ -18,7 +18,7 @@ from sparkmirror.kafka.batch_reader import BatchReader
 from sparkmirror.kafka.batch_writer import BatchWriter
 from sparkmirror.kafka.fetch import FetchedPartition
 from sparkmirror.kafka.metadata import NO_EPOCH
-from sparkmirror.kafka.producer_ids import new_producer_id
+from sparkmirror.kafka.transactions import new_producer_id
 from sparkmirror.kafka.wire import NO_TOPIC_ID
 from tests.support.batches import Rec, decode, encode
 from tests.support.broker_data import Keyed, numbered

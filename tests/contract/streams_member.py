@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import Final
 
 from kafka.protocol.consumer import OffsetCommitRequest, OffsetCommitResponse
@@ -123,7 +124,7 @@ def _topology(topic: str) -> bytes:
 @contextmanager
 def streaming(cluster: LocalCluster, group: str, topic: str) -> Iterator[StreamsMember]:
     """A member that has joined, on the cluster's only broker; it leaves at the end of the block."""
-    with asking(cluster) as asker, closing(Groups(asker.settings, "here")) as groups:
+    with asking(cluster) as asker, closing(Groups(replace(asker.settings, alias="here"))) as groups:
         groups.committed([GroupId(group)])  # who asks for its coordinator makes a new cluster have one
         member = StreamsMember(asker.connection, group)
         member.join(topic)

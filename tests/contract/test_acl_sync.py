@@ -156,7 +156,7 @@ def clusters(
     """Source and target; what a test granted is taken back."""
     yield source, frail_cluster
     for cluster in (source, frail_cluster):
-        with closing(Admin(connection(cluster), "here")) as admin:
+        with closing(Admin(connection(cluster, alias="here"))) as admin:
             assert set(admin.delete_acls(list(of_test(admin))).values()) <= {None}
             await_acls(admin, set())
 
@@ -313,7 +313,7 @@ def test_each_acl_that_is_refused_has_the_brokers_reason(
 ) -> None:
     nobody = replace(READ, principal="acls-alice")
     unnamed = replace(READ, resource_name="")
-    with closing(Admin(connection(clusters[0]), "here")) as admin:
+    with closing(Admin(connection(clusters[0], alias="here"))) as admin:
         results = admin.create_acls([nobody, READ, unnamed])
         assert results[READ] is None
         assert list(results) == [nobody, READ, unnamed]
@@ -401,7 +401,7 @@ def test_users_are_made_with_the_sources_mechanisms_and_no_secret_is_said(
 def test_an_account_that_is_refused_hides_no_other(
     clusters: tuple[LocalCluster, LocalCluster],
 ) -> None:
-    with closing(Admin(connection(clusters[0]), "here")) as admin:
+    with closing(Admin(connection(clusters[0], alias="here"))) as admin:
         fine, odd = quota((USER, "acls-carol"), producer_byte_rate=1e6), quota((USER, "acls-dave"), speed=1.0)
         results = admin.alter_quotas([fine, odd])
         assert results[fine.entity] is None

@@ -27,18 +27,9 @@ ANYBODY: Final = "User:ANONYMOUS"
 
 @pytest.fixture(scope="module")
 def admin(target_cluster: LocalCluster) -> Iterator[Admin]:
-    made = Admin(connection(target_cluster), "far")
+    made = Admin(connection(target_cluster, alias="far"))
     yield made
     made.close()
-
-
-def test_a_controller_that_has_left_the_cluster_is_forgotten(admin: Admin) -> None:
-    """The library's client remembers it; brokers of KRaft name any of them, which may be killed later."""
-    topic = TopicCreation("contract.admin-controller", 1, 1, {})
-    admin._client._client._controller_id = 4711
-    with pytest.raises(KafkaError, match="create topics on far"):
-        admin.create_topics([topic])
-    assert admin.create_topics([topic]) == {topic.name: None}
 
 
 def test_topics_are_created_each_with_its_own_result(admin: Admin, target_cluster: LocalCluster) -> None:
@@ -145,7 +136,7 @@ def test_acls_come_back_as_they_were_made_and_decide_who_may_write(frail_cluster
         AclOperation.READ,
         AclPermission.DENY,
     )
-    admin = Admin(connection(frail_cluster), "frail")
+    admin = Admin(connection(frail_cluster, alias="frail"))
     try:
         assert admin.create_acls([may_describe, prefixed]) == {may_describe: None, prefixed: None}
         await_value(

@@ -263,7 +263,7 @@ def sharing(cluster: LocalCluster, group: str, topic: str) -> Iterator[None]:
         confluent.ShareConsumer(
             {"bootstrap.servers": cluster.bootstrap_servers, "group.id": group, "log_level": 0}
         ) as member,
-        closing(Groups(connection(cluster), "here")) as groups,
+        closing(Groups(connection(cluster, alias="here"))) as groups,
     ):
         member.subscribe([topic])
         member.poll(0.1)
@@ -298,7 +298,7 @@ def test_streams_groups_are_named_and_left_alone(
 
 def committed_by(cluster: LocalCluster, *groups: str) -> Mapping[str, int | None]:
     """In REMOTE; for groups that a consumer must not join."""
-    with closing(Groups(connection(cluster), "here")) as asked:
+    with closing(Groups(connection(cluster, alias="here"))) as asked:
         found = asked.committed([GroupId(group) for group in groups])
     offsets = {}
     for group, each in found.items():

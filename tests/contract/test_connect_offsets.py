@@ -97,7 +97,7 @@ def test_topics_that_would_lose_what_is_in_them_are_refused(
     missing = {other: f"contract.no-such-{other}" for other in ("config", "offset", "status")}
     names = {other: InternalTopic(topic, 1, 1) for other, topic in {**missing, kind: name}.items()}
     worker = WorkerSettings("group", names["config"], names["offset"], names["status"], 60.0, 5.0)
-    admin = Admin(connection(target_cluster), "target")
+    admin = Admin(connection(target_cluster, alias="target"))
     try:
         if reason is None:
             check_connect_topics(admin, worker)

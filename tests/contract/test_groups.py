@@ -32,7 +32,7 @@ PATIENCE_S: Final = 1.5
 
 @contextmanager
 def asking(cluster: LocalCluster, **changes: float) -> Iterator[Groups]:
-    with closing(Groups(connection(cluster, **changes), "here")) as groups:
+    with closing(Groups(connection(cluster, **changes, alias="here"))) as groups:
         yield groups
 
 

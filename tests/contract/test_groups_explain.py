@@ -70,7 +70,7 @@ def commit(cluster: LocalCluster, group: str, **offsets: int) -> None:
         TopicPartition({"explained": TOPIC, "not": OTHER, "remote": REMOTE}[word], 0): Committed(offset, "")
         for word, offset in offsets.items()
     }
-    with closing(Groups(connection(cluster), "here")) as groups:
+    with closing(Groups(connection(cluster, alias="here"))) as groups:
 
         def is_written() -> bool:
             try:
@@ -169,7 +169,7 @@ def test_a_share_group_is_named(
     settings = {"bootstrap.servers": source_cluster.bootstrap_servers, "group.id": group, "log_level": 0}
     with (
         confluent.ShareConsumer(settings) as member,
-        closing(Groups(connection(source_cluster), "here")) as groups,
+        closing(Groups(connection(source_cluster, alias="here"))) as groups,
     ):
         member.subscribe([TOPIC])
         member.poll(0.1)

@@ -13,7 +13,7 @@ from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
 from sparkmirror.groups.offset_resolver import OffsetResolver, Wanted
-from sparkmirror.kafka.span_reader import SpanReader
+from sparkmirror.kafka.partition_reader import SpanReader
 from sparkmirror.offsets.translation import Place, SyncHistory
 from sparkmirror.offsets.wire_records import OffsetSync
 from tests.support.batches import NOW_MS

@@ -35,7 +35,7 @@ def allow(topic: str, operation: AclOperation, principal: str = ANYBODY) -> AclB
 
 @contextmanager
 def granted(cluster: LocalCluster, bindings: Sequence[AclBinding]) -> Iterator[None]:
-    with closing(Admin(connection(cluster), "guarded")) as admin:
+    with closing(Admin(connection(cluster, alias="guarded"))) as admin:
 
         def there() -> set[AclBinding]:
             return set(bindings) & set(admin.acls())

@@ -13,7 +13,8 @@ from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import OnDataLoss, OnTopicRecreated, Reactions
 from sparkmirror.kafka import cluster_view
-from sparkmirror.kafka.metadata import Metadata, read_metadata
+from sparkmirror.kafka.cluster import read_metadata
+from sparkmirror.kafka.metadata import Metadata
 from sparkmirror.storage.positions import Position
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
 from tests.contract.copying import WAIT_S, Bench, Watch, remote, running

@@ -11,7 +11,7 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.domain.listed_topics import ListedTopic
 from sparkmirror.kafka.admin import Admin
-from sparkmirror.kafka.cluster import AnyBroker
+from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.error_codes import TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
 from sparkmirror.kafka.topic_listing import TopicLister
 from sparkmirror.policies.admin_writes import TopicCreation
@@ -23,18 +23,18 @@ from tests.support.waiting import await_value
 
 
 @pytest.fixture
-def broker(target_cluster: LocalCluster) -> AnyBroker:
-    return AnyBroker(connection(target_cluster), "far")
+def broker(target_cluster: LocalCluster) -> Cluster:
+    return Cluster(connection(target_cluster, alias="far"))
 
 
-def test_it_changes_with_the_topics_and_only_then(broker: AnyBroker, target_cluster: LocalCluster) -> None:
+def test_it_changes_with_the_topics_and_only_then(broker: Cluster, target_cluster: LocalCluster) -> None:
     lister, name = TopicLister(broker), "contract.listing"
     create_topic(target_cluster.bootstrap_servers, name, partitions=2)
     before = lister.read()
     assert before.topics[name].partitions == 2
     assert lister.read() is before
     assert {topic for topic in before.topics if not topic.startswith("__")} <= topics(target_cluster).keys()
-    admin = Admin(connection(target_cluster), "far")
+    admin = Admin(connection(target_cluster, alias="far"))
     try:
         assert admin.grow_topics({name: 3}) == {name: None}
         await_value(lambda: lister.read().counts[name] == 3, WAIT_S, lambda: str(lister.read().topics[name]))
@@ -53,13 +53,13 @@ def test_it_changes_with_the_topics_and_only_then(broker: AnyBroker, target_clus
 
 
 def test_a_missing_topic_is_told_from_one_that_may_not_be_seen(
-    broker: AnyBroker, frail_cluster: LocalCluster
+    broker: Cluster, frail_cluster: LocalCluster
 ) -> None:
     assert TopicLister(broker).named(["contract.nowhere"]) == {
         "contract.nowhere": ListedTopic(0, error=UNKNOWN_TOPIC_OR_PARTITION)
     }
     broker.close()
-    hidden, admin = "contract.hidden", Admin(connection(frail_cluster), "frail")
+    hidden, admin = "contract.hidden", Admin(connection(frail_cluster, alias="frail"))
     create_topic(frail_cluster.bootstrap_servers, hidden)
     try:
         assert hidden in admin.listing().topics
@@ -90,8 +90,8 @@ def readable_by_others_only(cluster: LocalCluster, topic: str) -> Iterator[None]
 def test_a_connection_that_was_lost_is_made_anew(target_cluster: LocalCluster) -> None:
     host, port = target_cluster.bootstrap_servers.split(":")
     with proxied((host, int(port))) as (proxy,):
-        settings = replace(connection(target_cluster), bootstrap_servers=(proxy.address,))
-        broker = AnyBroker(settings, "far")
+        settings = replace(connection(target_cluster), bootstrap_servers=(proxy.address,), alias="far")
+        broker = Cluster(settings)
         lister = TopicLister(broker)
         first = lister.read()
         proxy.cut()

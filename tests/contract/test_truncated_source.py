@@ -10,7 +10,8 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.connectors.source import CopySettings
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import OnDataLoss, Reactions
-from sparkmirror.kafka.metadata import read_metadata, request_metadata
+from sparkmirror.kafka.cluster import read_metadata
+from sparkmirror.kafka.metadata import request_metadata
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.storage.positions import Position, position_record, read_positions
 from sparkmirror.storage.progress import PartitionState

@@ -28,13 +28,13 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthorizationError, RetriableError, SparkmirrorError
-from sparkmirror.domain.group_assignment import Assignment, Candidate, assign
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.leader_election import Assignment, Candidate, elect
 from sparkmirror.kafka import group_wire
+from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.connection import Connection
 from sparkmirror.kafka.error_codes import NONE, REBALANCE_IN_PROGRESS
-from sparkmirror.kafka.group_wire import MEMBER_ID_REQUIRED, Joined, Seat
-from sparkmirror.kafka.metadata import read_metadata
+from sparkmirror.kafka.group_wire import MEMBER_ID_REQUIRED, Joined, MemberIdentity
 from sparkmirror.kafka.worker_group import NOT_A_MEMBER, GroupOptions, Membership, WorkerGroup
 from tests.support.broker_data import admin, create_topic
 from tests.support.connections import connection
@@ -144,7 +144,7 @@ class Hand:
         self.options = options
         settings = connection(cluster)
         self.connection = Connection.open(*settings.bootstrap_servers[0], settings)
-        self.seat = Seat(options.group_id, "", -1)
+        self.seat = MemberIdentity(options.group_id, "", -1)
 
     def join(self) -> Joined:
         """Waits for every member, as the coordinator does."""
@@ -157,7 +157,7 @@ class Hand:
             return answer if answer.code == NONE else None
 
         answer = await_value(joined, WAIT_S, lambda: "the hand can't join")
-        self.seat = Seat(self.options.group_id, answer.member_id, answer.generation)
+        self.seat = MemberIdentity(self.options.group_id, answer.member_id, answer.generation)
         return answer
 
     def assign(self, joined: Joined, url: str) -> None:
@@ -288,7 +288,7 @@ def test_a_leader_that_is_to_give_way_has_done_so_before_another_leads(
 
 def ranks_first(name: str, names: Sequence[str], group_id: str) -> bool:
     candidates = {one: Candidate(f"http://{one}:8083/") for one in names}
-    return assign(candidates, name, group_id).leader == name
+    return elect(candidates, name, group_id).leader == name
 
 
 # who is cut off

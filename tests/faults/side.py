@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import psutil
+from kafka import KafkaAdminClient
 from kafka import TopicPartition as LibraryPartition
 from kafka.protocol.admin.client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.clients import open_admin
 from sparkmirror.kafka.connection import Connection
 from tests.support.broker_data import admin, configure
 from tests.support.connections import connection
@@ -82,10 +82,13 @@ class Side:
 
     def controller(self) -> int:
         """The node that leads the metadata quorum."""
-        with closing(open_admin(self.connection)) as client:
+        with closing(self._library_admin()) as client:
             (topic,) = client.describe_metadata_quorum()["topics"]
         (partition,) = topic["partitions"]
         return int(partition["leader_id"])
+
+    def _library_admin(self) -> KafkaAdminClient:
+        return KafkaAdminClient(bootstrap_servers=self.cluster.bootstrap_servers.split(","))
 
     def _listed(self, topic: str | None = None) -> Mapping[str, Any]:
         return admin(self.cluster).list_topics(topic, timeout=_RESPONSE_TIMEOUT_S).topics
@@ -147,7 +150,7 @@ class Side:
             partition: rng.sample(sorted(replicas), len(replicas))
             for partition, replicas in sorted(self.replicas().items())
         }
-        with closing(open_admin(self.connection)) as client:
+        with closing(self._library_admin()) as client:
             results = client.alter_partition_reassignments(
                 {LibraryPartition(*partition): order for partition, order in wanted.items()}
             )

@@ -7,6 +7,6 @@ from sparkmirror.clusters.ports import HOST
 from sparkmirror.domain.client_settings import ConnectionSettings
 
 
-def connection(cluster: LocalCluster, **changes: float) -> ConnectionSettings:
+def connection(cluster: LocalCluster, **changes: float | str) -> ConnectionSettings:
     addresses = tuple((HOST, broker.port) for broker in cluster.brokers)
-    return replace(ConnectionSettings(addresses), **changes)  # type: ignore[arg-type]  # its times
+    return replace(ConnectionSettings(addresses), **changes)  # type: ignore[arg-type]  # its fields

@@ -83,7 +83,7 @@ def commit_anywhere(cluster: LocalCluster, log: Log) -> Mapping[tuple[GroupId, T
     """At any offset from the first record on, also where there is none, and at the end."""
     rng = random.Random(7)
     committed: dict[tuple[GroupId, TopicPartition], int] = {}
-    with closing(Groups(connection(cluster), "here")) as groups:
+    with closing(Groups(connection(cluster, alias="here"))) as groups:
         for group in GROUPS:
             wanted = {
                 partition: Committed(rng.randint(offsets[0], offsets[-1] + 1), "")

@@ -8,6 +8,7 @@ from typing import Final
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST
 from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.connection import Connection
 from sparkmirror.kafka.group_wire import members_of
 from sparkmirror.kafka.worker_group import GroupOptions, Membership, WorkerGroup
@@ -61,7 +62,7 @@ def members(cluster: LocalCluster, group_id: str) -> str:
     """Of a group that the only broker coordinates."""
     settings = settings_of(cluster)
     with closing(Connection.open(*settings.bootstrap_servers[0], settings)) as connection:
-        return members_of(connection, group_id, START_TIMEOUT_S)
+        return members_of(connection, group_id, START_TIMEOUT_S, Cluster(settings))
 
 
 def test_nodes_and_java_workers_keep_out_of_each_others_groups(

@@ -70,7 +70,7 @@ class GroupOffsetSync:
         retries = Retries(self._admin, time.monotonic() + timeout_s)
         while True:
             try:
-                with closing(Groups(self._admin, "the target cluster")) as groups:
+                with closing(Groups(self._admin)) as groups:
                     return self._sync(groups, dry_run, timeout_s)
             except DisconnectedError:
                 raise

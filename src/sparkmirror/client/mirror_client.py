@@ -112,5 +112,5 @@ class MirrorClient:
             yield record.key or b"", record.value or b""
 
     def _topics(self) -> Collection[str]:
-        self._admin = self._admin or Admin(self._admin_settings, "the cluster")
+        self._admin = self._admin or Admin(self._admin_settings)
         return self._admin.partition_counts()

@@ -30,7 +30,8 @@ _ENDPOINT = re.compile(r"(?:[0-9a-zA-Z\-%._]*://)?\[?([0-9a-zA-Z\-%._:]*)]?:([0-
 def source_consumer(connector: Properties, task: int) -> ConsumerSettings:
     """What reads the source's records for one task."""
     properties = _layers(connector, "source", "consumer")
-    return _consumer(properties, _named(properties, client_id(connector, "replication-consumer", task)))
+    whole_id = _named(properties, client_id(connector, "replication-consumer", task))
+    return _consumer(properties, whole_id, _alias(connector, "source"))
 
 
 def target_producer(worker: Properties, connector: Properties, task: int) -> ProducerSettings:
@@ -40,7 +41,7 @@ def target_producer(worker: Properties, connector: Properties, task: int) -> Pro
     """
     properties = target_producer_properties(worker, connector)
     default_id = f"connector-producer-{connector['name'].strip(JAVA_WHITESPACE)}-{task}"
-    return _producer(properties, _given_client_id(properties) or default_id)
+    return _producer(properties, _given_client_id(properties) or default_id, _alias(connector, "target"))
 
 
 def target_producer_properties(worker: Properties, connector: Properties) -> Properties:
@@ -53,7 +54,7 @@ def offset_syncs_producer(connector: Properties, task: int) -> ProducerSettings:
     side = _offset_syncs_side(connector)
     properties = _layers(connector, side, "producer")
     whole_id = _named(properties, client_id(connector, f"offset-syncs-{side}-producer", task))
-    return _producer(properties, whole_id)
+    return _producer(properties, whole_id, _alias(connector, side))
 
 
 def offset_syncs_consumer(connector: Properties) -> ConnectionSettings:
@@ -148,6 +149,10 @@ def _layers(connector: Properties, side: str, client: str) -> Properties:
     raise ConfigError(f"{side}.cluster.bootstrap.servers", None, "is missing")
 
 
+def _alias(connector: Properties, side: str) -> str:
+    return connector.get(f"{side}.cluster.alias", side).strip(JAVA_WHITESPACE)
+
+
 def _offset_syncs_side(connector: Properties) -> str:
     return connector.get("offset-syncs.topic.location", "source").strip(JAVA_WHITESPACE)
 
@@ -162,18 +167,20 @@ def _named(properties: Properties, own_id: str) -> str:
 
 def _admin(connector: Properties, side: str, role: str) -> ConnectionSettings:
     properties = _layers(connector, side, "admin")
-    return _connection(properties, ADMIN.parse(properties), _named(properties, client_id(connector, role)))
+    whole_id = _named(properties, client_id(connector, role))
+    return _connection(properties, ADMIN.parse(properties), whole_id, _alias(connector, side))
 
 
 def _state_consumer(connector: Properties, side: str, role: str) -> ConnectionSettings:
     properties = _layers(connector, side, "consumer")
-    return _consumer(properties, _named(properties, client_id(connector, role))).connection
+    whole_id = _named(properties, client_id(connector, role))
+    return _consumer(properties, whole_id, _alias(connector, side)).connection
 
 
-def _consumer(properties: Properties, whole_id: str) -> ConsumerSettings:
+def _consumer(properties: Properties, whole_id: str, alias: str) -> ConsumerSettings:
     values = CONSUMER.parse(properties)
     return ConsumerSettings(
-        connection=_connection(properties, values, whole_id),
+        connection=_connection(properties, values, whole_id, alias),
         fetch_bytes_max=values.integer("fetch.max.bytes"),
         partition_fetch_bytes_max=values.integer("max.partition.fetch.bytes"),
         fetch_bytes_min=values.integer("fetch.min.bytes"),
@@ -185,7 +192,7 @@ def _consumer(properties: Properties, whole_id: str) -> ConsumerSettings:
     )
 
 
-def _producer(properties: Properties, whole_id: str) -> ProducerSettings:
+def _producer(properties: Properties, whole_id: str, alias: str) -> ProducerSettings:
     values = PRODUCER.parse(properties)
     _check_delivery_timeout(properties, values)
     compression = values["compression.type"]
@@ -194,7 +201,7 @@ def _producer(properties: Properties, whole_id: str) -> ProducerSettings:
             "acks", "without acknowledgements there are no offsets to store and sync; use 1 or all"
         )
     return ProducerSettings(
-        connection=_connection(properties, values, whole_id),
+        connection=_connection(properties, values, whole_id, alias),
         acks=_ACKS[values.string("acks")],
         request_bytes_max=values.integer("max.request.size"),
         in_flight_max=min(IN_FLIGHT_MAX, values.integer("max.in.flight.requests.per.connection")),
@@ -216,7 +223,7 @@ def _check_delivery_timeout(properties: Properties, values: Values) -> None:
         )
 
 
-def _connection(properties: Properties, values: Values, whole_id: str) -> ConnectionSettings:
+def _connection(properties: Properties, values: Values, whole_id: str, alias: str = "") -> ConnectionSettings:
     security = properties.starting("ssl.", "sasl.")
     return ConnectionSettings(
         bootstrap_servers=bootstrap_servers(properties),
@@ -232,6 +239,7 @@ def _connection(properties: Properties, values: Values, whole_id: str) -> Connec
         metadata_max_age_s=values.seconds("metadata.max.age.ms"),
         send_buffer_bytes=_given_size(values, "send.buffer.bytes"),
         receive_buffer_bytes=_given_size(values, "receive.buffer.bytes"),
+        alias=alias,
     )
 
 

@@ -6,7 +6,7 @@ from typing import Final
 from sparkmirror.config.definitions import Values
 from sparkmirror.config.properties import Properties
 from sparkmirror.config.worker_options import WORKER
-from sparkmirror.domain.group_assignment import GroupOptions
+from sparkmirror.domain.leader_election import GroupOptions
 
 _SESSION_TIMEOUT_S: Final = 8.0
 _HEARTBEAT_INTERVAL_S: Final = 1.0

@@ -32,7 +32,7 @@ from sparkmirror.domain.connect import (
     TargetState,
 )
 from sparkmirror.domain.errors import ConfigError, KafkaError
-from sparkmirror.domain.group_assignment import Membership
+from sparkmirror.domain.leader_election import Membership
 from sparkmirror.setup.plan.flow_plan import FlowPlan
 from sparkmirror.setup.plan.flow_plan_json import to_json
 

@@ -25,9 +25,9 @@ from sparkmirror.connectors.internal_topics import ensure_topics
 from sparkmirror.connectors.periodic import persist
 from sparkmirror.domain.assignment import slots_share
 from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.domain.group_assignment import Membership
+from sparkmirror.domain.leader_election import Membership
 from sparkmirror.kafka.admin import Admin
-from sparkmirror.kafka.metadata import read_metadata
+from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.worker_group import WorkerGroup
 from sparkmirror.metrics.families import ConnectorReading
 from sparkmirror.policies.admin_writes import TopicCreation
@@ -151,7 +151,7 @@ class WorkerNode:
         """Learn what must be known before anything is answered."""
         settings = self._file.settings
         cluster_id = read_metadata(self._client, ()).cluster_id
-        admin = Admin(self._client, "the worker's cluster")
+        admin = Admin(self._client)
         try:
             topics = (settings.config_topic, settings.offset_topic, settings.status_topic)
             ensure_topics(admin, [_creation(topic) for topic in topics])

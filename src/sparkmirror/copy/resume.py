@@ -41,10 +41,11 @@ from sparkmirror.domain.incidents import (
     target_recreated,
     target_truncated,
 )
-from sparkmirror.kafka.metadata import Metadata, read_metadata
+from sparkmirror.kafka.cluster import read_metadata
+from sparkmirror.kafka.metadata import Metadata
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
-from sparkmirror.kafka.producer_ids import new_producer_id
 from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.kafka.transactions import new_producer_id
 from sparkmirror.offsets.offset_runs import Run
 from sparkmirror.storage.dead_letters import DeadLetter, dead_letters_topic
 from sparkmirror.storage.positions import Position, position_record

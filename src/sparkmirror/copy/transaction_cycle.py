@@ -30,9 +30,9 @@ from sparkmirror.domain.errors import FencedError, SparkmirrorError, UnclearTran
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.batch_writer import BatchWriter, WriterListener
+from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, Needed, error_for
 from sparkmirror.kafka.keyed_batches import keyed_batches, partition_of
-from sparkmirror.kafka.metadata import read_metadata
 from sparkmirror.kafka.offsets import LATEST, require_offsets
 from sparkmirror.kafka.transaction_scope import TransactionScope
 from sparkmirror.kafka.transactions import Transactions

@@ -44,6 +44,20 @@ class ConnectionSettings:
     """-1 leaves the size to the operating system, which tunes it to the link; Java's clients fix 64 KiB."""
     network: Network | None = field(default=None, compare=False, repr=False)
     """None for the operating system's sockets and clock."""
+    alias: str = field(default="", compare=False)
+    """The cluster's alias, for errors; empty where the configuration has none."""
+
+    @property
+    def cluster(self) -> str:
+        """The cluster in errors: its alias, else its bootstrap servers."""
+        return self.alias or self.servers
+
+    @property
+    def servers(self) -> str:
+        """The bootstrap servers as an option of Kafka's tools takes them."""
+        return ",".join(
+            f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self.bootstrap_servers
+        )
 
 
 @dataclass(frozen=True, slots=True)

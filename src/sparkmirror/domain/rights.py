@@ -107,7 +107,4 @@ def grant_command(right: Right, principal: str, bootstrap_servers: str) -> str:
 
 def how_to_grant(right: Right, connection: ConnectionSettings) -> str:
     """`needs WRITE on topic orders: kafka-acls.sh …`, for whoever connects so."""
-    servers = ",".join(
-        f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in connection.bootstrap_servers
-    )
-    return f"needs {right}: {grant_command(right, principal_of(connection), servers)}"
+    return f"needs {right}: {grant_command(right, principal_of(connection), connection.servers)}"

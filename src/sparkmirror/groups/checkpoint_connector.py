@@ -89,8 +89,8 @@ class Checkpoints:
 
     def _prepare(self) -> Iterable[Job]:
         told = self._told
-        self._source = self._source or Groups(self._connector.source_admin, self._flow.source)
-        self._target = self._target or Groups(self._connector.target_admin, self._flow.target)
+        self._source = self._source or Groups(self._connector.source_admin)
+        self._target = self._target or Groups(self._connector.target_admin)
         if not self._is_topic_new():
             self._book = CheckpointBook(self._own_checkpoints())
         emit_after_s = min(_FIRST_EMISSION_S, told.emit_checkpoints_interval_s)
@@ -117,7 +117,7 @@ class Checkpoints:
     def _is_topic_new(self) -> bool:
         """Make the checkpoints topic unless it's there."""
         topic = checkpoints_topic(self._flow, self._connector)
-        with closing(Admin(self._connector.target_admin, topic.cluster)) as admin:
+        with closing(Admin(self._connector.target_admin)) as admin:
             writes = self._connector.admin_plugins.over(admin, topic.cluster)
             return bool(ensure_topics(admin, [topic.creation], writes))
 

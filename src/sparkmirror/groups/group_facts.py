@@ -27,8 +27,8 @@ def group_facts(settings: FlowSettings, group: GroupId) -> GroupFacts:
     flow, connector = settings.flow, settings.checkpoint
     if connector is None:
         return GroupFacts(flow, group, GroupThere(), GroupThere(), off_because=settings.checkpoint_off)
-    source = _group_there(connector.source_admin, flow.source, group)
-    target = _group_there(connector.target_admin, flow.target, group)
+    source = _group_there(connector.source_admin, group)
+    target = _group_there(connector.target_admin, group)
     told = connector.settings
     return GroupFacts(
         flow,
@@ -41,8 +41,8 @@ def group_facts(settings: FlowSettings, group: GroupId) -> GroupFacts:
     )
 
 
-def _group_there(admin: ConnectionSettings, cluster: str, group: GroupId) -> GroupThere:
-    with closing(Groups(admin, cluster)) as groups:
+def _group_there(admin: ConnectionSettings, group: GroupId) -> GroupThere:
+    with closing(Groups(admin)) as groups:
         listed = groups.listed().get(group)
         committed = groups.committed([group])[group]
         if isinstance(committed, KafkaError):

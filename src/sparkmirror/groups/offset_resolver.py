@@ -12,7 +12,7 @@ from sparkmirror.connectors.flow_log import FlowLog
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import AuthorizationError, CorruptBatchError, KafkaError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.span_reader import SpanReader
+from sparkmirror.kafka.partition_reader import SpanReader
 from sparkmirror.offsets.offset_runs import Gap
 from sparkmirror.offsets.resolution import resolve
 from sparkmirror.offsets.translation import SyncHistory

@@ -14,11 +14,10 @@ from kafka.protocol.admin import (
     DescribeUserScramCredentialsResponse,
 )
 
-from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.rights import Need
-from sparkmirror.kafka.cluster import AnyBroker
-from sparkmirror.kafka.error_codes import NONE, Needed, error_for
+from sparkmirror.kafka.cluster import Cluster, Role
+from sparkmirror.kafka.error_codes import NONE
 from sparkmirror.policies.accounts import (
     QuotaChange,
     QuotaEntity,
@@ -36,21 +35,19 @@ _KNOWN_MECHANISMS: Final = frozenset(ScramMechanism)
 class Accounts:
     """Every method blocks and raises KafkaError when a request as a whole failed. One owner."""
 
-    def __init__(self, broker: AnyBroker, settings: ConnectionSettings) -> None:
-        """`settings` are those that the broker is reached with."""
-        self._broker = broker
-        self._settings = settings
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
 
     def quotas(self) -> Quotas:
         """Of every entity. Raises UnsupportedVersionError for brokers before 2.6."""
         action = "describe client quotas"
         request = DescribeClientQuotasRequest(components=[], strict=False)
-        answer = self._broker.request(action, request, DescribeClientQuotasResponse)
-        if answer.error_code != NONE:
-            raise self._error(action, answer, Need.DESCRIBE_QUOTAS)
+        response = self._cluster.request(action, request, DescribeClientQuotasResponse)
+        if response.error_code != NONE:
+            raise self._error(action, response, Need.DESCRIBE_QUOTAS)
         return {
             _entity(entry.entity): {value.key: float(value.value) for value in entry.values}
-            for entry in answer.entries or ()
+            for entry in response.entries or ()
         }
 
     def credentials(self, users: Collection[str]) -> Mapping[str, Sequence[ScramCredential]]:
@@ -60,10 +57,10 @@ class Accounts:
         action = "describe SCRAM users"
         named = [DescribeUserScramCredentialsRequest.UserName(name=user) for user in sorted(users)]
         request = DescribeUserScramCredentialsRequest(users=named)
-        answer = self._broker.request(action, request, DescribeUserScramCredentialsResponse)
-        if answer.error_code != NONE:
-            raise self._error(action, answer, Need.DESCRIBE_USERS)
-        for result in answer.results:
+        response = self._cluster.request(action, request, DescribeUserScramCredentialsResponse)
+        if response.error_code != NONE:
+            raise self._error(action, response, Need.DESCRIBE_USERS)
+        for result in response.results:
             if result.error_code not in (NONE, _RESOURCE_NOT_FOUND):
                 raise self._error(f"describe SCRAM user {result.user}", result, Need.DESCRIBE_USERS)
         return {
@@ -75,17 +72,17 @@ class Accounts:
                 ),
                 key=lambda credential: credential.mechanism,
             )
-            for result in answer.results
+            for result in response.results
         }
 
     def alter_quotas(self, changes: Sequence[QuotaChange]) -> QuotaResults:
         if not changes:
             return {}
-        answer = self._broker.request(
+        response = self._cluster.request(
             "alter client quotas", _quotas_request(changes), AlterClientQuotasResponse
         )
         results: dict[QuotaEntity, KafkaError | None] = {}
-        for entry in answer.entries:
+        for entry in response.entries:
             entity = _entity(entry.entity)
             failed = entry.error_code != NONE
             action = f"alter quotas of {entity}"
@@ -114,21 +111,18 @@ class Accounts:
                 for one in credentials
             ],
         )
-        answer = self._broker.request_of_controller(
-            "alter SCRAM users", request, AlterUserScramCredentialsResponse
+        response = self._cluster.request(
+            "alter SCRAM users", request, AlterUserScramCredentialsResponse, Role.CONTROLLER
         )
         return {
             result.user: None
             if result.error_code == NONE
             else self._error(f"alter SCRAM user {result.user}", result, Need.ALTER_USERS)
-            for result in answer.results
+            for result in response.results
         }
 
-    def _error(self, action: str, answer: Any, need: Need) -> KafkaError:
-        needed = Needed(self._settings, (need.of(),))
-        return error_for(
-            answer.error_code, f"{action} on {self._broker.cluster}", answer.error_message, needed
-        )
+    def _error(self, action: str, response: Any, need: Need) -> KafkaError:
+        return self._cluster.error(response.error_code, action, need.of(), message=response.error_message)
 
 
 def _rounds(credentials: Sequence[SaltedCredential]) -> Iterator[Sequence[SaltedCredential]]:

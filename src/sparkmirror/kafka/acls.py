@@ -14,11 +14,10 @@ from kafka.protocol.admin import (
 )
 
 from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
-from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.rights import Need
-from sparkmirror.kafka.cluster import AnyBroker
-from sparkmirror.kafka.error_codes import NONE, Needed, error_for
+from sparkmirror.kafka.cluster import Cluster
+from sparkmirror.kafka.error_codes import NONE
 from sparkmirror.policies.admin_writes import AclResults
 
 _BINDINGS_PER_REQUEST: Final = 1000
@@ -30,10 +29,8 @@ _Enum = TypeVar("_Enum", ResourceType, PatternType, AclOperation, AclPermission)
 class Acls:
     """Every method blocks and raises KafkaError when a request as a whole failed. One owner."""
 
-    def __init__(self, broker: AnyBroker, settings: ConnectionSettings) -> None:
-        """`settings` are those that the broker is reached with."""
-        self._broker = broker
-        self._settings = settings
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
 
     def described(self, resource_type: ResourceType = ResourceType.ANY) -> Sequence[AclBinding]:
         """Those of a kind of resource, or all; none that only newer brokers know of.
@@ -49,10 +46,10 @@ class Acls:
             operation=AclOperation.ANY,
             permission_type=AclPermission.ANY,
         )
-        answer = self._broker.request("describe ACLs", request, DescribeAclsResponse)
-        if answer.error_code != NONE:
-            raise self._error("describe ACLs", answer, Need.DESCRIBE_ACLS)
-        bindings = (_binding(resource, acl) for resource in answer.resources for acl in resource.acls)
+        response = self._cluster.request("describe ACLs", request, DescribeAclsResponse)
+        if response.error_code != NONE:
+            raise self._error("describe ACLs", response, Need.DESCRIBE_ACLS)
+        bindings = (_binding(resource, acl) for resource in response.resources for acl in resource.acls)
         return [binding for binding in bindings if binding is not None]
 
     def create(self, bindings: Sequence[AclBinding]) -> AclResults:
@@ -71,10 +68,10 @@ class Acls:
     ) -> AclResults:
         results: dict[AclBinding, KafkaError | None] = {}
         for some in _portions(bindings):
-            for binding, answer in zip(some, change(some), strict=True):
-                failed = answer.error_code != NONE
+            for binding, response in zip(some, change(some), strict=True):
+                failed = response.error_code != NONE
                 results[binding] = (
-                    self._error(f"{verb} ACL {binding}", answer, Need.ALTER_ACLS) if failed else None
+                    self._error(f"{verb} ACL {binding}", response, Need.ALTER_ACLS) if failed else None
                 )
         return results
 
@@ -92,7 +89,7 @@ class Acls:
             for binding in bindings
         ]
         request = CreateAclsRequest(creations=creations)
-        results: Sequence[Any] = self._broker.request("create ACLs", request, CreateAclsResponse).results
+        results: Sequence[Any] = self._cluster.request("create ACLs", request, CreateAclsResponse).results
         return results
 
     def _delete(self, bindings: Sequence[AclBinding]) -> Sequence[Any]:
@@ -109,13 +106,11 @@ class Acls:
             for binding in bindings
         ]
         request = DeleteAclsRequest(filters=filters)
-        answer = self._broker.request("delete ACLs", request, DeleteAclsResponse)
-        return [_worst(result) for result in answer.filter_results]
+        response = self._cluster.request("delete ACLs", request, DeleteAclsResponse)
+        return [_worst(result) for result in response.filter_results]
 
-    def _error(self, action: str, answer: Any, need: Need) -> KafkaError:
-        needed = Needed(self._settings, (need.of(),))
-        context = f"{action} on {self._broker.cluster}"
-        return error_for(answer.error_code, context, answer.error_message, needed)
+    def _error(self, action: str, response: Any, need: Need) -> KafkaError:
+        return self._cluster.error(response.error_code, action, need.of(), message=response.error_message)
 
 
 def _worst(result: Any) -> Any:

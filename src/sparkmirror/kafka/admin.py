@@ -1,11 +1,22 @@
-"""Topics, configs, ACLs, quotas and users of one cluster. Bulk calls return a result per item."""
+"""Reads and changes topics, configs, ACLs, quotas and users of one cluster.
 
-import time
+Bulk calls return a result per item, so that one bad item never hides the others.
+"""
+
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from kafka.protocol.admin import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
+from kafka.protocol.admin import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 
 from sparkmirror.domain.acls import AclBinding, ResourceType
 from sparkmirror.domain.client_settings import ConnectionSettings
@@ -14,17 +25,20 @@ from sparkmirror.domain.listed_topics import ListedTopic, TopicListing
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.accounts import Accounts
 from sparkmirror.kafka.acls import Acls
-from sparkmirror.kafka.clients import LibraryAdmin
-from sparkmirror.kafka.cluster import AnyBroker
-from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, Needed, error_for
+from sparkmirror.kafka.cluster import Cluster, Role
+from sparkmirror.kafka.connection import Connection
+from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from sparkmirror.kafka.topic_configs import TopicConfigsReader
 from sparkmirror.kafka.topic_listing import TopicLister
+from sparkmirror.kafka.transport import network_of
 from sparkmirror.policies.accounts import QuotaChange, Quotas, SaltedCredential, ScramCredential
 from sparkmirror.policies.admin_writes import AclResults, QuotaResults, Results, TopicCreation
 from sparkmirror.policies.config_filter import AlterConfigOp, ConfigEntry
 
 _TOPIC_CONFIGS = 2
 """As Kafka numbers the resources that have configs."""
+_DEFAULTS_FROM = 4
+"""The version of CreateTopics that lets brokers choose partition count and replication factor."""
 _VISIBLE_POLL_S = 0.05
 _RECORDS_PER_REQUEST = 2000
 """Of the metadata log: KRaft's controller refuses a request that would make more than 10,000."""
@@ -33,39 +47,38 @@ _Item = TypeVar("_Item")
 
 
 class TopicConfigs(NamedTuple):
-    """Of topics that exist; `untold` says why not, for those of which nothing can be said."""
+    """The configs of topics that exist; `errors` has one for topics that could not be described."""
 
     configs: dict[str, tuple[ConfigEntry, ...]]
-    untold: dict[str, KafkaError]
+    errors: dict[str, KafkaError]
 
 
 class Admin:
     """Reads, and is `AdminWrites`. Every method blocks and raises KafkaError when all failed. One owner."""
 
-    def __init__(self, settings: ConnectionSettings, cluster: str, *, checks_only: bool = False) -> None:
-        """`cluster` names it in errors: an alias.
-
-        `checks_only` lets brokers judge creations, growth and configs without doing anything of it.
-        """
-        self.cluster = cluster
-        self._settings = settings
+    def __init__(self, settings: ConnectionSettings, *, checks_only: bool = False) -> None:
+        """`checks_only` lets brokers validate creations, growth and configs without applying them."""
         self._checks_only = checks_only
-        self._timeout_ms = int(settings.request_timeout_s * 1000)
-        self._client = LibraryAdmin(settings, cluster)
-        self._any_broker = AnyBroker(settings, cluster)
-        self._lister = TopicLister(self._any_broker)
-        self._configs = TopicConfigsReader(self._any_broker)
-        self._acls = Acls(self._any_broker, settings)
-        self._accounts = Accounts(self._any_broker, settings)
+        self._timeout_s = settings.request_timeout_s
+        self._cluster = Cluster(settings)
+        self._network = network_of(settings)
+        self._lister = TopicLister(self._cluster)
+        self._configs = TopicConfigsReader(self._cluster)
+        self._acls = Acls(self._cluster)
+        self._accounts = Accounts(self._cluster)
+
+    @property
+    def cluster(self) -> str:
+        """The cluster in errors: its alias, else its bootstrap servers."""
+        return self._cluster.name
 
     @property
     def bootstrap_servers(self) -> str:
         """As a command's `--bootstrap-server` takes them."""
-        return ",".join(f"{host}:{port}" for host, port in self._settings.bootstrap_servers)
+        return self._cluster.settings.servers
 
     def close(self) -> None:
-        self._client.close()
-        self._any_broker.close()
+        self._cluster.close()
 
     def listing(self) -> TopicListing:
         """Every topic: the same object as before while nothing has changed."""
@@ -81,24 +94,24 @@ class Admin:
 
     def await_partitions(self, counts: Mapping[str, int], timeout_s: float) -> Mapping[str, int]:
         """`partition_counts`, once it holds what was just created or grown, or after the time."""
-        deadline = time.monotonic() + timeout_s
+        deadline = self._network.time() + timeout_s
         while True:
-            asked = time.monotonic()
+            asked = self._network.time()
             seen = self.partition_counts()
             if all(seen.get(topic, 0) >= count for topic, count in counts.items()):
                 return seen
-            answered = time.monotonic()
+            answered = self._network.time()
             if answered > deadline:
                 return seen
             # With thousands of topics the answer itself is work, for brokers that are busy with the new ones.
-            time.sleep(max(_VISIBLE_POLL_S, 2 * (answered - asked)))
+            self._network.sleep(max(_VISIBLE_POLL_S, 2 * (answered - asked)))
 
     def topic_configs(
         self, topics: Collection[str], names: Collection[str] = ()
     ) -> Mapping[str, tuple[ConfigEntry, ...]]:
         """As `known_topic_configs`. Raises KafkaError for the first topic that can't be told of."""
         known = self.known_topic_configs(topics, names)
-        for error in known.untold.values():
+        for error in known.errors.values():
             raise error
         return known.configs
 
@@ -112,9 +125,12 @@ class Admin:
             if described.error == 0:
                 found.configs[described.topic] = described.entries
             elif described.error != UNKNOWN_TOPIC_OR_PARTITION:
-                context = f"describe topic configs on {self.cluster}: {described.topic}"
-                needed = self._needed(Need.DESCRIBE_TOPIC_CONFIGS, described.topic)
-                found.untold[described.topic] = error_for(described.error, context, described.message, needed)
+                found.errors[described.topic] = self._cluster.error(
+                    described.error,
+                    f"describe configs of topic {described.topic}",
+                    Need.DESCRIBE_TOPIC_CONFIGS.of(described.topic),
+                    message=described.message,
+                )
         return found
 
     def create_topics(self, topics: Sequence[TopicCreation]) -> Results:
@@ -144,56 +160,68 @@ class Admin:
             results |= self._alter(dict(some))
         return results
 
-    def _create(self, topics: Iterable[TopicCreation]) -> Results:
-        wanted = {
-            topic.name: {
-                "num_partitions": topic.partitions,
-                "replication_factor": topic.replication_factor,
-                "configs": dict(topic.configs),
-            }
-            for topic in topics
-        }
-        response = self._client.call(
-            "create topics",
-            "create_topics",
-            wanted,
-            timeout_ms=self._timeout_ms,
+    def _create(self, topics: Sequence[TopicCreation]) -> Results:
+        topic_class = CreateTopicsRequest.CreatableTopic
+        request = CreateTopicsRequest(
+            topics=[
+                topic_class(
+                    name=topic.name,
+                    num_partitions=topic.partitions,
+                    replication_factor=topic.replication_factor,
+                    assignments=[],
+                    configs=[
+                        topic_class.CreatableTopicConfig(name=name, value=value)
+                        for name, value in topic.configs.items()
+                    ],
+                )
+                for topic in topics
+            ],
+            timeout_ms=int(self._timeout_s * 1000),
             validate_only=self._checks_only,
-            raise_errors=False,
         )
+        has_defaults = any(-1 in (topic.partitions, topic.replication_factor) for topic in topics)
+
+        def create(connection: Connection) -> Any:
+            if has_defaults:  # KIP-464
+                connection.version_of(CreateTopicsRequest.API_KEY, "CreateTopics", _DEFAULTS_FROM, 99)
+            return connection.request(request, CreateTopicsResponse, timeout_s=self._timeout_s)
+
+        response = self._cluster.ask("create topics", create, Role.CONTROLLER)
         return {
-            topic["name"]: self._result("create topic", topic["name"], topic, Need.CREATE_TOPIC)
-            for topic in response["topics"]
+            topic.name: self._result("create topic", topic.name, topic, Need.CREATE_TOPIC)
+            for topic in response.topics
         }
 
-    def _grow(self, counts: dict[str, int]) -> Results:
-        response = self._client.call(
-            "create partitions",
-            "create_partitions",
-            counts,
-            timeout_ms=self._timeout_ms,
+    def _grow(self, counts: Mapping[str, int]) -> Results:
+        topic_class = CreatePartitionsRequest.CreatePartitionsTopic
+        request = CreatePartitionsRequest(
+            topics=[topic_class(name=name, count=count, assignments=None) for name, count in counts.items()],
+            timeout_ms=int(self._timeout_s * 1000),
             validate_only=self._checks_only,
-            raise_errors=False,
+        )
+        response = self._cluster.request(
+            "create partitions", request, CreatePartitionsResponse, Role.CONTROLLER
         )
         return {
-            result.name: self._result("create partitions of", result.name, result.to_dict(), Need.GROW_TOPIC)
+            result.name: self._result("create partitions of", result.name, result, Need.GROW_TOPIC)
             for result in response.results
         }
 
     def _delete(self, topics: Mapping[str, bytes]) -> Results:
-        wanted = {name: uuid.UUID(bytes=id_) if id_ else name for name, id_ in topics.items()}
-        names = {str(key): name for name, key in wanted.items()}
-        response = self._client.call(
-            "delete topics",
-            "delete_topics",
-            list(wanted.values()),
-            timeout_ms=self._timeout_ms,
-            raise_errors=False,
+        by_id = {id_: name for name, id_ in topics.items() if id_}
+        topic_class = DeleteTopicsRequest.DeleteTopicState
+        request = DeleteTopicsRequest(
+            topics=[
+                topic_class(topic_id=uuid.UUID(bytes=id_)) if id_ else topic_class(name=name)
+                for name, id_ in topics.items()
+            ],
+            timeout_ms=int(self._timeout_s * 1000),
         )
+        response = self._cluster.request("delete topics", request, DeleteTopicsResponse, Role.CONTROLLER)
         results: dict[str, KafkaError | None] = {}
-        for topic in response["topics"]:
-            # A broker that doesn't know the id, or may not tell, answers without the name.
-            name = topic["name"] or names[str(topic["topic_id"])]
+        for topic in response.responses:
+            # A broker that doesn't know the id, or may not show the topic, responds without the name.
+            name = topic.name or by_id[topic.topic_id.bytes]
             results[name] = self._result("delete topic", name, topic, Need.DELETE_TOPIC)
         return results
 
@@ -213,13 +241,11 @@ class Admin:
             ],
             validate_only=self._checks_only,
         )
-        answer = self._any_broker.request("alter topic configs", request, IncrementalAlterConfigsResponse)
+        response = self._cluster.request("alter topic configs", request, IncrementalAlterConfigsResponse)
         need = Need.ALTER_TOPIC_CONFIGS
         return {
-            result.resource_name: self._result(
-                "alter configs of", result.resource_name, result.to_dict(), need
-            )
-            for result in answer.responses
+            result.resource_name: self._result("alter configs of", result.resource_name, result, need)
+            for result in response.responses
         }
 
     def acls(self, resource_type: ResourceType = ResourceType.ANY) -> Sequence[AclBinding]:
@@ -246,15 +272,12 @@ class Admin:
     def alter_users(self, credentials: Sequence[SaltedCredential]) -> Results:
         return self._accounts.alter_users(credentials)
 
-    def _result(self, action: str, topic: str, answer: Mapping[str, Any], need: Need) -> KafkaError | None:
-        code = answer["error_code"]
-        if not code:
+    def _result(self, action: str, topic: str, result: Any, need: Need) -> KafkaError | None:
+        if not result.error_code:
             return None
-        context = f"{action} {topic} on {self.cluster}"
-        return error_for(code, context, answer.get("error_message"), self._needed(need, topic))
-
-    def _needed(self, need: Need, topic: str) -> Needed:
-        return Needed(self._settings, (need.of(topic),))
+        return self._cluster.error(
+            result.error_code, f"{action} {topic}", need.of(topic), message=result.error_message
+        )
 
 
 def _portions(items: Iterable[_Item], records: Callable[[_Item], int]) -> Iterator[list[_Item]]:

@@ -9,7 +9,8 @@ from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.metadata import Broker, Leader, Metadata, read_metadata
+from sparkmirror.kafka.cluster import read_metadata
+from sparkmirror.kafka.metadata import Broker, Leader, Metadata
 from sparkmirror.kafka.wire import NO_TOPIC_ID
 
 

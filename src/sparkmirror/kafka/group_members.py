@@ -1,6 +1,6 @@
-"""Who is in a consumer group: DescribeGroups for classic groups, ConsumerGroupDescribe for others (KIP-848).
+"""Describes the members of consumer groups, classic ones and those of the new protocol (KIP-848).
 
-The second is encoded and read by hand: the library lacks it.
+ConsumerGroupDescribe is encoded and decoded by hand: the library lacks it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,21 +8,21 @@ from typing import Final, NamedTuple
 
 from kafka.protocol.admin import DescribeGroupsRequest, DescribeGroupsResponse
 
-from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import GroupId
 from sparkmirror.domain.rights import Need
+from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.connection import Connection
-from sparkmirror.kafka.error_codes import NONE, Needed, error_for
-from sparkmirror.kafka.wire import NO_TAGS, Reader, array_size, request_header, string
+from sparkmirror.kafka.error_codes import NONE
+from sparkmirror.kafka.raw_requests import Api, call
+from sparkmirror.kafka.wire import NO_TAGS, Reader, array_size, string
 
-_CONSUMER_GROUP_DESCRIBE: Final = 69
-_VERSION: Final = 0
+_CONSUMER_GROUP_DESCRIBE: Final = Api(69, "ConsumerGroupDescribe", 0, 0, flexible_from=0)
 _INT32, _TOPIC_ID = 4, 16
 
 
 class Member(NamedTuple):
-    """By the names that its own configuration and the network give it."""
+    """A member's client id and host."""
 
     client_id: str
     host: str
@@ -35,10 +35,7 @@ Members = Mapping[GroupId, Sequence[Member] | KafkaError]
 
 
 def classic_members(
-    connection: Connection,
-    groups: Sequence[GroupId],
-    timeout_s: float,
-    settings: ConnectionSettings | None = None,
+    connection: Connection, groups: Sequence[GroupId], timeout_s: float, cluster: Cluster
 ) -> Members:
     """Members of groups of the classic protocol; a KafkaError for others. Raises KafkaError."""
     response = connection.request(
@@ -48,7 +45,7 @@ def classic_members(
     )
     return {
         GroupId(group.group_id): _error(
-            group.error_code, group.group_id, getattr(group, "error_message", None), settings
+            group.error_code, group.group_id, getattr(group, "error_message", None), cluster
         )
         or [Member(member.client_id, member.client_host) for member in group.members]
         for group in response.groups
@@ -56,31 +53,20 @@ def classic_members(
 
 
 def consumer_members(
-    connection: Connection,
-    groups: Sequence[GroupId],
-    timeout_s: float,
-    settings: ConnectionSettings | None = None,
+    connection: Connection, groups: Sequence[GroupId], timeout_s: float, cluster: Cluster
 ) -> Members:
     """Members of groups of the new protocol; a KafkaError for others. Raises KafkaError."""
-    version = connection.version_of(_CONSUMER_GROUP_DESCRIBE, "ConsumerGroupDescribe", _VERSION, _VERSION)
-    correlation_id = connection.next_correlation_id()
-    header = request_header(
-        _CONSUMER_GROUP_DESCRIBE, version, correlation_id, connection.client_id, flexible=True
-    )
-    body = header + array_size(len(groups), compact=True)
-    body += b"".join(string(group, compact=True) for group in groups)
+
+    def decode(reader: Reader, _version: int) -> Members:
+        reader.int32()  # throttle time
+        return dict(_group(reader, cluster) for _ in range(reader.array_size()))
+
+    body = array_size(len(groups), compact=True) + b"".join(string(group, compact=True) for group in groups)
     body += b"\0" + NO_TAGS  # authorized operations are not asked for
-    frame = connection.ask([len(body).to_bytes(4), body], "ConsumerGroupDescribe", timeout_s)
-    reader = Reader(frame, flexible=True)
-    reader.int32()  # correlation id
-    reader.skip_tags()
-    reader.int32()  # throttle time
-    return dict(_group(reader, settings) for _ in range(reader.array_size()))
+    return call(connection, _CONSUMER_GROUP_DESCRIBE, lambda _version: body, decode, timeout_s)
 
 
-def _group(
-    reader: Reader, settings: ConnectionSettings | None
-) -> tuple[GroupId, Sequence[Member] | KafkaError]:
+def _group(reader: Reader, cluster: Cluster) -> tuple[GroupId, Sequence[Member] | KafkaError]:
     code, message, group = reader.int16(), reader.string(), reader.string() or ""
     reader.string()  # state
     reader.at += 2 * _INT32  # epochs of the group and of its assignment
@@ -88,7 +74,7 @@ def _group(
     members = [_member(reader) for _ in range(reader.array_size())]
     reader.at += _INT32  # authorized operations
     reader.skip_tags()
-    return GroupId(group), _error(code, group, message, settings) or members
+    return GroupId(group), _error(code, group, message, cluster) or members
 
 
 def _member(reader: Reader) -> Member:
@@ -111,10 +97,7 @@ def _member(reader: Reader) -> Member:
     return Member(client_id, host)
 
 
-def _error(
-    code: int, group: str, message: str | None, settings: ConnectionSettings | None
-) -> KafkaError | None:
+def _error(code: int, group: str, message: str | None, cluster: Cluster) -> KafkaError | None:
     if code == NONE:
         return None
-    needed = None if settings is None else Needed(settings, (Need.DESCRIBE_GROUP.of(group),))
-    return error_for(code, f"describe group {group}", message, needed)
+    return cluster.error(code, f"describe group {group}", Need.DESCRIBE_GROUP.of(group), message=message)

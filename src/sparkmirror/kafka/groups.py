@@ -1,13 +1,16 @@
-"""Consumer groups of one cluster: which there are, what they have committed, and offsets for idle ones."""
+"""Lists the consumer groups of a cluster and their members; reads, commits and deletes their offsets."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
+from kafka.protocol.admin import ListGroupsRequest, ListGroupsResponse
 from kafka.protocol.consumer import (
     OffsetCommitRequest,
     OffsetCommitResponse,
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
     OffsetFetchRequest,
     OffsetFetchResponse,
 )
@@ -15,10 +18,10 @@ from kafka.protocol.consumer import (
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import GroupId, TopicPartition
-from sparkmirror.domain.rights import Need, Right
-from sparkmirror.kafka.clients import LibraryAdmin
+from sparkmirror.domain.rights import Need
+from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.connection import Connection
-from sparkmirror.kafka.error_codes import NONE, Needed, error_for
+from sparkmirror.kafka.error_codes import NONE
 from sparkmirror.kafka.group_coordinators import NOT_READY, GroupCoordinators
 from sparkmirror.kafka.group_members import Member, classic_members, consumer_members
 from sparkmirror.offsets.checkpoints import OfGroup
@@ -42,6 +45,7 @@ class Committed(NamedTuple):
 
 
 Offsets = Mapping[TopicPartition, Committed]
+Refused = Mapping[TopicPartition, KafkaError]
 
 
 def offsets_at(checkpoints: OfGroup) -> Offsets:
@@ -87,27 +91,25 @@ class ListedGroup:
 class Groups:
     """Every method blocks and raises KafkaError when the request as a whole failed. One owner."""
 
-    def __init__(self, settings: ConnectionSettings, cluster: str) -> None:
-        """`cluster` names it in errors: an alias."""
-        self._settings = settings
-        self._cluster = cluster
-        self._client = LibraryAdmin(settings, cluster)
-        self._coordinators = GroupCoordinators(settings, cluster)
+    def __init__(self, settings: ConnectionSettings) -> None:
+        self._cluster = Cluster(settings)
+        self._coordinators = GroupCoordinators(self._cluster)
 
     def close(self) -> None:
-        self._coordinators.close()
-        self._client.close()
+        self._cluster.close()
 
     def listed(self) -> Mapping[GroupId, ListedGroup]:
-        """Every group, whatever its type."""
-        return {
-            GroupId(group["group_id"]): ListedGroup(
-                str(group.get("group_type") or "").lower(),
-                str(group.get("group_state") or ""),
-                str(group["protocol_type"]),
-            )
-            for group in self._client.call("list groups", "list_groups")
-        }
+        """Every group, whatever its type: each broker lists those that it coordinates."""
+        listed: dict[GroupId, ListedGroup] = {}
+        for broker in self._cluster.brokers("list groups"):
+            response = self._cluster.request("list groups", ListGroupsRequest(), ListGroupsResponse, broker)
+            if response.error_code != NONE:
+                raise self._cluster.error(response.error_code, "list groups")
+            for group in response.groups:
+                listed[GroupId(group.group_id)] = ListedGroup(
+                    (group.group_type or "").lower(), group.group_state or "", group.protocol_type
+                )
+        return listed
 
     def committed(self, groups: Collection[GroupId]) -> Mapping[GroupId, Offsets | KafkaError]:
         """What each has committed, or why that can't be told. A few requests for many groups."""
@@ -129,46 +131,81 @@ class Groups:
         found: dict[GroupId, Sequence[Member] | KafkaError] = {}
         classic = [group for group, listed in groups.items() if listed.kind != "consumer"]
         for some, ask in ((classic, classic_members), (groups.keys() - classic, consumer_members)):
-            for part in self._coordinators.ask(some, partial(ask, settings=self._settings)):
+            for part in self._coordinators.ask(some, partial(ask, cluster=self._cluster)):
                 found.update(part)
         return found
 
     def write(self, group: GroupId, offsets: Offsets) -> Mapping[TopicPartition, KafkaError]:
-        """Commit offsets for a group without members. What was refused, by partition. Raises KafkaError."""
+        """Commit offsets for a group without members; the refused partitions. Raises KafkaError."""
+        return self._changed(
+            group, lambda connection, timeout_s: self._commit(connection, group, offsets, timeout_s)
+        )
 
-        def commit(
+    def remove(
+        self, group: GroupId, partitions: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, KafkaError]:
+        """Delete committed offsets (KIP-496); the refused partitions. Raises KafkaError.
+
+        Brokers refuse the partitions of topics that members of the group read.
+        """
+        if not partitions:
+            return {}
+        return self._changed(
+            group, lambda connection, timeout_s: self._delete(connection, group, partitions, timeout_s)
+        )
+
+    def _changed(
+        self, group: GroupId, change: Callable[[Connection, float], Refused | KafkaError]
+    ) -> Refused:
+        def exchange(
             connection: Connection, groups: Sequence[GroupId], timeout_s: float
-        ) -> Mapping[GroupId, Any]:
-            return {group: self._commit(connection, group, offsets, timeout_s) for group in groups}
+        ) -> Mapping[GroupId, Refused | KafkaError]:
+            return {asked: change(connection, timeout_s) for asked in groups}
 
-        refused: Mapping[TopicPartition, KafkaError] = {}
-        for part in self._coordinators.ask([group], commit):
-            for answer in part.values():
-                if isinstance(answer, KafkaError):
-                    raise answer
-                refused = answer
+        refused: Refused | KafkaError = {}
+        for part in self._coordinators.ask([group], exchange):
+            refused = part[group]
+        if isinstance(refused, KafkaError):
+            raise refused
         return refused
 
     def _commit(
         self, connection: Connection, group: GroupId, offsets: Offsets, timeout_s: float
-    ) -> Mapping[TopicPartition, KafkaError] | KafkaError:
+    ) -> Refused | KafkaError:
         request = _commit_request(group, offsets)
         response = connection.request(
             request, OffsetCommitResponse, timeout_s=timeout_s, version_max=_BY_NAME_MAX
         )
-        refused = {
-            TopicPartition(topic.name, partition.partition_index): error_for(
+        refused = self._refused(response, group, "write the offset", Need.READ_GROUP)
+        # An error of the coordinator is the same for every partition.
+        return next((error for error in refused.values() if error.code in NOT_READY), refused)
+
+    def _delete(
+        self,
+        connection: Connection,
+        group: GroupId,
+        partitions: Collection[TopicPartition],
+        timeout_s: float,
+    ) -> Refused | KafkaError:
+        request = _delete_request(group, partitions)
+        response = connection.request(request, OffsetDeleteResponse, timeout_s=timeout_s)
+        if response.error_code != NONE:
+            right = Need.DELETE_GROUP.of(group)
+            return self._cluster.error(response.error_code, f"remove offsets of group {group}", right)
+        return self._refused(response, group, "remove offsets", Need.DELETE_GROUP)
+
+    def _refused(self, response: Any, group: GroupId, action: str, need: Need) -> Refused:
+        return {
+            TopicPartition(topic.name, partition.partition_index): self._cluster.error(
                 partition.error_code,
-                f"write the offset of group {group} for {topic.name}-{partition.partition_index}"
-                f" on {self._cluster}",
-                needed=self._needed(Need.READ_GROUP.of(group), Need.READ_TOPIC.of(topic.name)),
+                f"{action} of group {group} for {topic.name}-{partition.partition_index}",
+                need.of(group),
+                Need.READ_TOPIC.of(topic.name),
             )
             for topic in response.topics
             for partition in topic.partitions
             if partition.error_code != NONE
         }
-        # What is about the coordinator is said once for every partition.
-        return next((error for error in refused.values() if error.code in NOT_READY), refused)
 
     def _fetch(
         self, connection: Connection, groups: Sequence[GroupId], timeout_s: float
@@ -188,11 +225,8 @@ class Groups:
     def _offsets(self, group: GroupId, answer: Any) -> Offsets | KafkaError:
         """As Java, without partitions that have an error of their own: they keep nothing else back."""
         if answer.error_code != NONE:
-            return error_for(
-                answer.error_code,
-                f"read the offsets of group {group} on {self._cluster}",
-                needed=self._needed(Need.DESCRIBE_GROUP.of(group)),
-            )
+            action, right = f"read the offsets of group {group}", Need.DESCRIBE_GROUP.of(group)
+            return self._cluster.error(answer.error_code, action, right)
         return {
             TopicPartition(topic.name, partition.partition_index): Committed(
                 partition.committed_offset, partition.metadata or ""
@@ -201,9 +235,6 @@ class Groups:
             for partition in topic.partitions
             if partition.error_code == NONE and partition.committed_offset >= 0
         }
-
-    def _needed(self, *rights: Right) -> Needed:
-        return Needed(self._settings, rights)
 
 
 def _fetch_requests(groups: Sequence[GroupId], *, finds_many: bool) -> Iterator[Any]:
@@ -236,4 +267,15 @@ def _commit_request(group: GroupId, offsets: Offsets) -> Any:
             OffsetCommitRequest.OffsetCommitRequestTopic(name=topic, partitions=partitions)
             for topic, partitions in topics.items()
         ],
+    )
+
+
+def _delete_request(group: GroupId, partitions: Collection[TopicPartition]) -> Any:
+    topic_class = OffsetDeleteRequest.OffsetDeleteRequestTopic
+    topics: dict[str, list[Any]] = {}
+    for topic, partition in partitions:
+        asked = topic_class.OffsetDeleteRequestPartition(partition_index=partition)
+        topics.setdefault(topic, []).append(asked)
+    return OffsetDeleteRequest(
+        group_id=group, topics=[topic_class(name=name, partitions=asked) for name, asked in topics.items()]
     )

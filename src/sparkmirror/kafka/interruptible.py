@@ -14,7 +14,7 @@ from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.domain.network import Transport
 from sparkmirror.kafka.connection import Connection
-from sparkmirror.kafka.metadata import Address
+from sparkmirror.kafka.connection_pool import Address
 from sparkmirror.kafka.transport import network_of
 
 Pause = Callable[[int, float], object]

@@ -1,4 +1,4 @@
-"""Records of a state topic, dealt to its partitions in batches that every broker takes."""
+"""Assigns records of a state topic to its partitions, in batches that every broker accepts."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -22,16 +22,16 @@ class KeyedBatch(NamedTuple):
 
 
 def partition_of(key: bytes, count: int) -> int:
-    """As Java's default partitioner chooses."""
+    """The partition that Java's default partitioner chooses."""
     return int((murmur2(key) & 0x7FFFFFFF) % count)
 
 
-def deal(topic: str, count: int, records: Iterable[LogRecord]) -> dict[TopicPartition, list[list[int]]]:
-    """Which records, by number, go to each partition, in as few batches as that takes, in order.
+def assign(topic: str, count: int, records: Iterable[LogRecord]) -> dict[TopicPartition, list[list[int]]]:
+    """The records, by number, of each partition, in as few batches as that takes, in order.
 
-    A record goes where it says, else where its key does among the topic's `count` partitions.
+    A record goes to the partition that it names, else to the one of its key among the topic's `count`.
     """
-    dealt: dict[TopicPartition, list[list[int]]] = {}
+    assigned: dict[TopicPartition, list[list[int]]] = {}
     sizes: dict[TopicPartition, int] = {}
     for number, record in enumerate(records):
         chosen = partition_of(record.key or b"", count) if record.partition is None else record.partition
@@ -39,17 +39,17 @@ def deal(topic: str, count: int, records: Iterable[LogRecord]) -> dict[TopicPart
         size = len(record.key or b"") + len(record.value or b"") + _RECORD_OVERHEAD_BYTES
         used = sizes.get(partition, _BATCH_BYTES_MAX)
         if used + size > _BATCH_BYTES_MAX:
-            dealt.setdefault(partition, []).append([])
+            assigned.setdefault(partition, []).append([])
             used = 0
-        dealt[partition][-1].append(number)
+        assigned[partition][-1].append(number)
         sizes[partition] = used + size
-    return dealt
+    return assigned
 
 
 def keyed_batches(topic: str, count: int, records: Sequence[LogRecord], now_ms: int) -> list[KeyedBatch]:
     return [
         KeyedBatch(partition, _outgoing([records[number] for number in numbers], now_ms))
-        for partition, batches in deal(topic, count, records).items()
+        for partition, batches in assign(topic, count, records).items()
         for numbers in batches
     ]
 

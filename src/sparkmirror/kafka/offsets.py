@@ -1,22 +1,31 @@
-"""Where partitions begin and end (ListOffsets)."""
+"""Finds where partitions begin and end (ListOffsets), and how large their logs are (DescribeLogDirs)."""
 
-from collections.abc import Collection, Mapping
-from typing import Any
+import random
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
+from typing import Any, Final
 
+from kafka.protocol.admin import DescribeLogDirsRequest, DescribeLogDirsResponse
 from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
 
+from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
-from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.errors import RetriableError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.rights import Need
+from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.connection import Connection
-from sparkmirror.kafka.error_codes import LEADER_NOT_AVAILABLE, Needed, error_for
-from sparkmirror.kafka.metadata import Broker, Metadata, read_metadata
+from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION
+from sparkmirror.kafka.metadata import Metadata
+from sparkmirror.kafka.transport import network_of
 
-EARLIEST = -2
-LATEST = -1
-_VERSION_MAX = 7
-_REPLICA_OF_NO_BROKER = -1
+EARLIEST: Final = -2
+LATEST: Final = -1
+_VERSION_MAX: Final = 7
+_NO_REPLICA_ID: Final = -1
+
+_STABLE_POLL: Final = Backoff(first_s=0.005, max_s=0.2)
+"""The markers of a transaction that ends are written within milliseconds."""
 
 
 def list_offsets(
@@ -25,29 +34,30 @@ def list_offsets(
     which: int,
     metadata: Metadata | None = None,
 ) -> Mapping[TopicPartition, int | SparkmirrorError]:
-    """The EARLIEST or LATEST offset of each partition, or why it could not be had.
+    """The EARLIEST or LATEST offset of each partition, or the error for it.
 
-    LATEST is the last stable offset under read_committed. `metadata` spares a request to whoever has just
-    read that of these topics. Raises RetriableError when nobody can tell.
+    LATEST is the last stable offset under read_committed. `metadata` spares a request where that of these
+    topics has just been read. Raises RetriableError when no broker responds.
     """
     if not partitions:
         return {}
-    if metadata is None:
-        topics = {partition.topic for partition in partitions}
-        metadata = read_metadata(settings.connection, topics)
-    results: dict[TopicPartition, int | SparkmirrorError] = {}
-    by_leader: dict[int, list[TopicPartition]] = {}
-    for partition in partitions:
-        leader = metadata.leaders.get(partition)
-        if leader is None:
-            code = metadata.errors.get(partition.topic, LEADER_NOT_AVAILABLE)
-            needed = Needed(settings.connection, (Need.DESCRIBE_TOPIC.of(partition.topic),))
-            results[partition] = error_for(code, f"{partition} on the source", needed=needed)
-        else:
-            by_leader.setdefault(leader.node_id, []).append(partition)
-    for node_id, led in by_leader.items():
-        results.update(_ask(metadata.brokers[node_id], settings, led, which))
-    return results
+    with closing(Cluster(settings.connection, metadata)) as cluster:
+
+        def ask(
+            connection: Connection, led: Sequence[TopicPartition]
+        ) -> Mapping[TopicPartition, int | SparkmirrorError]:
+            request = _offsets_request(led, which, read_committed=settings.read_committed)
+            timeout_s = settings.connection.request_timeout_s
+            response = connection.request(
+                request, ListOffsetsResponse, timeout_s=timeout_s, version_max=_VERSION_MAX
+            )
+            return {
+                TopicPartition(topic.name, found.partition_index): _offset(cluster, topic.name, found)
+                for topic in response.topics
+                for found in topic.partitions
+            }
+
+        return cluster.ask_leaders(partitions, ask)
 
 
 def require_offsets(
@@ -56,7 +66,7 @@ def require_offsets(
     which: int,
     metadata: Metadata | None = None,
 ) -> Mapping[TopicPartition, int]:
-    """As `list_offsets`, for whoever needs every one. Raises KafkaError, also when one can't be had."""
+    """As `list_offsets`, but raises the first error of any partition."""
     offsets: dict[TopicPartition, int] = {}
     for partition, offset in list_offsets(settings, partitions, which, metadata).items():
         if isinstance(offset, SparkmirrorError):
@@ -65,50 +75,86 @@ def require_offsets(
     return offsets
 
 
-def _ask(
-    broker: Broker, settings: ConsumerSettings, partitions: Collection[TopicPartition], which: int
-) -> Mapping[TopicPartition, int | SparkmirrorError]:
-    try:
-        connection = Connection.open(broker.host, broker.port, settings.connection)
-    except SparkmirrorError as error:
-        return dict.fromkeys(partitions, error)
-    try:
+def await_stable(settings: ConnectionSettings, topic: str, *, deadline_s: float = 60.0) -> None:
+    """Wait until all records that are in a topic now are committed or aborted (KIP-98).
+
+    While a transaction is open, its first record hides those that others have committed behind it. Raises
+    KafkaError, RetriableError when it takes too long.
+    """
+    network = network_of(settings)
+    deadline = network.time() + deadline_s
+    with closing(Cluster(settings)) as cluster:
+        metadata, partitions = cluster.learn([topic]), cluster.partitions(topic)
+        if not partitions:
+            raise cluster.error(UNKNOWN_TOPIC_OR_PARTITION, f"read {topic}", Need.DESCRIBE_TOPIC.of(topic))
+    ends = require_offsets(ConsumerSettings(settings), partitions, LATEST, metadata)
+    polls = 0
+    while True:
+        stable = require_offsets(ConsumerSettings(settings, read_committed=True), list(ends), LATEST)
+        ends = {partition: end for partition, end in ends.items() if stable[partition] < end}
+        if not ends:
+            return
+        if network.time() > deadline:
+            unstable = ", ".join(map(str, ends))
+            raise RetriableError(
+                f"{unstable} on {settings.cluster}: a transaction has been open for {deadline_s:g} s"
+            )
+        polls += 1
+        network.sleep(_STABLE_POLL.delay_s(polls, random.random()))
+
+
+def log_sizes(
+    settings: ConnectionSettings, partitions: Collection[TopicPartition]
+) -> Mapping[TopicPartition, int]:
+    """How many bytes partitions have on their leaders' disks (KIP-113), as far as brokers disclose it.
+
+    It takes DESCRIBE on the cluster. Raises RetriableError when no broker responds.
+    """
+
+    def ask(connection: Connection, led: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         response = connection.request(
-            _request(partitions, which, read_committed=settings.read_committed),
-            ListOffsetsResponse,
-            timeout_s=settings.connection.request_timeout_s,
-            version_max=_VERSION_MAX,
+            _sizes_request(led), DescribeLogDirsResponse, timeout_s=settings.request_timeout_s
         )
-    except SparkmirrorError as error:
-        return dict.fromkeys(partitions, error)
-    finally:
-        connection.close()
-    return {
-        TopicPartition(topic.name, answer.partition_index): _result(topic.name, answer, settings.connection)
-        for topic in response.topics
-        for answer in topic.partitions
-    }
+        return {
+            TopicPartition(topic.name, partition.partition_index): int(partition.partition_size)
+            for directory in response.results
+            for topic in directory.topics
+            for partition in topic.partitions
+            if not partition.is_future_key  # a copy on its way to another disk
+        }
+
+    with closing(Cluster(settings)) as cluster:
+        sizes = cluster.ask_leaders(partitions, ask)
+    return {partition: size for partition, size in sizes.items() if not isinstance(size, SparkmirrorError)}
 
 
-def _result(topic: str, answer: Any, connection: ConnectionSettings) -> int | SparkmirrorError:
-    if answer.error_code:
-        needed = Needed(connection, (Need.DESCRIBE_TOPIC.of(topic),))
-        return error_for(answer.error_code, f"ListOffsets of {topic}-{answer.partition_index}", needed=needed)
-    return int(answer.offset)
+def _offset(cluster: Cluster, topic: str, found: Any) -> int | SparkmirrorError:
+    if found.error_code:
+        action = f"ListOffsets of {topic}-{found.partition_index}"
+        return cluster.error(found.error_code, action, Need.DESCRIBE_TOPIC.of(topic))
+    return int(found.offset)
 
 
-def _request(partitions: Collection[TopicPartition], which: int, *, read_committed: bool) -> Any:
+def _offsets_request(partitions: Collection[TopicPartition], which: int, *, read_committed: bool) -> Any:
+    topic_class = ListOffsetsRequest.ListOffsetsTopic
     by_topic: dict[str, list[Any]] = {}
     for topic, partition in partitions:
-        asked = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(
+        asked = topic_class.ListOffsetsPartition(
             partition_index=partition, current_leader_epoch=-1, timestamp=which
         )
         by_topic.setdefault(topic, []).append(asked)
     return ListOffsetsRequest(
-        replica_id=_REPLICA_OF_NO_BROKER,
+        replica_id=_NO_REPLICA_ID,
         isolation_level=int(read_committed),
-        topics=[
-            ListOffsetsRequest.ListOffsetsTopic(name=topic, partitions=asked)
-            for topic, asked in by_topic.items()
-        ],
+        topics=[topic_class(name=topic, partitions=asked) for topic, asked in by_topic.items()],
+    )
+
+
+def _sizes_request(partitions: Collection[TopicPartition]) -> Any:
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        by_topic.setdefault(topic, []).append(partition)
+    topic_class = DescribeLogDirsRequest.DescribableLogDirTopic
+    return DescribeLogDirsRequest(
+        topics=[topic_class(topic=topic, partitions=numbers) for topic, numbers in by_topic.items()]
     )

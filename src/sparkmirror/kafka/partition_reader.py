@@ -1,25 +1,27 @@
-"""Reads whole batches of partitions, for a caller that may block. Every wait is bounded.
+"""Fetches whole batches of partitions, for a caller that may block. Every wait is bounded.
 
-For state topics and for looking back at a log's end; the copy loop reads through `BatchReader`.
+For state topics, and to read what the end of a log holds; the copy loop reads through `BatchReader`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from sparkmirror.batches.aborted_transactions import AbortedTransactions
+from sparkmirror.batches.record_batch import FetchedBatch, iterate_batches
 from sparkmirror.domain.client_settings import ConsumerSettings
-from sparkmirror.domain.errors import RetriableError
+from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka import fetch
+from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.connection import Connection
-from sparkmirror.kafka.error_codes import OFFSET_OUT_OF_RANGE, Needed, error_for
+from sparkmirror.kafka.error_codes import OFFSET_OUT_OF_RANGE
 from sparkmirror.kafka.fetch import (
     FetchedPartition,
     FetchPosition,
     decode_fetch_response,
     encode_fetch_request,
 )
-from sparkmirror.kafka.leaders import Leaders
 from sparkmirror.kafka.metadata import NO_EPOCH
 from sparkmirror.kafka.retries import Retries
 from sparkmirror.kafka.transport import network_of
@@ -27,72 +29,109 @@ from sparkmirror.kafka.transport import network_of
 _FETCH_BYTES_MAX = 8 << 20
 
 
+_SPAN_FETCH_BYTES = 256 << 10
+"""Records that are searched for are near, as a rule."""
+_SPAN_RESPONSE_TIMEOUT_S = 5.0
+
+
 class PartitionReader:
     """Not thread-safe: one owner."""
 
     def __init__(self, settings: ConsumerSettings, fetch_bytes_max: int = _FETCH_BYTES_MAX) -> None:
-        """An answer has so many bytes at most, or one batch."""
-        connection = settings.connection
+        """A response has so many bytes at most, or one batch."""
         self._settings = replace(settings, partition_fetch_bytes_max=fetch_bytes_max, fetch_bytes_min=1)
         self._bytes_max = fetch_bytes_max
-        self._timeout_s = connection.request_timeout_s
-        self._network = network_of(connection)
-        self._leaders = Leaders(connection)
+        self._timeout_s = settings.connection.request_timeout_s
+        self._cluster = Cluster(settings.connection)
+        self._network = network_of(settings.connection)
 
     def partitions(self, topic: str) -> Sequence[TopicPartition]:
         """None for a topic that doesn't exist. Raises KafkaError."""
-        return self._leaders.partitions(topic, self._timeout_s)
+        return self._cluster.partitions(topic)
 
     def fetch(self, offsets: Mapping[TopicPartition, int], wait_s: float) -> list[FetchedPartition]:
-        """What there is from these offsets on, at once if there is something, else what comes in `wait_s`.
+        """The batches from these offsets on: those that are there, else those that arrive within `wait_s`.
 
-        An answer's error is 0 or OFFSET_OUT_OF_RANGE. What fails for a moment is asked again until the
-        request's time-out has passed; when nobody answers at all, that is said at once. Raises KafkaError.
+        A partition's error is 0 or OFFSET_OUT_OF_RANGE. Retries what may pass until the request's time-out
+        has passed; raises at once when no broker responds. Raises KafkaError.
         """
         retries = Retries(self._settings.connection, self._network.time() + wait_s + self._timeout_s)
-        topics = {partition.topic for partition in offsets}
         while True:
-            self._leaders.learn(topics, self._timeout_s)
-            try:
-                return self._fetch(offsets, wait_s)
-            except RetriableError as error:
-                self._leaders.forget()
-                retries.wait(error)
+            fetched = self._cluster.ask_leaders(
+                offsets, lambda connection, led: self._exchange(connection, led, offsets, wait_s)
+            )
+            errors = [found for found in fetched.values() if isinstance(found, SparkmirrorError)]
+            if not errors:
+                return [found for found in fetched.values() if isinstance(found, FetchedPartition)]
+            retries.wait(min(errors, key=lambda error: error.retriable))
 
     def forget_leaders(self) -> None:
-        self._leaders.forget()
+        self._cluster.forget()
 
     def close(self) -> None:
-        self._leaders.close()
+        self._cluster.close()
 
-    def _fetch(self, offsets: Mapping[TopicPartition, int], wait_s: float) -> list[FetchedPartition]:
-        led = self._leaders.connections(offsets, self._timeout_s)
-        answers = [
-            answer
-            for connection, partitions in led.items()
-            for answer in self._ask(
-                connection, {partition: offsets[partition] for partition in partitions}, wait_s
-            )
-        ]
-        for answer in answers:
-            if answer.error not in (0, OFFSET_OUT_OF_RANGE):
-                needed = Needed(self._settings.connection, (Need.READ_TOPIC.of(answer.partition.topic),))
-                raise error_for(answer.error, str(answer.partition), needed=needed)
-        return answers
-
-    def _ask(
-        self, connection: Connection, offsets: Mapping[TopicPartition, int], wait_s: float
-    ) -> Iterable[FetchedPartition]:
+    def _exchange(
+        self,
+        connection: Connection,
+        led: Sequence[TopicPartition],
+        offsets: Mapping[TopicPartition, int],
+        wait_s: float,
+    ) -> Mapping[TopicPartition, FetchedPartition | SparkmirrorError]:
         version = connection.version_of(fetch.API_KEY, "Fetch", fetch.VERSION_LOW, fetch.VERSION_HIGH_BY_NAME)
         correlation_id = connection.next_correlation_id()
         settings = replace(self._settings, fetch_wait_max_s=wait_s)
         wanted = {
-            partition: FetchPosition(offset, NO_EPOCH, self._bytes_max)
-            for partition, offset in offsets.items()
+            partition: FetchPosition(offsets[partition], NO_EPOCH, self._bytes_max) for partition in led
         }
         request = encode_fetch_request(wanted, settings, version, correlation_id, self._bytes_max)
         frame = connection.ask(request, "Fetch", wait_s + self._timeout_s)
         response = decode_fetch_response(frame, version, correlation_id)
         if response.error:
-            raise error_for(response.error, f"Fetch from {connection.address}")
-        return response.partitions
+            raise self._cluster.error(response.error, f"Fetch from {connection.address}")
+        return {found.partition: self._checked(found) for found in response.partitions}
+
+    def _checked(self, fetched: FetchedPartition) -> FetchedPartition | SparkmirrorError:
+        if fetched.error in (0, OFFSET_OUT_OF_RANGE):
+            return fetched
+        partition = fetched.partition
+        return self._cluster.error(fetched.error, str(partition), Need.READ_TOPIC.of(partition.topic))
+
+
+class SpanReader:
+    """Reads the batches between two offsets of a partition, up to a number of bytes.
+
+    Not thread-safe: one owner. Connects on demand.
+    """
+
+    def __init__(self, settings: ConsumerSettings) -> None:
+        """Without aborted records if the settings say `read_committed`."""
+        timeout_s = min(settings.connection.request_timeout_s, _SPAN_RESPONSE_TIMEOUT_S)
+        settings = replace(settings, connection=replace(settings.connection, request_timeout_s=timeout_s))
+        self._read_committed = settings.read_committed
+        self._reader = PartitionReader(settings, _SPAN_FETCH_BYTES)
+        self.bytes_read = 0
+
+    def read(self, partition: TopicPartition, begin: int, end: int, bytes_max: int) -> Iterator[FetchedBatch]:
+        """Whole batches, control batches included, that have a record between the offsets.
+
+        Ends early after so many bytes, and where the log does not reach. Raises KafkaError and
+        CorruptBatchError.
+        """
+        offset, stop = begin, self.bytes_read + bytes_max
+        while offset < end and self.bytes_read < stop:
+            (fetched,) = self._reader.fetch({partition: offset}, 0.0)
+            self.bytes_read += len(fetched.records)
+            aborted, before = AbortedTransactions(fetched.aborted), offset
+            for batch in iterate_batches(fetched.records):
+                dropped = aborted.drops(batch) and self._read_committed
+                if not offset <= batch.header.last_offset or batch.header.base_offset >= end:
+                    continue
+                offset = batch.header.last_offset + 1
+                if not dropped:
+                    yield batch
+            if offset == before:
+                return
+
+    def close(self) -> None:
+        self._reader.close()

@@ -1,7 +1,7 @@
-"""DescribeConfigs of many topics, in requests of bounded size.
+"""Describes the configs of many topics, in requests of bounded size.
 
-Most topics of a cluster have the same configs, which a broker writes in the same bytes. What was decoded once
-is found by its bytes again and shared, so that thousands of topics cost little time and memory.
+Most topics of a cluster have the same configs, which a broker writes in the same bytes. Decoded configs are
+found again by their bytes and shared, so that thousands of topics cost little time and memory.
 """
 
 import struct
@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from sparkmirror.kafka.cluster import UNREADABLE, AnyBroker, Api
+from sparkmirror.kafka.cluster import Cluster
+from sparkmirror.kafka.raw_requests import Api
 from sparkmirror.kafka.wire import NO_TAGS, Reader, array_size, string
 from sparkmirror.policies.config_filter import ConfigEntry, ConfigSource
 
@@ -18,10 +19,10 @@ DESCRIBE_CONFIGS: Final = Api(32, "DescribeConfigs", 1, 4, flexible_from=4)
 _DOCUMENTATION_FROM: Final = 3
 _TOPIC: Final = b"\x02"
 _TOPICS_PER_REQUEST: Final = 250
-"""A topic has some 35 configs of 60 bytes: half a megabyte an answer."""
+"""A topic has some 35 configs of 60 bytes: half a megabyte a response."""
 
 _KINDS_KEPT: Final = 32
-_ENTRY_FLAGS: Final = struct.Struct(">bbb")  # read only, where the value comes from, sensitive
+_ENTRY_FLAGS: Final = struct.Struct(">bbb")  # read only, source, sensitive
 
 
 class DescribedTopic(NamedTuple):
@@ -36,10 +37,10 @@ class DescribedTopic(NamedTuple):
 class TopicConfigsReader:
     """Every method blocks. One owner."""
 
-    def __init__(self, broker: AnyBroker) -> None:
-        self._broker = broker
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
         self._known: deque[tuple[bytes, tuple[ConfigEntry, ...]]] = deque(maxlen=_KINDS_KEPT)
-        """Configs in a broker's bytes, and decoded; what was met last stands first."""
+        """Configs in a broker's bytes, and decoded; the last that was found comes first."""
 
     def describe(self, topics: Collection[str], names: Collection[str] = ()) -> Iterator[DescribedTopic]:
         """Each topic's configs of these names, all if none are given. Raises KafkaError."""
@@ -47,25 +48,22 @@ class TopicConfigsReader:
         for at in range(0, len(wanted), _TOPICS_PER_REQUEST):
             asked = wanted[at : at + _TOPICS_PER_REQUEST]
             body = partial(encode_body, asked, names)
-            answer = self._broker.ask("describe topic configs", DESCRIBE_CONFIGS, body)
-            try:
-                described = list(self._decoded(answer.reader, answer.version))
-            except UNREADABLE as error:
-                raise self._broker.unreadable(DESCRIBE_CONFIGS) from error
-            yield from described
+            yield from self._cluster.call("describe topic configs", DESCRIBE_CONFIGS, body, self._decoded)
 
-    def _decoded(self, reader: Reader, version: int) -> Iterator[DescribedTopic]:
+    def _decoded(self, reader: Reader, version: int) -> Sequence[DescribedTopic]:
         reader.data = memoryview(bytes(reader.data))
         reader.int32()  # throttle time
+        described = []
         for _ in range(reader.array_size()):
             error, message = reader.int16(), reader.string()
-            reader.at += 1  # what kind of thing it is: a topic
+            reader.at += 1  # the resource type: a topic
             topic = reader.string() or ""
-            yield DescribedTopic(topic, self._entries(reader, version), error, message)
+            described.append(DescribedTopic(topic, self._entries(reader, version), error, message))
             reader.skip_tags()
+        return described
 
     def _entries(self, reader: Reader, version: int) -> tuple[ConfigEntry, ...]:
-        # An encoding tells its own end, so what begins with known bytes has what they mean, and no more.
+        # An encoding marks its own end, so entries that begin with known bytes are the known entries.
         for number, (encoded, entries) in enumerate(self._known):
             if reader.data[reader.at : reader.at + len(encoded)] == encoded:
                 reader.at += len(encoded)
@@ -86,7 +84,7 @@ def encode_body(topics: Sequence[str], names: Collection[str], version: int) -> 
     wanted += b"".join(string(name, compact=flexible) for name in names)
     parts = [array_size(len(topics), compact=flexible)]
     parts += [_TOPIC + string(topic, compact=flexible) + wanted + tags for topic in topics]
-    parts.append(b"\x00")  # whether to tell synonyms
+    parts.append(b"\x00")  # no synonyms
     parts.append(b"\x00" if version >= _DOCUMENTATION_FROM else b"")
     return b"".join([*parts, tags])
 

@@ -1,16 +1,18 @@
-"""Every topic of a cluster, asked for again and again at little cost.
+"""Lists every topic of a cluster repeatedly at little cost.
 
-A Metadata answer about 20,000 topics is 2 MB, which a broker writes and a comparison reads in milliseconds;
-decoding it takes a hundred times as long. So an answer with the same topics, byte for byte, is the listing
-that was made of the one before. Brokers keep the order of topics, but name any of them as the controller, so
+A Metadata response about 20,000 topics is 2 MB, which a broker writes and a comparison reads in milliseconds;
+decoding it takes a hundred times as long. So for a response with the same topics, byte for byte, the listing
+of the one before is returned. Brokers keep the order of topics, but name any of them as the controller, so
 only the part about the topics is compared.
 """
 
 from collections.abc import Collection, Iterator, Mapping
+from functools import partial
 from typing import Final
 
 from sparkmirror.domain.listed_topics import ListedTopic, TopicListing
-from sparkmirror.kafka.cluster import UNREADABLE, Answer, AnyBroker, Api
+from sparkmirror.kafka.cluster import Cluster
+from sparkmirror.kafka.raw_requests import Api
 from sparkmirror.kafka.wire import (
     NO_TAGS,
     NO_TOPIC_ID,
@@ -26,9 +28,9 @@ _METADATA: Final = Api(3, "Metadata", 7, 12, flexible_from=9)
 _RIGHTS_FROM, _RIGHTS_OF_CLUSTER_UNTIL = 8, 10
 _IDS_FROM: Final = 10
 _PARTITION_BYTES: Final = 14
-"""Error, number, leader, leader epoch."""
+"""Error, partition, leader, leader epoch."""
 _REPLICA_LISTS: Final = 3
-"""All of them, those in sync, those off line."""
+"""Replicas, in-sync replicas, offline replicas."""
 _ONE_BYTE_MAX: Final = 0x7F
 _NO_ID: Final = bytes(TOPIC_ID_BYTES)
 _NAMES_PER_REQUEST: Final = 1000
@@ -37,63 +39,56 @@ _NAMES_PER_REQUEST: Final = 1000
 class TopicLister:
     """Every method blocks. One owner."""
 
-    def __init__(self, broker: AnyBroker) -> None:
-        self._broker = broker
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
         self._seen: memoryview | None = None
         self._listing = TopicListing({})
 
     def read(self) -> TopicListing:
         """Every topic: the same object as before while nothing has changed. Raises KafkaError."""
-        answer = self._ask("list topics", None)
-        topics = answer.reader.data[answer.reader.at :]
-        if topics != self._seen:
-            self._listing = TopicListing(self._decoded(answer))
-            self._seen = topics
-        return self._listing
+        return self._cluster.call("list topics", _METADATA, partial(encode_body, None), self._listed)
 
     def named(self, topics: Collection[str]) -> Mapping[str, ListedTopic]:
-        """What is said of each of these, by name. Raises KafkaError.
+        """These topics, by name. Raises KafkaError.
 
-        Unlike in a listing, a topic that is missing and one that may not be described can be told apart: by
-        the errors UNKNOWN_TOPIC_OR_PARTITION and TOPIC_AUTHORIZATION_FAILED.
+        Unlike in a listing, a topic that is missing and one that may not be described can be distinguished:
+        by the errors UNKNOWN_TOPIC_OR_PARTITION and TOPIC_AUTHORIZATION_FAILED.
         """
         names = sorted(topics)
         found: dict[str, ListedTopic] = {}
         for at in range(0, len(names), _NAMES_PER_REQUEST):
-            found |= self._decoded(self._ask("describe topics", names[at : at + _NAMES_PER_REQUEST]))
+            body = partial(encode_body, names[at : at + _NAMES_PER_REQUEST])
+            found |= self._cluster.call("describe topics", _METADATA, body, _decoded)
         return found
 
-    def _ask(self, action: str, names: Collection[str] | None) -> Answer:
-        """The answer, read up to its topics."""
-        answer = self._broker.ask(action, _METADATA, lambda version: encode_body(names, version))
-        try:
-            _skip_to_topics(answer.reader)
-        except UNREADABLE as error:
-            raise self._broker.unreadable(_METADATA) from error
-        return answer
+    def _listed(self, reader: Reader, version: int) -> TopicListing:
+        _skip_to_topics(reader)
+        topics = reader.data[reader.at :]
+        if topics != self._seen:
+            self._listing = TopicListing(dict(decode_topics(bytes(topics), version)))
+            self._seen = topics
+        return self._listing
 
-    def _decoded(self, answer: Answer) -> dict[str, ListedTopic]:
-        data = bytes(answer.reader.data[answer.reader.at :])
-        try:
-            return dict(decode_topics(data, answer.version))
-        except UNREADABLE as error:
-            raise self._broker.unreadable(_METADATA) from error
+
+def _decoded(reader: Reader, version: int) -> dict[str, ListedTopic]:
+    _skip_to_topics(reader)
+    return dict(decode_topics(bytes(reader.data[reader.at :]), version))
 
 
 def encode_body(names: Collection[str] | None, version: int) -> bytes:
-    """A request about these topics, or all of them if None. Asking makes no topic."""
+    """A request about these topics, or all of them if None. It creates no topic."""
     flexible = version >= _METADATA.flexible_from
     topic_id, tags = _NO_ID if version >= _IDS_FROM else b"", NO_TAGS if flexible else b""
     parts = [array_size(-1 if names is None else len(names), compact=flexible)]
     parts += [topic_id + string(name, compact=flexible) + tags for name in names or ()]
-    parts.append(b"\x00")  # whether to create them
+    parts.append(b"\x00")  # no creation of topics
     parts.append(b"\x00" if _RIGHTS_FROM <= version <= _RIGHTS_OF_CLUSTER_UNTIL else b"")
-    parts.append(b"\x00" if version >= _RIGHTS_FROM else b"")  # of the topics
+    parts.append(b"\x00" if version >= _RIGHTS_FROM else b"")  # operations allowed on topics
     return b"".join([*parts, tags])
 
 
 def _skip_to_topics(reader: Reader) -> None:
-    """Over the time of throttling, the brokers, the cluster's id and the controller."""
+    """Skip throttle time, brokers, cluster id and controller."""
     reader.int32()
     for _ in range(reader.array_size()):
         reader.int32()
@@ -106,14 +101,14 @@ def _skip_to_topics(reader: Reader) -> None:
 
 
 def decode_topics(data: bytes, version: int) -> Iterator[tuple[str, ListedTopic]]:
-    """Names and what is said of them. Raises one of UNREADABLE where it ends too early."""
+    """Topics by name. Raises IndexError, ValueError or struct.error where the data ends too early."""
     return (
         _decode_compact(data, version) if version >= _METADATA.flexible_from else _decode_plain(data, version)
     )
 
 
 def _decode_compact(data: bytes, version: int) -> Iterator[tuple[str, ListedTopic]]:
-    """The loop that is hot: no call per field, and nothing is taken in that isn't told."""
+    """The hot loop: no call per field, and nothing is decoded that is not used."""
     count, at = _varint(data, 0)
     id_bytes = TOPIC_ID_BYTES if version >= _IDS_FROM else 0
     topic_tail = 4 if version >= _RIGHTS_FROM else 0
@@ -133,7 +128,7 @@ def _decode_compact(data: bytes, version: int) -> Iterator[tuple[str, ListedTopi
                 if size > _ONE_BYTE_MAX:
                     size, at = _varint(data, at)
                     at -= 1
-                at += 4 * size - 3  # the byte that says how many more one, and as many numbers
+                at += 4 * size - 3  # the size byte, and as many ids
             at = at + 1 if data[at] == 0 else _behind_tags(data, at)
         at += topic_tail
         at = at + 1 if data[at] == 0 else _behind_tags(data, at)
@@ -141,7 +136,7 @@ def _decode_compact(data: bytes, version: int) -> Iterator[tuple[str, ListedTopi
 
 
 def _decode_plain(data: bytes, version: int) -> Iterator[tuple[str, ListedTopic]]:
-    """Of brokers before Kafka 2.4."""
+    """Responses of brokers before Kafka 2.4."""
     reader = Reader(memoryview(data), flexible=False)
     for _ in range(reader.array_size()):
         error = reader.int16()
@@ -159,7 +154,7 @@ def _decode_plain(data: bytes, version: int) -> Iterator[tuple[str, ListedTopic]
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """An unsigned varint, and where it ends."""
+    """An unsigned varint, and the index behind it."""
     value = data[at]
     at += 1
     if value > _ONE_BYTE_MAX:

@@ -1,4 +1,4 @@
-"""Small topics as logs: write records and wait for them, read a topic to its end, follow its tail.
+"""Uses small topics as logs: writes records and waits for them, reads a topic to its end, follows its tail.
 
 For state (positions, syncs, heartbeats, progress), a few records a second; not for mirrored data. Everything
 blocks, and every wait is bounded.
@@ -13,23 +13,29 @@ from sparkmirror.batches.aborted_transactions import AbortedTransactions
 from sparkmirror.batches.log_records import LogRecord, decode_log_batch, encode_log_batch
 from sparkmirror.batches.record_batch import iterate_batches
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
-from sparkmirror.domain.errors import CorruptBatchError, DisconnectedError, KafkaError, RetriableError
+from sparkmirror.domain.errors import (
+    CorruptBatchError,
+    DisconnectedError,
+    KafkaError,
+    RetriableError,
+    SparkmirrorError,
+)
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka import produce
+from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.connection import Connection
-from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, Needed, error_for
+from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, error_for
 from sparkmirror.kafka.fetch import FetchedPartition
-from sparkmirror.kafka.keyed_batches import deal
-from sparkmirror.kafka.leaders import Leaders
+from sparkmirror.kafka.keyed_batches import assign
 from sparkmirror.kafka.offsets import EARLIEST, require_offsets
 from sparkmirror.kafka.partition_reader import PartitionReader
 from sparkmirror.kafka.produce import ProducedPartition, decode_produce_response, encode_produce_request
 from sparkmirror.kafka.retries import Retries
 from sparkmirror.kafka.transport import network_of
 
-_TAIL_ANSWER_TIMEOUT_S = 5.0
-"""Whoever follows a tail wants to know soon when it's cut off."""
+_TAIL_RESPONSE_TIMEOUT_S = 5.0
+"""The callers that follow a tail need to know soon when it's cut off."""
 
 
 class TopicWriter:
@@ -39,16 +45,16 @@ class TopicWriter:
         self._settings = settings
         self._producer = ProducerSettings(settings)
         self._network = network_of(settings)
-        self._leaders = Leaders(settings)
+        self._cluster = Cluster(settings)
 
     def write(
         self, topic: str, records: Iterable[LogRecord], *, timeout_s: float | None = None
     ) -> Sequence[int]:
         """The records' offsets, when every one is acknowledged by all replicas.
 
-        What fails for a moment is sent again until `timeout_s` (the request's time-out unless given) has
-        passed; when nobody answers at all, that is said at once. Raises KafkaError, naming the topic; some
-        records may be written all the same, even twice.
+        Retries what may pass until `timeout_s` (by default the request's time-out) has passed; raises at once
+        when no broker responds. Raises KafkaError, naming the topic; some records may be written all the
+        same, even twice.
         """
         timeout_s = self._settings.request_timeout_s if timeout_s is None else timeout_s
         deadline = self._network.time() + timeout_s
@@ -68,17 +74,17 @@ class TopicWriter:
         return offsets
 
     def close(self) -> None:
-        self._leaders.close()
+        self._cluster.close()
 
     def _rounds(
         self, topic: str, records: Sequence[LogRecord], deadline: float
     ) -> list[dict[TopicPartition, list[int]]]:
-        """Which records, by number, go together: a batch of every partition at most, in order within each."""
+        """The records, by number, of each round: at most a batch of each partition, in order within each."""
         count = 0
         if any(record.partition is None for record in records):
             count = self._partition_count(topic, deadline)
         rounds: list[dict[TopicPartition, list[int]]] = []
-        for partition, batches in deal(topic, count, records).items():
+        for partition, batches in assign(topic, count, records).items():
             for at, numbers in enumerate(batches):
                 if at == len(rounds):
                     rounds.append({})
@@ -88,9 +94,9 @@ class TopicWriter:
     def _partition_count(self, topic: str, deadline: float) -> int:
         """Brokers learn of a topic one after the other: one that has just been created may be unknown yet."""
         retries = Retries(self._settings, deadline)
-        while not (partitions := self._leaders.partitions(topic, self._left(deadline))):
-            self._leaders.forget()
-            retries.wait(error_for(UNKNOWN_TOPIC_OR_PARTITION, topic))
+        while not (partitions := self._cluster.partitions(topic, self._left(deadline))):
+            self._cluster.forget()
+            retries.wait(self._cluster.error(UNKNOWN_TOPIC_OR_PARTITION, topic))
         return len(partitions)
 
     def _send(
@@ -99,62 +105,48 @@ class TopicWriter:
         """The base offset of each batch: one request to each leader, and again for what failed."""
         done: dict[TopicPartition, int] = {}
         retries = Retries(self._settings, deadline)
-        topics = {partition.topic for partition in batches}
         while left := {partition: data for partition, data in batches.items() if partition not in done}:
-            self._leaders.learn(topics, self._left(deadline))  # not tried again: nobody answers at all
-            failure = self._attempt(left, deadline, done)
-            if failure is not None:
-                self._leaders.forget()
-                retries.wait(failure)
+            timeout_s = self._left(deadline)
+            produced = self._cluster.ask_leaders(
+                left, lambda connection, led: self._exchange(connection, led, left, deadline), timeout_s
+            )
+            errors = [found for found in produced.values() if isinstance(found, SparkmirrorError)]
+            done.update((at, found) for at, found in produced.items() if isinstance(found, int))
+            if errors:
+                retries.wait(min(errors, key=lambda error: error.retriable))
         return done
 
-    def _attempt(
+    def _exchange(
         self,
+        connection: Connection,
+        led: Sequence[TopicPartition],
         batches: Mapping[TopicPartition, memoryview],
         deadline: float,
-        done: dict[TopicPartition, int],
-    ) -> KafkaError | None:
-        """Note in `done` what was acknowledged; why something was not, the reason that lasts if one does."""
-        errors: list[KafkaError] = []
-        try:
-            for connection, partitions in self._leaders.connections(batches, self._left(deadline)).items():
-                share = {partition: batches[partition] for partition in partitions}
-                for answer in self._produce(connection, share, self._left(deadline)):
-                    if answer.error:
-                        where, needed = answer.partition, (Need.WRITE_TOPIC.of(answer.partition.topic),)
-                        errors.append(
-                            error_for(
-                                answer.error,
-                                f"partition {where.partition}",
-                                answer.message,
-                                Needed(self._settings, needed),
-                            )
-                        )
-                    else:
-                        done[answer.partition] = answer.base_offset
-        except RetriableError as error:
-            errors.append(error)
-        return min(errors, key=lambda error: error.retriable, default=None)
-
-    def _produce(
-        self, connection: Connection, batches: Mapping[TopicPartition, memoryview], timeout_s: float
-    ) -> list[ProducedPartition]:
+    ) -> Mapping[TopicPartition, int | SparkmirrorError]:
         version = connection.version_of(produce.API_KEY, "Produce", produce.VERSION_LOW, produce.VERSION_HIGH)
         correlation_id = connection.next_correlation_id()
-        request = encode_produce_request(batches, self._producer, version, correlation_id)
-        frame = connection.ask(request, "Produce", timeout_s)
-        return decode_produce_response(frame, version, correlation_id).partitions
+        share = {partition: batches[partition] for partition in led}
+        request = encode_produce_request(share, self._producer, version, correlation_id)
+        frame = connection.ask(request, "Produce", self._left(deadline))
+        response = decode_produce_response(frame, version, correlation_id)
+        return {produced.partition: self._base_offset(produced) for produced in response.partitions}
+
+    def _base_offset(self, produced: ProducedPartition) -> int | SparkmirrorError:
+        if not produced.error:
+            return produced.base_offset
+        where, right = produced.partition.partition, Need.WRITE_TOPIC.of(produced.partition.topic)
+        return self._cluster.error(produced.error, f"partition {where}", right, message=produced.message)
 
     def _left(self, deadline: float) -> float:
-        """Raises DisconnectedError when nothing is left of the time."""
+        """Raises DisconnectedError when no time is left."""
         left_s = deadline - self._network.time()
         if left_s <= 0:
-            raise DisconnectedError("no answer in time")
+            raise DisconnectedError("no response in time")
         return left_s
 
 
 class _LogReader:
-    """Reads the records of partitions on from their positions."""
+    """Reads the records of partitions from their positions on."""
 
     def __init__(
         self, settings: ConnectionSettings, from_offset: int = 0, *, read_committed: bool = False
@@ -165,7 +157,7 @@ class _LogReader:
         self._from_offset = from_offset
         self.positions: dict[TopicPartition, int] = {}
         self.ends: dict[TopicPartition, int] = {}
-        """Where each partition ended at its last answer."""
+        """Where each partition ended at its last response."""
 
     def partitions(self, topic: str) -> Sequence[TopicPartition]:
         return self._reader.partitions(topic)
@@ -226,7 +218,7 @@ def read_topic(
 def _read_to_end(
     reader: _LogReader, partitions: Sequence[TopicPartition], deadline_s: float
 ) -> Iterator[LogRecord]:
-    """Up to where each partition ends when it's asked for the first time."""
+    """Up to the end of each partition at its first response."""
     deadline = reader.network.time() + deadline_s
     ends: dict[TopicPartition, int] = {}
     left = list(partitions)
@@ -252,14 +244,14 @@ class TopicTail:
     ) -> None:
         self._topic = topic
         self._whole = whole
-        patience_s = min(settings.request_timeout_s, _TAIL_ANSWER_TIMEOUT_S)
-        self._settings = replace(settings, request_timeout_s=patience_s)
+        timeout_s = min(settings.request_timeout_s, _TAIL_RESPONSE_TIMEOUT_S)
+        self._settings = replace(settings, request_timeout_s=timeout_s)
         self._reader = _LogReader(self._settings, from_offset)
 
     def poll(self, timeout_s: float) -> list[LogRecord]:
-        """What arrived, at once if there is something; nothing while the topic doesn't exist.
+        """The records that arrived, at once if there are any; none while the topic doesn't exist.
 
-        An answer proves that the partition's leader was reached; of a whole topic, each leader is given the
+        A response proves that the partition's leader was reached; of a whole topic, each leader is given the
         time. Raises KafkaError, CorruptBatchError.
         """
         try:
@@ -298,7 +290,7 @@ class TopicTail:
 
 
 def _about(error: KafkaError | CorruptBatchError, context: str) -> KafkaError:
-    """The same error, saying what was tried."""
+    """The same error with its context."""
     if isinstance(error, KafkaError):
         return type(error)(f"{context}: {error}", error.code)
     return KafkaError(f"{context}: {error}")

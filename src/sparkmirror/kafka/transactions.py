@@ -1,10 +1,11 @@
-"""The transactions of one transactional id, one after another (KIP-98, KIP-360, KIP-890).
+"""Runs the transactions of one transactional id, one after another (KIP-98, KIP-360, KIP-890).
 
-Owns the id's producer id and epoch and tells the coordinator where transactions begin and end. The records
-themselves are produced by others, under the producer id and epoch that `init` and `end` return.
+Owns the id's producer id and epoch, and asks the coordinator to add partitions and to end transactions. The
+records are produced elsewhere, under the producer id and epoch that `init` and `end` return.
 """
 
 from collections.abc import Collection
+from contextlib import closing
 from typing import Any
 
 from kafka.protocol.producer import (
@@ -29,8 +30,11 @@ from sparkmirror.domain.errors import (
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka import produce
-from sparkmirror.kafka.coordinator import TransactionCoordinator
+from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.error_codes import NONE, TOPIC_AUTHORIZATION_FAILED, Needed, error_for
+from sparkmirror.kafka.retries import Retries
+from sparkmirror.kafka.transaction_coordinator import TransactionCoordinator
+from sparkmirror.kafka.transport import network_of
 
 _INIT_VERSION_MAX = 5
 _ADD_VERSION_MAX = 3
@@ -192,7 +196,7 @@ class Transactions:
         )
         code = _worst(response)
         if code == TOPIC_AUTHORIZATION_FAILED:
-            refused = sorted({topic for (topic, _), told in _results(response).items() if told == code})
+            refused = sorted({topic for (topic, _), result in _results(response).items() if result == code})
             raise error_for(
                 code,
                 f"transactional id {self.transactional_id}: AddPartitionsToTxn",
@@ -201,6 +205,23 @@ class Transactions:
             )
         if code != NONE:
             raise self._coordinator.error_for(code, request)
+
+
+def new_producer_id(settings: ConnectionSettings) -> ProducerId:
+    """A new id with epoch 0, for idempotent writing without transactions. Blocks.
+
+    Waits for a broker that has just started and has no ids for a moment. Raises AuthorizationError (brokers
+    before 2.8), or RetriableError after the request's time-out.
+    """
+    retries = Retries(settings, network_of(settings).time() + settings.request_timeout_s)
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
+    with closing(Cluster(settings)) as cluster:
+        while True:
+            response = cluster.request("InitProducerId", request, InitProducerIdResponse, version_max=4)
+            if response.error_code == NONE:
+                return ProducerId(response.producer_id, response.producer_epoch)
+            right = Need.NUMBER_RECORDS.of()
+            retries.wait(cluster.error(response.error_code, "InitProducerId", right))
 
 
 def fence(settings: ConnectionSettings, transactional_ids: Collection[str]) -> None:

@@ -13,10 +13,9 @@ from sparkmirror.connectors.source import why_not
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.kafka.admin import Admin
+from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from sparkmirror.kafka.groups import Committed, Groups, ListedGroup, Offsets
-from sparkmirror.kafka.metadata import read_metadata
-from sparkmirror.kafka.offset_removal import remove_offsets
 from sparkmirror.kafka.offsets import EARLIEST, LATEST
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.migrate.flow_access import CheckpointAccess, FlowAccess
@@ -74,8 +73,8 @@ class ConsumerMigration:
         self._offsets = FlowOffsets(access)
         topic = checkpoint.settings.checkpoints_topic
         self._checkpoints = CheckpointsReader(checkpoint.checkpoints, topic)
-        self._source = Groups(checkpoint.source_admin, access.flow.source)
-        self._target = Groups(checkpoint.target_admin, access.flow.target)
+        self._source = Groups(checkpoint.source_admin)
+        self._target = Groups(checkpoint.target_admin)
 
     def close(self) -> None:
         for client in (self._offsets, self._checkpoints, self._source, self._target):
@@ -154,8 +153,7 @@ class ConsumerMigration:
         if wanted:
             refused.update(self._target.write(back.group, wanted))
         if removed:
-            admin, target = self._checkpoint.target_admin, self._access.flow.target
-            refused.update(remove_offsets(admin, target, back.group, removed))
+            refused.update(self._target.remove(back.group, removed))
         done = [each.offset.partition for each in back.partitions if each.offset.partition not in refused]
         self._store([restored_record(back.group, partition) for partition in done])
         return refused
@@ -323,7 +321,7 @@ class ConsumerMigration:
     def _ensure_topic(self) -> None:
         replicas = self._checkpoint.settings.checkpoints_replication_factor
         target = self._access.flow.target
-        with closing(Admin(self._checkpoint.target_admin, target)) as admin:
+        with closing(Admin(self._checkpoint.target_admin)) as admin:
             if self._topic in admin.partition_counts():
                 return
             writes = self._checkpoint.admin_plugins.over(admin, target)

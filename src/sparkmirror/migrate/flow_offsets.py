@@ -8,8 +8,8 @@ from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.rights import Need
+from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, Needed, error_for
-from sparkmirror.kafka.metadata import read_metadata
 from sparkmirror.kafka.offsets import require_offsets
 from sparkmirror.migrate.flow_access import FlowAccess
 from sparkmirror.migrate.left_records import with_records

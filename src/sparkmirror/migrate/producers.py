@@ -79,10 +79,9 @@ class ProducerMigration:
         )
 
     def _plan(self) -> list[CopyPartition]:
-        flow = self._access.flow
         with (
-            closing(Admin(self._access.source_admin, flow.source)) as at_source,
-            closing(Admin(self._access.target_admin, flow.target)) as at_target,
+            closing(Admin(self._access.source_admin)) as at_source,
+            closing(Admin(self._access.target_admin)) as at_target,
         ):
             source = {
                 topic: SourceTopic(partitions)

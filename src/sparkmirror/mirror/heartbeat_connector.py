@@ -33,7 +33,7 @@ class Heartbeats:
     def _prepare(self) -> Iterable[Job]:
         told = self._connector.settings
         topic = heartbeats_topic(self._flow, self._connector)
-        with closing(Admin(self._connector.admin, topic.cluster)) as admin:
+        with closing(Admin(self._connector.admin)) as admin:
             writes = self._connector.admin_plugins.over(admin, topic.cluster)
             ensure_topics(admin, [topic.creation], writes)
         if not told.emit:

@@ -163,7 +163,7 @@ class MirrorSource:
         require_compacted(admins.target, "offset.storage.topic", positions, "source connector offsets")
         syncs = offset_syncs_topic(self._settings, self._connector)
         if syncs is not None:
-            with closing(Admin(self._connector.offset_syncs_admin, syncs.cluster)) as admin:
+            with closing(Admin(self._connector.offset_syncs_admin)) as admin:
                 writes = self._connector.admin_plugins.over(admin, syncs.cluster)
                 ensure_topics(admin, [syncs.creation], writes)
 

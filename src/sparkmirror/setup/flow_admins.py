@@ -10,19 +10,11 @@ class FlowAdmins:
     """One owner, who closes it."""
 
     def __init__(self, flow: Flow, connector: SourceConnector) -> None:
-        """Raises KafkaError when a cluster can't be reached, PluginError when a plug-in can't begin."""
+        """Raises PluginError when a plug-in can't start."""
         self.connector = connector
-        self.source = Admin(connector.source_admin, flow.source)
-        try:
-            self.target = Admin(connector.target_admin, flow.target)
-        except BaseException:
-            self.source.close()
-            raise
-        try:
-            self._writes = connector.admin_plugins.over(self.target, flow.target)
-        except BaseException:
-            self.close()
-            raise
+        self.source = Admin(connector.source_admin)
+        self.target = Admin(connector.target_admin)
+        self._writes = connector.admin_plugins.over(self.target, flow.target)
 
     @property
     def writes(self) -> AdminWrites:

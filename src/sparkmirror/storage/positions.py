@@ -14,7 +14,7 @@ from sparkmirror.batches.log_records import Headers, LogRecord
 from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerId, ProducerState
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import Alias, ConnectorName, TopicPartition
-from sparkmirror.kafka.stable_ends import await_stable
+from sparkmirror.kafka.offsets import await_stable
 from sparkmirror.kafka.topic_log import read_topic
 from sparkmirror.offsets.offset_runs import Run
 from sparkmirror.storage.compact_json import compact_json

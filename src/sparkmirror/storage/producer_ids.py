@@ -19,8 +19,9 @@ from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSetti
 from sparkmirror.domain.errors import CorruptBatchError, KafkaError, RetriableError
 from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.domain.rights import Need
+from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, Needed, error_for
-from sparkmirror.kafka.metadata import Metadata, read_metadata
+from sparkmirror.kafka.metadata import Metadata
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, require_offsets
 from sparkmirror.kafka.partition_reader import PartitionReader
 from sparkmirror.kafka.topic_log import TopicWriter

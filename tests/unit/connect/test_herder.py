@@ -19,8 +19,8 @@ from sparkmirror.domain.connect import (
     TargetState,
 )
 from sparkmirror.domain.errors import ConfigError, DisconnectedError
-from sparkmirror.domain.group_assignment import NOT_A_MEMBER, Membership
 from sparkmirror.domain.ids import Alias, Flow
+from sparkmirror.domain.leader_election import NOT_A_MEMBER, Membership
 from sparkmirror.setup.plan.flow_plan import FlowPlan
 from tests.unit.connect.connect_memory import NOWHERE, Run, config_topic, status_topic
 

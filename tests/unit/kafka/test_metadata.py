@@ -1,28 +1,38 @@
-"""What an answer of no use becomes."""
+"""Metadata responses of brokers that are cut off from their controller."""
+
+from typing import Any
 
 import pytest
+from kafka.protocol.metadata import MetadataResponse
 
-from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import RetriableError
-from sparkmirror.kafka import metadata
-from sparkmirror.kafka.metadata import Metadata, read_metadata
+from sparkmirror.kafka.connection import Connection
+from tests.support.canned_responses import NAME, cluster_of
 
 
-class FrozenBroker:
-    """Its controller has missed it: it names nobody, not even itself."""
+class FencedBroker(Connection):
+    """Its controller has missed it: it names no broker, not even itself."""
 
-    address = "b1:9092"
-    closed = False
+    def __init__(self) -> None:
+        self.address = f"{NAME}:9092"
+        self.closed = False
+
+    def request(self, *_: object, **__: object) -> Any:
+        response = MetadataResponse(
+            brokers=[],
+            cluster_id="id",
+            controller_id=-1,
+            topics=[MetadataResponse.MetadataResponseTopic(error_code=0, name="orders", partitions=[])],
+        )
+        return MetadataResponse.decode(response.encode(version=7), version=7)
 
     def close(self) -> None:
         self.closed = True
 
 
-def test_an_answer_without_brokers_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Taken for news it would leave every partition without a leader, and nobody to ask again."""
-    broker = FrozenBroker()
-    monkeypatch.setattr(metadata, "connect_to_any", lambda _: broker)
-    monkeypatch.setattr(metadata, "request_metadata", lambda *_: Metadata("id", partitions={"orders": 1}))
-    with pytest.raises(RetriableError, match=r"b1:9092 knows of no broker that is alive, itself included"):
-        read_metadata(ConnectionSettings((("b1", 9092),)), ["orders"])
+def test_a_response_without_brokers_is_an_error_that_may_pass() -> None:
+    """Taken for metadata it would leave every partition without a leader, and no broker to ask again."""
+    broker = FencedBroker()
+    with pytest.raises(RetriableError, match=r"there:9092 knows of no broker that is alive, itself included"):
+        cluster_of(broker).learn(["orders"])
     assert broker.closed

@@ -1,14 +1,14 @@
 """What brokers of each version would answer, made with kafka-python's classes."""
 
+from itertools import repeat
 from typing import Any
 
 import pytest
 from kafka.protocol.admin import DescribeConfigsRequest, DescribeConfigsResponse
 
-from sparkmirror.kafka.cluster import Answer, AnyBroker
 from sparkmirror.kafka.topic_configs import DescribedTopic, TopicConfigsReader, encode_body
-from sparkmirror.kafka.wire import Reader
 from sparkmirror.policies.config_filter import ConfigEntry, ConfigSource
+from tests.support.canned_responses import CannedConnection, cluster_of
 
 VERSIONS = range(1, 5)
 Result = DescribeConfigsResponse.DescribeConfigsResult
@@ -35,16 +35,10 @@ def result(topic: str, *configs: Any, error: int = 0, message: str | None = None
     )
 
 
-class Broker(AnyBroker):
-    def __init__(self, answer: list[Any], version: int = 4) -> None:
-        self.asked: list[bytes] = []
-        response = DescribeConfigsResponse(throttle_time_ms=0, results=answer)
-        self._answer = bytes(response.encode(version=version))
-        self._version = version
-
-    def ask(self, _action: str, _api: object, body: Any) -> Answer:
-        self.asked.append(body(self._version))
-        return Answer(self._version, Reader(memoryview(self._answer), flexible=self._version >= 4))
+def broker(results: list[Any], version: int = 4) -> CannedConnection:
+    """A broker that responds so to every request."""
+    response = DescribeConfigsResponse(throttle_time_ms=0, results=results).encode(version=version)
+    return CannedConnection(repeat(bytes(response)), version, flexible=version >= 4)
 
 
 RETENTION = ("retention.ms", "1000", ConfigSource.DYNAMIC_TOPIC_CONFIG)
@@ -60,7 +54,7 @@ def test_every_version_tells_the_same(version: int) -> None:
         result("d", error=3, message="gone"),
     ]
     retention, secret = ConfigEntry(*RETENTION), ConfigEntry(*SECRET, is_sensitive=True)
-    reader = TopicConfigsReader(Broker(answer, version))
+    reader = TopicConfigsReader(cluster_of(broker(answer, version)))
     for _ in range(2):
         a, b, c, d = reader.describe("abcd")
         assert a == DescribedTopic("a", (retention, secret))
@@ -72,15 +66,16 @@ def test_every_version_tells_the_same(version: int) -> None:
 def test_more_kinds_of_topics_than_are_kept_are_all_read() -> None:
     kinds = [ConfigEntry("retention.ms", str(number)) for number in range(100)]
     answer = [result(kind.value or "", config(kind.name, kind.value, kind.source)) for kind in kinds]
-    described = TopicConfigsReader(Broker(answer)).describe(["any"])
+    described = TopicConfigsReader(cluster_of(broker(answer))).describe(["any"])
     assert [topic.entries for topic in described] == [(kind,) for kind in kinds]
 
 
 def test_thousands_are_asked_for_in_portions() -> None:
-    broker = Broker([])
-    assert list(TopicConfigsReader(broker).describe([f"t{number}" for number in range(1100)])) == []
-    assert len(broker.asked) == 5
-    assert max(map(len, broker.asked)) < 4000
+    asked = broker([])
+    reader = TopicConfigsReader(cluster_of(asked))
+    assert list(reader.describe([f"t{number}" for number in range(1100)])) == []
+    assert len(asked.requests) == 5
+    assert max(map(len, asked.requests)) < 4000
 
 
 @pytest.mark.parametrize("version", VERSIONS)

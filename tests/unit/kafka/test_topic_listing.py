@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
+from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.domain.listed_topics import ListedTopic, TopicListing
-from sparkmirror.kafka.cluster import Answer, AnyBroker
+from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.topic_listing import TopicLister, decode_topics, encode_body
-from sparkmirror.kafka.wire import Reader
+from tests.support.canned_responses import CannedConnection, cluster_of
 
 VERSIONS = range(7, 13)
 Topic = MetadataResponse.MetadataResponseTopic
@@ -52,17 +53,9 @@ def encoded(*topics: Any, version: int = 12, controller: int = 1) -> bytes:
     return bytes(response.encode(version=version))
 
 
-class Answers(AnyBroker):
-    """A broker that gives these answers, one after the other."""
-
-    def __init__(self, *answers: bytes, version: int = 12) -> None:
-        self.cluster = "there"
-        self._answers = list(answers)
-        self._version = version
-
-    def ask(self, *_: object) -> Answer:
-        data = memoryview(self._answers.pop(0))
-        return Answer(self._version, Reader(data, flexible=self._version >= 9))
+def answering(*responses: bytes, version: int = 12) -> Cluster:
+    """A broker that sends these responses, one after the other."""
+    return cluster_of(CannedConnection(responses, version, flexible=version >= 9))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -73,7 +66,7 @@ def test_every_version_tells_the_same(version: int) -> None:
         topic("__internal", partition(0), internal=True),
         topic("gone", error=3),
     ]
-    listing = TopicLister(Answers(encoded(*topics, version=version), version=version)).read()
+    listing = TopicLister(answering(encoded(*topics, version=version), version=version)).read()
     known = uuid.UUID(int=5).bytes if version >= 10 else b""
     assert listing.topics == {
         "orders": ListedTopic(300, known),
@@ -87,7 +80,7 @@ def test_every_version_tells_the_same(version: int) -> None:
 def test_equal_answers_are_one_listing_whoever_is_named_the_controller() -> None:
     first, second = (encoded(topic("orders", partition(0)), controller=id_) for id_ in (1, 2))
     grown = encoded(topic("orders", partition(0), partition(1)))
-    lister = TopicLister(Answers(first, second, grown, first))
+    lister = TopicLister(answering(first, second, grown, first))
     listing = lister.read()
     assert lister.read() is listing
     assert lister.read().counts == {"orders": 2}
@@ -97,12 +90,11 @@ def test_equal_answers_are_one_listing_whoever_is_named_the_controller() -> None
 def test_an_answer_that_ends_too_early_is_a_broken_connection() -> None:
     whole = encoded(topic("orders", partition(0)), topic("more", partition(0)))
 
-    class Broken(Answers):
-        def close(self) -> None: ...
-
     for size in (5, 20, 40, 60, len(whole) - 10):
-        with pytest.raises(Exception, match="there sent what is no answer to Metadata"):
-            TopicLister(Broken(whole[:size])).read()
+        with pytest.raises(
+            DisconnectedError, match="list topics on there: there sent what is no response to"
+        ):
+            TopicLister(answering(whole[:size], whole[:size])).read()
 
 
 @given(
@@ -116,7 +108,7 @@ def test_any_shape_is_read_as_it_was_written(shapes: list[tuple[str, int, int]])
         for number, (name, partitions, replicas) in enumerate(shapes)
     ]
     response = encoded(*topics)
-    listing = TopicLister(Answers(response)).read()
+    listing = TopicLister(answering(response)).read()
     assert listing == TopicListing(
         {f"{number}{name}": ListedTopic(partitions) for number, (name, partitions, _) in enumerate(shapes)}
     )

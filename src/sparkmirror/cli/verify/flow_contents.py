@@ -49,8 +49,8 @@ def flow_contents(
     sides = Sides(flow, consumer, target)
     passage = ProvenanceHeader(*flow) if connector.settings.copying.provenance_header else None
     with (
-        closing(Admin(connector.source_admin, flow.source)) as at_source,
-        closing(Admin(connector.target_admin, flow.target)) as at_target,
+        closing(Admin(connector.source_admin)) as at_source,
+        closing(Admin(connector.target_admin)) as at_target,
     ):
         plan = _copy_plan(connector, at_source, at_target, topics)
         source_configs = at_source.topic_configs(sorted({ready.source.topic for ready in plan.ready}))

@@ -8,7 +8,7 @@ from sparkmirror.connect.topics.offset_records import OffsetFold, checked_offset
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.connect import ConnectorOffset
 from sparkmirror.domain.errors import MalformedRecordError
-from sparkmirror.kafka.stable_ends import await_stable
+from sparkmirror.kafka.offsets import await_stable
 from sparkmirror.kafka.topic_log import TopicWriter, read_topic
 
 _log = logging.getLogger(__name__)

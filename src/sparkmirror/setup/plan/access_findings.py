@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from sparkmirror.connectors.own_topics import OwnTopic
-from sparkmirror.domain.cluster_survey import ApiRange, ClusterSurvey
 from sparkmirror.domain.ids import Alias
 from sparkmirror.domain.rights import Need, Right
 from sparkmirror.kafka import fetch, produce
+from sparkmirror.kafka.cluster_survey import ApiRange, ClusterSurvey
 from sparkmirror.setup.plan.flow_plan import Finding, Severity
 from sparkmirror.setup.plan.survey import FlowSurvey
 

@@ -8,8 +8,7 @@ from sparkmirror.domain.client_settings import OffsetReset
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION
-from sparkmirror.kafka.log_sizes import log_sizes
-from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
+from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets, log_sizes
 from sparkmirror.kafka.topic_log import read_topic
 from sparkmirror.setup.plan.measured_rate import measured_rate
 from sparkmirror.storage.positions import NOTHING_REPLICATED, Position, read_positions

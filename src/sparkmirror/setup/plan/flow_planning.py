@@ -67,7 +67,7 @@ def plan_flow(settings: FlowSettings, rate: Rate | None = None) -> FlowPlan:
 def _plan_heartbeats(settings: FlowSettings, own: Sequence[OwnTopic]) -> FlowPlan:
     """Of a flow that mirrors nothing."""
     admin, alias = settings.heartbeat.admin, settings.flow.target
-    with closing(Admin(admin, alias)) as target:
+    with closing(Admin(admin)) as target:
         present = target.partition_counts()
     missing = [topic for topic in own if topic.creation.name not in present]
     wanted = {
@@ -249,7 +249,7 @@ class _Planning:
         creations += [own.creation for own in missing if own.cluster == target]
         at_source = [own.creation for own in missing if own.cluster == source]
         refused = list[Refusal]()
-        with closing(Admin(connector.target_admin, target, checks_only=True)) as checks:
+        with closing(Admin(connector.target_admin, checks_only=True)) as checks:
             for need, check in (
                 (Need.CREATE_TOPIC, lambda: checks.create_topics(creations)),
                 (Need.GROW_TOPIC, lambda: checks.grow_topics(grows)),
@@ -257,7 +257,7 @@ class _Planning:
             ):
                 refused += _refused(target, need, self._part(need.requests, check, {}))
         if at_source:
-            with closing(Admin(connector.offset_syncs_admin, source, checks_only=True)) as checks:
+            with closing(Admin(connector.offset_syncs_admin, checks_only=True)) as checks:
                 refused += _refused(source, Need.CREATE_TOPIC, checks.create_topics(at_source))
         return refused
 

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from sparkmirror.connectors.own_topics import OwnTopic
 from sparkmirror.connectors.source import MirrorSourceSettings
-from sparkmirror.domain.cluster_survey import ClusterSurvey
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.domain.rights import Need
+from sparkmirror.kafka.cluster_survey import ClusterSurvey
 from sparkmirror.setup.account_plan import AccountPlan
 from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.config_plan import ConfigPlan

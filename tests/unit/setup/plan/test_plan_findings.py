@@ -7,10 +7,10 @@ import pytest
 from sparkmirror.connectors.own_topics import OwnTopic
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.acls import AclOperation
-from sparkmirror.domain.cluster_survey import ApiRange, ClusterSurvey, SurveyedBroker
 from sparkmirror.domain.errors import AuthorizationError, KafkaError
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.domain.rights import Need
+from sparkmirror.kafka.cluster_survey import ApiRange, ClusterSurvey, SurveyedBroker
 from sparkmirror.policies.admin_writes import TopicCreation
 from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.config_plan import ConfigPlan

@@ -5,7 +5,6 @@ from kafka.protocol.producer import EndTxnRequest, InitProducerIdRequest
 
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthorizationError, FencedError, KafkaError, RetriableError
-from sparkmirror.kafka.coordinator import TransactionCoordinator
 from sparkmirror.kafka.error_codes import (
     COORDINATOR_LOAD_IN_PROGRESS,
     INVALID_PRODUCER_EPOCH,
@@ -13,6 +12,7 @@ from sparkmirror.kafka.error_codes import (
     PRODUCER_FENCED,
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 )
+from sparkmirror.kafka.transaction_coordinator import TransactionCoordinator
 
 COORDINATOR = TransactionCoordinator(ConnectionSettings((("localhost", 9092),)), "mirror-1")
 

@@ -1,8 +1,8 @@
-"""Who leads a group of workers: what members tell each other, the choice, and how long it can be relied on.
+"""Elects the leader of a group of workers, and computes how long a member may rely on the result.
 
-Kafka's coordinator keeps the members and calls one of them the group's leader. That one chooses who leads the
-work, by what members say of themselves in JoinGroup, and SyncGroup tells everybody the same. Metadata and
-assignment are JSON with a `version`; unknown fields are for later versions, and passed over.
+Kafka's coordinator keeps the members and names one of them the group's leader. That one elects the leader of
+the work from the metadata that members send with JoinGroup; SyncGroup gives every member the same assignment.
+Both are JSON with a `version`; unknown fields are for later versions and ignored.
 """
 
 import hashlib
@@ -17,28 +17,28 @@ _VERSION: Final = 1
 
 
 class GroupOptions(NamedTuple):
-    """By Kafka's names for them; the coordinator accepts session time-outs within limits of its own."""
+    """Named as Kafka names them; the coordinator accepts session time-outs within limits of its own."""
 
     group_id: str
     session_timeout_s: float = 10
-    """Who is not heard for so long is no member any more."""
+    """A member that sends nothing for so long is removed."""
     heartbeat_interval_s: float = 3
     rebalance_timeout_s: float = 60
-    """How long a rebalance waits for members that are heard and do not join."""
+    """How long a rebalance waits for members that send heartbeats and do not join."""
     spreads: bool = False
-    """Whether the same nodes should not lead all groups: a node that comes may take over then."""
+    """Whether to spread the leaders of groups over the nodes: a node that joins may take over then."""
 
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """What a node knows of its group."""
+    """A node's view of its group."""
 
     generation: int
     """NOT_IN_A_GENERATION while not a member."""
     member_id: str
     is_leader: bool
     leader_url: str | None
-    """None while nobody is known to lead."""
+    """None while no leader is known."""
     members: tuple[str, ...]
     """Every node's URL, sorted."""
 
@@ -48,50 +48,50 @@ NOT_A_MEMBER: Final = Membership(NOT_IN_A_GENERATION, "", is_leader=False, leade
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What a member says of itself: its metadata in JoinGroup."""
+    """A member's metadata in JoinGroup."""
 
     url: str
     leads_since: int | None = None
-    """The generation that made it the leader, which it is still; None for all others."""
+    """The generation that made it the leader, if it still is; None for all others."""
 
     def encode(self) -> bytes:
-        said = {"version": _VERSION, "url": self.url, "leads_since": self.leads_since}
-        return json.dumps(said).encode()
+        metadata = {"version": _VERSION, "url": self.url, "leads_since": self.leads_since}
+        return json.dumps(metadata).encode()
 
     @classmethod
     def decode(cls, metadata: bytes) -> Self:
-        """What can't be read is a member all the same, with an empty URL."""
-        said = _decoded(metadata)
-        url, since = said.get("url"), said.get("leads_since")
+        """Metadata that can't be decoded still stands for a member, with an empty URL."""
+        fields = _decoded(metadata)
+        url, since = fields.get("url"), fields.get("leads_since")
         return cls(url if isinstance(url, str) else "", since if type(since) is int else None)
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What everybody is told. `leader` and `successor` are member ids."""
+    """The same for every member. `leader` and `successor` are member ids."""
 
     leader: str
     leader_url: str
     members: tuple[str, ...]
     successor: str
-    """Who is to lead when the leader has given way; the leader itself, as a rule."""
+    """The member that is to lead when the leader has given way; the leader itself, as a rule."""
 
     def encode(self) -> bytes:
-        told = {
+        fields = {
             "version": _VERSION,
             "leader": self.leader,
             "leader_url": self.leader_url,
             "members": self.members,
             "successor": self.successor,
         }
-        return json.dumps(told).encode()
+        return json.dumps(fields).encode()
 
     @classmethod
     def decode(cls, assignment: bytes) -> Self | None:
-        """None when it says nothing: it can't be read, or Kafka's leader knew nothing of this member."""
-        told = _decoded(assignment)
-        leader, url, members = (told.get(key) for key in ("leader", "leader_url", "members"))
-        successor = told.get("successor")
+        """None when it can't be decoded, or Kafka's leader did not know this member."""
+        fields = _decoded(assignment)
+        leader, url, members = (fields.get(key) for key in ("leader", "leader_url", "members"))
+        successor = fields.get("successor")
         if not isinstance(leader, str) or not isinstance(url, str) or not isinstance(members, list):
             return None
         return cls(leader, url, tuple(map(str, members)), successor if isinstance(successor, str) else leader)
@@ -106,16 +106,16 @@ class Assignment:
         )
 
 
-def assign(candidates: Mapping[str, Candidate], own_id: str, spread_by: str | None = None) -> Assignment:
-    """The choice of the member that Kafka calls the leader: who leads already, else itself.
+def elect(candidates: Mapping[str, Candidate], own_id: str, spread_by: str | None = None) -> Assignment:
+    """The election by the member that Kafka names the leader: the leader so far stays, else it elects itself.
 
-    Work that runs is not moved, though Kafka may call another member the leader from one generation to the
-    next. Two that say they lead can't come from one group; the later one would be right.
+    Running work is not moved, though Kafka may name another member the leader from one generation to the
+    next. Two that claim to lead can't come from one group; the later one would be right.
 
-    With `spread_by`, a group's name, it's the member that ranks first for that name: groups spread over the
-    same nodes, and only those move that a node which came or went would lead (rendezvous hashing). Who leads
-    already is asked to give way first: a member may be long in hearing of a choice, and sure to lead until
-    then.
+    With `spread_by`, a group's name, the member that ranks first for that name is elected: groups spread over
+    the same nodes, and only those move that a node which joined or left would lead (rendezvous hashing). The
+    leader so far is asked to give way first: a member may learn late of an election, and relies on leading
+    until then.
     """
     first = own_id
     if spread_by is not None:
@@ -137,19 +137,19 @@ def _rank(name: str, url: str, member_id: str) -> tuple[bytes, str]:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """How long a member can be sure that nobody leads in its place. Times are of one clock, in seconds.
+    """How long a member can be sure that no other leads in its place. Times are of one clock, in seconds.
 
-    Another is chosen only in a generation that this member did not join, or joined without saying that it
-    leads; and the coordinator removes members only when it has not heard them for the session time-out, or
-    when a rebalance has lasted for the rebalance time-out without them. It hears a request later than that
-    was sent, so that both are known to be yet to come: the first for requests that it has answered, the
-    second for those to which it answered that no rebalance goes on.
+    Another is elected only in a generation that this member did not join, or joined without claiming to lead;
+    and the coordinator removes members only when it has received nothing from them for the session time-out,
+    or when a rebalance has lasted for the rebalance time-out without them. It receives a request later than
+    it was sent, so both limits are certainly in the future: the first for requests to which it has responded,
+    the second for those to which it responded that no rebalance is in progress.
     """
 
     heard: float = -inf
-    """When the last request was sent that made the coordinator wait for a whole session time-out again."""
+    """When the last request was sent that restarted the session time-out."""
     settled: float = -inf
-    """When the last request was sent that found no rebalance going on after the assignment."""
+    """When the last request was sent that found no rebalance in progress after the assignment."""
 
     def end(self, options: GroupOptions) -> float:
         return min(self.heard + options.session_timeout_s, self.settled + options.rebalance_timeout_s)

@@ -1,17 +1,12 @@
-"""The broker that coordinates one transactional id: found, asked, followed when it moves (KIP-98).
+"""Asks the coordinator of one transactional id, and looks it up again when it moves (KIP-98).
 
-What the answers mean is `transactions`' part; here only those are known that say "elsewhere" or "later".
+Handles the error codes by which brokers postpone a request or name another broker; `transactions` the rest.
 """
 
 from collections.abc import Callable
 from typing import Any
 
-from kafka.protocol.metadata import (
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-)
+from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, FindCoordinatorRequest
 from kafka.protocol.producer import EndTxnRequest
 
 from sparkmirror import __version__
@@ -25,6 +20,7 @@ from sparkmirror.domain.errors import (
 )
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka import produce
+from sparkmirror.kafka.cluster import Cluster, CoordinatorKind
 from sparkmirror.kafka.connection import Connection
 from sparkmirror.kafka.error_codes import (
     CONCURRENT_TRANSACTIONS,
@@ -41,7 +37,6 @@ from sparkmirror.kafka.error_codes import (
     error_for,
     name_of,
 )
-from sparkmirror.kafka.metadata import connect_to_any
 from sparkmirror.kafka.retries import Retries
 from sparkmirror.kafka.transport import network_of
 
@@ -52,20 +47,19 @@ _FENCED = frozenset({INVALID_PRODUCER_EPOCH, PRODUCER_FENCED})
 _API_VERSIONS = 18
 _FEATURES_FROM = 3
 _NEEDED_BY_VERSION_2 = {produce.API_KEY: produce.VERSION_ADDING_PARTITIONS, EndTxnRequest.API_KEY: 5}
-_TRANSACTION_KEY = 1
-_FIND_ONE_KEY_VERSION_MAX = 3
 
 # The markers of the transaction before are written within milliseconds, as a rule.
 _COMPLETING = Backoff(first_s=0.005, max_s=0.1)
 
 
 class TransactionCoordinator:
-    """Blocks. Not thread-safe: one owner. Connects when it's first asked."""
+    """Blocks. Not thread-safe: one owner. Connects on demand."""
 
     def __init__(self, settings: ConnectionSettings, transactional_id: str) -> None:
         self.transactional_id = transactional_id
         self.settings = settings
         self._network = network_of(settings)
+        self._cluster = Cluster(settings)
         self._connection: Connection | None = None
         self._finalized_version = 0
         self._opened_at = 0.0
@@ -79,11 +73,11 @@ class TransactionCoordinator:
         version_max: int,
         resends: bool = True,
     ) -> Any:
-        """The first answer whose code (by `code_of`) is not "elsewhere" or "later".
+        """The first response that neither postpones the request nor names another broker, by `code_of` of it.
 
-        Waits and tries again until the request's time-out has passed, then raises the RetriableError that
-        the last try met. Without `resends` a request that may have arrived is not sent again: the
-        DisconnectedError is raised at once.
+        Retries until the request's time-out has passed, then raises the RetriableError of the last attempt.
+        Without `resends` a request that may have arrived is not sent again: the DisconnectedError is raised
+        at once.
         """
         retries = Retries(self.settings, self._network.time() + self.settings.request_timeout_s)
         while True:
@@ -109,7 +103,7 @@ class TransactionCoordinator:
     def offers_version_2(self) -> bool:
         """Whether version 2 of transactions (KIP-890) is finalized, as of at most `metadata_max_age_s` ago.
 
-        That all brokers speak the versions that it needs is taken from this one. Raises RetriableError.
+        The coordinator's versions count for all brokers. Raises RetriableError.
         """
         connection = self._connected()
         return self._finalized_version >= 2 and all(
@@ -133,10 +127,9 @@ class TransactionCoordinator:
         return error_for(code, context)
 
     def close(self) -> None:
-        """Forget where it is; `ask` finds it again."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        """Close the connections; `ask` looks the coordinator up again."""
+        self._cluster.close()
+        self._connection = None
 
     def _awaited(self, retries: Retries) -> Connection:
         while True:
@@ -146,45 +139,29 @@ class TransactionCoordinator:
                 retries.wait(error)
 
     def _connected(self) -> Connection:
-        """One that is not so old that the broker may have closed it for idleness (10 min by default)."""
+        """The connection, opened again before the broker may close it for idleness (10 min by default)."""
         now = self._network.time()
         if now - self._opened_at > self.settings.metadata_max_age_s:
             self.close()
         if self._connection is None:
-            connection = self._found()
             try:
+                connection = self._found()
                 self._finalized_version = self._ask_finalized(connection)
             except BaseException:
-                connection.close()
+                self.close()
                 raise
             self._connection = connection
             self._opened_at = now
         return self._connection
 
     def _found(self) -> Connection:
-        any_broker = connect_to_any(self.settings)
-        coordinator = None
-        try:
-            request = FindCoordinatorRequest(key=self.transactional_id, key_type=_TRANSACTION_KEY)
-            response = any_broker.request(
-                request,
-                FindCoordinatorResponse,
-                timeout_s=self.settings.request_timeout_s,
-                version_max=_FIND_ONE_KEY_VERSION_MAX,
-            )
-            if response.error_code != NONE:
-                raise self.error_for(response.error_code, request)
-            if any_broker.address == f"{response.host}:{response.port}":
-                coordinator = any_broker
-            else:
-                coordinator = Connection.open(response.host, response.port, self.settings)
-            return coordinator
-        finally:
-            if coordinator is not any_broker:
-                any_broker.close()
+        found = self._cluster.coordinator(CoordinatorKind.TRANSACTION, self.transactional_id)
+        if found.code != NONE:
+            raise self.error_for(found.code, FindCoordinatorRequest)
+        return self._cluster.connection(found.address)
 
     def _ask_finalized(self, connection: Connection) -> int:
-        """The cluster's `transaction.version`; 0 where brokers tell none."""
+        """The cluster's `transaction.version`; 0 where brokers have none."""
         offered = connection.versions.get(_API_VERSIONS)
         if offered is None or offered.high < _FEATURES_FROM:
             return 0

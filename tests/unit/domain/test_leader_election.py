@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.domain.group_assignment import (
+from sparkmirror.domain.leader_election import (
     NOT_A_MEMBER,
     Assignment,
     Candidate,
@@ -17,7 +17,7 @@ from sparkmirror.domain.group_assignment import (
     Lease,
     Membership,
     Standing,
-    assign,
+    elect,
 )
 
 URLS = st.integers(1, 99).map("http://node-{}:8083/".format)
@@ -31,7 +31,7 @@ FOLLOWERS = st.dictionaries(st.text(min_size=1), st.builds(Candidate, URLS), min
 def test_who_leads_keeps_on_whoever_chooses(candidates: dict[str, Candidate], data: st.DataObject) -> None:
     chooser, leader = (data.draw(st.sampled_from(sorted(candidates))) for _ in range(2))
     candidates[leader] = Candidate(candidates[leader].url, data.draw(st.integers(0, 99)))
-    told = assign(candidates, chooser)
+    told = elect(candidates, chooser)
     assert told.leader == leader
     assert told.leader_url == candidates[leader].url
     assert told.members == tuple(sorted(candidate.url for candidate in candidates.values()))
@@ -40,7 +40,7 @@ def test_who_leads_keeps_on_whoever_chooses(candidates: dict[str, Candidate], da
 @given(FOLLOWERS, st.data())
 def test_without_a_leader_the_chooser_takes_it(candidates: dict[str, Candidate], data: st.DataObject) -> None:
     chooser = data.draw(st.sampled_from(sorted(candidates)))
-    assert assign(candidates, chooser).leader == chooser
+    assert elect(candidates, chooser).leader == chooser
 
 
 @given(FOLLOWERS, st.data(), st.text())
@@ -48,20 +48,20 @@ def test_groups_that_spread_move_only_to_a_node_that_came(
     candidates: dict[str, Candidate], data: st.DataObject, group: str
 ) -> None:
     chooser = data.draw(st.sampled_from(sorted(candidates)))
-    before = assign(candidates, chooser, group)
+    before = elect(candidates, chooser, group)
     assert before.successor == before.leader
     candidates["new one"] = Candidate("http://new:8083/")
-    after = assign(candidates, chooser, group)
+    after = elect(candidates, chooser, group)
     assert after.leader in {before.leader, "new one"}
-    assert assign(candidates, "new one", group) == after
+    assert elect(candidates, "new one", group) == after
     candidates[before.leader] = Candidate(candidates[before.leader].url, 1)
-    told = assign(candidates, chooser, group)
+    told = elect(candidates, chooser, group)
     assert (told.leader, told.successor) == (before.leader, after.leader), "it must give way first"
 
 
 def test_groups_that_spread_are_led_by_different_nodes() -> None:
     candidates = {f"member-{number}": Candidate(f"http://node-{number}:8083/") for number in range(3)}
-    led = Counter(assign(candidates, "member-0", f"group-{number}").leader for number in range(300))
+    led = Counter(elect(candidates, "member-0", f"group-{number}").leader for number in range(300))
     assert min(led[member] for member in candidates) > 70
 
 
@@ -72,7 +72,7 @@ def test_of_two_that_say_they_lead_the_later_one_does() -> None:
         "c": Candidate("http://c:1/", 7),
         "d": Candidate("http://d:1/"),
     }
-    assert assign(candidates, "d").leader == "b"
+    assert elect(candidates, "d").leader == "b"
 
 
 # what is said
@@ -87,7 +87,7 @@ def test_a_candidate_is_read_as_it_was_said(candidate: Candidate) -> None:
 
 @given(FOLLOWERS)
 def test_an_assignment_is_read_as_it_was_told(candidates: dict[str, Candidate]) -> None:
-    told = assign(candidates, min(candidates))
+    told = elect(candidates, min(candidates))
     assert Assignment.decode(told.encode()) == told
 
 

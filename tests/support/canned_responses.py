@@ -1,0 +1,41 @@
+"""A cluster of one broker that sends responses made beforehand, without a network."""
+
+from collections.abc import Iterable, Sequence
+
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.kafka.cluster import Cluster
+from sparkmirror.kafka.connection import Connection
+from sparkmirror.kafka.wire import INT32
+
+NAME = "there"
+
+
+class CannedConnection(Connection):
+    """Sends one response after the other, as the version that was chosen."""
+
+    def __init__(self, responses: Iterable[bytes], version: int, *, flexible: bool) -> None:
+        self.address = NAME
+        self.client_id = "me"
+        self.requests: list[bytes] = []
+        self._responses = iter(responses)
+        self._version = version
+        self._header_end = b"\0" if flexible else b""
+        self._asked = 0
+
+    def version_of(self, *_: object) -> int:
+        return self._version
+
+    def next_correlation_id(self) -> int:
+        self._asked += 1
+        return self._asked
+
+    def ask(self, frame: Sequence[bytes | memoryview], *_: object) -> memoryview:
+        self.requests.append(b"".join(map(bytes, frame)))
+        return memoryview(INT32.pack(self._asked) + self._header_end + next(self._responses))
+
+    def close(self) -> None: ...
+
+
+def cluster_of(connection: Connection) -> Cluster:
+    settings = ConnectionSettings(((NAME, 9092),), alias=NAME)
+    return Cluster(settings, open_connection=lambda *_: connection)
