@@ -6,6 +6,7 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Final
 
 import pytest
@@ -150,6 +151,15 @@ def test_a_cluster_is_found_by_any_of_its_servers_and_each_failure_is_told(
         with pytest.raises(DisconnectedError) as error:
             read_metadata(impatient(deaf, dumb), [])
     assert str(error.value) == f"{HOST}:{deaf} closed the connection; {HOST}:{dumb} did not answer in time"
+
+
+def test_a_broker_that_hangs_is_given_up_after_the_connect_timeout(target_cluster: LocalCluster) -> None:
+    ((_, port),) = connection(target_cluster).bootstrap_servers
+    with served_by(silence) as hung:
+        settings = replace(impatient(hung, port), request_timeout_s=60.0)
+        started = time.monotonic()
+        assert read_metadata(settings, []).brokers
+        assert time.monotonic() - started < PATIENCE_S
 
 
 def test_a_cluster_that_has_answered_is_found_without_its_bootstrap_servers(

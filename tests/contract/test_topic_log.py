@@ -166,7 +166,8 @@ def test_a_refused_record_is_an_error_that_names_the_topic(
 ) -> None:
     compacted = "contract.log-compacted"
     create_topic(target_cluster.bootstrap_servers, compacted, config={"cleanup.policy": "compact"})
-    with pytest.raises(KafkaError, match=f"^write to {compacted}: partition 0: INVALID_RECORD") as refused:
+    where = f"partition 0 on {connection(target_cluster).cluster}"
+    with pytest.raises(KafkaError, match=f"^write to {compacted}: {where}: INVALID_RECORD") as refused:
         writer.write(compacted, [LogRecord(None, b"no key")])
     assert not refused.value.retriable
     assert writer.write(compacted, [LogRecord(b"key", b"value")]) == [0]

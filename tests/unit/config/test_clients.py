@@ -194,6 +194,7 @@ def test_admins() -> None:
     source, target = clients.source_admin(given), clients.target_admin(given, "heartbeats-target-admin")
     assert (source.request_timeout_s, source.client_id) == (0.005, "A->B|msc|replication-source-admin")
     assert (target.request_timeout_s, target.client_id) == (0.006, "A->B|msc|heartbeats-target-admin")
+    assert [settings.cluster for settings in (source, target)] == ["A", "B"], "errors name another cluster"
 
 
 def test_the_worker_s_own_clients_use_unprefixed_keys() -> None:
