@@ -126,7 +126,7 @@ class Demo:
     def _await_progress_topic(self, stage: _Stage) -> None:
         # Until the mirror has made the topic there is nothing to show but the time.
         started = time.monotonic()
-        with self._status.updates() as update, closing(Admin(_connection(stage.target), TARGET)) as admin:
+        with self._status.updates() as update, closing(Admin(_connection(stage.target))) as admin:
             while _PROGRESS_TOPIC not in admin.partition_counts():
                 _check(stage)
                 waited_s = time.monotonic() - started

@@ -10,7 +10,6 @@ from contextlib import closing
 from typing import Final
 
 from sparkmirror.batches.log_records import LogRecord
-from sparkmirror.cli.demo.mirror_process import SOURCE
 from sparkmirror.cli.demo.shop_topics import SHOP_TOPICS, ShopTopic
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.kafka.admin import Admin
@@ -42,7 +41,7 @@ class Shop:
 
     def create_topics(self, partitions: int) -> None:
         creations = [TopicCreation(topic.name, partitions, 1, topic.config) for topic in self._topics]
-        with closing(Admin(self._source, SOURCE)) as admin:
+        with closing(Admin(self._source)) as admin:
             for error in admin.create_topics(creations).values():
                 if error is not None:
                     raise error
