@@ -7,6 +7,8 @@ from typing import Final
 
 import pytest
 
+from sparkmirror.domain.incidents import IncidentKind
+
 ROOT: Final = Path(__file__).parents[2]
 DOCUMENTS: Final = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 DESIGN: Final = ROOT / "docs" / "DESIGN.md"
@@ -35,3 +37,8 @@ def test_paragraphs_of_the_design_name_few_files() -> None:
     files = [{path for path in paths(text) if not path.endswith("/")} for text in paragraphs]
     crowded = [named for named in files if len(named) > FILES_OF_A_PARAGRAPH_MAX]
     assert not crowded
+
+
+def test_every_kind_of_incident_is_documented() -> None:
+    text = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    assert [kind.value for kind in IncidentKind if f"`{kind.value}`" not in text] == []
