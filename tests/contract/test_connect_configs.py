@@ -53,7 +53,7 @@ def configs(settings: ConnectionSettings, topic: str) -> Iterator[ConfigTopic]:
         yield made
 
 
-def test_what_is_written_has_been_read_when_the_call_returns(
+def test_a_write_returns_when_it_was_read_back(
     target_cluster: LocalCluster, settings: ConnectionSettings, topic: str, configs: ConfigTopic
 ) -> None:
     configs.put_connector("msc", {"b": "1", "a": "2"}, TargetState.STOPPED)
@@ -93,7 +93,7 @@ def test_what_is_written_has_been_read_when_the_call_returns(
     ]
 
 
-def test_events_are_told_once_and_not_from_before(
+def test_events_are_returned_once_and_not_older_ones(
     settings: ConnectionSettings, topic: str, configs: ConfigTopic
 ) -> None:
     first = RestartRequest("c", include_tasks=True, only_failed=False)
@@ -110,7 +110,7 @@ def test_events_are_told_once_and_not_from_before(
         assert configs.poll(LONG_S) == [second]
 
 
-def test_who_polls_is_woken_by_what_another_thread_has_read(configs: ConfigTopic) -> None:
+def test_a_poll_returns_when_another_thread_has_read(configs: ConfigTopic) -> None:
     """Or a connector would start a poll's time later than it was asked for."""
     configs.put_connector("c", {})
     started = time.monotonic()
@@ -119,7 +119,7 @@ def test_who_polls_is_woken_by_what_another_thread_has_read(configs: ConfigTopic
     assert configs.poll(0) == []
 
 
-def test_the_end_is_reached_while_another_polls_all_the_time(configs: ConfigTopic) -> None:
+def test_read_to_end_succeeds_beside_constant_polls(configs: ConfigTopic) -> None:
     ended = threading.Event()
 
     def poll() -> None:
@@ -172,7 +172,7 @@ def test_threads_write_while_another_polls(configs: ConfigTopic) -> None:
     assert requests[-1] == LoggerLevel("last", "INFO")
 
 
-def test_what_is_malformed_is_passed_over(
+def test_malformed_records_are_skipped(
     target_cluster: LocalCluster, topic: str, configs: ConfigTopic, caplog: pytest.LogCaptureFixture
 ) -> None:
     good = connector_record("c", {"a": "b"})
@@ -185,7 +185,7 @@ def test_what_is_malformed_is_passed_over(
     ]
 
 
-def test_a_lost_answer_is_asked_for_again(target_cluster: LocalCluster, topic: str) -> None:
+def test_a_write_is_retried_after_a_lost_response(target_cluster: LocalCluster, topic: str) -> None:
     with proxied((HOST, target_cluster.brokers[0].port)) as [proxy]:
         near = ConnectionSettings((proxy.address,), request_timeout_s=0.5, connect_timeout_s=0.5)
         taken: list[LogRecord] = []
@@ -204,7 +204,7 @@ def test_a_lost_answer_is_asked_for_again(target_cluster: LocalCluster, topic: s
             assert taken[-1].key == b"connector-e"
 
 
-def test_failures_are_said_in_javas_words() -> None:
+def test_write_errors_have_javas_message() -> None:
     port = ReservedPort()
     nobody = ConnectionSettings(((HOST, port.number),), connect_timeout_s=0.5, request_timeout_s=0.5)
     port.release()

@@ -22,7 +22,7 @@ CLASS: Final = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 COMPACTED: Final = {"cleanup.policy": "compact"}
 
 
-def test_an_altered_offset_is_where_the_copy_goes_on_under_a_new_id(bench: Bench) -> None:
+def test_a_copy_resumes_at_an_altered_offset_with_a_new_producer_id(bench: Bench) -> None:
     """Connect's "last replicated": the next record is the one after it. Forgotten, the copy begins anew."""
     topic = "contract.altered-offsets"
     partition = TopicPartition(topic, 0)
@@ -41,9 +41,7 @@ def test_an_altered_offset_is_where_the_copy_goes_on_under_a_new_id(bench: Bench
     assert len({before, altered, forgotten}) == 3, "the same producer id was used again"
 
 
-def test_malformed_keys_are_passed_over(
-    target_cluster: LocalCluster, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_malformed_keys_are_skipped(target_cluster: LocalCluster, caplog: pytest.LogCaptureFixture) -> None:
     topic = "contract.connect-offsets"
     create_topic(target_cluster.bootstrap_servers, topic, partitions=3, config=COMPACTED)
     settings = connection(target_cluster)
@@ -56,7 +54,7 @@ def test_malformed_keys_are_passed_over(
     assert sum(record.message.startswith(f"{topic}-1: offset ") for record in caplog.records) == 4
 
 
-def test_what_the_connector_refuses_is_not_written(target_cluster: LocalCluster) -> None:
+def test_refused_offsets_are_not_written(target_cluster: LocalCluster) -> None:
     topic = "contract.connect-offsets-refused"
     create_topic(target_cluster.bootstrap_servers, topic, config=COMPACTED)
     where = {"cluster": "A", "partition": 0, "topic": "t"}
@@ -87,7 +85,7 @@ def test_what_the_connector_refuses_is_not_written(target_cluster: LocalCluster)
         ("offset", 3, "delete", "of source connector offsets.*'cleanup.policy=delete'"),
     ],
 )
-def test_topics_that_would_lose_what_is_in_them_are_refused(
+def test_topics_that_are_not_compacted_are_refused(
     target_cluster: LocalCluster, kind: str, partitions: int, policy: str, reason: str | None
 ) -> None:
     name = f"contract.connect-{kind}-{partitions}-{re.sub(',', '-', policy)}"

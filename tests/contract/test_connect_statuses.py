@@ -50,7 +50,7 @@ def two(settings: ConnectionSettings, topic: str) -> Iterator[StatusTopic]:
         yield made
 
 
-def test_one_says_and_another_reads(
+def test_one_instance_reads_what_another_writes(
     target_cluster: LocalCluster, topic: str, one: StatusTopic, two: StatusTopic
 ) -> None:
     for number in range(8):
@@ -72,7 +72,7 @@ def test_one_says_and_another_reads(
     )
 
 
-def test_a_connector_is_removed_with_all_that_is_said_of_it(
+def test_a_connector_is_removed_with_its_tasks_and_topics(
     target_cluster: LocalCluster, topic: str, one: StatusTopic, two: StatusTopic
 ) -> None:
     for name in ("gone", "left"):
@@ -96,7 +96,7 @@ def test_a_connector_is_removed_with_all_that_is_said_of_it(
     assert kept == {b"status-connector-left", b"status-task-left-0"}
 
 
-def test_what_is_older_is_not_said(one: StatusTopic, two: StatusTopic) -> None:
+def test_older_statuses_are_not_written(one: StatusTopic, two: StatusTopic) -> None:
     two.put_connector("c", ELSEWHERE)
     two.put_task("c", 0, ELSEWHERE)
     one.read_to_end(WAIT_S)
@@ -113,7 +113,7 @@ def test_what_is_older_is_not_said(one: StatusTopic, two: StatusTopic) -> None:
         assert (status.connectors(), status.tasks("c")) == ({"c": newer}, {0: newer})
 
 
-def test_the_last_word_counts_for_its_writer_too(one: StatusTopic, two: StatusTopic) -> None:
+def test_the_last_status_counts_for_its_writer_too(one: StatusTopic, two: StatusTopic) -> None:
     """Its own word is known to a writer before it has read what was said before and after."""
     two.put_connector("before", ELSEWHERE)
     one.put_connector("before", RUNNING)
@@ -166,7 +166,7 @@ def test_partitions_have_several_leaders(trio: LocalCluster) -> None:
     assert len({record.partition() for record in records(trio, topic)}) > 3
 
 
-def test_a_topic_may_come_after_whoever_reads_it(
+def test_a_topic_created_after_its_reader_is_read(
     target_cluster: LocalCluster, settings: ConnectionSettings
 ) -> None:
     """A node creates its topics right before, and not every broker knows them at once."""
@@ -181,7 +181,7 @@ def test_a_topic_may_come_after_whoever_reads_it(
         assert status.connectors() == {"c": RUNNING}
 
 
-def test_what_is_malformed_is_passed_over(
+def test_malformed_records_are_skipped(
     target_cluster: LocalCluster, topic: str, one: StatusTopic, caplog: pytest.LogCaptureFixture
 ) -> None:
     append(target_cluster, topic, [(b"status-connector-c", b"5"), (b"what", b"ever")], partition=3)

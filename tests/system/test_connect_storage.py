@@ -61,7 +61,9 @@ ORDERS: Final = {"cluster": "A", "partition": 0, "topic": "stored.orders"}
 GROUP: Final = {"partition": 3, "topic": "A.stored.orders", "group": "g"}
 
 
-def test_java_goes_on_from_ours_and_ours_from_java(target_cluster: LocalCluster, tmp_path: Path) -> None:
+def test_java_continues_from_our_topics_and_ours_from_javas(
+    target_cluster: LocalCluster, tmp_path: Path
+) -> None:
     """One life of a worker for both, because it is long."""
     write_ours(target_cluster)
     with connect_worker(tmp_path, worker_properties(target_cluster)) as worker:

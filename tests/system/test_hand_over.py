@@ -94,7 +94,7 @@ def logs(cluster: LocalCluster, topic: str) -> Mapping[TopicPartition, Log]:
 
 
 @pytest.mark.parametrize("alias", ALIASES)
-def test_every_record_is_there_once_and_in_order(
+def test_every_record_is_copied_once_and_in_order(
     alias: str, source_logs: Mapping[TopicPartition, Log], target_logs: Mapping[TopicPartition, Log]
 ) -> None:
     assert len(source_logs) == sum(PARTITIONS.values())
@@ -127,7 +127,7 @@ def test_no_checkpoint_is_past_what_its_group_has_read(
 
 
 @pytest.mark.parametrize("alias", ALIASES)
-def test_who_stopped_while_ours_ran_goes_on_at_its_very_next_record(
+def test_a_group_that_stopped_under_ours_continues_at_its_next_record(
     handed_over: HandedOver, alias: str, source_logs: Mapping[TopicPartition, Log]
 ) -> None:
     """Also after another life of Java's, which knows the place less exactly."""
@@ -139,7 +139,7 @@ def test_who_stopped_while_ours_ran_goes_on_at_its_very_next_record(
 
 
 @pytest.mark.usefixtures("target_logs")  # read before more is written there
-def test_who_read_all_along_goes_on_where_everything_ends(handed_over: HandedOver) -> None:
+def test_a_group_that_read_to_the_end_continues_at_the_end(handed_over: HandedOver) -> None:
     target = handed_over.sides.target
     for alias, topic in product(ALIASES, PARTITIONS):
         name, new = f"{alias}.{topic}", numbered(1, first=1_000_000)
@@ -209,7 +209,7 @@ def test_javas_client_translates_as_ours(
     assert len(ours) == (sum(PARTITIONS.values()) if group == READER else PARTITIONS[ORDERS])
 
 
-def test_of_the_same_syncs_ours_makes_as_much_as_java_or_more(
+def test_ours_translates_at_least_as_far_as_java_from_the_same_syncs(
     handed_over: HandedOver,
     java: JavaClasses,
     source_logs: Mapping[TopicPartition, Log],

@@ -154,7 +154,7 @@ def test_lag_is_what_the_source_has_and_the_target_has_not(sides: Sides, page: P
     assert told == lags()[1]
 
 
-def test_connectors_tasks_checkpoints_and_heartbeats(page: Page) -> None:
+def test_connectors_tasks_checkpoints_and_heartbeats_are_counted(page: Page) -> None:
     of = {"source": ALIAS, "target": "B"}
     group = {**of, "group": GROUP, "topic": f"{ALIAS}.{QUICK}", "partition": "1"}
     name = "kafka_connect_mirror_checkpoint_connector_checkpoint_latency_ms"
@@ -170,7 +170,7 @@ def test_connectors_tasks_checkpoints_and_heartbeats(page: Page) -> None:
     assert page.one("sparkmirror_partitions", **of, state="running") == 3
 
 
-def test_what_was_lost_is_counted(sides: Sides, mirror: Mirror, page: Page) -> None:
+def test_lost_records_are_counted(sides: Sides, mirror: Mirror, page: Page) -> None:
     (end,) = end_offsets(sides.source, [SLOW]).values()
     delete_records(sides.source, SLOW, end)
     mirror.configure(properties(sides, 100 * RECORD_BYTES))

@@ -116,7 +116,7 @@ def is_run_by(asked: NetworkedNode, nodes: Sequence[NetworkedNode]) -> bool:
     return all(part["state"] == "RUNNING" and part["worker_id"] in workers for part in parts)
 
 
-def test_a_node_that_stops_in_order_hands_over(group: Group) -> None:
+def test_an_orderly_stop_hands_connectors_over(group: Group) -> None:
     with group.exact():
         leader = group.leader()
         leader.stop()
@@ -148,7 +148,7 @@ def thaw(node: NetworkedNode) -> None:
         (NetworkedNode.cut_off, NetworkedNode.connect_again),
     ],
 )
-def test_others_take_over_what_a_lost_leader_did(
+def test_a_lost_leader_is_replaced(
     strike: Callable[[NetworkedNode], None], heal: Callable[[NetworkedNode], None], group: Group
 ) -> None:
     with group.exact():

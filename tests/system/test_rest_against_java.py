@@ -80,7 +80,7 @@ def _is_up(worker: ConnectWorker) -> bool:
 
 
 @pytest.mark.parametrize("number", range(len(_CASES)), ids=[f"{at}-{case}" for at, case in enumerate(_CASES)])
-def test_our_answer_is_javas(answers: Sequence[tuple[Answer, Answer]], number: int) -> None:
+def test_our_response_equals_javas(answers: Sequence[tuple[Answer, Answer]], number: int) -> None:
     java, ours = answers[number]
     case: Case = _CASES[number]
     if case.ours is None:

@@ -1,6 +1,6 @@
-"""What broken, slow and hostile clients do to the REST API: they get Connect's errors, or are dropped.
+"""Sends broken, slow and hostile requests to the REST API: they get Connect's errors, or are disconnected.
 
-Afterwards everybody else is served, and nothing of them is left.
+Afterwards other clients are served, and no connection is left.
 """
 
 import socket
@@ -77,13 +77,13 @@ def said_to(url: str, *parts: bytes) -> bytes:
         b"GET /" + b"x" * 20_000,
     ],
 )
-def test_what_is_no_http_is_told_so(url: str, line: bytes) -> None:
+def test_anything_but_http_gets_a_400(url: str, line: bytes) -> None:
     answer = said_to(url, line)
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert b'{"error_code":400,"message":"Invalid HTTP request received."}' in answer
 
 
-def test_a_body_larger_than_anybody_needs_is_refused(url: str) -> None:
+def test_a_body_over_the_limit_is_refused(url: str) -> None:
     told = PUT + b"Content-Length: " + str(1 << 40).encode() + b"\r\n\r\n"
     with closing(connected(url)) as connection:
         connection.sendall(told)
@@ -112,27 +112,31 @@ def _until_refused(connection: socket.socket) -> bytes:
     return answer
 
 
-def test_a_body_as_large_as_allowed_is_read(url: str) -> None:
+def test_a_body_at_the_limit_is_read(url: str) -> None:
     body = b'{"a": "' + b"x" * (BODY_BYTES_MAX - 9) + b'"}'
     answer = ask(url, Request("PUT", "/connectors/x/config", body, JSON))
     assert answer.status == 400
     assert "contains no connector type" in answer.message()
 
 
-def test_a_client_that_leaves_in_the_middle_is_forgotten(url: str) -> None:
-    for part in (b"", b"GET", PUT, PUT + b"Content-Length: 99\r\n\r\n{"):
-        with closing(connected(url)) as connection:
-            connection.sendall(part)
+@pytest.mark.parametrize("part", [b"", b"GET", PUT, PUT + b"Content-Length: 99\r\n\r\n{"])
+def test_the_connection_of_a_client_that_leaves_within_its_request_is_closed(url: str, part: bytes) -> None:
+    with closing(connected(url)) as connection:
+        client = connection.getsockname()
+        connection.sendall(part)
+        await_value(lambda: _is_served(client), ANSWERED_S, lambda: "the server did not accept")
+    await_value(lambda: not _is_served(client), ANSWERED_S, lambda: "the server kept its end")
+    assert ask(url, Request("GET", "/connectors/x")).status == 404
 
 
-def test_requests_one_behind_the_other_are_all_answered(url: str) -> None:
+def test_pipelined_requests_are_all_served(url: str) -> None:
     one = b"GET /connectors HTTP/1.1\r\nHost: x\r\n"
     answer = said_to(url, *[one + b"\r\n"] * 50, one + b"Connection: close\r\n\r\n")
     assert answer.count(b"HTTP/1.1 200 ") == 51
 
 
 @pytest.mark.parametrize("host", [b"", b"[", b"a b", b"a/b?c#d", b"x" * 9000, b"\xff", b"a:b:c"])
-def test_a_host_of_whatever_form_breaks_nothing(url: str, host: bytes) -> None:
+def test_a_malformed_host_header_does_no_harm(url: str, host: bytes) -> None:
     """It comes back in the Location of what is created."""
     told = PUT.replace(b"/x/", b"/of-a-host/").replace(b"Host: x", b"Host: " + host)
     answer = said_to(url, told + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(CONFIG) + CONFIG)
@@ -140,13 +144,13 @@ def test_a_host_of_whatever_form_breaks_nothing(url: str, host: bytes) -> None:
     assert ask(url, Request("DELETE", "/connectors/of-a-host")).status in (204, 404)
 
 
-def test_bytes_one_by_one_are_a_request(url: str) -> None:
+def test_a_request_in_single_bytes_is_served(url: str) -> None:
     text = b"GET /connectors HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
     assert said_to(url, *(bytes([byte]) for byte in text)).startswith(b"HTTP/1.1 200 ")
 
 
 @pytest.mark.parametrize("said", [b"", b"GET / HT", PUT, PUT + b"Content-Length: 5\r\n\r\n{"])
-def test_a_client_that_never_comes_to_the_point_is_dropped(
+def test_a_client_with_an_incomplete_request_is_disconnected(
     monkeypatch: pytest.MonkeyPatch, url: str, said: bytes
 ) -> None:
     monkeypatch.setattr(TimeoutProtocol, "request_complete_s", 0.2)
@@ -156,7 +160,7 @@ def test_a_client_that_never_comes_to_the_point_is_dropped(
 
 
 @pytest.mark.parametrize("requests", [1000, 5000])
-def test_a_client_that_does_not_take_its_answers_is_dropped(
+def test_a_client_that_does_not_receive_its_responses_is_disconnected(
     monkeypatch: pytest.MonkeyPatch, url: str, requests: int
 ) -> None:
     """Also while it says more than is read, which resets the connection instead of ending it."""
@@ -165,13 +169,13 @@ def test_a_client_that_does_not_take_its_answers_is_dropped(
     with closing(connected(url)) as connection:
         connection.sendall(one * requests)
         assert connection.recv(1) == b"H"
-        await_value(lambda: not _is_served(connection), ANSWERED_S, lambda: "the server kept its end")
+        client = connection.getsockname()
+        await_value(lambda: not _is_served(client), ANSWERED_S, lambda: "the server kept its end")
 
 
-def _is_served(connection: socket.socket) -> bool:
-    """Whether the server, in this process too, still has its end."""
-    here = connection.getsockname()
-    return any(end.raddr == here for end in psutil.Process().net_connections())
+def _is_served(client: tuple[str, int]) -> bool:
+    """Whether the server, which runs in this process, has its end of the client's connection."""
+    return any(end.raddr == client for end in psutil.Process().net_connections())
 
 
 def _ended(connection: socket.socket) -> bool:

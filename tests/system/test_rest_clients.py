@@ -33,7 +33,7 @@ SECRET = "not-told"
 ANSWERED_S = 10.0
 
 
-def test_a_foreign_client_finds_what_it_knows() -> None:
+def test_a_third_party_client_works() -> None:
     """kafka-connect-py, all of it."""
     with serving(MemoryHerder()) as url:
         client = KafkaConnect(url)
@@ -108,7 +108,7 @@ def await_no_client(started: RestServer) -> None:
     await_value(lambda: not clients(), ANSWERED_S, lambda: str(clients()))
 
 
-def test_workers_speak_tls_to_clients_and_each_other(authority: Path) -> None:
+def test_clients_and_workers_connect_over_tls(authority: Path) -> None:
     with server(MemoryHerder(), https(authority)) as leader:
         assert leader.advertised_url.startswith("https://")
         assert asked(leader.advertised_url, authority) == []
@@ -121,7 +121,7 @@ def test_workers_speak_tls_to_clients_and_each_other(authority: Path) -> None:
         assert asked(leader.advertised_url, authority) == ["x"]
 
 
-def test_clients_may_have_to_say_who_they_are(authority: Path) -> None:
+def test_client_certificates_can_be_required(authority: Path) -> None:
     with server(MemoryHerder(), https(authority, ssl_client_auth="required")) as started:
         assert asked(started.advertised_url, authority, with_certificate=True) == []
         with pytest.raises(urllib3.exceptions.HTTPError):
@@ -152,7 +152,7 @@ def test_old_protocols_are_refused(authority: Path) -> None:
         ("ssl.cipher.suites", "NONE_SUCH", "OpenSSL knows none"),
     ],
 )
-def test_what_cannot_be_used_is_said_without_secrets(
+def test_bad_tls_settings_are_errors_without_secrets(
     authority: Path, key: str, value: str, reason: str
 ) -> None:
     with (

@@ -47,7 +47,7 @@ def error(answer: Answer) -> tuple[int, str]:
         (Health(started=True, healthy=True, message="fine"), 200, "healthy"),
     ],
 )
-def test_health_is_the_herders(health: Health, status: int, said: str) -> None:
+def test_health_reports_the_herders_state(health: Health, status: int, said: str) -> None:
     herder = MemoryHerder()
     herder.now = health
     with serving(herder) as url:
@@ -55,7 +55,7 @@ def test_health_is_the_herders(health: Health, status: int, said: str) -> None:
         assert (answer.status, answer.json()) == (status, {"status": said, "message": health.message})
 
 
-def test_metrics_are_served_where_there_are_any() -> None:
+def test_metrics_are_served_if_configured() -> None:
     with serving(MemoryHerder(), metrics=lambda: ("text/plain; version=0.0.4", b"up 1\n")) as url:
         answer = get(url, "/metrics", Accept="text/plain")
         assert (answer.status, answer.headers["Content-Type"]) == (200, "text/plain; version=0.0.4")
@@ -64,7 +64,7 @@ def test_metrics_are_served_where_there_are_any() -> None:
         assert error(get(url, "/metrics")) == (404, "HTTP 404 Not Found")
 
 
-def test_a_description_is_served_to_machines_and_people() -> None:
+def test_the_openapi_document_and_its_page_are_served() -> None:
     with serving(MemoryHerder()) as url:
         api = get(url, "/openapi.json").json()
         assert api["paths"]["/connectors/{connector}/status"]["get"]["operationId"] == "getConnectorStatus"
@@ -75,7 +75,7 @@ def test_a_description_is_served_to_machines_and_people() -> None:
         assert b"https://" not in page.body
 
 
-def test_admin_endpoints_have_listeners_of_their_own() -> None:
+def test_admin_endpoints_can_have_their_own_listeners() -> None:
     with server(MemoryHerder(), settings(admin_listeners=f"http://{HOST}:0")) as started:
         main, admin = started.urls
         assert get(main, "/connectors").status == 200
@@ -100,7 +100,7 @@ def test_topic_tracking_can_be_off() -> None:
         assert error(reset) == (403, "Topic tracking reset is disabled.")
 
 
-def test_headers_that_an_operator_wants_are_on_every_answer() -> None:
+def test_configured_headers_are_on_every_response() -> None:
     wanted = settings(response_http_headers_config="set X-Frame-Options:DENY, setDate X-Now:0")
     with serving(MemoryHerder(), wanted) as url:
         for path in ("/", "/nothing", "/connectors/%zz"):
@@ -109,7 +109,7 @@ def test_headers_that_an_operator_wants_are_on_every_answer() -> None:
             assert answer.headers["X-Now"].endswith("GMT")
 
 
-def test_origins_that_are_allowed_are_told_so() -> None:
+def test_allowed_origins_get_cross_origin_headers() -> None:
     allowed = settings(
         access_control_allow_origin=r"https://a\.example,https://.*\.b\.example",
         access_control_allow_methods="GET,PUT",
@@ -125,7 +125,7 @@ def test_origins_that_are_allowed_are_told_so() -> None:
         assert preflight.headers["Access-Control-Allow-Methods"] == "GET,PUT"
 
 
-def test_only_one_can_have_a_port() -> None:
+def test_a_taken_port_is_an_error() -> None:
     port = ReservedPort()
     try:
         taken = rest_settings(Properties({"listeners": f"http://{HOST}:{port.number}"}))
@@ -138,7 +138,7 @@ def test_only_one_can_have_a_port() -> None:
         port.release()
 
 
-def test_a_server_can_be_stopped_at_any_time_and_leaves_nothing() -> None:
+def test_a_server_can_be_stopped_at_any_time_and_closes_everything() -> None:
     threads = threading.active_count()
     never_bound = RestServer(settings())
     never_bound.stop()
@@ -153,7 +153,7 @@ def test_a_server_can_be_stopped_at_any_time_and_leaves_nothing() -> None:
     await_value(lambda: threading.active_count() <= threads, 10, lambda: str(threading.enumerate()))
 
 
-def test_what_it_is_called_is_the_operators_affair() -> None:
+def test_the_advertised_url_follows_the_settings() -> None:
     named = settings(rest_advertised_host_name="outside", rest_advertised_port="80")
     with server(MemoryHerder(), named) as started:
         assert started.advertised_url == "http://outside:80/"
@@ -170,14 +170,14 @@ class Surprising(MemoryHerder):
         raise ZeroDivisionError("surprise")
 
 
-def test_what_nobody_foresaw_is_an_error_and_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unexpected_error_is_a_500_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     with serving(Surprising()) as url, caplog.at_level(logging.ERROR):
         assert error(get(url, "/connectors")) == (500, "surprise")
         assert get(url, "/").status == 200
     assert "GET /connectors failed" in caplog.text
 
 
-def test_changes_are_in_the_log_and_polling_is_not(caplog: pytest.LogCaptureFixture) -> None:
+def test_changes_are_logged_and_reads_are_not(caplog: pytest.LogCaptureFixture) -> None:
     with serving(MemoryHerder()) as url, caplog.at_level(logging.INFO):
         ask(url, Request("POST", "/connectors", HEARTBEAT, JSON))
         get(url, "/connectors/hb/status")
@@ -203,7 +203,7 @@ class Deaf(MemoryHerder):
         raise ConnectError(HTTPStatus.NOT_FOUND, name)
 
 
-def test_clients_that_only_ask_do_not_wait_for_those_that_change() -> None:
+def test_reads_do_not_wait_for_changes() -> None:
     herder = Deaf()
     with serving(herder) as url:
         answers: list[Answer] = []
@@ -224,7 +224,7 @@ def test_clients_that_only_ask_do_not_wait_for_those_that_change() -> None:
 # what the leader alone can do
 
 
-def test_a_request_for_the_leader_is_answered_by_it() -> None:
+def test_a_request_for_the_leader_is_forwarded() -> None:
     leader = MemoryHerder()
     with (
         serving(leader) as leader_url,
@@ -247,7 +247,7 @@ def test_a_request_for_the_leader_is_answered_by_it() -> None:
         assert list(leader.connectors()) == []
 
 
-def test_odd_names_reach_the_leader_as_they_are() -> None:
+def test_odd_names_reach_the_leader_unchanged() -> None:
     leader = MemoryHerder()
     with serving(leader) as leader_url, serving(MemoryHerder(leads=False, leader_url=leader_url)) as url:
         config = HEARTBEAT.partition(b'"config": ')[2][:-1]
@@ -256,7 +256,7 @@ def test_odd_names_reach_the_leader_as_they_are() -> None:
     assert list(leader.connectors()) == ["a/b é%?+"]
 
 
-def test_without_a_leader_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_leader_a_change_is_a_409(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(herder_calls, "_LEADER_FOUND_S", 0.2)
     with serving(MemoryHerder(leads=False)) as url:
         status, message = error(ask(url, Request("PUT", "/connectors/hb/pause")))
@@ -264,7 +264,7 @@ def test_without_a_leader_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         assert message.startswith("Cannot complete request momentarily due to no known leader URL")
 
 
-def test_what_is_asked_before_a_leader_is_found_waits_for_it() -> None:
+def test_a_change_waits_for_the_election_of_a_leader() -> None:
     herder = MemoryHerder(leads=False)
     with serving(herder) as url, ThreadPoolExecutor(1) as pool:
         asked = pool.submit(ask, url, Request("POST", "/connectors", HEARTBEAT, JSON))
@@ -274,7 +274,7 @@ def test_what_is_asked_before_a_leader_is_found_waits_for_it() -> None:
         assert asked.result().status == 201
 
 
-def test_the_answer_of_who_leads_no_more_is_not_waited_for() -> None:
+def test_a_forwarded_request_fails_when_the_leader_changes() -> None:
     leader = Deaf()
     with serving(leader) as leader_url, ThreadPoolExecutor(1) as pool:
         follower = MemoryHerder(leads=False, leader_url=leader_url)
@@ -289,7 +289,7 @@ def test_the_answer_of_who_leads_no_more_is_not_waited_for() -> None:
         leader.free.set()
 
 
-def test_two_nodes_that_take_each_other_for_the_leader_give_up() -> None:
+def test_forwarding_in_a_circle_ends_with_a_409() -> None:
     one, other = MemoryHerder(leads=False), MemoryHerder(leads=False)
     with serving(one) as one_url, serving(other) as other_url:
         one.leader_url, other.leader_url = other_url, one_url
@@ -299,7 +299,7 @@ def test_two_nodes_that_take_each_other_for_the_leader_give_up() -> None:
         )
 
 
-def test_a_leader_that_is_gone_is_an_error() -> None:
+def test_an_unreachable_leader_is_an_error() -> None:
     with serving(MemoryHerder()) as gone:
         pass
     with serving(MemoryHerder(leads=False, leader_url=gone)) as url:

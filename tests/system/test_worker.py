@@ -24,6 +24,7 @@ GROUP = "worker-test"
 TOPIC = "worker.orders"
 ALIASES = "wa", "wb"
 COPY_TIMEOUT_S = 90.0
+OFFSETS_SHOWN_S = 20.0
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +88,7 @@ def test_connectors_are_listed_with_their_tasks(copying: ConnectNode) -> None:
     assert [task["id"] for task in tasks] == [{"connector": "mm2-msc", "task": task} for task in (0, 1)]
 
 
-def test_a_status_names_the_node(copying: ConnectNode) -> None:
+def test_a_status_has_the_nodes_worker_id(copying: ConnectNode) -> None:
     status = copying.ask("GET", "/connectors/mm2-msc/status").body
     workers = {status["connector"]["worker_id"], *(task["worker_id"] for task in status["tasks"])}
     assert workers == {copying.worker_id}
@@ -108,7 +109,7 @@ def test_topics_in_use_are_tracked(copying: ConnectNode) -> None:
     )
 
 
-def test_a_running_worker_tells_its_plan(copying: ConnectNode, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_running_worker_serves_its_plan(copying: ConnectNode, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "--url", copying.url, "-o", "json"]) == 0
     (plan,) = json.loads(capsys.readouterr().out)
     assert (plan["source"], plan["target"], plan["connector"]) == (*ALIASES, "mm2-msc")
@@ -118,7 +119,17 @@ def test_a_running_worker_tells_its_plan(copying: ConnectNode, capsys: pytest.Ca
     assert "nobody" in capsys.readouterr().err
 
 
-def test_a_stopped_connector_goes_on_from_altered_offsets(
+def test_offsets_of_a_running_connector_follow_its_records(copying: ConnectNode) -> None:
+    """Within seconds; a Java worker shows them after `offset.flush.interval.ms`, 60 s by default."""
+
+    def shown() -> set[tuple[int, int]]:
+        entries = copying.ask("GET", "/connectors/mm2-msc/offsets").body["offsets"]
+        return {(entry["partition"]["partition"], entry["offset"]["offset"]) for entry in entries}
+
+    await_value(lambda: shown() == {(0, 49), (1, 29)}, OFFSETS_SHOWN_S, lambda: f"{shown()}")
+
+
+def test_a_stopped_connector_resumes_at_altered_offsets(
     copying: ConnectNode, clusters: tuple[LocalCluster, LocalCluster]
 ) -> None:
     refused = copying.ask("PATCH", "/connectors/mm2-msc/offsets", {"offsets": altered(9)})
@@ -184,7 +195,7 @@ def test_records_written_once_a_connector_is_paused_wait_until_it_is_resumed(
     await_copied(copying, clusters, count + 10)
 
 
-def test_a_config_that_can_not_be_used_is_refused(
+def test_an_unusable_config_is_refused(
     copying: ConnectNode, clusters: tuple[LocalCluster, LocalCluster]
 ) -> None:
     answer = copying.ask("PUT", "/connectors/mm2-bad/config", msc(clusters, offset_lag_max="many"))
@@ -205,7 +216,7 @@ def test_a_restarted_node_knows_its_connectors(
     await_copied(copying, clusters, before + 5)
 
 
-def test_a_foreign_client_finds_what_it_knows(
+def test_a_third_party_client_works(
     copying: ConnectNode, clusters: tuple[LocalCluster, LocalCluster]
 ) -> None:
     """kafka-connect-py; `test_rest_clients` has all of it, over a herder without connectors."""

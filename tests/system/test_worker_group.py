@@ -65,7 +65,7 @@ def members(cluster: LocalCluster, group_id: str) -> str:
         return members_of(connection, group_id, START_TIMEOUT_S, Cluster(settings))
 
 
-def test_nodes_and_java_workers_keep_out_of_each_others_groups(
+def test_nodes_and_java_workers_refuse_each_others_groups(
     target_cluster: LocalCluster, tmp_path: Path
 ) -> None:
     with joining(target_cluster, OURS) as (ours, told):

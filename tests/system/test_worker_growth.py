@@ -45,7 +45,7 @@ def config(target_cluster: LocalCluster) -> dict[str, str]:
     return connector_config(HEARTBEAT, ("ga", target_cluster), ("gb", target_cluster))
 
 
-def test_deleted_connectors_leave_no_threads_and_no_sockets(
+def test_deleted_connectors_leave_no_threads_or_sockets(
     tmp_path: Path, target_cluster: LocalCluster, config: dict[str, str]
 ) -> None:
     with running_nodes(tmp_path, group_properties(target_cluster, "growth-test"), 1) as (node,):

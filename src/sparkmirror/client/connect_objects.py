@@ -1,10 +1,10 @@
-"""What Connect's REST API speaks of, as its JSON has it."""
+"""Declares the JSON objects of Connect's REST API."""
 
 from typing import Any, NotRequired, TypedDict
 
 
 class RunState(TypedDict):
-    """How a connector is, and where it runs; `trace` is there when it failed."""
+    """The state of a connector or task, and its worker; `trace` is present when it failed."""
 
     state: str
     worker_id: str
@@ -47,7 +47,7 @@ class Expanded(TypedDict):
 
 
 class PartitionOffset(TypedDict):
-    """None as the offset: to be forgotten."""
+    """None as the offset removes it."""
 
     partition: dict[str, Any]
     offset: dict[str, Any] | None
@@ -65,7 +65,7 @@ class ValidatedConfig(TypedDict):
 
 
 class ConfigInfos(TypedDict):
-    """What a plugin thinks of a configuration."""
+    """The result of validating a configuration."""
 
     name: str
     error_count: int

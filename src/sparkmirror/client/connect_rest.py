@@ -1,7 +1,7 @@
-"""Asks any Connect REST API, Java's included: a method for each of its requests.
+"""Sends requests to any Connect REST API, Java's included: a method for each of its endpoints.
 
-What the API says comes back as it says it, once it has the shape that it must have. A worker that can't do
-something because of a rebalance is asked again, for a minute by default.
+Responses are returned unchanged, after a check of their shape. Requests that a worker refuses because of a
+rebalance are retried, for a minute by default.
 """
 
 import base64
@@ -40,41 +40,41 @@ from sparkmirror.domain.errors import SparkmirrorError
 
 _CONNECT_TIMEOUT_S: Final = 5.0
 _READ_TIMEOUT_S: Final = 95.0
-"""A worker itself gives up after 90 s, and says why."""
-_PATIENCE_S: Final = 60.0
+"""A worker itself gives up after 90 s, with an error message."""
+_RETRY_TIMEOUT_S: Final = 60.0
 _BACKOFF: Final = Backoff(0.25, 3.0)
 _EXPECTED_REBALANCE: Final = "rebalance is expected"
-"""Of some requests, that a rebalance is due is an error 500 to Java's workers."""
+"""Java's workers respond with 500 to some requests while a rebalance is due."""
 _EXISTS: Final = "already exists"
 _JSON: Final = "application/json"
 _AMBIGUOUS: Final = re.compile("%(?:2F|5C|25|2E|[01].|7F)")
-"""Jetty refuses such a path before Connect sees it."""
+"""Jetty refuses such a path before Connect handles it."""
 
 
 T = TypeVar("T")
 
 
 class ConnectRefusedError(SparkmirrorError):
-    """The API has answered, and not done what was asked; `status` is HTTP's."""
+    """The API refused a request; `status` is HTTP's."""
 
     def __init__(self, status: int, message: str) -> None:
-        super().__init__(f"{_words(status)}: {message}" if message else _words(status))
+        super().__init__(f"{_status_text(status)}: {message}" if message else _status_text(status))
         self.status = status
 
 
 class ConnectBusyError(ConnectRefusedError):
-    """A rebalance goes on, or the worker starts."""
+    """The group rebalances, or the worker starts."""
 
     retriable = True
 
 
 class ConnectUnreachableError(SparkmirrorError):
-    """Nobody answers at the URL, or somebody who is no Connect worker."""
+    """No server responds at the URL, or one that is no Connect worker."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Where an API is, and who asks. Files are PEM; without `ca`, whom the system trusts is trusted."""
+    """The URL and credentials of an API. Files are PEM; without `ca`, the system's trusted CAs apply."""
 
     url: str
     user: str | None = None
@@ -84,7 +84,7 @@ class Access:
     key: Path | None = None
 
 
-class _Answer(NamedTuple):
+class _Response(NamedTuple):
     status: int
     content: Any
 
@@ -100,9 +100,9 @@ class Http(Protocol):
 
 
 class ConnectRest:
-    """Every method raises ConnectRefusedError and ConnectUnreachableError. To be closed.
+    """Every method raises ConnectRefusedError and ConnectUnreachableError. Must be closed.
 
-    Who waits for what it says waits by its clock too.
+    `clock` and `sleep` also serve callers that wait for a state.
     """
 
     def __init__(
@@ -110,13 +110,13 @@ class ConnectRest:
         access: Access,
         *,
         http: Http | None = None,
-        patience_s: float = _PATIENCE_S,
+        retry_timeout_s: float = _RETRY_TIMEOUT_S,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.url = access.url.rstrip("/")
         self._headers = {"Accept": _JSON, **_authorization(access)}
-        self._patience_s = patience_s
+        self._retry_timeout_s = retry_timeout_s
         self.clock = clock
         self.sleep = sleep
         self._http = http or _pool(access)
@@ -130,8 +130,8 @@ class ConnectRest:
         return self._list("/connectors")
 
     def expanded(self) -> dict[str, Expanded]:
-        """Status and info of all that have a status; a new one has none for a moment."""
-        found = self._ask("GET", "/connectors?expand=status&expand=info").content
+        """Status and info of all connectors with a status; a new one has none for a moment."""
+        found = self._send("GET", "/connectors?expand=status&expand=info").content
         if isinstance(found, list):  # a worker before 2.3 (KIP-465)
             return {name: {"status": self.status(name), "info": self.info(name)} for name in found}
         for each in self._shaped(found, dict).values():
@@ -145,7 +145,7 @@ class ConnectRest:
         return self._dict("GET", f"{_connector(name)}/config")
 
     def status(self, name: str) -> ConnectorStateInfo:
-        return self._status(self._ask("GET", f"{_connector(name)}/status").content)
+        return self._status(self._send("GET", f"{_connector(name)}/status").content)
 
     def create(self, name: str, config: Mapping[str, str], initial_state: str | None = None) -> ConnectorInfo:
         """`initial_state` is RUNNING, PAUSED or STOPPED (KIP-980)."""
@@ -155,8 +155,8 @@ class ConnectRest:
         return cast("ConnectorInfo", self._dict("POST", "/connectors", body))
 
     def put(self, name: str, config: Mapping[str, str]) -> tuple[bool, ConnectorInfo]:
-        """Whether it was created, and what it is now."""
-        answer = self._ask("PUT", f"{_connector(name)}/config", dict(config))
+        """Return whether the connector was created, and its present state."""
+        answer = self._send("PUT", f"{_connector(name)}/config", dict(config))
         return answer.status == HTTPStatus.CREATED, cast("ConnectorInfo", self._shaped(answer.content, dict))
 
     def patch(self, name: str, changes: Mapping[str, str | None]) -> ConnectorInfo:
@@ -164,51 +164,51 @@ class ConnectRest:
         return cast("ConnectorInfo", self._dict("PATCH", f"{_connector(name)}/config", dict(changes)))
 
     def delete(self, name: str) -> None:
-        self._ask("DELETE", _connector(name))
+        self._send("DELETE", _connector(name))
 
     def pause(self, name: str) -> None:
-        self._ask("PUT", f"{_connector(name)}/pause")
+        self._send("PUT", f"{_connector(name)}/pause")
 
     def resume(self, name: str) -> None:
-        self._ask("PUT", f"{_connector(name)}/resume")
+        self._send("PUT", f"{_connector(name)}/resume")
 
     def stop(self, name: str) -> None:
-        self._ask("PUT", f"{_connector(name)}/stop")
+        self._send("PUT", f"{_connector(name)}/stop")
 
     def restart(self, name: str, *, include_tasks: bool = False, only_failed: bool = False) -> None:
-        """KIP-745. Without `include_tasks`, its tasks run on."""
+        """KIP-745. Without `include_tasks`, the tasks keep running."""
         flags = {"includeTasks": include_tasks, "onlyFailed": only_failed}
         query = urlencode({flag: "true" for flag, is_set in flags.items() if is_set})
-        self._ask("POST", f"{_connector(name)}/restart{'?' if query else ''}{query}")
+        self._send("POST", f"{_connector(name)}/restart{'?' if query else ''}{query}")
 
     def tasks(self, name: str) -> list[TaskInfo]:
         return self._list(f"{_connector(name)}/tasks")
 
     def restart_task(self, name: str, task: int) -> None:
-        self._ask("POST", f"{_connector(name)}/tasks/{task}/restart")
+        self._send("POST", f"{_connector(name)}/tasks/{task}/restart")
 
     def topics(self, name: str) -> list[str]:
-        """Those that it has used (KIP-558)."""
+        """The topics that it has used (KIP-558)."""
         found = self._dict("GET", f"{_connector(name)}/topics").get(name)
         return self._shaped(self._shaped(found, dict).get("topics"), list)
 
     def reset_topics(self, name: str) -> None:
-        self._ask("PUT", f"{_connector(name)}/topics/reset")
+        self._send("PUT", f"{_connector(name)}/topics/reset")
 
     def offsets(self, name: str) -> list[PartitionOffset]:
         """KIP-875."""
         return self._shaped(self._dict("GET", f"{_connector(name)}/offsets").get("offsets"), list)
 
     def alter_offsets(self, name: str, offsets: Sequence[PartitionOffset]) -> str:
-        """What the worker says about it. The connector must be STOPPED."""
+        """Return the worker's message. The connector must be STOPPED."""
         return self._message("PATCH", f"{_connector(name)}/offsets", {"offsets": list(offsets)})
 
     def reset_offsets(self, name: str) -> str:
-        """Likewise."""
+        """Return the worker's message. The connector must be STOPPED."""
         return self._message("DELETE", f"{_connector(name)}/offsets")
 
     def plan(self, name: str) -> dict[str, Any]:
-        """What a MirrorSourceConnector would do: a request of sparkmirror's workers only."""
+        """The plan of a MirrorSourceConnector; only sparkmirror's workers have this endpoint."""
         return self._dict("GET", f"{_connector(name)}/plan")
 
     # plugins
@@ -232,17 +232,17 @@ class ConnectRest:
         return cast("LoggerLevel", self._dict("GET", f"/admin/loggers/{_quoted(name)}"))
 
     def set_log_level(self, name: str, level: str, scope: str) -> list[str]:
-        """The loggers that have it now; with the scope `cluster` nobody knows them (KIP-976)."""
+        """Return the changed loggers; none are returned for the scope `cluster` (KIP-976)."""
         path = f"/admin/loggers/{_quoted(name)}?{urlencode({'scope': scope})}"
-        return self._shaped(self._ask("PUT", path, {"level": level}).content or [], list)
+        return self._shaped(self._send("PUT", path, {"level": level}).content or [], list)
 
-    # how all of them ask
+    # sending
 
     def _list(self, path: str) -> list[Any]:
-        return self._shaped(self._ask("GET", path).content, list)
+        return self._shaped(self._send("GET", path).content, list)
 
     def _dict(self, method: str, path: str, body: object = None) -> dict[str, Any]:
-        return self._shaped(self._ask(method, path, body).content, dict)
+        return self._shaped(self._send(method, path, body).content, dict)
 
     def _message(self, method: str, path: str, body: object = None) -> str:
         return str(self._dict(method, path, body).get("message", ""))
@@ -251,23 +251,23 @@ class ConnectRest:
         status = self._shaped(found, dict)
         states = [status.get("connector"), *self._shaped(status.get("tasks"), list)]
         if not all(isinstance(self._shaped(each, dict).get("state"), str) for each in states):
-            raise self._no_connect("a status without states")
+            raise self._not_connect("a status without states")
         return cast("ConnectorStateInfo", status)
 
     def _shaped(self, content: object, shape: type[T]) -> T:
         if not isinstance(content, shape):
-            raise self._no_connect(f"{type(content).__name__} where {shape.__name__} is expected")
+            raise self._not_connect(f"{type(content).__name__} where {shape.__name__} is expected")
         return content
 
-    def _no_connect(self, what: str) -> ConnectUnreachableError:
+    def _not_connect(self, what: str) -> ConnectUnreachableError:
         return ConnectUnreachableError(f"{self.url} answers with {what}: is it a Connect REST API?")
 
-    def _ask(self, method: str, path: str, body: object = None) -> _Answer:
-        deadline = self.clock() + self._patience_s
+    def _send(self, method: str, path: str, body: object = None) -> _Response:
+        deadline = self.clock() + self._retry_timeout_s
         failures = 0
         while True:
             try:
-                return self._ask_once(method, path, body)
+                return self._send_once(method, path, body)
             except ConnectBusyError:
                 failures += 1
                 delay_s = _BACKOFF.delay_s(failures, random.random())
@@ -275,7 +275,7 @@ class ConnectRest:
                     raise
                 self.sleep(delay_s)
 
-    def _ask_once(self, method: str, path: str, body: object) -> _Answer:
+    def _send_once(self, method: str, path: str, body: object) -> _Response:
         content = None if body is None else json.dumps(body, ensure_ascii=False).encode()
         headers = self._headers if content is None else {**self._headers, "Content-Type": _JSON}
         try:
@@ -283,16 +283,16 @@ class ConnectRest:
                 method, f"{self.url}{path}", body=content, headers=headers, retries=False, redirect=False
             )
         except (HTTPError, OSError) as error:
-            raise ConnectUnreachableError(f"{self.url}: {_trouble(error)}") from error
+            raise ConnectUnreachableError(f"{self.url}: {_cause(error)}") from error
         if not HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
             raise _refusal(answer.status, _error_message(answer.data) or _guess(answer.status, path))
         if not answer.data:
-            return _Answer(answer.status, None)
+            return _Response(answer.status, None)
         try:
-            return _Answer(answer.status, json.loads(answer.data))
+            return _Response(answer.status, json.loads(answer.data))
         except (ValueError, RecursionError):
             kind = answer.headers.get("Content-Type", "bytes")
-            raise self._no_connect(f"{kind}, which is no JSON") from None
+            raise self._not_connect(f"{kind}, which is no JSON") from None
 
 
 def _pool(access: Access) -> Http:
@@ -311,7 +311,7 @@ def _connector(name: str) -> str:
 
 
 def _quoted(name: str) -> str:
-    """One segment of a path, whatever it holds; `.` and `..` would be taken for folders."""
+    """Encode any name as one segment of a path; `.` and `..` would be taken for folders."""
     return quote(name, safe="") if name.strip(".") else name.replace(".", "%2E")
 
 
@@ -336,7 +336,7 @@ def _refusal(status: int, message: str) -> ConnectRefusedError:
 
 
 def _error_message(body: bytes) -> str:
-    """What Connect says; nothing of the pages that others answer with."""
+    """Connect's error message; empty for other servers' error pages."""
     try:
         content = json.loads(body)
     except (ValueError, RecursionError):
@@ -345,39 +345,39 @@ def _error_message(body: bytes) -> str:
 
 
 def _guess(status: int, path: str) -> str:
-    """What it may be when the API says nothing itself."""
+    """The likely cause of an error without a message."""
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-        return "a user and a password are wanted, or others: `sparkmirror connectors contexts --help`"
+        return "a user and a password are required, or other ones: `sparkmirror connectors contexts --help`"
     if status == HTTPStatus.BAD_REQUEST and _AMBIGUOUS.search(path):
-        return "Java's workers take no names with / \\ % or control characters, nor those made of dots"
+        return "Java's workers accept no names with / \\ % or control characters, nor names of dots"
     return ""
 
 
-def _words(status: int) -> str:
+def _status_text(status: int) -> str:
     try:
         return f"{status} {HTTPStatus(status).phrase}"
     except ValueError:
         return str(status)
 
 
-def _trouble(error: Exception) -> str:
-    """What went wrong on the way, and what to look at."""
+def _cause(error: Exception) -> str:
+    """The cause of a failed request, and what to check."""
     match error:
         case NameResolutionError():
-            return "no such host is known; look at the URL"
+            return "unknown host; check the URL"
         case NewConnectionError():
             return (
-                "nobody answers; does a Connect worker run there, and is that the port of its listeners (8083"
-                " by default)?"
+                "no server responds; does a Connect worker run there, and is that the port of its listeners"
+                " (8083 by default)?"
             )
         case ConnectTimeoutError():
-            return f"no connection within {_CONNECT_TIMEOUT_S:g} s; look at the URL, and at firewalls"
+            return f"no connection within {_CONNECT_TIMEOUT_S:g} s; check the URL and firewalls"
         case ReadTimeoutError():
-            return f"no answer within {_READ_TIMEOUT_S:g} s; whether the request was met is not known"
+            return f"no response within {_READ_TIMEOUT_S:g} s; the request may have been executed"
         case SSLError():
             return f"TLS fails: {error}; does the context name the right ca, cert and key?"
         case _:
             return (
-                f"the connection broke: {error}; whether the request was met is not known. Does the URL begin"
-                " with https:// where the worker wants TLS?"
+                f"the connection broke: {error}; the request may have been executed. Does the URL begin"
+                " with https:// where the worker requires TLS?"
             )

@@ -1,6 +1,6 @@
 """Commits a group's checkpoints as its offsets on the target, as the tool MM2GroupOffsetSync did.
 
-For mirrors that do not do it themselves (`sync.group.offsets.enabled`). Asks the target cluster only.
+For mirrors without `sync.group.offsets.enabled`. Connects to the target cluster only.
 """
 
 import time
@@ -23,18 +23,18 @@ from sparkmirror.storage.checkpoints import read_checkpoints
 
 class Outcome(StrEnum):
     WRITTEN = "written"
-    """Or would have been, but for a dry run."""
+    """Written, or in a dry run to be written."""
     NOTHING_NEW = "nothing new"
     NO_CHECKPOINT = "no checkpoint"
     HAS_MEMBERS = "has members"
     NO_CONSUMER_GROUP = "no consumer group"
     REFUSED = "refused"
-    """Some of it, or all."""
+    """Some offsets were refused, or all."""
 
 
 @dataclass(frozen=True, slots=True)
 class SyncPass:
-    """What one pass found and did. `offsets` are those written, or to be written in a dry run."""
+    """The result of one pass. `offsets` are those written, or to be written in a dry run."""
 
     outcome: Outcome
     checkpoints: OfGroup = field(default_factory=dict)
@@ -48,24 +48,24 @@ class SyncPass:
 
 
 class GroupOffsetSync:
-    """One group of one upstream cluster. Holds no connection between two passes.
+    """Syncs one group of one upstream cluster. Holds no connection between two passes.
 
-    `properties` are those of `MirrorClient`. Raises ConfigError for what can't be used.
+    `properties` are those of `MirrorClient`. Raises ConfigError for unusable ones.
     """
 
     def __init__(self, properties: Mapping[str, str], source: Alias, group: GroupId) -> None:
-        told = Properties({"source.cluster.alias": source, **properties})
-        with MirrorClient(told) as client:
+        settings = Properties({"source.cluster.alias": source, **properties})
+        with MirrorClient(settings) as client:
             self._topic = client.policy.checkpoints_topic(source)
         self._group = group
-        self._admin = mirror_client(told, "admin")
-        self._consumer = mirror_client(told, "consumer")
+        self._admin = mirror_client(settings, "admin")
+        self._consumer = mirror_client(settings, "consumer")
 
     def sync(self, *, dry_run: bool = False, timeout_s: float = 20.0) -> SyncPass:
-        """One pass; what fails for a moment is tried again for `timeout_s`. Raises KafkaError.
+        """Run one pass; transient errors are retried for `timeout_s`. Raises KafkaError.
 
-        A group that has members on the target is left alone, and none is ever set back. A partition that the
-        group has no offset for there gets one.
+        A group with members on the target is skipped, and no offset is ever moved backwards. A partition
+        without an offset there gets one.
         """
         retries = Retries(self._admin, time.monotonic() + timeout_s)
         while True:
@@ -75,7 +75,7 @@ class GroupOffsetSync:
             except DisconnectedError:
                 raise
             except KafkaError as error:
-                # A new cluster's first group has no coordinator at once; a topic won't come by waiting.
+                # A new cluster has no coordinator at first; waiting would not create a missing topic.
                 if error.code == UNKNOWN_TOPIC_OR_PARTITION:
                     raise
                 retries.wait(error)

@@ -1,6 +1,6 @@
-"""Questions to a cluster about what is replicated into it, answered as Java's `MirrorClient` does (KIP-382).
+"""Finds out what is replicated into a cluster, as Java's `MirrorClient` does (KIP-382).
 
-Reads topic names and checkpoints only; whoever wrote them, Java MirrorMaker 2 or sparkmirror.
+Reads topic names and checkpoints only, of Java MirrorMaker 2 or of sparkmirror.
 """
 
 import re
@@ -19,25 +19,25 @@ from sparkmirror.storage.checkpoints import read_checkpoints
 
 
 class OffsetAndMetadata(NamedTuple):
-    """Where a group goes on: the next offset to read, and what the group committed with it."""
+    """The offset from which a group continues, and the metadata that it committed with it."""
 
     offset: int
     metadata: str
 
 
 class MirrorClient:
-    """Asks one cluster. A context manager; for one thread at a time.
+    """Reads from one cluster. A context manager; for one thread at a time.
 
     `properties` are those of Java's `MirrorClientConfig`: `bootstrap.servers`, `security.protocol`, `ssl.*`,
     `sasl.*`, `replication.policy.*`, with `source.cluster.alias` for policies that need it; `admin.` and
-    `consumer.` in front make one count for that client only. Raises ConfigError for what can't be used.
+    `consumer.` in front make one count for that client only. Raises ConfigError for unusable ones.
     """
 
     def __init__(self, properties: Mapping[str, str]) -> None:
-        told = Properties({key: value for key, value in properties.items() if value is not None})
-        self.policy = REPLICATION_POLICY.make(told)
-        self._admin_settings = mirror_client(told, "admin")
-        self._consumer_settings = mirror_client(told, "consumer")
+        settings = Properties({key: value for key, value in properties.items() if value is not None})
+        self.policy = REPLICATION_POLICY.make(settings)
+        self._admin_settings = mirror_client(settings, "admin")
+        self._consumer_settings = mirror_client(settings, "consumer")
         self._admin: Admin | None = None
 
     def __enter__(self) -> Self:
@@ -54,36 +54,34 @@ class MirrorClient:
             self._admin = None
 
     def replication_hops(self, upstream_cluster: str) -> int:
-        """How many replications away a cluster is, by its heartbeats; -1 if none come from it."""
+        """The number of replications from a cluster to this one, by its heartbeats; -1 without any."""
         counts = [hops(self.policy, topic, upstream_cluster) for topic in self.heartbeat_topics()]
         return min((count for count in counts if count != NO_HOPS), default=NO_HOPS)
 
     def heartbeat_topics(self) -> set[str]:
-        """This cluster's own, and those that were replicated into it."""
+        """This cluster's own heartbeats topic, and replicated ones."""
         return {topic for topic in self._topics() if self.policy.is_heartbeats_topic(topic)}
 
     def checkpoint_topics(self) -> set[str]:
         return {topic for topic in self._topics() if self.policy.is_checkpoints_topic(topic)}
 
     def upstream_clusters(self) -> set[str]:
-        """The clusters whose heartbeats arrive here, on whatever way."""
+        """The clusters whose heartbeats arrive here, directly or over others."""
         return {source for topic in self.heartbeat_topics() for source in sources(self.policy, topic)}
 
     def remote_topics(self, source: str | None = None) -> set[str]:
-        """The topics that were replicated into this cluster; from that one, if it's given."""
+        """The topics that were replicated into this cluster; only those from `source`, if given."""
         found = {topic: self.policy.topic_source(topic) for topic in self._topics()}
         return {
             topic
-            for topic, its_source in found.items()
-            if its_source is not None
-            and not self.policy.is_internal_topic(topic)
-            and source in (None, its_source)
+            for topic, origin in found.items()
+            if origin is not None and not self.policy.is_internal_topic(topic) and source in (None, origin)
         }
 
     def remote_consumer_offsets(
         self, group: str, remote_cluster: str, timeout_s: float = 30.0
     ) -> Mapping[TopicPartition, OffsetAndMetadata]:
-        """Where a group of that cluster goes on in this one, by its last checkpoints; nothing if it has none.
+        """A group's offsets translated to this cluster, by its last checkpoints; empty without any.
 
         Raises RetriableError when the checkpoints can't be read to their end in time.
         """
@@ -92,9 +90,9 @@ class MirrorClient:
     def remote_offsets_of(
         self, groups: Collection[str] | re.Pattern[str], remote_cluster: str, timeout_s: float = 30.0
     ) -> Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]:
-        """The same for several groups at the price of one: those named, or all that a pattern matches whole.
+        """The same for several groups in one pass: those named, or all whose whole name a pattern matches.
 
-        The pattern is what Java's batch translation takes (KIP-1239, Kafka 4.3).
+        A pattern as in Java's batch translation (KIP-1239, Kafka 4.3).
         """
         named = () if isinstance(groups, re.Pattern) else groups
         found: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {group: {} for group in named}
@@ -107,7 +105,7 @@ class MirrorClient:
         return found
 
     def read(self, topic: str, timeout_s: float = 30.0) -> Iterator[tuple[bytes, bytes]]:
-        """Keys and values of one of MM2's topics up to its end; those that were removed are empty."""
+        """Yield keys and values of one of MM2's topics up to its end; absent ones are empty."""
         for record in read_topic(self._consumer_settings, topic, deadline_s=timeout_s):
             yield record.key or b"", record.value or b""
 

@@ -1,4 +1,4 @@
-"""One question, one connection: the functions of Java's `RemoteClusterUtils`. See `MirrorClient`."""
+"""Offers `MirrorClient`'s methods as functions that connect for one call, like `RemoteClusterUtils`."""
 
 import re
 from collections.abc import Collection, Mapping

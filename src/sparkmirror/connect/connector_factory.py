@@ -1,4 +1,4 @@
-"""From a connector's config on a Connect worker to what runs it."""
+"""Creates the runs of a Connect worker's connectors from their configs."""
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -26,7 +26,7 @@ from sparkmirror.spark.session import Session
 
 
 class ConnectorSettings:
-    """Reads configs as one worker's connectors do."""
+    """Parses connectors' configs with the worker's properties and config providers."""
 
     def __init__(self, worker: Properties, settings: WorkerSettings, environment: Mapping[str, str]) -> None:
         self.worker = worker
@@ -35,11 +35,11 @@ class ConnectorSettings:
         self._providers = configured_providers(worker, environment)
 
     def resolved(self, config: ConnectorConfig) -> Properties:
-        """Without placeholders. Raises ConfigError."""
+        """Replace the config's placeholders. Raises ConfigError."""
         return resolved(Properties(config), self._providers)
 
     def source(self, config: ConnectorConfig) -> tuple[FlowWorker, SourceConnector]:
-        """A MirrorSourceConnector's. Raises ConfigError for any other, and for whatever can't be used."""
+        """Parse a MirrorSourceConnector's config. Raises ConfigError for other classes and bad values."""
         connector = self.resolved(config)
         if connector_kind(connector) != "MirrorSource":
             raise ConfigError(
@@ -55,12 +55,12 @@ class ConnectorSettings:
 
 
 def connector_kind(connector: Properties) -> str:
-    """The class without its package and its last word."""
+    """The class name without its package and `Connector`."""
     return connector.get("connector.class", "").rpartition(".")[2].removesuffix("Connector")
 
 
 class ConnectorFactory:
-    """Makes the runs of one worker's connectors."""
+    """Creates the runs of one worker's connectors."""
 
     def __init__(
         self,
@@ -70,13 +70,13 @@ class ConnectorFactory:
         session: "Callable[[], Future[Session]]",
         slots_of: Callable[[int, Session], int],
     ) -> None:
-        """`slots_of` says how many of the session's slots a connector of so many tasks may take."""
+        """`slots_of` returns how many of the session's slots a connector with that many tasks may use."""
         self._read = ConnectorSettings(worker, settings, environment)
         self._session = session
         self._slots_of = slots_of
 
     def prepared(self, config: ConnectorConfig) -> Callable[[], ConnectorRun]:
-        """What makes its run. Raises ConfigError with key, value and reason for whatever can't be used."""
+        """Return a call that creates the run. Raises ConfigError with key, value and reason."""
         connector = self._read.resolved(config)
         match connector_kind(connector):
             case "MirrorSource":
@@ -93,7 +93,7 @@ class ConnectorFactory:
                 raise ConfigError("connector.class", other, "is none of MirrorMaker's connectors")
 
     def plan(self, config: ConnectorConfig) -> FlowPlan:
-        """What a MirrorSourceConnector would do. Raises ConfigError for any other, and KafkaError."""
+        """Plan a MirrorSourceConnector. Raises ConfigError for other classes, and KafkaError."""
         return plan_source(*self._read.source(config))
 
     def _source(self, connector: Properties, config: ConnectorConfig) -> Callable[[], ConnectorRun]:

@@ -1,8 +1,8 @@
-"""What one node of a Connect group answers and does for the REST API.
+"""Serves the REST API's calls on one node of a Connect group.
 
-Answers come from what the node has read of the group's topics. What changes state is done by the leader
-only: written to the config topic and read back, the rest is the leader's thread's affair. Statuses and
-messages are Connect's.
+The herder validates and stores connector configurations. It reads from the node's copy of the group's topics.
+Only the leader's herder changes state: it writes to the config topic and reads the record back; the leader's
+thread acts on it. Statuses and messages are Connect's.
 """
 
 import logging
@@ -54,17 +54,17 @@ class NodeTopics(NamedTuple):
 
 
 class Connectors(Protocol):
-    """What is told by a connector's config. Both raise ConfigError for one that can't be used."""
+    """Prepares and plans connectors by their configs. Both raise ConfigError for an unusable one."""
 
     def prepared(self, config: ConnectorConfig) -> object: ...
 
     def plan(self, config: ConnectorConfig) -> FlowPlan:
-        """A source connector's. Raises KafkaError when a cluster can't be reached."""
+        """Plan a source connector. Raises KafkaError when a cluster can't be reached."""
         ...
 
 
 class Herder:
-    """Safe in any thread. `rest.herder.Herder` says what each method is for."""
+    """Safe in any thread. `rest.herder_protocol.Herder` describes the methods."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Herder:
         self._connectors = connectors
         self._changing = threading.RLock()
         self.cluster_id: str | None = None
-        """None until the node has read its topics: it answers nothing before."""
+        """None until the node has read its topics: it serves no request before."""
 
     def health(self) -> Health:
         if self.cluster_id is None:
@@ -109,7 +109,7 @@ class Herder:
         key = self._configs.session_key
         return None if key is None else key.key
 
-    # answered by any node
+    # on any node
 
     def connectors(self) -> Sequence[str]:
         return sorted(self._configs.connectors)
@@ -149,17 +149,17 @@ class Herder:
         self._topics.configs.put_log_level(logger, level)
 
     def validate(self, plugin: str | None, config: Mapping[str, str | None]) -> Infos:
-        """What Connect's `validate` says, and what only shows when the connector is made."""
-        said = validate(plugin, config, self._file.properties)
-        if said["error_count"]:
-            return said
+        """Validate as Connect does, and add errors that only show when the connector is prepared."""
+        infos = validate(plugin, config, self._file.properties)
+        if infos["error_count"]:
+            return infos
         try:
             self._connectors.prepared({key: value for key, value in config.items() if value is not None})
         except ConfigError as error:
-            return with_errors(said, error)
-        return said
+            return with_errors(infos, error)
+        return infos
 
-    # done by the leader
+    # on the leader
 
     def create(self, name: str, config: ConnectorConfig, initial_state: TargetState | None) -> ConnectorInfo:
         with self._leading():
@@ -190,17 +190,15 @@ class Herder:
             self._topics.configs.put_target_state(name, state)
 
     def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorStatus:
-        """A connector and its tasks are one thing here: they begin anew together if any of them is meant."""
+        """A connector and its tasks restart together here, if the request restarts any of them."""
         with self._leading():
             if name not in self._configs.connectors:
                 raise _not_found(f"Unknown connector: {name}")
             status = self.status(name)
-            meant = _meant(status, include_tasks=include_tasks, only_failed=only_failed)
-            if meant.connector.state is State.RESTARTING or any(
-                task.state is State.RESTARTING for task in meant.tasks.values()
-            ):
+            planned = _restart_plan(status, include_tasks=include_tasks, only_failed=only_failed)
+            if State.RESTARTING in {each.state for each in (planned.connector, *planned.tasks.values())}:
                 self._leader.restart(name)
-            return meant
+            return planned
 
     def restart_task(self, name: str, task: int) -> None:
         with self._leading():
@@ -225,9 +223,9 @@ class Herder:
         with self._leading():
             config = self._stopped(name)
             known = read_connector_offsets(self._client, self._topics.offsets, name)
-            forgotten = [ConnectorOffset(offset.partition, None) for offset in known]
+            removed = [ConnectorOffset(offset.partition, None) for offset in known]
             write_connector_offsets(
-                self._client, self._topics.offsets, name, config["connector.class"], forgotten
+                self._client, self._topics.offsets, name, config["connector.class"], removed
             )
 
     def plan(self, name: str) -> Mapping[str, Any]:
@@ -240,7 +238,7 @@ class Herder:
         except KafkaError as error:
             raise ConnectError(HTTPStatus.INTERNAL_SERVER_ERROR, str(error)) from error
 
-    # how
+    # steps of the above
 
     @property
     def _configs(self) -> ConnectConfigs:
@@ -251,7 +249,7 @@ class Herder:
         self.kafka_cluster_id()
 
     def _leading(self) -> threading.RLock:
-        """For one change at a time, each of which sees the one before."""
+        """Serialize changes, so that each sees the one before. Raises NotLeaderError."""
         self._require_started()
         now = self._membership()
         if not now.is_leader:
@@ -282,16 +280,16 @@ class Herder:
         return config
 
 
-def _meant(status: ConnectorStatus, *, include_tasks: bool, only_failed: bool) -> ConnectorStatus:
-    """What a restart request is about, as RESTARTING (KIP-745)."""
+def _restart_plan(status: ConnectorStatus, *, include_tasks: bool, only_failed: bool) -> ConnectorStatus:
+    """The status in which the instances that the request restarts are RESTARTING (KIP-745)."""
 
-    def after(known: Status, *, is_asked: bool) -> Status:
-        if not is_asked or (only_failed and known.state is not State.FAILED):
+    def after(known: Status, *, is_included: bool) -> Status:
+        if not is_included or (only_failed and known.state is not State.FAILED):
             return known
         return Status(State.RESTARTING, known.worker_id, known.generation)
 
-    tasks = {task: after(known, is_asked=include_tasks) for task, known in status.tasks.items()}
-    return ConnectorStatus(status.name, after(status.connector, is_asked=True), tasks)
+    tasks = {task: after(known, is_included=include_tasks) for task, known in status.tasks.items()}
+    return ConnectorStatus(status.name, after(status.connector, is_included=True), tasks)
 
 
 def _not_found(message: str) -> ConnectError:

@@ -1,7 +1,7 @@
-"""What the leader of a group of workers does: run what the config topic wants, and say how it goes.
+"""Runs the connectors of the config topic on the leader of a group, and publishes their tasks and states.
 
-`reconcile` compares and acts; it is called again and again for everything, and at once for what is wanted
-anew. Whatever went wrong in between, the next comparison mends it.
+`reconcile` compares the running connectors with the config topic and acts on differences. It is called once a
+second for all connectors, and at once for changed ones; so the next call repairs any earlier failure.
 """
 
 import logging
@@ -27,8 +27,8 @@ _TASK_CLASS: Final = "task.class"
 
 
 @dataclass(slots=True)
-class _Kept:
-    """A connector that is to run; `run` is None where its config can't be used, and `trace` says why."""
+class _Started:
+    """A started connector; `run` is None where its config is unusable, and `trace` is the error."""
 
     config: ConnectorConfig
     run: ConnectorRun | None = None
@@ -36,7 +36,7 @@ class _Kept:
 
 
 class Leader:
-    """One owner, but for `restart`, which any thread may call."""
+    """For one thread, except where a method says otherwise."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Leader:
     ) -> None:
         """`prepared` raises ConfigError for a config that can't be used.
 
-        `leads` is asked before anything is done: a node that was frozen may have lost its place.
+        `leads` is checked before each step: a node that was frozen may have lost the leadership.
         """
         self._prepared = prepared
         self._configs = configs
@@ -58,46 +58,46 @@ class Leader:
         self._worker_id = worker_id
         self._leads = leads
         self._tracks_topics = tracks_topics
-        self._kept: dict[str, _Kept] = {}
+        self._started: dict[str, _Started] = {}
         self._seen = ConnectConfigs()
         self._lock = threading.Lock()
         self._to_restart: set[str] = set()
 
     def restart(self, name: str) -> None:
-        """At the next `reconcile`."""
+        """Restart at the next `reconcile`. Safe in any thread."""
         with self._lock:
             self._to_restart.add(name)
 
     def reconcile(self, generation: int, *, whole: bool = True) -> None:
-        """Start, stop and replace connectors as wanted; publish their tasks and states. Raises KafkaError.
+        """Start, stop and replace connectors by their configs; publish tasks and states. Raises KafkaError.
 
-        `whole`: look after all of them, not only after those of which something else is wanted now.
+        `whole` checks all connectors, not only those whose configs have changed since the last call.
         """
         wanted = self._configs.configs
         with self._lock:
             again = frozenset(self._to_restart)
         names = wanted.changed_since(self._seen) | again
         if whole:
-            names.update(wanted.connectors, self._kept, self._statuses.connectors())
+            names.update(wanted.connectors, self._started, self._statuses.connectors())
         if self._leads():
-            self._publish_tasks(wanted, self._pausing(wanted, names))  # before nobody knows them any more
-            self._publish_restarts(again & self._kept.keys(), generation)
+            self._publish_tasks(wanted, self._pausing(wanted, names))  # while their runs still know them
+            self._publish_restarts(again & self._started.keys(), generation)
         with self._lock:
-            self._to_restart -= again  # who asks from here on asks for another one
+            self._to_restart -= again  # requests from here on are for another restart
         self._run(wanted, names, again)
         if self._leads():
             self._publish_tasks(wanted, names & wanted.connectors.keys())
             self._publish_states(wanted, names, generation)
-            self._publish_topics(names & self._kept.keys())
+            self._publish_topics(names & self._started.keys())
             self._seen = wanted
 
-    def give_up(self) -> None:
-        """Stop everything; others will run it."""
-        self._end(list(self._kept))
+    def stop_all(self) -> None:
+        """Stop all connectors; the next leader runs them."""
+        self._end(list(self._started))
         self._seen = ConnectConfigs()
 
     def unassign(self, generation: int) -> None:
-        """Say that nobody runs the connectors, as a worker does that stops in order. Raises KafkaError."""
+        """Publish this worker's connectors as UNASSIGNED, for an orderly stop. Raises KafkaError."""
         status = self._status(State.UNASSIGNED, generation)
         for name, known in self._statuses.connectors().items():
             if known.worker_id == self._worker_id:
@@ -106,11 +106,11 @@ class Leader:
                     self._statuses.put_task_safely(name, task, status)
 
     def slots_of_all(self) -> int:
-        """How many of Spark's slots the connectors that run may take together. Safe in any thread."""
+        """The number of Spark's slots that the running connectors may use together. Safe in any thread."""
         return sum(run.slots for run in self._runs())
 
     def readings(self) -> list[ConnectorReading]:
-        """What `/metrics` tells of every connector that runs here. Safe in any thread."""
+        """The metrics of every connector that runs here. Safe in any thread."""
         return [reading for run in self._runs() if (reading := run.reading())]
 
     # runs
@@ -121,38 +121,38 @@ class Leader:
             for name in sorted(names)
             if wanted.target_states.get(name) is TargetState.RUNNING
         }
-        kept = {name: self._kept[name].config for name in names if name in self._kept}
-        self._end([name for name, config in kept.items() if config != running.get(name) or name in again])
+        started = {name: self._started[name].config for name in names if name in self._started}
+        self._end([name for name, config in started.items() if config != running.get(name) or name in again])
         for name, config in running.items():
-            if name not in self._kept:
+            if name not in self._started:
                 self._begin(name, config)
 
     def _runs(self) -> list[ConnectorRun]:
-        return [kept.run for kept in list(self._kept.values()) if kept.run is not None]
+        return [started.run for started in list(self._started.values()) if started.run is not None]
 
     def _begin(self, name: str, config: ConnectorConfig) -> None:
-        kept = self._kept[name] = _Kept(config)
+        started = self._started[name] = _Started(config)
         try:
-            kept.run = self._prepared(config)()
+            started.run = self._prepared(config)()
         except SparkmirrorError as error:
-            _log.error("%s can't run: %s", name, error)
-            kept.trace = str(error)
+            _log.error("%s: failed to start: %s", name, error)
+            started.trace = str(error)
             return
-        _log.info("starting %s", name)
-        begin(kept.run.threads, self._leads)
+        _log.info("%s: starting", name)
+        begin(started.run.threads, self._leads)
 
     def _end(self, names: Collection[str]) -> None:
-        ended = [(name, self._kept.pop(name).run) for name in names]
+        ended = [(name, self._started.pop(name).run) for name in names]
         end([thread for _, run in ended if run is not None for thread in run.threads])
         if stopped := sorted(name for name, run in ended if run is not None):
             _log.info("stopped %s", ", ".join(stopped))
 
-    # what is said
+    # publishing
 
     def _pausing(self, wanted: ConnectConfigs, names: Iterable[str]) -> list[str]:
-        """Those that still run, and keep their tasks when they don't."""
+        """The running connectors that are to be paused; they keep their tasks."""
         states = wanted.target_states
-        return [name for name in names if name in self._kept and states.get(name) is TargetState.PAUSED]
+        return [name for name in names if name in self._started and states.get(name) is TargetState.PAUSED]
 
     def _publish_tasks(self, wanted: ConnectConfigs, names: Iterable[str]) -> None:
         for name in names:
@@ -167,15 +167,15 @@ class Leader:
     ) -> Sequence[ConnectorConfig]:
         if state is TargetState.STOPPED:
             return ()
-        kept = self._kept.get(name)
-        shares = kept.run.tasks() if kept is not None and kept.run is not None else None
-        if kept is None or shares is None:
+        started = self._started.get(name)
+        shares = started.run.tasks() if started is not None and started.run is not None else None
+        if started is None or shares is None:
             return published
-        task_class = kept.config["connector.class"].removesuffix("Connector") + "Task"
-        return [{**kept.config, **share, _TASK_CLASS: task_class} for share in shares]
+        task_class = started.config["connector.class"].removesuffix("Connector") + "Task"
+        return [{**started.config, **share, _TASK_CLASS: task_class} for share in shares]
 
     def _publish_restarts(self, names: Iterable[str], generation: int) -> None:
-        """Until what begins anew is published as running."""
+        """Publish RESTARTING, until the restarted instances are published as RUNNING."""
         status = self._status(State.RESTARTING, generation)
         for name in names:
             self._statuses.put_connector(name, status)
@@ -188,7 +188,7 @@ class Leader:
             known = self._statuses.connector(name)
             if name in wanted.connectors:
                 state, trace = self._state(name, wanted.target_states[name])
-                self._say(known, self._status(state, generation, trace), name, None)
+                self._publish_status(known, self._status(state, generation, trace), name, None)
                 self._publish_task_states(name, wanted, generation)
             elif known is not None:
                 self._statuses.remove_connector(name)
@@ -201,7 +201,7 @@ class Leader:
         for task in range(count):
             state = State.PAUSED if paused else State.FAILED if task in failures else State.RUNNING
             status = self._status(state, generation, failures.get(task))
-            self._say(known.get(task), status, name, task)
+            self._publish_status(known.get(task), status, name, task)
         for task in known.keys() - set(range(count)):
             self._statuses.remove_task(name, task)
 
@@ -211,22 +211,22 @@ class Leader:
     def _state(self, name: str, target: TargetState) -> tuple[State, str | None]:
         if target is not TargetState.RUNNING:
             return State[target.name], None
-        kept = self._kept.get(name)
-        trace = None if kept is None else kept.trace if kept.run is None else kept.run.trouble()
+        started = self._started.get(name)
+        trace = None if started is None else started.trace if started.run is None else started.run.trouble()
         return (State.RUNNING, None) if trace is None else (State.FAILED, trace)
 
     def _failures(self, name: str) -> Mapping[int, str]:
-        kept = self._kept.get(name)
-        if kept is None:
+        started = self._started.get(name)
+        if started is None:
             return {}
-        if kept.run is None:
+        if started.run is None:
             return dict.fromkeys(
-                range(len(self._configs.configs.task_configs.get(name, ()))), kept.trace or ""
+                range(len(self._configs.configs.task_configs.get(name, ()))), started.trace or ""
             )
-        return kept.run.failures()
+        return started.run.failures()
 
-    def _say(self, known: Status | None, status: Status, name: str, task: int | None) -> None:
-        """Unless it is known: nobody wants a record for each generation of the group."""
+    def _publish_status(self, known: Status | None, status: Status, name: str, task: int | None) -> None:
+        """Skip a known status: a record for each generation of the group would tell nothing new."""
         if known is not None and (known.state, known.worker_id, known.trace) == (
             status.state,
             status.worker_id,
@@ -243,7 +243,7 @@ class Leader:
             return
         now_ms = int(time.time() * 1000)
         for name in names:
-            run = self._kept[name].run
+            run = self._started[name].run
             if run is not None:
                 for topic in sorted(set(run.topics()) - set(self._statuses.topics(name))):
                     self._statuses.put_topic(name, topic, 0, now_ms)

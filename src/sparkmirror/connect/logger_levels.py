@@ -1,4 +1,4 @@
-"""The levels of this process's loggers, readable and settable while it runs (KIP-495)."""
+"""Reads and sets the levels of this process's loggers while it runs (KIP-495)."""
 
 import logging
 import threading
@@ -12,14 +12,14 @@ ROOT: Final = "root"
 
 
 class LoggerLevel(NamedTuple):
-    """`last_modified` in milliseconds since 1970; None when nobody has set it through here."""
+    """`last_modified` in milliseconds since 1970; None for a level that was not set here."""
 
     level: str
     last_modified: int | None
 
 
 class LogLevels:
-    """Safe in any thread. Only loggers that somebody uses are there; asking for one doesn't make it."""
+    """Safe in any thread. Covers the loggers that exist; reading a level does not create a logger."""
 
     def __init__(self, now: Callable[[], float] = time.time) -> None:
         self._now = now
@@ -27,7 +27,7 @@ class LogLevels:
         self._changing = threading.Lock()
 
     def level(self, name: str) -> LoggerLevel | None:
-        """None for a logger that is not there."""
+        """None for an unknown logger."""
         known = _root() if name.lower() == ROOT else _loggers().get(name)
         return None if known is None else self._of(known)
 
@@ -37,9 +37,9 @@ class LogLevels:
         return {name: self._of(known[name]) for name in sorted(known)}
 
     def set(self, namespace: str, level: str) -> Sequence[str]:
-        """Set the level of a logger and of those below it; the names of those that had another one, sorted.
+        """Set the level of a logger and of those below it; return the changed ones' names, sorted.
 
-        Raises KeyError for a level that is none.
+        Raises KeyError for an unknown level.
         """
         number = level_number(level)
         with self._changing:

@@ -1,7 +1,7 @@
-"""connect-distributed.properties, as people have them: what is used, and what is said of the rest.
+"""Reads connect-distributed.properties of any age into a worker's settings, warnings and errors.
 
-What a Java worker would only log, or silently do otherwise, is a warning here. What can't be done is an
-error; all errors are told at once.
+Keys that a Java worker would only log, or treat differently without a word, are warnings here. Unsupported
+keys are errors; all errors are reported at once.
 """
 
 from collections.abc import Iterator, Mapping
@@ -38,17 +38,17 @@ _WITHOUT_MEANING: Final = (
     "worker.sync.timeout.ms",
     "worker.unsync.backoff.ms",
 )
-"""Of Java's plugins, and of how Java workers share connectors out."""
+"""Keys of Java's plugins, and of the assignment of connectors to Java workers."""
 
 _SINCE_3_0: Final = {"rest.host.name": "http://HOST:8083", "rest.port": "http://:PORT"}
-"""What replaces them in `listeners` (KIP-208)."""
+"""Their replacements in `listeners` (KIP-208)."""
 
 _STANDALONE: Final = "offset.storage.file.filename"
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerFile:
-    """`properties` have no placeholder left; `spark` are those of the Spark session, by their whole names."""
+    """`properties` have no placeholders; `spark` are those of the Spark session, by their full names."""
 
     properties: Properties
     settings: WorkerSettings
@@ -57,33 +57,33 @@ class WorkerFile:
 
 
 def worker_file(properties: Properties, environment: Mapping[str, str]) -> WorkerFile:
-    """What a worker's properties say. Raises InvalidConfigError with everything that can't be used."""
+    """Parse a worker's properties. Raises InvalidConfigError with every unusable one."""
     _check_kind(properties)
     errors: list[ConfigError] = []
-    told = Properties(_DEFAULTS) | _resolved(properties, environment, errors)
+    worker = Properties(_DEFAULTS) | _resolved(properties, environment, errors)
     settings = None
     with _collecting(errors):
-        settings = worker_settings(told)
+        settings = worker_settings(worker)
     with _collecting(errors):
-        require_supported(worker_client(told, "offsets"))
+        require_supported(worker_client(worker, "offsets"))
     with _collecting(errors):
-        policy_name(told)
+        policy_name(worker)
     for prefix, definition in _CLIENTS.items():
         with _collecting(errors):
-            definition.parse(told.under(prefix))
+            definition.parse(worker.under(prefix))
     if settings is not None:
-        errors += _contradictions(told, WORKER.parse(told))
+        errors += _contradictions(worker, WORKER.parse(worker))
     if errors or settings is None:
         raise InvalidConfigError(list({str(error): error for error in errors}.values()))
-    return WorkerFile(told, settings, told.starting("spark."), tuple(_warnings(properties, told)))
+    return WorkerFile(worker, settings, worker.starting("spark."), tuple(_warnings(properties, worker)))
 
 
 def connector_warnings(config: Mapping[str, str], worker: Properties) -> tuple[str, ...]:
-    """What a connector's config says in vain, and where Java would do otherwise, for a log."""
+    """Warn of a connector's unused keys, and of keys that have another effect in Java."""
     return (
         *_converter_warnings(config, worker),
         *_override_warnings(config),
-        *map(_in_vain, unread_connector_keys(config)),
+        *map(_unread_key, unread_connector_keys(config)),
     )
 
 
@@ -98,7 +98,7 @@ def _collecting(errors: list[ConfigError]) -> Iterator[None]:
 
 
 def _check_kind(properties: Properties) -> None:
-    """Raise ConfigError for the properties of something else: nobody wants to read all that they lack."""
+    """Raise ConfigError for another kind of file, instead of an error for each missing key."""
     if "group.id" in properties:
         return
     if "clusters" in properties:
@@ -117,7 +117,7 @@ def _check_kind(properties: Properties) -> None:
 def _resolved(
     properties: Properties, environment: Mapping[str, str], errors: list[ConfigError]
 ) -> Properties:
-    """Each key by itself, so that every placeholder that leads nowhere is told."""
+    """Resolve each key by itself, so that every unresolvable placeholder is reported."""
     providers: Mapping[str, Provider] = {}
     with _collecting(errors):
         providers = configured_providers(properties, environment)
@@ -129,27 +129,27 @@ def _resolved(
     return found
 
 
-def _contradictions(told: Properties, values: Values) -> Iterator[ConfigError]:
+def _contradictions(worker: Properties, values: Values) -> Iterator[ConfigError]:
     session_ms = values.integer("session.timeout.ms")
     if values.integer("heartbeat.interval.ms") >= session_ms:
-        yield told.error("heartbeat.interval.ms", f"must be lower than session.timeout.ms, {session_ms}")
+        yield worker.error("heartbeat.interval.ms", f"must be lower than session.timeout.ms, {session_ms}")
     topics: dict[str, str] = {}
     for key in (f"{kind}.storage.topic" for kind in _STORAGE):
         other = topics.setdefault(values.string(key), key)
         if other != key:
-            yield told.error(key, f"is {other} too; each needs a topic of its own")
+            yield worker.error(key, f"is {other} too; each needs a topic of its own")
     signs, verified = "inter.worker.signature.algorithm", "inter.worker.verification.algorithms"
     if values.string(signs) not in values.strings(verified):
-        yield told.error(signs, f"is not in {verified}, so that nodes would refuse each other's requests")
+        yield worker.error(signs, f"is not in {verified}, so that nodes would refuse each other's requests")
     if values.strings("rest.extension.classes"):
-        yield told.error(
+        yield worker.error(
             "rest.extension.classes",
             "Java's extensions can't be loaded, and whoever relies on one for authentication must not go"
             " without. Put a proxy that does the same in front of the REST API, and take this key out",
         )
 
 
-def _warnings(written: Properties, told: Properties) -> Iterator[str]:
+def _warnings(written: Properties, worker: Properties) -> Iterator[str]:
     for key in _DEFAULTS:
         if key not in written:
             yield f"{key} is not set, so it is {_DEFAULTS[key]}, as for a Java worker"
@@ -165,7 +165,7 @@ def _warnings(written: Properties, told: Properties) -> Iterator[str]:
         if key in written:
             yield (
                 f"{key}: no longer read by Kafka either (removed in Kafka 3.0); listeners replaces it, as in"
-                f" listeners={listener.replace('HOST', told[key]).replace('PORT', told[key])}"
+                f" listeners={listener.replace('HOST', worker[key]).replace('PORT', worker[key])}"
             )
     others = [str(key) for key in unknown if key.key not in REMOVED]
     if others:
@@ -174,7 +174,7 @@ def _warnings(written: Properties, told: Properties) -> Iterator[str]:
     if without_meaning:
         yield f"{', '.join(without_meaning)}: accepted and unused, there are no Java plugins or workers here"
     yield from _storage_warnings(written)
-    yield from _header_warnings(told)
+    yield from _header_warnings(worker)
 
 
 def _reasons(removed: list[str]) -> str:
@@ -189,12 +189,12 @@ def _storage_warnings(written: Properties) -> Iterator[str]:
             yield f"{key} is ignored: these topics are always compacted"
 
 
-def _header_warnings(told: Properties) -> Iterator[str]:
-    converter = told.get(_HEADERS, WORKER[_HEADERS].default)
+def _header_warnings(worker: Properties) -> Iterator[str]:
+    converter = worker.get(_HEADERS, WORKER[_HEADERS].default)
     assert isinstance(converter, str)
     effect = converter_effect(converter.strip(JAVA_WHITESPACE))
     if effect is not None:
-        how = "is" if _HEADERS in told else "is not set, so for Java it is"
+        how = "is" if _HEADERS in worker else "is not set, so for Java it is"
         yield (
             f"{_HEADERS} {how} {without_package(converter)}, which {effect}. Here headers are copied as they"
             f" are, for every connector; a Java worker does so with {BYTE_ARRAY_CONVERTER}"
@@ -223,7 +223,7 @@ def _override_warnings(config: Mapping[str, str]) -> Iterator[str]:
             )
 
 
-def _in_vain(key: UnknownKey) -> str:
+def _unread_key(key: UnknownKey) -> str:
     for side in _SIDES:
         name = key.key.removeprefix(side)
         if name != key.key and any(name in definition.names for definition in _CLIENTS.values()):

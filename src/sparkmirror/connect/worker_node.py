@@ -1,4 +1,4 @@
-"""One node of a Connect group: reads the group's topics, takes part, leads when its turn comes."""
+"""Runs one node of a Connect group: follows the group's topics, joins the group, leads it when elected."""
 
 import logging
 import os
@@ -37,7 +37,7 @@ from sparkmirror.spark.spark_on_demand import SparkOnDemand
 _log = logging.getLogger(__name__)
 
 _SLOTS: Final = 256
-"""Of a local session: threads that wait, so that connectors may come without a restart."""
+"""Of a local session: they are waiting threads, so that connectors can be added without a restart."""
 _RECONCILE_INTERVAL_S: Final = 1.0
 _READ_TIMEOUT_S: Final = 60.0
 _POLL_S: Final = 1.0
@@ -50,7 +50,7 @@ class WorkerNode:
     """`start` returns at once, `wait` when `stop` was called; `close` ends everything."""
 
     def __init__(self, file: WorkerFile, url: str, spark_log: Path, levels: LogLevels) -> None:
-        """`url` is where the other nodes reach this one."""
+        """`url` is this node's URL for the other nodes."""
         self._file = file
         self._levels = levels
         settings = file.settings
@@ -92,11 +92,11 @@ class WorkerNode:
         ]
 
     def start(self) -> None:
-        """Go on in the background: clusters that can't be reached yet are tried again."""
+        """Start in the background; unreachable clusters are retried."""
         self._threads[0].start()
 
     def wait(self) -> None:
-        """Raises SparkmirrorError when the node can't go on: refused by the group, or Spark has ended."""
+        """Raises SparkmirrorError when the node can't continue: the group refused it, or Spark has ended."""
         while not self._stopping.wait(_POLL_S):
             failure = self._failure or self._group.failure or self._spark.failure
             if failure is not None:
@@ -111,7 +111,7 @@ class WorkerNode:
         self._stopping.set()
         self._wake()
         self._threads[0].join()
-        self._spark.close()  # which takes as long as the others need to notice
+        self._spark.close()  # which takes as long as the others need to end
         for thread in self._threads[1:]:
             if thread.is_alive():
                 thread.join(_JOIN_TIMEOUT_S)
@@ -119,7 +119,7 @@ class WorkerNode:
         self._statuses.close()
 
     def readings(self) -> list[ConnectorReading]:
-        """What `/metrics` tells of the connectors that run here."""
+        """The metrics of the connectors that run here."""
         return self._leader.readings()
 
     @property
@@ -137,18 +137,18 @@ class WorkerNode:
     def _run(self) -> None:
         try:
             persist(self._prepare, self._stopping, _log, gives_up=lambda error: not error.retriable)
-            self._lead_when_due()
+            self._lead_when_elected()
         except SparkmirrorError as error:
             self._failure = error
-        except Exception as error:  # noqa: BLE001 - whatever it is, others must be able to take over
-            _log.exception("the worker ended")
-            self._failure = SparkmirrorError(f"the worker ended: {error!r}")
+        except Exception as error:  # noqa: BLE001 - after any error another node must be able to take over
+            _log.exception("worker failed")
+            self._failure = SparkmirrorError(f"worker failed: {error!r}")
         finally:
-            self._leader.give_up()
+            self._leader.stop_all()
             self._group.leave()
 
     def _prepare(self) -> None:
-        """Learn what must be known before anything is answered."""
+        """Create or check the group's topics and read them, before any request is served."""
         settings = self._file.settings
         cluster_id = read_metadata(self._client, ()).cluster_id
         admin = Admin(self._client)
@@ -166,34 +166,36 @@ class WorkerNode:
         self.herder.cluster_id = cluster_id
         for thread in self._threads[1:]:
             thread.start()
-        _log.info("the worker answers: %d connectors", len(self._configs.configs.connectors))
+        _log.info("worker is ready: %d connectors", len(self._configs.configs.connectors))
 
-    def _lead_when_due(self) -> None:
-        led, look_at = False, 0.0
+    def _lead_when_elected(self) -> None:
+        led, next_reconcile_at = False, 0.0
         while not self._stopping.is_set():
-            is_due = time.monotonic() >= look_at
+            is_due = time.monotonic() >= next_reconcile_at
             if is_due:
-                look_at = time.monotonic() + _RECONCILE_INTERVAL_S
+                next_reconcile_at = time.monotonic() + _RECONCILE_INTERVAL_S
             now = self._membership
             if now.is_leader != led:
                 led = self._take_over() if now.is_leader else self._step_down()
             if led:
                 self._attempt(partial(self._reconcile, whole=is_due))
-            self._woken.wait(max(0.0, look_at - time.monotonic()))
+            self._woken.wait(max(0.0, next_reconcile_at - time.monotonic()))
             self._woken.clear()
         if led:
-            self._leader.give_up()
+            self._leader.stop_all()
             self._attempt(lambda: self._leader.unassign(self._membership.generation))
 
     def _take_over(self) -> bool:
-        """Whether everything that the leader before wrote has been read."""
-        _log.info("leads the group %s now", self._file.settings.group_id)
+        """Return whether all records of the previous leader have been read."""
+        _log.info("group %s: this worker is the leader now", self._file.settings.group_id)
         self._spark.session()  # needed soon
         return self._attempt(lambda: self._configs.read_to_end(_READ_TIMEOUT_S))
 
     def _step_down(self) -> bool:
-        _log.warning("does not lead the group %s any more", self._file.settings.group_id)
-        self._leader.give_up()
+        _log.warning(
+            "group %s: this worker is no longer the leader; its connectors stop", self._file.settings.group_id
+        )
+        self._leader.stop_all()
         return False
 
     def _reconcile(self, *, whole: bool) -> None:
@@ -209,11 +211,11 @@ class WorkerNode:
             )
 
     def _attempt(self, action: Callable[[], None]) -> bool:
-        """Whether it worked; what didn't is tried again at the next turn."""
+        """Return whether the action succeeded; the next turn retries it."""
         try:
             action()
         except SparkmirrorError as error:
-            _log.warning("%s; trying again", error)
+            _log.warning("%s; retrying", error)
             return False
         return True
 
@@ -233,14 +235,14 @@ class WorkerNode:
             self._seen_configs = self._configs.configs
             self._wake()
 
-    def _follow(self, look: Callable[[], None]) -> None:
+    def _follow(self, poll: Callable[[], None]) -> None:
         cut_off = False
         while not self._stopping.is_set():
             try:
-                look()
+                poll()
             except SparkmirrorError as error:
                 if not cut_off:
-                    _log.warning("%s; trying again", error)
+                    _log.warning("%s; retrying", error)
                 cut_off = True
                 self._stopping.wait(_POLL_S)
             else:
@@ -248,7 +250,7 @@ class WorkerNode:
 
 
 def worker_id(url: str) -> str:
-    """As Connect names a node in statuses: `host:port`."""
+    """Connect's id of a node in statuses: `host:port`."""
     return url.partition("://")[2].rstrip("/")
 
 

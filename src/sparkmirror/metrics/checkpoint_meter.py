@@ -1,4 +1,4 @@
-"""Counts checkpoints, for `/metrics`: how many, and how long each took."""
+"""Counts the checkpoints of a connector and measures their latencies, for `/metrics`."""
 
 import threading
 from collections.abc import Collection
@@ -9,11 +9,11 @@ from sparkmirror.metrics.windows import SampledValues
 from sparkmirror.offsets.wire_records import Checkpoint
 
 SERIES_MAX = 10_000
-"""Groups' partitions that have a latency of their own; a large cluster has a hundred thousand."""
+"""Groups' partitions with a latency series; a large cluster has a hundred thousand."""
 
 
 class CheckpointMeter:
-    """Fed by one thread, read by any other."""
+    """One thread writes, any thread reads."""
 
     def __init__(self) -> None:
         self._latencies: dict[tuple[GroupId, TopicPartition], SampledValues] = {}
@@ -23,7 +23,7 @@ class CheckpointMeter:
         self._lock = threading.Lock()
 
     def take(self, checkpoints: Collection[Checkpoint], latency_ms: float, at: float) -> None:
-        """They were written at `at`, epoch seconds, so long after their groups were looked at."""
+        """`at` is their acknowledgement in epoch seconds; `latency_ms` counts from reading the groups."""
         with self._lock:
             self._checkpoints += len(checkpoints)
             self._last_at = at
@@ -37,7 +37,7 @@ class CheckpointMeter:
     def reading(
         self, of: tuple[Flow, ConnectorName], groups: Collection[GroupId] | None, now: float
     ) -> CheckpointReading:
-        """`now` in epoch seconds. Groups that are not followed any more are left out, and forgotten."""
+        """`now` in epoch seconds. Removes the series of groups that are no longer followed."""
         with self._lock:
             if groups is not None:
                 followed = set(groups)

@@ -1,4 +1,4 @@
-"""What is told of running connectors, under the names that dashboards and alerts for Java MM2 query.
+"""Defines every metric: its name, as dashboards and alerts for Java MM2 query it, its labels and its value.
 
 Names and values are what Prometheus' JMX exporter makes of Kafka's MBeans with the rules in use for Connect:
 `-metrics` is taken off the type, dashes become underscores, and a value that Kafka quotes in an object name
@@ -6,7 +6,7 @@ Names and values are what Prometheus' JMX exporter makes of Kafka's MBeans with 
 counts included; only `sparkmirror_…_total` are counters.
 
 `destination` is the label of rules written for Kafka ≤ 3.9, whose MBeans begin with the target; `source` and
-`target` are the tags of 4.0 (KIP-911). All three are there, so that queries of both kinds work.
+`target` are the tags of 4.0 (KIP-911). Samples carry all three, so that queries of both kinds work.
 """
 
 import re
@@ -21,7 +21,7 @@ from sparkmirror.metrics.windows import Summary
 
 
 class Family(NamedTuple):
-    """Samples of one name; a sample is the labels' values, in the order of `labels`, and a number."""
+    """A metric and its samples: the labels' values, in the order of `labels`, and a number."""
 
     name: str
     help: str
@@ -31,10 +31,10 @@ class Family(NamedTuple):
 
 
 class PartitionReading(NamedTuple):
-    """One partition since its connector began. Rates are per second, latencies in ms.
+    """The values of one partition since its connector started. Rates are per second, latencies in ms.
 
-    `lag` is in records, `lag_s` the age of the oldest record that is not on the target; None when the source
-    has not told yet. `incidents` are counted by `IncidentKind`.
+    `lag` is in records, `lag_s` the age of the oldest record that is not on the target; None before the
+    source's end offset is known. `incidents` are counted by `IncidentKind`.
     """
 
     task: int
@@ -63,10 +63,10 @@ class ConnectorReading:
 
 @dataclass(frozen=True, slots=True)
 class SourceReading(ConnectorReading):
-    """`states` counts partitions; `retries` and `failures` how often one of them got into such a state.
+    """`states` counts partitions; `retries` and `failures` count their changes to such a state.
 
-    `lost`, `looped` and `incidents` count those of partitions that are not copied any more, too. `gone` is
-    how many topics the target has copies of and the source has no more, as far as anybody can tell.
+    `lost`, `looped` and `incidents` include partitions that are no longer copied. `gone` is the number of
+    topics that were deleted on the source while the target has copies of them, as far as is known.
     """
 
     partitions: Sequence[PartitionReading]
@@ -83,9 +83,9 @@ class SourceReading(ConnectorReading):
 
 @dataclass(frozen=True, slots=True)
 class CheckpointReading(ConnectorReading):
-    """`latencies` are those of a group's partition on the target, in ms, of at most so many of them.
+    """`latencies` has the latency in ms of each group's partition on the target, up to a maximum number.
 
-    `left_out` counts the rest. `groups` is None before they were looked for; `last_at` is in epoch seconds.
+    `left_out` counts the rest. `groups` is None before groups were listed; `last_at` is in epoch seconds.
     """
 
     groups: int | None
@@ -108,7 +108,7 @@ _ESCAPED = re.compile(r'(["*?\\])')
 
 
 def jmx_value(text: str) -> str:
-    """As Kafka puts it into an object name (`Sanitizer.jmxSanitize`)."""
+    """Quote a value as Kafka does in an object name (`Sanitizer.jmxSanitize`)."""
     if _UNQUOTED.fullmatch(text):
         return text
     escaped = _ESCAPED.sub(r"\\\1", text).replace("\n", "\\n")
@@ -116,14 +116,14 @@ def jmx_value(text: str) -> str:
 
 
 def families(readings: Collection[ConnectorReading]) -> Iterator[Family]:
-    """Everything there is to tell of these connectors, each name once."""
+    """Yield every metric of these connectors, each name once."""
     yield from _worker(readings)
     yield from _sources([reading for reading in readings if isinstance(reading, SourceReading)])
     yield from _checkpoints([reading for reading in readings if isinstance(reading, CheckpointReading)])
     yield from _heartbeats([reading for reading in readings if isinstance(reading, HeartbeatReading)])
 
 
-# What a Connect worker tells of its connectors and tasks
+# A Connect worker's connectors and tasks
 
 _TASK_STATES = ("running", "paused", "failed", "unassigned", "destroyed", "restarting")
 
@@ -204,7 +204,7 @@ def _sources(readings: Sequence[SourceReading]) -> Iterator[Family]:
     )
     yield Family(
         "sparkmirror_partition_lost_records",
-        "Gone from the source before they were copied; only partitions that lost some.",
+        "Deleted from the source before they were copied; only partitions that lost some.",
         _PARTITION,
         [(labels, it.lost) for labels, it in partitions if it.lost],
     )
@@ -216,7 +216,7 @@ def _sources(readings: Sequence[SourceReading]) -> Iterator[Family]:
     )
     yield Family(
         "sparkmirror_partition_incidents",
-        "What happened to the partition, by kind; only partitions to which something has happened.",
+        "Incidents of the partition, by kind; only partitions with incidents.",
         (*_PARTITION, "kind"),
         [
             ((*labels, kind), count)
@@ -234,7 +234,7 @@ def _partition_labels(flow: Flow, reading: PartitionReading) -> tuple[str, ...]:
 
 
 def _of_tasks(readings: Sequence[SourceReading]) -> Iterator[Family]:
-    """What MM2's consumers and Connect's tasks tell."""
+    """Yield the metrics of MM2's consumers and Connect's tasks."""
     yield Family(
         "kafka_consumer_fetch_manager_records_lag",
         "Records that the source has and the target has not, by the source's topics.",
@@ -267,7 +267,7 @@ def _consumer(reading: SourceReading, task: int) -> str:
 
 
 def _by_task(reading: SourceReading) -> Mapping[int, tuple[int, float]]:
-    """Records, and records per second, of every task."""
+    """Sum up records, and records per second, of every task."""
     sums = dict.fromkeys(reading.tasks, (0, 0.0))
     for it in reading.partitions:
         records, rate = sums.get(it.task, (0, 0.0))
@@ -283,29 +283,37 @@ def _connector_labels(reading: ConnectorReading) -> tuple[str, ...]:
 
 
 _OF_CONNECTORS: tuple[tuple[str, str, Callable[[SourceReading], int]], ...] = (
-    ("sparkmirror_lost_records_total", "Gone from the source before they were copied.", lambda it: it.lost),
+    (
+        "sparkmirror_lost_records_total",
+        "Deleted from the source before they were copied.",
+        lambda it: it.lost,
+    ),
     ("sparkmirror_looped_records_total", "Left out: mirrored from the target.", lambda it: it.looped),
-    ("sparkmirror_retries_total", "How often a partition began to retry.", lambda it: it.retries),
-    ("sparkmirror_failures_total", "How often a partition came to need a person.", lambda it: it.failures),
-    ("sparkmirror_stalls_total", "How often a partition stood for a minute, no error.", lambda it: it.stalls),
+    ("sparkmirror_retries_total", "How often a partition started to retry.", lambda it: it.retries),
+    (
+        "sparkmirror_failures_total",
+        "How often a partition failed and needs an operator.",
+        lambda it: it.failures,
+    ),
+    ("sparkmirror_stalls_total", "How often a partition stalled without an error.", lambda it: it.stalls),
 )
 
 
 def _of_connectors(readings: Sequence[SourceReading]) -> Iterator[Family]:
-    """Counters are there, with 0, before anything happens: an alert sees the first increase then."""
+    """Yield counters, with 0 before the first event, so that an alert sees the first increase."""
     named = [(_connector_labels(reading), reading) for reading in readings]
     for name, text, count in _OF_CONNECTORS:
         yield Family(name, text, _CONNECTOR, [(of, count(it)) for of, it in named], is_counter=True)
     yield Family(
         "sparkmirror_incidents_total",
-        "What happened to topics under the mirror's hands, by kind.",
+        "Incidents of the mirrored topics, by kind.",
         (*_CONNECTOR, "kind"),
         [((*of, kind.value), it.incidents.get(kind.value, 0)) for of, it in named for kind in IncidentKind],
         is_counter=True,
     )
     yield Family(
         "sparkmirror_stalled_partitions",
-        "Have something to copy, have stood for a minute, and no error says why.",
+        "Partitions with lag, no progress for a minute and no error.",
         _CONNECTOR,
         [(of, it.stalled) for of, it in named],
     )
@@ -317,7 +325,7 @@ def _of_connectors(readings: Sequence[SourceReading]) -> Iterator[Family]:
     )
     yield Family(
         "sparkmirror_partitions",
-        "Partitions by state: running, retrying, failed, or silent, when their task does not report.",
+        "Partitions by state: running, retrying, failed, or silent (their task does not report).",
         (*_CONNECTOR, "state"),
         [((*of, state), count) for of, it in named for state, count in it.states.items()],
     )
@@ -326,7 +334,7 @@ def _of_connectors(readings: Sequence[SourceReading]) -> Iterator[Family]:
 # MirrorCheckpointConnector and MirrorHeartbeatConnector
 
 _OF_GROUPS: tuple[tuple[str, str, Callable[[Summary], float]], ...] = (
-    ("", "From looking at the group to the acknowledgement of its checkpoint.", lambda it: it.last),
+    ("", "From reading the group's offsets to the acknowledgement of its checkpoint.", lambda it: it.last),
     ("_min", "The lowest checkpoint latency.", lambda it: it.low),
     ("_max", "The highest checkpoint latency.", lambda it: it.high),
     ("_avg", "The mean checkpoint latency.", lambda it: it.mean),

@@ -1,8 +1,9 @@
-"""A small HTTP server for `/metrics`, for a process that has no other.
+"""Serves `/metrics` over HTTP, for a process that has no other server.
 
-It answers GET and HEAD of one path, keeps nobody waiting for a slow client, and holds a bounded number of
-connections. No TLS and no login, as Prometheus' JMX exporter without a configuration: bind it to an address
-that only Prometheus reaches.
+It serves GET and HEAD of one path, drops slow clients after a timeout, and holds a bounded number of
+connections. prometheus_client's server has none of these limits, serves every path, refuses HEAD and renders
+the page for each request. No TLS and no login, as Prometheus' JMX exporter without a configuration: bind it
+to an address that only Prometheus reaches.
 """
 
 import logging
@@ -25,9 +26,9 @@ _CONNECTIONS_MAX = 16
 
 
 class MetricsServer:
-    """Bound, and answering, once it is made; raises SparkmirrorError when the address can't be had.
+    """Binds and serves when it is created; raises SparkmirrorError when the address can't be bound.
 
-    `host` empty: every address of the machine.
+    An empty `host` means every address of the machine.
     """
 
     def __init__(self, host: str, port: int, page: Callable[[], Page]) -> None:
@@ -69,11 +70,11 @@ class _Server(ThreadingHTTPServer):
         self.socket.close()
         self.socket = listening
         self.page = page
-        self._room = threading.BoundedSemaphore(_CONNECTIONS_MAX)
+        self._free_connections = threading.BoundedSemaphore(_CONNECTIONS_MAX)
 
     def process_request(self, request: object, client_address: object) -> None:
-        """Who finds no room is hung up on, rather than kept: Prometheus comes again."""
-        if self._room.acquire(blocking=False):
+        """Close connections beyond the maximum at once: Prometheus scrapes again."""
+        if self._free_connections.acquire(blocking=False):
             super().process_request(request, client_address)  # type: ignore[arg-type]
         else:
             self.shutdown_request(request)  # type: ignore[arg-type]
@@ -82,12 +83,12 @@ class _Server(ThreadingHTTPServer):
         try:
             super().process_request_thread(request, client_address)  # type: ignore[arg-type]
         finally:
-            self._room.release()
+            self._free_connections.release()
 
     def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002
-        """A client that went away is nobody's trouble."""
+        """Log errors other than those of a client that disconnected."""
         if not isinstance(sys.exception(), OSError):
-            _log.exception("the metrics can't be told")
+            _log.exception("the metrics page could not be rendered")
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -95,12 +96,12 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def do_GET(self) -> None:
-        self._answer(with_body=True)
+        self._respond(with_body=True)
 
     def do_HEAD(self) -> None:
-        self._answer(with_body=False)
+        self._respond(with_body=False)
 
-    def _answer(self, *, with_body: bool) -> None:
+    def _respond(self, *, with_body: bool) -> None:
         if self.path.partition("?")[0] != PATH:
             self.send_error(HTTPStatus.NOT_FOUND, explain=f"There is only {PATH} here.")
             return
@@ -113,4 +114,4 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
-        """Who reads the metrics is no news."""
+        """Log no requests."""

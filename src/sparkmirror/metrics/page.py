@@ -1,4 +1,4 @@
-"""The page that Prometheus reads: what the running connectors tell, and this process's own numbers."""
+"""Renders the page that Prometheus scrapes: metrics of the running connectors and of this process."""
 
 import threading
 import time
@@ -16,14 +16,14 @@ Page = tuple[str, bytes]
 """Content type and body."""
 
 _FRESH_S = 1.0
-"""Tasks report once a second: who asks more often gets the same page."""
+"""Tasks report once a second: more frequent requests get the same page."""
 
 
 class Metrics:
-    """`readings` tells of the connectors that run. Safe in any thread; work is done once for many askers."""
+    """`readings` returns the running connectors'. Safe in any thread; frequent requests share a page."""
 
     def __init__(self, readings: Callable[[], Collection[ConnectorReading]]) -> None:
-        # A registry of our own: the library's global one would tell of every mirror of the process at once.
+        # Its own registry: the library's global one would show every mirror of the process at once.
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(_Connectors(readings))
         ProcessCollector(registry=self._registry)

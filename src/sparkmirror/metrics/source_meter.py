@@ -1,7 +1,7 @@
-"""Counts what a source connector's tasks report, for `/metrics`: since it began, and of the last half minute.
+"""Computes a source connector's metrics from its tasks' progress reports, in total and for time windows.
 
-A task counts from 0 when it starts; here counts only grow. What is kept of a partition is a few references to
-its reports: what they say together is worked out when somebody asks.
+A task counts from 0 when it starts; counts here only grow. A partition keeps a few references to its reports:
+the values are computed when the metrics are read.
 """
 
 import threading
@@ -23,7 +23,7 @@ _NO_INCIDENTS: Mapping[str, int] = {}
 
 
 class _Counts(NamedTuple):
-    """What was copied, all together, up to some moment."""
+    """Totals of a partition up to some time. A new count of `PartitionProgress` is added here."""
 
     records: int = 0
     bytes: int = 0
@@ -46,7 +46,7 @@ class _Counts(NamedTuple):
 
 
 class _Moment(NamedTuple):
-    """The counts at a time: those of earlier tasks, and what the present one had reported."""
+    """The counts at a time: those of earlier tasks, and the present task's report."""
 
     at: float
     earlier: _Counts
@@ -58,7 +58,7 @@ class _Moment(NamedTuple):
 
 
 class _Partition:
-    """`windows` are the beginnings of the present window and of the one before it."""
+    """`windows` are the starts of the present window and of the one before it."""
 
     __slots__ = ("earlier", "last", "report", "reported_at", "time_lag", "windows")
 
@@ -74,7 +74,7 @@ class _Partition:
     def take(self, report: PartitionProgress, now: float) -> None:
         before = self.report
         moment = _Moment(now, self.earlier, before)
-        if before is not None and _begins_anew(report, before):
+        if before is not None and _is_restarted(report, before):
             self.earlier = self.earlier.plus(before)
             before = None
         if report.records > (before.records if before else 0):
@@ -83,7 +83,7 @@ class _Partition:
                 self.windows = [*self.windows[1 - WINDOWS :], moment]
         if report.lag is not None:
             position = 0 if report.position is None else report.position + 1
-            self.time_lag.look(position, position + report.lag, now)
+            self.time_lag.update(position, position + report.lag, now)
         self.report, self.reported_at = report, now
 
     @property
@@ -118,7 +118,7 @@ class _Partition:
         )
 
 
-def _begins_anew(report: PartitionProgress, before: PartitionProgress) -> bool:
+def _is_restarted(report: PartitionProgress, before: PartitionProgress) -> bool:
     return report.job_epoch != before.job_epoch or report.records < before.records
 
 
@@ -132,7 +132,7 @@ def _summary(latency: LatencyHistogram) -> Summary:
 
 
 class SourceMeter:
-    """Fed by one thread, read by any other."""
+    """One thread writes, any thread reads."""
 
     def __init__(self) -> None:
         self._partitions: dict[TopicPartition, _Partition] = {}
@@ -142,7 +142,7 @@ class SourceMeter:
         self._lock = threading.Lock()
 
     def take(self, reports: Iterable[PartitionProgress], job_epoch: JobEpoch | None, now: float) -> None:
-        """The latest report of every partition of this process's life; one that was taken before is free."""
+        """Take the latest report of every partition; one that was taken before costs nothing."""
         with self._lock:
             self._job_epoch = job_epoch
             for report in reports:
@@ -168,10 +168,10 @@ class SourceMeter:
                     self._stalls += 1
 
     def reading(
-        self, of: tuple[Flow, ConnectorName], dealt: Assignment | None, failed: Collection[int], now: float
+        self, of: tuple[Flow, ConnectorName], assigned: Assignment | None, failed: Collection[int], now: float
     ) -> SourceReading:
-        """Of the partitions that are copied now. `failed` tasks need a person; `now` is `take`'s clock."""
-        tasks = () if dealt is None else dealt
+        """The metrics of assigned partitions. `failed` are the FAILED tasks; `now` is of `take`'s clock."""
+        tasks = () if assigned is None else assigned
         with self._lock:
             read = [
                 known.reading(task, now)
@@ -204,7 +204,7 @@ class SourceMeter:
         return states
 
     def _is_silent(self, report: PartitionProgress | None) -> bool:
-        """Whether the copy job that should copy the partition has not reported it yet."""
+        """Whether the present copy job has not reported the partition yet."""
         newest = self._job_epoch
         return report is None or (newest is not None and report.job_epoch < newest.number)
 

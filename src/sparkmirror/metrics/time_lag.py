@@ -1,8 +1,8 @@
-"""For how long the source has had records that the target has not, without a look at any record.
+"""Computes a partition's lag in seconds: the time since the source received the first missing record.
 
-What tells it is when the source's end was first seen behind an offset. Of what was already there at the first
-look nothing is known but the records' own timestamps: the record before the first missing one is older than
-it. Any clock's seconds are handed in.
+It remembers when the source's end offset was first seen beyond an offset, so it reads no records. For records
+from before the first update only the records' own timestamps are known: the record before the first missing
+one is older than it. Callers pass any clock's seconds. The lag in records is `copy.partition_copy`'s.
 """
 
 from typing import NamedTuple
@@ -16,7 +16,7 @@ class _End(NamedTuple):
 
 
 class TimeLag:
-    """Of one partition; exact to the time between two looks, in a long backlog to a few hundredths of it."""
+    """The lag of one partition; exact to the time between two updates, in a long backlog to a few percent."""
 
     __slots__ = ("_apart_s", "_end", "_ends", "_first", "_next")
 
@@ -27,7 +27,7 @@ class TimeLag:
         self._end = 0
         self._next = 0
 
-    def look(self, next_offset: int, end: int, now: float) -> None:
+    def update(self, next_offset: int, end: int, now: float) -> None:
         """`next_offset` is the first that is not on the target yet, `end` the source's end."""
         if self._first is None or end < self._end:  # another topic of that name, or a truncated one
             self._first, self._ends = _End(end, now), []
@@ -39,7 +39,7 @@ class TimeLag:
             self._apart_s = 0.0
 
     def _note(self, end: _End) -> None:
-        """Of ends too close to each other the later offset with the earlier time: rather too old."""
+        """Merge ends close in time to the later offset and the earlier time: rather too high a lag."""
         if self._ends and end.seen_at - self._ends[-1].seen_at < self._apart_s:
             self._ends[-1] = self._ends[-1]._replace(offset=end.offset)
             return
@@ -50,7 +50,7 @@ class TimeLag:
             self._ends = [_End(later.offset, earlier.seen_at) for earlier, later in pairs]
 
     def seconds(self, now: float, last_age_s: float | None) -> float | None:
-        """None before the first look. `last_age_s` is how old the last record on the target is by now."""
+        """None before the first update. `last_age_s` is the present age of the last record on the target."""
         if self._first is None:
             return None
         if self._next >= self._end:

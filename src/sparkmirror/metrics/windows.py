@@ -1,7 +1,7 @@
-"""Values of the last 30 to 60 seconds, as Kafka's metrics have them.
+"""Summarizes values of the last 30 to 60 seconds, as Kafka's metrics do.
 
-Kafka's `metrics.num.samples` is 2 and `metrics.sample.window.ms` 30,000 by default: what is told is of the
-window that is being filled and of the one before it. Any clock's seconds are handed in.
+Kafka's `metrics.num.samples` is 2 and `metrics.sample.window.ms` 30,000 by default: a value is of the present
+window and of the one before it. Callers pass any clock's seconds.
 """
 
 from math import inf, nan
@@ -12,7 +12,7 @@ WINDOWS = 2
 
 
 class Summary(NamedTuple):
-    """As Kafka's stats: the last value stays, the others are NaN without values in the windows."""
+    """Kafka's stats: the last value stays, the others are NaN without values in the windows."""
 
     last: float
     low: float
@@ -21,7 +21,7 @@ class Summary(NamedTuple):
 
 
 def summary_of(last: float, low: float, high: float, total: float, count: int) -> Summary:
-    """Of values with this sum: rounded, the quotient could lie a hair outside of what they lie between."""
+    """The mean is kept between `low` and `high`, which rounding could miss."""
     return Summary(last, low, high, min(max(low, total / count), high))
 
 
@@ -51,7 +51,7 @@ class _Window:
 
 
 class SampledValues:
-    """Values as they come. Not safe in several threads."""
+    """Collects values. Not thread-safe."""
 
     __slots__ = ("_last", "_windows")
 

@@ -61,7 +61,7 @@ def test_nobody_who_answers_ends_with_2(capsys: pytest.CaptureFixture[str]) -> N
     assert main(["connectors", "list", "--url", "http://127.0.0.1:1"]) == 2
     said = capsys.readouterr().err
     assert said.startswith(
-        "sparkmirror connectors list: http://127.0.0.1:1: nobody answers; does a Connect worker"
+        "sparkmirror connectors list: http://127.0.0.1:1: no server responds; does a Connect worker"
     )
     assert said.count("\n") == 1
 

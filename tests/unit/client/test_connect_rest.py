@@ -67,7 +67,7 @@ def test_a_name_is_one_segment_of_a_path(name: str, segment: str) -> None:
         refusal(503, "The worker is starting"),
     ],
 )
-def test_a_busy_worker_is_asked_again(busy: HTTPResponse) -> None:
+def test_a_request_to_a_busy_worker_is_retried(busy: HTTPResponse) -> None:
     time = Time()
     http = in_turn(busy, answer(200, STATUS))
     assert rest(http, time).status("msc")["connector"]["state"] == "RUNNING"
@@ -75,7 +75,7 @@ def test_a_busy_worker_is_asked_again(busy: HTTPResponse) -> None:
     assert len(time.slept) == 1
 
 
-def test_a_worker_that_stays_busy_is_given_up_after_a_minute() -> None:
+def test_retries_of_a_busy_worker_end_after_a_minute() -> None:
     time = Time()
     http = Answering(lambda _: refusal(409, "no known leader URL"))
     with pytest.raises(ConnectBusyError, match=r"^409 Conflict: no known leader URL$"):
@@ -95,7 +95,7 @@ def test_a_worker_that_stays_busy_is_given_up_after_a_minute() -> None:
         (raw(302, b""), "302 Found"),
     ],
 )
-def test_a_refusal_is_said_once_with_status_and_message(given: HTTPResponse, said: str) -> None:
+def test_a_refusal_is_raised_with_status_and_message_and_not_retried(given: HTTPResponse, said: str) -> None:
     http = in_turn(given)
     with pytest.raises(ConnectRefusedError) as caught:
         rest(http).create("msc", {})
@@ -103,10 +103,10 @@ def test_a_refusal_is_said_once_with_status_and_message(given: HTTPResponse, sai
     assert caught.value.status == given.status
 
 
-def test_what_the_api_does_not_explain_is_guessed() -> None:
+def test_an_error_without_a_message_gets_a_likely_cause() -> None:
     with pytest.raises(ConnectRefusedError, match=r"^401 Unauthorized: .*contexts --help"):
         rest(in_turn(raw(401, b""))).connectors()
-    with pytest.raises(ConnectRefusedError, match=r"^400 Bad Request: Java's workers take no names with /"):
+    with pytest.raises(ConnectRefusedError, match=r"^400 Bad Request: Java's workers accept no names with /"):
         rest(in_turn(raw(400, b"<html>"))).status("a/b")
 
 
@@ -114,14 +114,14 @@ def test_what_the_api_does_not_explain_is_guessed() -> None:
     ("error", "advice"),
     [
         (NewConnectionError(HTTPConnection("connect"), "refused"), "does a Connect worker run there"),
-        (NameResolutionError("connect", HTTPConnection("connect"), OSError()), "no such host"),  # type: ignore[arg-type] # a gaierror is one
-        (ConnectTimeoutError(), "no connection within 5 s; look at the URL"),
-        (ReadTimeoutError(HTTPConnectionPool("connect"), "/", ""), "no answer within 95 s"),
+        (NameResolutionError("connect", HTTPConnection("connect"), OSError()), "unknown host"),  # type: ignore[arg-type] # a gaierror is one
+        (ConnectTimeoutError(), "no connection within 5 s; check the URL"),
+        (ReadTimeoutError(HTTPConnectionPool("connect"), "/", ""), "no response within 95 s"),
         (SSLError("self-signed certificate"), "self-signed certificate; does the context name the right ca"),
-        (ProtocolError("Connection aborted."), "whether the request was met is not known"),
+        (ProtocolError("Connection aborted."), "the request may have been executed"),
     ],
 )
-def test_nobody_who_answers_is_said_with_the_url_and_what_to_look_at(error: Exception, advice: str) -> None:
+def test_a_failed_connection_is_raised_with_the_url_and_advice(error: Exception, advice: str) -> None:
     with pytest.raises(ConnectUnreachableError) as caught:
         rest(in_turn(error)).connectors()
     assert str(caught.value).startswith(f"{URL}: ")
@@ -140,12 +140,12 @@ def test_nobody_who_answers_is_said_with_the_url_and_what_to_look_at(error: Exce
         raw(200, b"[" * 100_000),
     ],
 )
-def test_somebody_who_is_no_connect_worker_is_noticed(given: HTTPResponse) -> None:
+def test_a_server_that_is_no_connect_worker_is_an_error(given: HTTPResponse) -> None:
     with pytest.raises(ConnectUnreachableError, match=r"is it a Connect REST API\?$"):
         rest(in_turn(given)).status("msc")
 
 
-def test_a_password_goes_into_the_header_and_nowhere_else() -> None:
+def test_a_password_is_sent_in_the_header_and_shown_nowhere() -> None:
     http = in_turn(answer(200, []))
     access = Access(URL, "ops", "pässword")
     rest(http, access=access).connectors()
@@ -153,14 +153,14 @@ def test_a_password_goes_into_the_header_and_nowhere_else() -> None:
     assert "pässword" not in repr(access)
 
 
-def test_workers_that_know_no_expand_are_asked_one_by_one() -> None:
+def test_workers_without_expand_get_a_request_for_each_connector() -> None:
     info = {"name": "msc", "config": {}, "tasks": []}
     http = in_turn(answer(200, ["msc"]), answer(200, STATUS), answer(200, info))
     found: object = rest(http).expanded()
     assert found == {"msc": {"status": STATUS, "info": info}}
 
 
-def test_a_restart_names_only_what_is_wanted() -> None:
+def test_a_restart_sends_only_the_flags_that_are_set() -> None:
     http = in_turn(answer(204), answer(202, STATUS))
     rest(http).restart("msc")
     rest(http).restart("msc", include_tasks=True, only_failed=True)
@@ -170,7 +170,7 @@ def test_a_restart_names_only_what_is_wanted() -> None:
     ]
 
 
-def test_what_is_given_is_sent_as_connect_wants_it() -> None:
+def test_bodies_have_the_shape_of_connect() -> None:
     offset = {"partition": {"cluster": "us", "topic": "ö", "partition": 0}, "offset": None}
     http = in_turn(answer(201, {"name": "msc"}), answer(200, {"message": "altered"}), answer(204))
     assert rest(http).create("msc", {"topics": "ö"}, "STOPPED")["name"] == "msc"
@@ -184,7 +184,7 @@ def test_what_is_given_is_sent_as_connect_wants_it() -> None:
     assert http.asked[0].headers["Content-Type"] == "application/json"
 
 
-def test_certificates_are_those_that_were_named() -> None:
+def test_tls_uses_the_configured_certificates() -> None:
     access = Access("https://connect", ca=Path("ca.pem"), cert=Path("me.pem"), key=Path("me.key"))
     pool = ConnectRest(access)._http
     assert isinstance(pool, PoolManager)

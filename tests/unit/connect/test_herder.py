@@ -92,19 +92,19 @@ def refused(action: Callable[[], object]) -> tuple[HTTPStatus, str]:
     return caught.value.status, str(caught.value)
 
 
-def test_nothing_is_answered_before_the_topics_were_read(node: Node) -> None:
+def test_requests_fail_before_the_topics_are_read(node: Node) -> None:
     node.herder.cluster_id = None
     assert not node.herder.health().started
     assert refused(node.herder.connectors)[0] == HTTPStatus.SERVICE_UNAVAILABLE
 
 
 @pytest.mark.parametrize(("membership", "healthy"), [(LEADER, True), (FOLLOWER, True), (NOT_A_MEMBER, False)])
-def test_a_node_is_healthy_while_somebody_leads(node: Node, membership: Membership, healthy: bool) -> None:
+def test_a_node_is_healthy_while_there_is_a_leader(node: Node, membership: Membership, healthy: bool) -> None:
     node.membership = membership
     assert node.herder.health().healthy is healthy
 
 
-def test_a_created_connector_is_there_at_once(node: Node) -> None:
+def test_a_created_connector_is_visible_at_once(node: Node) -> None:
     info = node.herder.create(NAME, CONFIG, TargetState.PAUSED)
     assert info == ConnectorInfo(NAME, {**CONFIG, "name": NAME}, 0)
     assert node.herder.connectors() == [NAME]
@@ -115,7 +115,7 @@ def test_a_created_connector_is_there_at_once(node: Node) -> None:
     )
 
 
-def test_put_says_whether_it_created(node: Node) -> None:
+def test_put_returns_whether_it_created(node: Node) -> None:
     assert node.herder.put(NAME, CONFIG)[0]
     created, info = node.herder.put(NAME, {**CONFIG, "emit.heartbeats.interval.seconds": "5"})
     assert not created
@@ -136,7 +136,7 @@ def test_patch_changes_and_removes(node: Node) -> None:
     ],
     ids=["by its definition", "when it would be made"],
 )
-def test_a_config_that_can_not_be_used_changes_nothing(node: Node, changes: dict[str, str], key: str) -> None:
+def test_an_unusable_config_changes_nothing(node: Node, changes: dict[str, str], key: str) -> None:
     status, message = refused(lambda: node.herder.put(NAME, {**CONFIG, **changes}))
     assert status == HTTPStatus.BAD_REQUEST
     assert "contains the following 1 error(s)" in message
@@ -159,7 +159,7 @@ def test_a_config_that_can_not_be_used_changes_nothing(node: Node, changes: dict
         lambda herder: herder.reset_offsets(NAME),
     ],
 )
-def test_what_changes_something_is_the_leaders(node: Node, action: Callable[[Herder], object]) -> None:
+def test_changes_on_a_follower_raise_not_leader(node: Node, action: Callable[[Herder], object]) -> None:
     node.herder.put(NAME, CONFIG)
     node.membership = FOLLOWER
     with pytest.raises(NotLeaderError) as caught:
@@ -183,7 +183,7 @@ def test_what_changes_something_is_the_leaders(node: Node, action: Callable[[Her
         (lambda herder: herder.restart_task(NAME, 9), f"Unknown task: {NAME}-9"),
     ],
 )
-def test_what_is_not_there_is_said_in_connects_words(
+def test_unknown_names_are_errors_with_connects_message(
     node: Node, action: Callable[[Herder], object], message: str
 ) -> None:
     node.herder.put(NAME, CONFIG)
@@ -191,7 +191,7 @@ def test_what_is_not_there_is_said_in_connects_words(
 
 
 @pytest.mark.parametrize("state", [TargetState.RUNNING, TargetState.PAUSED])
-def test_offsets_change_only_when_all_has_stopped(node: Node, state: TargetState) -> None:
+def test_offsets_change_only_when_the_connector_is_stopped(node: Node, state: TargetState) -> None:
     node.herder.create(NAME, CONFIG, state)
     status, message = refused(lambda: node.herder.alter_offsets(NAME, []))
     assert status == HTTPStatus.BAD_REQUEST
@@ -214,7 +214,7 @@ def test_offsets_wait_until_the_tasks_are_gone(node: Node) -> None:
         (False, True, State.RUNNING, State.FAILED, False),
     ],
 )
-def test_a_restart_means_what_its_flags_say(
+def test_a_restart_follows_its_flags(
     node: Node, include_tasks: bool, only_failed: bool, connector: State, task: State, begins_anew: bool
 ) -> None:
     node.herder.put(NAME, CONFIG)
@@ -233,7 +233,9 @@ def test_a_restart_means_what_its_flags_say(
         ("away", HTTPStatus.INTERNAL_SERVER_ERROR, "away:9092 does not answer"),
     ],
 )
-def test_a_connector_without_a_plan_says_why(node: Node, source: str, status: HTTPStatus, words: str) -> None:
+def test_a_connector_without_a_plan_is_an_error_with_the_reason(
+    node: Node, source: str, status: HTTPStatus, words: str
+) -> None:
     node.configs.put_connector(NAME, {**CONFIG, "source.cluster.alias": source})
     with pytest.raises(ConnectError, match=words) as refused:
         node.herder.plan(NAME)

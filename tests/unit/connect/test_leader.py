@@ -76,7 +76,7 @@ def test_nothing_is_written_twice(bench: Bench) -> None:
     assert len(bench.runs) == 1
 
 
-def test_tasks_follow_when_partitions_are_dealt_anew(bench: Bench) -> None:
+def test_task_configs_follow_a_reassignment(bench: Bench) -> None:
     bench.configs.put_connector(NAME, CONFIG)
     bench.reconcile()
     bench.runs[0].shares = [{"task.index": "0"}, {"task.index": "1"}]
@@ -90,7 +90,7 @@ def test_tasks_follow_when_partitions_are_dealt_anew(bench: Bench) -> None:
     assert bench.states() == (State.RUNNING, [State.RUNNING])
 
 
-def test_only_what_is_wanted_anew_is_looked_after_in_between(bench: Bench) -> None:
+def test_partial_reconciles_cover_changed_connectors_only(bench: Bench) -> None:
     other = "other"
     for name in (NAME, other):
         bench.configs.put_connector(name, CONFIG)
@@ -111,15 +111,15 @@ def test_only_what_is_wanted_anew_is_looked_after_in_between(bench: Bench) -> No
     assert bench.states() == (State.RUNNING, [State.FAILED])
 
 
-def test_whoever_leads_again_looks_after_everything(bench: Bench) -> None:
+def test_a_new_leadership_reconciles_everything(bench: Bench) -> None:
     bench.configs.put_connector(NAME, CONFIG)
     bench.reconcile()
-    bench.leader.give_up()
+    bench.leader.stop_all()
     bench.leader.reconcile(5, whole=False)
     assert len(bench.runs) == 2
 
 
-def test_another_config_makes_another_run(bench: Bench) -> None:
+def test_a_changed_config_starts_another_run(bench: Bench) -> None:
     bench.configs.put_connector(NAME, CONFIG)
     bench.reconcile()
     bench.configs.put_connector(NAME, {**CONFIG, "topics": "orders"})
@@ -134,7 +134,7 @@ def test_another_config_makes_another_run(bench: Bench) -> None:
         (TargetState.STOPPED, (State.STOPPED, [])),
     ],
 )
-def test_what_is_paused_keeps_its_tasks_and_what_is_stopped_does_not(
+def test_a_paused_connector_keeps_its_tasks_and_a_stopped_one_does_not(
     bench: Bench, target: TargetState, states: tuple[State, list[State]]
 ) -> None:
     bench.configs.put_connector(NAME, CONFIG)
@@ -148,7 +148,7 @@ def test_what_is_paused_keeps_its_tasks_and_what_is_stopped_does_not(
     assert len(bench.runs) == 2
 
 
-def test_what_is_paused_before_its_tasks_were_published_has_them_all_the_same(bench: Bench) -> None:
+def test_a_connector_paused_before_its_tasks_were_published_has_tasks(bench: Bench) -> None:
     bench.configs.put_connector(NAME, CONFIG)
     bench.reconcile()
     bench.runs[0].shares = [{"task.index": "0"}, {"task.index": "1"}]
@@ -169,7 +169,7 @@ def test_a_pause_during_a_reconfiguration_is_published_once_the_connector_has_st
     assert bench.leader.slots_of_all() == 0, "nothing runs any more"
 
 
-def test_a_task_that_needs_a_person_has_failed_until_it_is_well(bench: Bench) -> None:
+def test_a_task_with_a_failed_partition_is_failed_until_it_recovers(bench: Bench) -> None:
     bench.configs.put_connector(NAME, CONFIG)
     bench.reconcile()
     bench.runs[0].failed = {0: "orders-1: too large"}
@@ -181,7 +181,7 @@ def test_a_task_that_needs_a_person_has_failed_until_it_is_well(bench: Bench) ->
     assert bench.states() == (State.RUNNING, [State.RUNNING])
 
 
-def test_a_connector_that_needs_a_person_has_failed_while_its_tasks_go_on(bench: Bench) -> None:
+def test_a_failed_connector_leaves_its_tasks_running(bench: Bench) -> None:
     bench.configs.put_connector(NAME, CONFIG)
     bench.reconcile()
     bench.runs[0].needs = "the target is too old"
@@ -193,7 +193,7 @@ def test_a_connector_that_needs_a_person_has_failed_while_its_tasks_go_on(bench:
     assert bench.states() == (State.RUNNING, [State.RUNNING])
 
 
-def test_a_config_that_can_not_be_used_fails_its_connector_only(bench: Bench) -> None:
+def test_an_unusable_config_fails_its_connector_only(bench: Bench) -> None:
     bench.configs.put_connector("other", {**CONFIG, "bad": "x"})
     bench.configs.put_connector(NAME, CONFIG)
     bench.reconcile()
@@ -203,7 +203,7 @@ def test_a_config_that_can_not_be_used_fails_its_connector_only(bench: Bench) ->
     assert bench.states() == (State.RUNNING, [State.RUNNING])
 
 
-def test_a_restart_is_another_run(bench: Bench) -> None:
+def test_a_restart_starts_another_run(bench: Bench) -> None:
     bench.configs.put_connector(NAME, CONFIG)
     bench.reconcile()
     before = len(bench.written)
@@ -215,7 +215,7 @@ def test_a_restart_is_another_run(bench: Bench) -> None:
     assert said == ["RESTARTING", "RESTARTING", "RUNNING", "RUNNING"]
 
 
-def test_the_slots_of_all_are_those_of_what_runs(bench: Bench) -> None:
+def test_slots_are_summed_over_running_connectors(bench: Bench) -> None:
     for name in ("one", "two", "paused"):
         bench.configs.put_connector(name, {**CONFIG, "tasks.max": "${file:secrets:tasks}"})
     bench.configs.put_connector("useless", {**CONFIG, "bad": "x"})
@@ -226,7 +226,7 @@ def test_the_slots_of_all_are_those_of_what_runs(bench: Bench) -> None:
     assert bench.leader.slots_of_all() == 4
 
 
-def test_of_a_deleted_connector_nothing_is_left(bench: Bench) -> None:
+def test_a_deleted_connector_leaves_no_status(bench: Bench) -> None:
     bench.configs.put_connector(NAME, CONFIG)
     bench.reconcile()
     bench.runs[0].written = {"A.orders"}
@@ -240,7 +240,7 @@ def test_of_a_deleted_connector_nothing_is_left(bench: Bench) -> None:
     assert not any(left.values())
 
 
-def test_who_has_lost_its_place_writes_nothing(bench: Bench) -> None:
+def test_a_former_leader_writes_nothing(bench: Bench) -> None:
     bench.configs.put_connector(NAME, CONFIG)
     bench.leads = False
     bench.reconcile()
@@ -248,7 +248,7 @@ def test_who_has_lost_its_place_writes_nothing(bench: Bench) -> None:
     assert bench.configs.configs.task_configs[NAME] == ()
 
 
-def test_a_leader_that_ends_leaves_what_it_ran_unassigned(bench: Bench) -> None:
+def test_an_ending_leader_publishes_unassigned(bench: Bench) -> None:
     elsewhere = Status(State.RUNNING, "elsewhere:8083", 9)
     bench.configs.put_connector(NAME, CONFIG)
     bench.reconcile()

@@ -19,27 +19,27 @@ def levels() -> Iterator[LogLevels]:
         logging.getLogger(name).setLevel(logging.NOTSET)
 
 
-def test_a_level_reaches_those_below_and_nobody_else(levels: LogLevels) -> None:
+def test_a_level_applies_to_the_logger_and_those_below(levels: LogLevels) -> None:
     assert levels.set(f"{TOP}.a", "trace") == [f"{TOP}.a", f"{TOP}.a.b"]
     assert levels.level(f"{TOP}.a.b") == LoggerLevel("TRACE", 12500)
     assert levels.level(f"{TOP}x") == LoggerLevel(levels.all()["root"].level, None)
     assert logging.getLogger(f"{TOP}.a.b").isEnabledFor(5)
 
 
-def test_setting_the_same_again_changes_nothing(levels: LogLevels) -> None:
+def test_setting_the_same_level_changes_nothing(levels: LogLevels) -> None:
     levels.set(TOP, "OFF")
     assert levels.set(TOP, "off") == []
     assert levels.level(TOP) == LoggerLevel("OFF", 12500)
     assert not logging.getLogger(TOP).isEnabledFor(logging.CRITICAL)
 
 
-def test_asking_for_a_logger_makes_none(levels: LogLevels) -> None:
+def test_reading_a_level_creates_no_logger(levels: LogLevels) -> None:
     assert levels.level(f"{TOP}.nobody") is None
     assert f"{TOP}.nobody" not in levels.all()
     assert f"{TOP}.nobody" not in logging.Logger.manager.loggerDict
 
 
-def test_the_root_is_all_loggers(levels: LogLevels) -> None:
+def test_the_root_covers_all_loggers(levels: LogLevels) -> None:
     before = {name: logging.getLogger(name).level for name in logging.Logger.manager.loggerDict}
     root = logging.getLogger().level
     try:
@@ -52,6 +52,6 @@ def test_the_root_is_all_loggers(levels: LogLevels) -> None:
             logging.getLogger(name).setLevel(level)
 
 
-def test_a_level_that_is_none_is_refused(levels: LogLevels) -> None:
+def test_an_unknown_level_is_refused(levels: LogLevels) -> None:
     with pytest.raises(KeyError):
         levels.set(TOP, "LOUD")

@@ -48,7 +48,7 @@ def errors(settings: dict[str, str]) -> list[str]:
     return [str(one) for one in (error.errors if isinstance(error, InvalidConfigError) else (error,))]
 
 
-def test_the_distribution_s_sample() -> None:
+def test_the_sample_of_kafkas_distribution_is_accepted() -> None:
     read = worker_file(parse_properties(SAMPLE, "sample"), {})
     assert read.settings.group_id == "connect-cluster"
     assert read.settings.offset_flush_interval_s == 10.0
@@ -56,7 +56,7 @@ def test_the_distribution_s_sample() -> None:
     assert headers.startswith("header.converter is not set, so for Java it is SimpleHeaderConverter, which")
 
 
-def test_a_file_that_is_older_than_kafka_3() -> None:
+def test_a_file_from_before_kafka_3_gets_warnings() -> None:
     removed, port, _headers = worker_file(read_properties(FROM_A_DOCUMENT), {}).warnings
     assert removed == (
         "internal.key.converter, internal.value.converter, internal.key.converter.schemas.enable,"
@@ -66,7 +66,7 @@ def test_a_file_that_is_older_than_kafka_3() -> None:
     assert port.endswith("listeners=http://:8083")
 
 
-def test_nothing_is_said_of_a_file_in_order() -> None:
+def test_a_correct_file_gets_no_warnings() -> None:
     told = read(
         listeners="http://:8084",
         admin_listeners="",
@@ -106,18 +106,18 @@ def test_nothing_is_said_of_a_file_in_order() -> None:
     ],
     ids=str,
 )
-def test_what_is_said_once(settings: dict[str, str], warning: str) -> None:
+def test_each_unused_key_gets_a_warning(settings: dict[str, str], warning: str) -> None:
     (said,) = warnings(settings)
     assert warning in said
 
 
-def test_the_bootstrap_servers_that_java_takes_too() -> None:
+def test_missing_bootstrap_servers_get_javas_default() -> None:
     read = worker_file(Properties({key: GOOD[key] for key in GOOD if key != "bootstrap.servers"}), {})
     assert read.properties["bootstrap.servers"] == "localhost:9092"
     assert read.warnings == ("bootstrap.servers is not set, so it is localhost:9092, as for a Java worker",)
 
 
-def test_all_that_is_missing_or_wrong_is_told_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     found = errors(
         {"group.id": "g", "session.timeout.ms": "soon", "security.protocol": "SSL", "producer.acks": "7"}
     )
@@ -146,12 +146,12 @@ def test_all_that_is_missing_or_wrong_is_told_at_once() -> None:
     ],
     ids=str,
 )
-def test_contradictions_and_what_can_t_be_done(settings: dict[str, str], error: str) -> None:
+def test_contradictions_and_unsupported_keys_are_errors(settings: dict[str, str], error: str) -> None:
     (found,) = errors(GOOD | settings)
     assert error in found
 
 
-def test_files_of_something_else() -> None:
+def test_files_of_other_programs_are_refused_with_advice() -> None:
     (mirror_maker,) = errors({"clusters": "A, B"})
     assert "`sparkmirror run` takes such a file" in mirror_maker
     (standalone,) = errors({"bootstrap.servers": "b:1", "offset.storage.file.filename": "/tmp/offsets"})
@@ -185,13 +185,13 @@ def test_placeholders_are_resolved_and_never_shown(tmp_path: Path) -> None:
     assert "geheim" not in "".join(found)
 
 
-def test_an_unknown_provider_is_told() -> None:
+def test_an_unknown_provider_is_an_error() -> None:
     vault = {"config.providers": "vault", "config.providers.vault.class": "com.example.VaultConfigProvider"}
     (found,) = errors(GOOD | vault)
     assert "is not a supported config provider" in found
 
 
-def test_connectors_that_inherit_a_converter_are_told() -> None:
+def test_connectors_with_an_inherited_converter_get_a_warning() -> None:
     worker = Properties(GOOD)
     key, value = connector_warnings({"connector.class": "MirrorSource"}, worker)
     assert key.startswith("key.converter is not set, so for Java it is the worker's JsonConverter, which")
@@ -214,6 +214,6 @@ def test_connectors_that_inherit_a_converter_are_told() -> None:
         ("source.cluster.no.such.thing", "nothing reads source.cluster.no.such.thing"),
     ],
 )
-def test_keys_of_connectors_that_nothing_reads(key: str, warning: str) -> None:
+def test_unread_keys_of_connectors_get_a_warning(key: str, warning: str) -> None:
     (said,) = connector_warnings({key: "x"}, Properties())
     assert warning in said

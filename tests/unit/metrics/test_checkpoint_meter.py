@@ -23,18 +23,18 @@ def test_checkpoints_are_counted_and_have_the_latency_of_their_round() -> None:
     assert reading.tasks == {0: "running"}
 
 
-def test_before_groups_were_looked_for_nothing_is_known() -> None:
+def test_before_groups_are_listed_their_number_is_unknown() -> None:
     reading = CheckpointMeter().reading(OF, None, 0.0)
     assert (reading.groups, reading.last_at, reading.tasks) == (None, None, {})
 
 
-def test_a_group_that_is_not_followed_any_more_is_forgotten() -> None:
+def test_series_of_groups_that_are_no_longer_followed_are_removed() -> None:
     meter = CheckpointMeter()
     meter.take([checkpoint("a"), checkpoint("b")], 5.0, 1000.0)
     assert [group for group, _ in meter.reading(OF, [GroupId("b")], 1000.0).latencies] == ["b"]
 
 
-def test_more_groups_than_a_page_should_hold_are_only_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_beyond_the_maximum_are_only_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoint_meter, "SERIES_MAX", 2)
     meter = CheckpointMeter()
     meter.take([checkpoint(group) for group in "abcd"], 5.0, 1000.0)

@@ -82,14 +82,14 @@ def test_names_are_quoted_as_kafka_quotes_object_names() -> None:
     assert jmx_value("größe") == '"größe"'
 
 
-def test_a_partition_answers_queries_for_all_versions_of_kafka() -> None:
+def test_partition_labels_fit_queries_for_all_versions_of_kafka() -> None:
     family = told(SOURCE)["kafka_connect_mirror_source_connector_record_count"]
     assert sample(family, destination="b", topic="us-west.orders", partition="3") == 7
     assert sample(family, source="us-west", target="b", topic="us-west.orders", partition="3") == 7
     assert not family.is_counter
 
 
-def test_every_attribute_of_the_mbean_is_there() -> None:
+def test_every_attribute_of_the_mbean_has_a_metric() -> None:
     values = {
         name.removeprefix("kafka_connect_mirror_source_connector_"): family.samples[0][1]
         for name, family in told(SOURCE).items()
@@ -118,7 +118,7 @@ def test_a_task_is_the_sum_of_its_partitions_and_may_have_none() -> None:
     assert not family.is_counter
 
 
-def test_states_of_tasks() -> None:
+def test_tasks_are_counted_by_state() -> None:
     every = told(SOURCE, CHECKPOINT, HEARTBEAT)
     assert sample(every["kafka_connect_connector_status"], task="1", status="failed") == 1
     of = {"connector": "MirrorSourceConnector"}
@@ -137,7 +137,7 @@ def test_counters_exist_before_anything_happens() -> None:
     assert sample(told(SOURCE)["sparkmirror_lost_records_total"], source="us-west", target="b") == 9
 
 
-def test_what_happened_to_a_partition_is_told_with_its_name() -> None:
+def test_incidents_of_a_partition_have_its_labels() -> None:
     every, of = told(SOURCE), {"topic": "us-west.orders", "partition": "3"}
     assert sample(every["sparkmirror_partition_incidents"], kind="records-lost", **of) == 1
     assert sample(every["sparkmirror_partition_lost_records"], **of) == 2
@@ -150,7 +150,7 @@ def test_what_happened_to_a_partition_is_told_with_its_name() -> None:
     )
 
 
-def test_of_partitions_only_those_to_which_something_happened_tell_of_it() -> None:
+def test_partitions_without_incidents_have_no_incident_samples() -> None:
     quiet = SOURCE.partitions[0]._replace(incidents={}, lost=0, lag=None, lag_s=None)
     every = told(SourceReading(**{**_fields(SOURCE), "partitions": [quiet]}))  # type: ignore[arg-type]
     assert every["sparkmirror_partition_incidents"].samples == []
@@ -164,7 +164,7 @@ def _fields(reading: SourceReading) -> dict[str, object]:
     return {name: getattr(reading, name) for name in ("flow", "connector", "tasks", *SourceReading.__slots__)}
 
 
-def test_checkpoints_and_heartbeats() -> None:
+def test_checkpoints_and_heartbeats_are_counted() -> None:
     every = told(CHECKPOINT, HEARTBEAT)
     latency = every["kafka_connect_mirror_checkpoint_connector_checkpoint_latency_ms"]
     labels = {"source": "us-west", "target": "b", "topic": "us-west.orders", "partition": "0"}
@@ -175,11 +175,11 @@ def test_checkpoints_and_heartbeats() -> None:
     assert every["sparkmirror_last_heartbeat_timestamp_seconds"].samples == []
 
 
-def test_nothing_runs() -> None:
+def test_without_connectors_the_counts_are_zero() -> None:
     assert told()["kafka_connect_worker_connector_count"].samples == [((), 0)]
 
 
-def test_topics_that_the_source_has_no_more_are_counted() -> None:
+def test_topics_deleted_on_the_source_are_counted() -> None:
     family = told(replace(SOURCE, gone=3))["sparkmirror_topics_gone"]
     assert sample(family, connector="MirrorSourceConnector") == 3
     assert not family.is_counter

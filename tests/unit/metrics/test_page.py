@@ -29,7 +29,7 @@ def samples(page: Page) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
     }
 
 
-def test_the_page_is_what_prometheus_reads() -> None:
+def test_prometheus_can_parse_the_page() -> None:
     page = Metrics(lambda: [heartbeats("a->b.beat", 3)]).page()
     assert page[0].startswith("text/plain; version=0.0.4")
     read = samples(page)
@@ -40,7 +40,7 @@ def test_the_page_is_what_prometheus_reads() -> None:
     assert read["process_cpu_seconds_total", frozenset()] > 0
 
 
-def test_many_askers_make_one_page(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_frequent_requests_share_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
     def readings() -> Collection[ConnectorReading]:
@@ -71,7 +71,7 @@ def ask(server: MetricsServer, method: str, path: str) -> tuple[int, str | None,
     return answer
 
 
-def test_it_serves_one_path(server: MetricsServer) -> None:
+def test_the_server_serves_one_path(server: MetricsServer) -> None:
     assert ask(server, "GET", "/metrics") == (200, "text/plain", b"one 1\n")
     assert ask(server, "GET", "/metrics?name[]=one") == (200, "text/plain", b"one 1\n")
     assert ask(server, "HEAD", "/metrics") == (200, "text/plain", b"")
@@ -79,19 +79,19 @@ def test_it_serves_one_path(server: MetricsServer) -> None:
     assert ask(server, "POST", "/metrics")[0] == 501
 
 
-def test_a_taken_port_is_told_with_what_to_do(server: MetricsServer) -> None:
+def test_a_taken_port_is_an_error_that_names_the_option(server: MetricsServer) -> None:
     with pytest.raises(
         SparkmirrorError, match=rf"port {server.port}: Address already in use.*--metrics-port"
     ):
         MetricsServer("127.0.0.1", server.port, lambda: ("", b""))
 
 
-def test_an_unknown_host_is_told() -> None:
+def test_an_unknown_host_is_an_error() -> None:
     with pytest.raises(SparkmirrorError, match=r"can't be served at no\.such\.host\.invalid"):
         MetricsServer("no.such.host.invalid", 0, lambda: ("", b""))
 
 
-def test_without_a_host_every_address_answers() -> None:
+def test_without_a_host_every_address_is_served() -> None:
     server = MetricsServer("", 0, lambda: ("text/plain", b"one 1\n"))
     try:
         assert ask(server, "GET", "/metrics")[0] == 200
@@ -99,7 +99,9 @@ def test_without_a_host_every_address_answers() -> None:
         server.close()
 
 
-def test_who_says_nothing_holds_nobody_up(server: MetricsServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silent_clients_are_disconnected_and_others_served(
+    server: MetricsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(metrics_server._Handler, "timeout", 0.1)
     silent = [
         create_connection(("127.0.0.1", server.port)) for _ in range(metrics_server._CONNECTIONS_MAX + 4)
@@ -111,7 +113,7 @@ def test_who_says_nothing_holds_nobody_up(server: MetricsServer, monkeypatch: py
     assert ask(server, "GET", "/metrics")[0] == 200
 
 
-def test_a_page_that_fails_is_logged_and_the_next_one_is_served(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failed_page_is_logged_and_the_next_one_is_served(caplog: pytest.LogCaptureFixture) -> None:
     pages: Iterator[Page | Exception] = iter([ZeroDivisionError("a bug"), ("text/plain", b"one 1\n")])
 
     def page() -> Page:
@@ -124,7 +126,7 @@ def test_a_page_that_fails_is_logged_and_the_next_one_is_served(caplog: pytest.L
     try:
         with pytest.raises(ConnectionError):
             ask(server, "GET", "/metrics")
-        assert "the metrics can't be told" in caplog.text
+        assert "the metrics page could not be rendered" in caplog.text
         assert ask(server, "GET", "/metrics")[0] == 200
     finally:
         server.close()

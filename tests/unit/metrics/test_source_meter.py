@@ -19,8 +19,8 @@ DEALT: Assignment = ((ORDERS,), (OTHER,))
 OF = (Flow(Alias("source"), Alias("target")), ConnectorName("MirrorSourceConnector"))
 
 
-def read(meter: SourceMeter, now: float = 0.0, dealt: Assignment | None = DEALT) -> SourceReading:
-    return meter.reading(OF, dealt, (), now)
+def read(meter: SourceMeter, now: float = 0.0, assigned: Assignment | None = DEALT) -> SourceReading:
+    return meter.reading(OF, assigned, (), now)
 
 
 def metered(*looks: tuple[float, PartitionProgress]) -> SourceMeter:
@@ -40,19 +40,19 @@ def report(records: int, *, job_epoch: int = 1, lag: int = 0) -> PartitionProgre
     return replace(progress("orders-0", records=records, lag=lag), job_epoch=job_epoch)
 
 
-def test_what_is_reported_again_counts_once() -> None:
+def test_a_repeated_report_counts_once() -> None:
     told = report(500)
     meter = metered((0.0, report(100)), (1.0, told), (2.0, told), (3.0, told))
     assert (partition(meter, 3.0).records, partition(meter, 3.0).bytes) == (500, 50_000)
 
 
-def test_counts_go_on_when_tasks_begin_anew() -> None:
+def test_counts_continue_when_tasks_restart() -> None:
     meter = metered((0.0, report(500)), (1.0, report(20, job_epoch=2)), (2.0, report(50, job_epoch=2)))
     meter.take([report(10, job_epoch=2)], None, 3.0)  # Spark ran the task again
     assert partition(meter, 3.0).records == 560
 
 
-def test_rates_are_of_the_last_windows_also_across_generations() -> None:
+def test_rates_cover_the_last_windows_across_job_epochs() -> None:
     meter = metered((0.0, report(300)))
     assert partition(meter, 0.0).record_rate == pytest.approx(10.0)
     meter.take([report(600, job_epoch=1)], None, 40.0)
@@ -64,7 +64,7 @@ def test_rates_are_of_the_last_windows_also_across_generations() -> None:
     assert partition(meter, 101.0).records == 700
 
 
-def test_a_report_without_new_records_begins_no_window() -> None:
+def test_a_report_without_new_records_starts_no_window() -> None:
     meter = metered((0.0, report(0)), (100.0, report(0, lag=7)), (101.0, report(60)))
     assert partition(meter, 101.0).record_rate == pytest.approx(2.0)
 
@@ -99,17 +99,17 @@ def test_lag_in_records_and_in_time() -> None:
     )
 
 
-def test_of_a_backlog_from_before_the_last_records_age_tells() -> None:
+def test_lag_of_an_older_backlog_is_the_last_records_age() -> None:
     age_ms = 3_600_000.0
     old = replace(report(10, lag=1000), latency=LatencyHistogram({bucket_of(age_ms): 10}))
     assert partition(metered((0.0, old)), 5.0).lag_s == pytest.approx(3605.0, rel=0.08)
 
 
-def test_only_what_is_copied_now_is_told_but_all_incidents_count() -> None:
+def test_unassigned_partitions_are_left_out_but_their_incidents_count() -> None:
     lost = replace(report(5), lost=3, incidents={"records-lost": 1})
     meter = metered((0.0, lost))
     meter.take([lost, progress("orders-1", records=2)], None, 1.0)
-    reading = read(meter, 1.0, dealt=((OTHER,),))
+    reading = read(meter, 1.0, assigned=((OTHER,),))
     assert [it.source for it in reading.partitions] == [OTHER]
     assert reading.partitions[0].task == 0
     assert (reading.lost, reading.incidents) == (3, {"records-lost": 1})
@@ -117,12 +117,12 @@ def test_only_what_is_copied_now_is_told_but_all_incidents_count() -> None:
     assert (read(meter, 2.0).lost, read(meter, 2.0).incidents) == (6, {"records-lost": 2})
 
 
-def test_while_no_task_runs_there_are_no_partitions() -> None:
-    reading = read(metered((0.0, report(5))), dealt=None)
+def test_without_tasks_there_are_no_partitions() -> None:
+    reading = read(metered((0.0, report(5))), assigned=None)
     assert (reading.partitions, reading.tasks) == ([], {})
 
 
-def test_states_and_how_often_they_were_entered() -> None:
+def test_states_and_changes_to_them_are_counted() -> None:
     def states(*told: PartitionState) -> Iterable[PartitionProgress]:
         return (replace(report(0), state=state, error=str(number)) for number, state in enumerate(told))
 
@@ -142,7 +142,7 @@ def test_a_partition_whose_new_task_does_not_report_is_silent() -> None:
     assert read(meter).states == {"running": 1, "retrying": 0, "failed": 0, "silent": 1}
 
 
-def test_stalls() -> None:
+def test_stalls_are_counted_and_present_ones_listed() -> None:
     meter = metered((0.0, report(5)))
     meter.take_stalls([Stall(report(5), 61.0)])
     assert (read(meter).stalls, read(meter).stalled) == (1, 1)

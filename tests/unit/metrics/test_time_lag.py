@@ -7,56 +7,56 @@ def looked(*looks: tuple[int, int, float]) -> TimeLag:
     """Next offset, the source's end, when."""
     lag = TimeLag()
     for look in looks:
-        lag.look(*look)
+        lag.update(*look)
     return lag
 
 
-def test_nothing_is_known_before_the_first_look() -> None:
+def test_the_lag_is_unknown_before_the_first_update() -> None:
     assert TimeLag().seconds(5.0, 1.0) is None
 
 
-def test_a_partition_that_has_everything_is_not_behind_however_old_its_records_are() -> None:
+def test_a_complete_partition_has_no_lag_however_old_its_records() -> None:
     assert looked((100, 100, 0.0)).seconds(500.0, 9_000.0) == 0.0
 
 
-def test_it_counts_from_when_the_end_passed_the_first_missing_record() -> None:
+def test_the_lag_counts_from_when_the_first_missing_record_was_seen() -> None:
     lag = looked((100, 100, 0.0), (100, 110, 10.0), (100, 150, 20.0), (105, 160, 30.0))
     assert lag.seconds(40.0, 1.0) == 30.0
-    lag.look(110, 160, 41.0)
+    lag.update(110, 160, 41.0)
     assert lag.seconds(41.0, 1.0) == 21.0
-    lag.look(160, 160, 42.0)
+    lag.update(160, 160, 42.0)
     assert lag.seconds(50.0, 1.0) == 0.0
 
 
-def test_a_partition_that_stands_grows_older_without_another_look() -> None:
+def test_the_lag_of_a_stalled_partition_grows_without_updates() -> None:
     lag = looked((100, 100, 0.0), (100, 101, 1.0))
     assert lag.seconds(3601.0, None) == 3600.0
 
 
-def test_of_a_backlog_from_before_the_records_themselves_tell() -> None:
+def test_the_lag_of_an_older_backlog_comes_from_record_timestamps() -> None:
     lag = looked((0, 1000, 0.0))
     assert lag.seconds(5.0, None) == 5.0
-    lag.look(500, 1000, 6.0)
+    lag.update(500, 1000, 6.0)
     assert lag.seconds(6.0, 7200.0) == 7200.0
-    lag.look(999, 1010, 7.0)
+    lag.update(999, 1010, 7.0)
     assert lag.seconds(7.0, 60.0) == 60.0
-    lag.look(1000, 1010, 8.0)
+    lag.update(1000, 1010, 8.0)
     assert lag.seconds(9.0, 60.0) == 2.0
 
 
-def test_a_topic_made_anew_begins_anew() -> None:
+def test_a_recreated_topic_starts_again() -> None:
     lag = looked((1000, 1000, 0.0), (0, 10, 50.0))
     assert lag.seconds(51.0, None) == 1.0
 
 
-def test_a_long_backlog_stays_small_and_right_to_some_hundredths() -> None:
+def test_a_long_backlog_needs_little_memory_and_is_exact_to_a_few_percent() -> None:
     lag = TimeLag()
-    lag.look(0, 0, 0.0)
+    lag.update(0, 0, 0.0)
     for second in range(1, 10_001):
-        lag.look(0, second * 10, float(second))
+        lag.update(0, second * 10, float(second))
     assert len(lag._ends) <= 64
     assert lag.seconds(10_000.0, None) == pytest.approx(9_999.0)
-    lag.look(50_000, 100_000, 10_000.0)
+    lag.update(50_000, 100_000, 10_000.0)
     behind = lag.seconds(10_000.0, None)
     assert behind is not None
     assert 4_999.0 <= behind <= 5_400.0

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sparkmirror.metrics.windows import SampledValues, Summary, is_over, rate
 
 
-def test_values_count_for_at_least_half_a_minute_and_less_than_a_whole_one() -> None:
+def test_values_count_for_30_to_60_seconds() -> None:
     values = SampledValues()
     values.note(10.0, 0.0)
     values.note(20.0, 29.0)
@@ -34,14 +34,14 @@ def test_the_mean_of_equal_values_is_that_value(value: float, count: int) -> Non
     assert values.summary(0.0) == Summary(last=value, low=value, high=value, mean=value)
 
 
-def test_no_more_windows_are_kept_than_count() -> None:
+def test_old_windows_are_dropped() -> None:
     values = SampledValues()
     for number in range(10):
         values.note(float(number), 30.0 * number)
     assert values.summary(271.0).low == 8.0
 
 
-def test_a_rate_is_of_a_whole_window_at_least() -> None:
+def test_a_rate_covers_at_least_one_whole_window() -> None:
     assert rate(300, 100.0, 100.0) == 10.0
     assert rate(300, 100.0, 129.0) == 300 / 59
     assert rate(300, 100.0, 150.0) == 6.0

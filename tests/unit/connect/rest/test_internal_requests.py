@@ -20,11 +20,11 @@ def headers(encoded: str = SIGNED, algorithm: str = "HmacSHA256") -> dict[str, s
     return {SIGNATURE_HEADER: encoded, ALGORITHM_HEADER: algorithm}
 
 
-def test_a_signature_is_javas_mac() -> None:
+def test_a_signature_equals_javas() -> None:
     assert base64.b64encode(signature(KEY, "HmacSHA256", BODY)).decode() == SIGNED
 
 
-def test_what_is_signed_passes() -> None:
+def test_a_signed_request_is_accepted() -> None:
     require_signature(headers(), BODY, KEY, ["HmacSHA256"])
 
 
@@ -40,7 +40,9 @@ def test_what_is_signed_passes() -> None:
         (headers(), None, 503, "has not been able to read a session key"),
     ],
 )
-def test_anything_else_is_refused(said: dict[str, str], key: bytes | None, status: int, words: str) -> None:
+def test_an_unsigned_or_wrongly_signed_request_is_refused(
+    said: dict[str, str], key: bytes | None, status: int, words: str
+) -> None:
     with pytest.raises(ConnectError) as raised:
         require_signature(said, BODY, key, ["HmacSHA256"])
     assert raised.value.status == status

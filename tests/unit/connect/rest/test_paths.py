@@ -27,7 +27,7 @@ from sparkmirror.domain.connect import ConnectError
         ("/connectors/%0A", None),
     ],
 )
-def test_a_path_has_one_form_or_is_refused(raw: str, canonical: str | None) -> None:
+def test_paths_become_canonical_or_are_refused(raw: str, canonical: str | None) -> None:
     if canonical is not None:
         assert canonical_path(raw) == canonical
         return
@@ -36,6 +36,6 @@ def test_a_path_has_one_form_or_is_refused(raw: str, canonical: str | None) -> N
     assert raised.value.status == 400
 
 
-def test_names_of_every_sort_survive_a_path() -> None:
+def test_names_with_any_characters_survive_encoding() -> None:
     for name in ("a/b", "%", "é€😀", "..", "a;b", "?#", "+ ", "\\"):
         assert canonical_path(f"/connectors/{encoded(name)}") == f"/connectors/{encoded(name)}"

@@ -14,7 +14,7 @@ def refused(error: pytest.ExceptionInfo[ConnectError]) -> str:
     return str(error.value)
 
 
-def test_numbers_and_booleans_become_the_texts_they_were_written_as() -> None:
+def test_numbers_and_booleans_keep_their_text() -> None:
     body = b'{"a": 1.50, "b": 1E3, "c": true, "d": 123456789012345678901234567890, "e": "x", "f": -0}'
     assert connector_config("n", body) == {
         "a": "1.50",
@@ -31,7 +31,7 @@ def test_a_patch_may_have_nulls() -> None:
     assert config_changes(b'{"a": null, "b": 1}') == {"a": None, "b": "1"}
 
 
-def test_a_config_may_not() -> None:
+def test_a_config_may_not_have_nulls() -> None:
     with pytest.raises(ConnectError) as raised:
         connector_config("n", b'{"a": null, "b": "x", "c": null}')
     null = "Null value can not be supplied as the configuration value."
@@ -41,7 +41,7 @@ def test_a_config_may_not() -> None:
     assert last.endswith("at the endpoint `/connector-plugins/{connectorType}/config/validate`")
 
 
-def test_a_config_may_say_no_other_name() -> None:
+def test_a_config_with_another_name_is_refused() -> None:
     assert connector_config("5", b'{"name": 5}') == {"name": "5"}
     with pytest.raises(ConnectError) as raised:
         connector_config("n", b'{"name": "m"}')
@@ -76,14 +76,14 @@ def test_a_new_connectors_name_is_trimmed() -> None:
         (b'{"config": {"a": ' + b"9" * 10_000 + b"}, 1}", "not valid JSON"),
     ],
 )
-def test_what_no_connector_can_be_made_of_is_refused(body: bytes, reason: str) -> None:
+def test_malformed_create_requests_are_refused(body: bytes, reason: str) -> None:
     with pytest.raises(ConnectError) as raised:
         create_request(body)
     assert reason in refused(raised)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be", "utf-32-le"])
-def test_json_may_come_in_any_unicode(encoding: str) -> None:
+def test_json_in_any_unicode_encoding_is_parsed(encoding: str) -> None:
     assert config_changes('{"a": "é"}'.encode(encoding)) == {"a": "é"}
 
 
@@ -96,7 +96,7 @@ def test_offsets_keep_their_numbers() -> None:
 
 
 @pytest.mark.parametrize("body", [b"{}", b'{"offsets": null}', b'{"offsets": []}'])
-def test_no_offsets_are_refused_in_javas_words(body: bytes) -> None:
+def test_missing_offsets_are_refused_with_javas_message(body: bytes) -> None:
     with pytest.raises(ConnectError) as raised:
         offsets_to_alter(body)
     assert refused(raised) == "Partitions / offsets need to be provided for an alter offsets request"

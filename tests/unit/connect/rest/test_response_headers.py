@@ -20,7 +20,7 @@ def test_headers_are_set_and_added() -> None:
     ]
 
 
-def test_dates_are_milliseconds_from_now() -> None:
+def test_dates_are_set_in_milliseconds_from_now() -> None:
     assert applied("setDate Expires:31536000000") == [("expires", "Fri, 01 Jan 1971 00:00:00 GMT")]
 
 
@@ -38,7 +38,7 @@ def test_dates_are_milliseconds_from_now() -> None:
         ("set A:b,,set B:c", "Invalid format of header config ''"),
     ],
 )
-def test_rules_of_another_form_are_refused(rules: str, reason: str) -> None:
+def test_malformed_rules_are_refused(rules: str, reason: str) -> None:
     with pytest.raises(ValueError, match=r"Invalid|Milliseconds") as raised:
         header_rules(rules)
     assert reason in str(raised.value)

@@ -5,7 +5,7 @@ from sparkmirror.connect.rest.rest_settings import Advertised, Listener, TopicTr
 from sparkmirror.domain.errors import ConfigError
 
 
-def test_a_worker_that_says_nothing_listens_on_8083() -> None:
+def test_the_default_listener_is_port_8083() -> None:
     settings = rest_settings(Properties())
     assert settings.listeners == (Listener("http", "", 8083),)
     assert settings.admin_listeners is None
@@ -13,7 +13,7 @@ def test_a_worker_that_says_nothing_listens_on_8083() -> None:
     assert settings.tls is None
 
 
-def test_what_a_worker_says_is_read() -> None:
+def test_all_settings_are_parsed() -> None:
     settings = rest_settings(
         Properties(
             {
@@ -56,7 +56,7 @@ def test_what_a_worker_says_is_read() -> None:
         ("inter.worker.verification.algorithms", "HmacROT13", "HmacROT13 is not known"),
     ],
 )
-def test_what_cannot_be_is_said_by_its_key(key: str, value: str, reason: str) -> None:
+def test_bad_values_are_errors_that_name_the_key(key: str, value: str, reason: str) -> None:
     with pytest.raises(ConfigError, match=key) as raised:
         rest_settings(Properties({key: value}))
     assert reason in str(raised.value)

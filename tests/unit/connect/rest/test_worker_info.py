@@ -66,7 +66,7 @@ def test_every_operation_has_a_name_of_its_own() -> None:
     assert len(set(names)) == len(names)
 
 
-def test_what_stands_in_a_path_is_a_parameter() -> None:
+def test_placeholders_of_paths_are_parameters() -> None:
     for path, verbs in openapi()["paths"].items():
         for operation in verbs.values():
             named = [one["name"] for one in operation.get("parameters", []) if one["in"] == "path"]

@@ -76,7 +76,7 @@ def test_records_have_the_bytes_of_connect(record: LogRecord, key: bytes, value:
     assert (record.key, record.value, record.partition) == (key, value, 0)
 
 
-def test_a_connector_runs_unless_something_else_is_said() -> None:
+def test_a_connector_without_a_target_state_is_running() -> None:
     configs = folded([connector_record("c", CONFIG)])
     assert configs.connectors == {"c": CONFIG}
     assert configs.target_states == {"c": TargetState.RUNNING}
@@ -115,7 +115,7 @@ def test_a_removed_connector_leaves_nothing_but_its_task_count() -> None:
         (b'{"state":"PAUSED","state.v2":5}', TargetState.PAUSED),
     ],
 )
-def test_the_newer_state_counts_where_there_is_one(value: bytes, state: TargetState) -> None:
+def test_the_newer_state_field_takes_precedence(value: bytes, state: TargetState) -> None:
     configs = folded([connector_record("c", CONFIG), LogRecord(b"target-state-c", value)])
     assert configs.target_states == {"c": state}
 
@@ -160,17 +160,17 @@ def test_an_incomplete_set_is_inconsistent_until_a_whole_one_comes() -> None:
         ([task_count_record("a", 2), session_key_record(KEY)], set()),
     ],
 )
-def test_what_has_changed_since(news: Sequence[LogRecord], changed: set[str]) -> None:
+def test_changed_connectors_are_found(news: Sequence[LogRecord], changed: set[str]) -> None:
     history = [*created("a", 1), *created("b", 1)]
     assert folded([*history, *news]).changed_since(folded(history)) == changed
 
 
-def test_a_larger_set_that_compaction_has_left_a_part_of_is_no_harm() -> None:
+def test_left_over_tasks_of_a_larger_set_are_ignored() -> None:
     left = [connector_record("c", CONFIG), task_record("c", 1, {"old": "1"}), *published("c", "new", 1)]
     assert folded(left).task_configs == {"c": (task("c", "new", 0),)}
 
 
-def test_tasks_of_a_connector_that_is_gone_count_for_nothing() -> None:
+def test_tasks_of_a_removed_connector_are_ignored() -> None:
     configs = folded([*published("c", "old", 1), connector_record("c", CONFIG)])
     assert configs.task_configs == {"c": ()}
     again = [connector_record("c", None), connector_record("c", CONFIG), commit_record("c", 1)]
@@ -182,7 +182,7 @@ def test_names_may_hold_dashes_and_numbers() -> None:
     assert {name: len(tasks) for name, tasks in configs.task_configs.items()} == {"a-1": 1, "a": 2, "a-": 1}
 
 
-def test_events_are_told_and_change_nothing() -> None:
+def test_events_are_returned_and_change_no_configs() -> None:
     fold = ConfigFold()
     for event in (
         RestartRequest("c", include_tasks=True, only_failed=False),
@@ -234,7 +234,7 @@ def test_the_last_session_key_counts_and_is_not_shown() -> None:
         LogRecord(b"logger-cluster-x", b'{"level":5}'),
     ],
 )
-def test_what_is_malformed_changes_nothing(record: LogRecord) -> None:
+def test_malformed_records_change_nothing(record: LogRecord) -> None:
     fold = ConfigFold()
     for known in created("c", 1):
         fold.take(known)
@@ -244,7 +244,7 @@ def test_what_is_malformed_changes_nothing(record: LogRecord) -> None:
     assert fold.snapshot() == before
 
 
-def test_what_is_no_text_is_read_as_text() -> None:
+def test_values_of_other_types_become_strings() -> None:
     record = LogRecord(b"connector-c", b'{"properties":{"a":1,"b":true,"c":null}}')
     assert folded([record]).connectors == {"c": {"a": "1", "b": "true"}}
 

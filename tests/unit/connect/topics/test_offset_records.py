@@ -35,13 +35,13 @@ ALIASES = {"targetClusterAlias": "B", "sourceClusterAlias": "A"}
         (ALIASES, b'["c",{"sourceClusterAlias":"A","targetClusterAlias":"B"}]'),
     ],
 )
-def test_keys_have_the_bytes_that_connect_looks_up(partition: dict[str, object], key: bytes) -> None:
+def test_offset_keys_have_connects_bytes(partition: dict[str, object], key: bytes) -> None:
     for given_order in (partition, dict(reversed(partition.items()))):
         assert offset_key("c", given_order) == key
     assert parse_offset_key(key) == OffsetKey("c", partition)
 
 
-def test_values_are_offsets_or_nothing() -> None:
+def test_offset_values_have_connects_bytes() -> None:
     assert offset_record("c", ConnectorOffset(ORDERS, {"offset": 99})).value == b'{"offset":99}'
     assert offset_record("c", ConnectorOffset(ORDERS, None)).value is None
     assert offset_record("c", ConnectorOffset(ORDERS, None)).partition is None
@@ -78,12 +78,12 @@ def test_a_value_that_is_no_offset_is_shown_as_none(value: bytes) -> None:
     "key",
     [None, b"", b"{", b"{}", b"[]", b'["c"]', b'["c",{},1]', b"[1,{}]", b'["c",null]', b'["c",[]]', b"\xff"],
 )
-def test_malformed_keys_are_said(key: bytes | None) -> None:
+def test_malformed_keys_are_errors(key: bytes | None) -> None:
     with pytest.raises(MalformedRecordError):
         OffsetFold("c").take(LogRecord(key, b'{"offset":1}'))
 
 
-def test_what_is_asked_for_is_put_into_javas_order() -> None:
+def test_fields_of_requests_are_put_into_javas_order() -> None:
     checked = checked_offsets(
         SOURCE,
         [
@@ -191,7 +191,7 @@ _NO_INTEGER = "which must be an integer"
         ("Other", ORDERS, None, "Other doesn't support external modification of offsets"),
     ],
 )
-def test_what_a_connector_refuses(
+def test_bad_offsets_are_refused_with_the_connectors_message(
     connector: str, partition: dict[str, object], offset: dict[str, object] | None, message: str
 ) -> None:
     with pytest.raises(ConnectError) as refused:

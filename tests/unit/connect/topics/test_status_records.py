@@ -45,14 +45,14 @@ def test_records_have_the_bytes_of_connect() -> None:
         assert forgotten.value is None
 
 
-def test_workers_before_4_1_say_no_version() -> None:
+def test_statuses_of_workers_before_4_1_have_no_version() -> None:
     older = LogRecord(
         b"status-connector-c", b'{"state":"RUNNING","trace":null,"worker_id":"w","generation":1}'
     )
     assert folded(older).connectors == {"c": Status(State.RUNNING, "w", 1)}
 
 
-def test_the_fold_keeps_the_last_word() -> None:
+def test_the_fold_keeps_the_last_status() -> None:
     fold = folded(
         connector_status_record("c-1", RUNNING),
         connector_status_record("c-1", FAILED),
@@ -68,7 +68,7 @@ def test_the_fold_keeps_the_last_word() -> None:
     assert fold.topics == {"c-1": {"u"}}
 
 
-def test_a_connector_that_is_forgotten_has_no_tasks() -> None:
+def test_a_removed_connector_has_no_tasks() -> None:
     fold = folded(
         connector_status_record("c", RUNNING),
         task_status_record("c", 0, RUNNING),
@@ -82,7 +82,7 @@ def test_a_connector_that_is_forgotten_has_no_tasks() -> None:
 
 
 @pytest.mark.parametrize(("generation", "counts"), [(2, False), (3, False), (4, True)])
-def test_a_task_given_up_later_than_taken_over_runs(generation: int, counts: bool) -> None:
+def test_a_late_unassigned_does_not_replace_running(generation: int, counts: bool) -> None:
     given_up = Status(State.UNASSIGNED, "other:8083", generation)
     fold = folded(task_status_record("c", 0, RUNNING), task_status_record("c", 0, given_up))
     assert fold.tasks == {"c": {0: given_up if counts else RUNNING}}
@@ -100,7 +100,7 @@ def test_a_task_given_up_later_than_taken_over_runs(generation: int, counts: boo
         (Status(State.RUNNING, "other", 6), False),
     ],
 )
-def test_a_newer_generation_is_not_contradicted(known: Status | None, safe: bool) -> None:
+def test_the_status_of_a_newer_generation_is_not_overwritten(known: Status | None, safe: bool) -> None:
     assert is_safe(known, Status(State.UNASSIGNED, "me", 5)) is safe
 
 
@@ -122,7 +122,7 @@ def test_a_newer_generation_is_not_contradicted(known: Status | None, safe: bool
         LogRecord(b"status-topic-t:connector-", None),
     ],
 )
-def test_what_is_malformed_changes_nothing(record: LogRecord) -> None:
+def test_malformed_records_change_nothing(record: LogRecord) -> None:
     fold = StatusFold()
     with pytest.raises(MalformedRecordError):
         fold.take(record)

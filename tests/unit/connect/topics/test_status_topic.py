@@ -40,7 +40,7 @@ def topic() -> Topic:
     return Topic()
 
 
-def test_what_others_wrote_before_does_not_count_any_more(topic: Topic) -> None:
+def test_older_records_of_others_do_not_replace_own_ones(topic: Topic) -> None:
     topic.statuses.put_connector("other", HERE)
     topic.statuses.put_connector("c", HERE)  # at offset 1
     topic.read((0, connector_status_record("c", THERE)))
@@ -49,7 +49,7 @@ def test_what_others_wrote_before_does_not_count_any_more(topic: Topic) -> None:
     assert topic.statuses.connectors()["c"] == THERE
 
 
-def test_nothing_is_kept_of_connectors_that_are_gone(topic: Topic) -> None:
+def test_removed_connectors_need_no_memory(topic: Topic) -> None:
     statuses = topic.statuses
     for number in range(3):
         name = f"c{number}"
