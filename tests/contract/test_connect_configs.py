@@ -14,7 +14,6 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST, ReservedPort
 from sparkmirror.connect.topics.config_records import (
     LoggerLevel,
-    RestartRequest,
     SessionKey,
     connector_record,
 )
@@ -62,14 +61,12 @@ def test_a_write_returns_when_it_was_read_back(
     assert configs.configs.target_states == {"msc": TargetState.RUNNING}
     configs.put_task_configs("msc", [{"t": "0"}, {"t": "1"}])
     assert configs.configs.task_configs == {"msc": ({"t": "0"}, {"t": "1"})}
-    configs.put_task_count("msc", 2)
     configs.put_session_key(KEY)
     configs.put_connector("gone", {})
     configs.remove_connector("gone")
     configs.put_task_configs("msc", [])
     assert configs.configs.connectors == {"msc": {"b": "1", "a": "2"}}
     assert configs.configs.task_configs == {"msc": ()}
-    assert configs.configs.task_counts == {"msc": 2}
     assert configs.configs.session_key == KEY
     with closing(ConfigTopic(settings, topic)) as other:
         other.read_to_end(WAIT_S)
@@ -81,7 +78,6 @@ def test_a_write_returns_when_it_was_read_back(
         (b"task-msc-0", b'{"properties":{"t":"0"}}'),
         (b"task-msc-1", b'{"properties":{"t":"1"}}'),
         (b"commit-msc", b'{"tasks":2}'),
-        (b"tasks-fencing-msc", b'{"task-count":2}'),
         (
             b"session-key",
             b'{"key":"c2VjcmV0","algorithm":"HmacSHA256","creation-timestamp":1700000000123}',
@@ -93,19 +89,18 @@ def test_a_write_returns_when_it_was_read_back(
     ]
 
 
-def test_events_are_returned_once_and_not_older_ones(
+def test_log_levels_are_returned_once_and_not_older_ones(
     settings: ConnectionSettings, topic: str, configs: ConfigTopic
 ) -> None:
-    first = RestartRequest("c", include_tasks=True, only_failed=False)
-    configs.request_restart(first)
+    configs.put_log_level("org.w", "ERROR")
     configs.put_log_level("org.x", "DEBUG")
     with closing(ConfigTopic(settings, topic)) as late:
         late.read_to_end(WAIT_S)
-        assert configs.poll(LONG_S) == [first, LoggerLevel("org.x", "DEBUG")]
+        assert configs.poll(LONG_S) == [LoggerLevel("org.w", "ERROR"), LoggerLevel("org.x", "DEBUG")]
         assert configs.poll(0) == []
         assert late.poll(0) == []
-        second = RestartRequest("d", include_tasks=False, only_failed=True)
-        configs.request_restart(second)
+        configs.put_log_level("org.x", "INFO")
+        second = LoggerLevel("org.x", "INFO")
         assert late.poll(LONG_S) == [second]
         assert configs.poll(LONG_S) == [second]
 
@@ -140,11 +135,11 @@ def test_threads_write_while_another_polls(configs: ConfigTopic) -> None:
     """Each sees its own word at once, and the one that polls misses nothing."""
     ended = threading.Event()
     seen: list[int] = []
-    requests: list[RestartRequest | LoggerLevel] = []
+    levels: list[LoggerLevel] = []
 
     def poll() -> None:
         while not ended.is_set():
-            requests.extend(configs.poll(LONG_S))
+            levels.extend(configs.poll(LONG_S))
             seen.append(len(configs.configs.connectors))
 
     def write(writer: int) -> None:
@@ -152,7 +147,7 @@ def test_threads_write_while_another_polls(configs: ConfigTopic) -> None:
             name = f"c-{writer}-{number}"
             configs.put_connector(name, {"n": name})
             assert configs.configs.connectors[name] == {"n": name}
-            configs.request_restart(RestartRequest(name, include_tasks=False, only_failed=False))
+            configs.put_log_level(name, "INFO")
             configs.put_task_configs(name, [{"t": name}])
             assert configs.configs.task_configs[name] == ({"t": name},)
 
@@ -165,11 +160,11 @@ def test_threads_write_while_another_polls(configs: ConfigTopic) -> None:
     configs.put_log_level("last", "INFO")
     poller.join(SOON_S)
     assert not poller.is_alive(), "it was not woken"
-    requests.extend(configs.poll(0))
+    levels.extend(configs.poll(0))
     assert seen == sorted(seen)
     assert len(configs.configs.connectors) == 30
-    assert len(requests) == 31
-    assert requests[-1] == LoggerLevel("last", "INFO")
+    assert len(levels) == 31
+    assert levels[-1] == LoggerLevel("last", "INFO")
 
 
 def test_malformed_records_are_skipped(
@@ -209,7 +204,6 @@ def test_write_errors_have_javas_message() -> None:
     nobody = ConnectionSettings(((HOST, port.number),), connect_timeout_s=0.5, request_timeout_s=0.5)
     port.release()
     with closing(ConfigTopic(nobody, "t")) as topic:
-        request = RestartRequest("c", include_tasks=True, only_failed=False)
         failing: list[tuple[Callable[[], None], str]] = [
             (lambda: topic.put_connector("c", {}), "writing connector configuration to"),
             (lambda: topic.remove_connector("c"), "removing connector configuration from"),
@@ -217,12 +211,7 @@ def test_write_errors_have_javas_message() -> None:
             (lambda: topic.put_task_configs("c", []), "writing root configuration to"),
             (lambda: topic.put_target_state("c", TargetState.PAUSED), "writing target state to"),
             (lambda: topic.put_session_key(KEY), "writing session key to"),
-            (lambda: topic.put_task_count("c", 1), "writing task count record to"),
             (lambda: topic.put_log_level("c", "INFO"), "writing logger level to"),
-            (
-                lambda: topic.request_restart(request),
-                "writing restart request for {connectorName='c', onlyFailed=false, includeTasks=true} to",
-            ),
         ]
         for call, said in failing:
             with pytest.raises(KafkaError) as failed:

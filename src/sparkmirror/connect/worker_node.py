@@ -16,7 +16,7 @@ from sparkmirror.connect.connector_factory import ConnectorFactory
 from sparkmirror.connect.herder import Herder, NodeTopics
 from sparkmirror.connect.leader import Leader
 from sparkmirror.connect.logger_levels import LogLevels
-from sparkmirror.connect.topics.config_records import ConnectConfigs, LoggerLevel, SessionKey
+from sparkmirror.connect.topics.config_records import ConnectConfigs, SessionKey
 from sparkmirror.connect.topics.config_topic import ConfigTopic
 from sparkmirror.connect.topics.status_topic import StatusTopic
 from sparkmirror.connect.topics.topic_checks import check_connect_topics
@@ -228,9 +228,8 @@ class WorkerNode:
         self._follow(lambda: self._statuses.poll(_POLL_S))
 
     def _take_config_events(self) -> None:
-        for event in self._configs.poll(_POLL_S):
-            if isinstance(event, LoggerLevel):
-                self._levels.set(event.logger, event.level)
+        for level in self._configs.poll(_POLL_S):
+            self._levels.set(level.logger, level.level)
         if self._configs.configs is not self._seen_configs:
             self._seen_configs = self._configs.configs
             self._wake()

@@ -27,7 +27,10 @@ class Family(NamedTuple):
     help: str
     labels: tuple[str, ...]
     samples: Sequence[tuple[tuple[str, ...], float]]
-    is_counter: bool = False
+
+    @property
+    def is_counter(self) -> bool:
+        return self.name.startswith("sparkmirror_") and self.name.endswith("_total")
 
 
 class PartitionReading(NamedTuple):
@@ -163,24 +166,47 @@ def _worker(readings: Collection[ConnectorReading]) -> Iterator[Family]:
 
 _PARTITION = ("source", "target", "destination", "topic", "partition")
 
-_OF_PARTITIONS: tuple[tuple[str, str, Callable[[PartitionReading], float]], ...] = (
-    ("record_count", "Records written to the target.", lambda it: it.records),
-    ("record_rate", "Records written per second.", lambda it: it.record_rate),
-    ("byte_count", "Bytes of the batches written to the target.", lambda it: it.bytes),
-    ("byte_rate", "Bytes written per second.", lambda it: it.byte_rate),
-    ("record_age_ms", "Age of records, as replication_latency_ms.", lambda it: it.latency.last),
-    ("record_age_ms_min", "Lowest age of a record.", lambda it: it.latency.low),
-    ("record_age_ms_max", "Highest age of a record.", lambda it: it.latency.high),
-    ("record_age_ms_avg", "Mean age of records.", lambda it: it.latency.mean),
+_SOURCE = "kafka_connect_mirror_source_connector_"
+
+_OF_PARTITIONS: tuple[tuple[str, str, Callable[[PartitionReading], float | None]], ...] = (
+    (_SOURCE + "record_count", "Records written to the target.", lambda it: it.records),
+    (_SOURCE + "record_rate", "Records written per second.", lambda it: it.record_rate),
+    (_SOURCE + "byte_count", "Bytes of the batches written to the target.", lambda it: it.bytes),
+    (_SOURCE + "byte_rate", "Bytes written per second.", lambda it: it.byte_rate),
+    (_SOURCE + "record_age_ms", "Age of records, as replication_latency_ms.", lambda it: it.latency.last),
+    (_SOURCE + "record_age_ms_min", "Lowest age of a record.", lambda it: it.latency.low),
+    (_SOURCE + "record_age_ms_max", "Highest age of a record.", lambda it: it.latency.high),
+    (_SOURCE + "record_age_ms_avg", "Mean age of records.", lambda it: it.latency.mean),
     (
-        "replication_latency_ms",
+        _SOURCE + "replication_latency_ms",
         "From a record's timestamp to its acknowledgement by the target, the last ones.",
         lambda it: it.latency.last,
     ),
-    ("replication_latency_ms_min", "The lowest replication latency.", lambda it: it.latency.low),
-    ("replication_latency_ms_max", "The highest replication latency.", lambda it: it.latency.high),
-    ("replication_latency_ms_avg", "The mean replication latency.", lambda it: it.latency.mean),
+    (_SOURCE + "replication_latency_ms_min", "The lowest replication latency.", lambda it: it.latency.low),
+    (_SOURCE + "replication_latency_ms_max", "The highest replication latency.", lambda it: it.latency.high),
+    (_SOURCE + "replication_latency_ms_avg", "The mean replication latency.", lambda it: it.latency.mean),
+    (
+        "sparkmirror_lag_records",
+        "Records that the source has and the target has not, by offsets.",
+        lambda it: it.lag,
+    ),
+    (
+        "sparkmirror_lag_seconds",
+        "How long the oldest record that the target does not have has been in the source.",
+        lambda it: it.lag_s,
+    ),
+    (
+        "sparkmirror_partition_lost_records",
+        "Deleted from the source before they were copied; only partitions that lost some.",
+        lambda it: it.lost or None,
+    ),
+    (
+        "sparkmirror_partition_looped_records",
+        "Left out because they had been mirrored from the target; only partitions with such records.",
+        lambda it: it.looped or None,
+    ),
 )
+"""Metrics of a partition: name, help and value; a partition without a value has no sample."""
 
 
 def _sources(readings: Sequence[SourceReading]) -> Iterator[Family]:
@@ -188,32 +214,8 @@ def _sources(readings: Sequence[SourceReading]) -> Iterator[Family]:
         (_partition_labels(reading.flow, it), it) for reading in readings for it in reading.partitions
     ]
     for name, text, value in _OF_PARTITIONS:
-        full = f"kafka_connect_mirror_source_connector_{name}"
-        yield Family(full, text, _PARTITION, [(labels, value(it)) for labels, it in partitions])
-    yield Family(
-        "sparkmirror_lag_records",
-        "Records that the source has and the target has not, by offsets.",
-        _PARTITION,
-        [(labels, it.lag) for labels, it in partitions if it.lag is not None],
-    )
-    yield Family(
-        "sparkmirror_lag_seconds",
-        "How long the oldest record that the target does not have has been in the source.",
-        _PARTITION,
-        [(labels, it.lag_s) for labels, it in partitions if it.lag_s is not None],
-    )
-    yield Family(
-        "sparkmirror_partition_lost_records",
-        "Deleted from the source before they were copied; only partitions that lost some.",
-        _PARTITION,
-        [(labels, it.lost) for labels, it in partitions if it.lost],
-    )
-    yield Family(
-        "sparkmirror_partition_looped_records",
-        "Left out because they had been mirrored from the target; only partitions with such records.",
-        _PARTITION,
-        [(labels, it.looped) for labels, it in partitions if it.looped],
-    )
+        samples = [(labels, number) for labels, it in partitions if (number := value(it)) is not None]
+        yield Family(name, text, _PARTITION, samples)
     yield Family(
         "sparkmirror_partition_incidents",
         "Incidents of the partition, by kind; only partitions with incidents.",
@@ -296,32 +298,30 @@ _OF_CONNECTORS: tuple[tuple[str, str, Callable[[SourceReading], int]], ...] = (
         lambda it: it.failures,
     ),
     ("sparkmirror_stalls_total", "How often a partition stalled without an error.", lambda it: it.stalls),
+    (
+        "sparkmirror_stalled_partitions",
+        "Partitions with lag, no progress for a minute and no error.",
+        lambda it: it.stalled,
+    ),
+    (
+        "sparkmirror_topics_gone",
+        "Topics deleted on the source while the target has copies of them.",
+        lambda it: it.gone,
+    ),
 )
+"""Metrics of a source connector: name, help and value."""
 
 
 def _of_connectors(readings: Sequence[SourceReading]) -> Iterator[Family]:
-    """Yield counters, with 0 before the first event, so that an alert sees the first increase."""
+    """Yield counters, with 0 before the first event, so that an alert sees the first increase; and gauges."""
     named = [(_connector_labels(reading), reading) for reading in readings]
-    for name, text, count in _OF_CONNECTORS:
-        yield Family(name, text, _CONNECTOR, [(of, count(it)) for of, it in named], is_counter=True)
+    for name, text, value in _OF_CONNECTORS:
+        yield Family(name, text, _CONNECTOR, [(of, value(it)) for of, it in named])
     yield Family(
         "sparkmirror_incidents_total",
         "Incidents of the mirrored topics, by kind.",
         (*_CONNECTOR, "kind"),
         [((*of, kind.value), it.incidents.get(kind.value, 0)) for of, it in named for kind in IncidentKind],
-        is_counter=True,
-    )
-    yield Family(
-        "sparkmirror_stalled_partitions",
-        "Partitions with lag, no progress for a minute and no error.",
-        _CONNECTOR,
-        [(of, it.stalled) for of, it in named],
-    )
-    yield Family(
-        "sparkmirror_topics_gone",
-        "Topics of which the target has copies and the source has no more.",
-        _CONNECTOR,
-        [(of, it.gone) for of, it in named],
     )
     yield Family(
         "sparkmirror_partitions",
@@ -360,7 +360,6 @@ def _checkpoints(readings: Sequence[CheckpointReading]) -> Iterator[Family]:
         "Checkpoints written.",
         _CONNECTOR,
         [(of, reading.checkpoints) for of, reading in named],
-        is_counter=True,
     )
     yield _since("sparkmirror_last_checkpoint_timestamp_seconds", "When the last one was written.", named)
     yield Family(
@@ -384,7 +383,6 @@ def _heartbeats(readings: Sequence[HeartbeatReading]) -> Iterator[Family]:
         "Heartbeats written.",
         _CONNECTOR,
         [(of, reading.heartbeats) for of, reading in named],
-        is_counter=True,
     )
     yield _since("sparkmirror_last_heartbeat_timestamp_seconds", "When the last one was written.", named)
 

@@ -15,14 +15,14 @@ from sparkmirror.domain.connect import ConnectorConfig, TargetState
 from sparkmirror.domain.connect_json import java_text, read_json, write_json
 from sparkmirror.domain.errors import MalformedRecordError
 
-TARGET_STATE_KEY: Final = "target-state-"
-CONNECTOR_KEY: Final = "connector-"
-TASK_KEY: Final = "task-"
-COMMIT_KEY: Final = "commit-"
-RESTART_KEY: Final = "restart-connector-"
-TASK_COUNT_KEY: Final = "tasks-fencing-"
-SESSION_KEY: Final = "session-key"
-LOGGER_KEY: Final = "logger-cluster-"
+_TARGET_STATE_KEY: Final = "target-state-"
+_CONNECTOR_KEY: Final = "connector-"
+_TASK_KEY: Final = "task-"
+_COMMIT_KEY: Final = "commit-"
+_RESTART_KEY: Final = "restart-connector-"
+_TASK_COUNT_KEY: Final = "tasks-fencing-"
+_SESSION_KEY: Final = "session-key"
+_LOGGER_KEY: Final = "logger-cluster-"
 """Prefixes of keys, before a name; the session key's is the whole key."""
 
 
@@ -36,27 +36,11 @@ class SessionKey:
 
 
 @dataclass(frozen=True, slots=True)
-class RestartRequest:
-    """KIP-745. `str()` is as Java words it."""
-
-    connector: str
-    include_tasks: bool
-    only_failed: bool
-
-    def __str__(self) -> str:
-        flags = f"onlyFailed={java_text(self.only_failed)}, includeTasks={java_text(self.include_tasks)}"
-        return f"restart request for {{connectorName='{self.connector}', {flags}}}"
-
-
-@dataclass(frozen=True, slots=True)
 class LoggerLevel:
     """The level of a logger on all nodes (KIP-976)."""
 
     logger: str
     level: str
-
-
-ConfigEvent = RestartRequest | LoggerLevel
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +54,6 @@ class ConnectConfigs:
     inconsistent: frozenset[str] = frozenset()
     """Connectors of whose last set compaction has left a part: the leader must write a complete one."""
     session_key: SessionKey | None = None
-    task_counts: Mapping[str, int] = field(default_factory=dict)
-    """How many tasks may still write in transactions, also of connectors that are gone (KIP-618)."""
 
     def changed_since(self, before: "ConnectConfigs") -> set[str]:
         """The connectors that were added, removed or changed since."""
@@ -93,27 +75,23 @@ def _state_of(name: str, configs: ConnectConfigs) -> tuple[object, ...]:
 
 def connector_record(name: str, config: ConnectorConfig | None) -> LogRecord:
     """None removes the connector."""
-    return _record(CONNECTOR_KEY + name, None if config is None else {"properties": config})
+    return _record(_CONNECTOR_KEY + name, None if config is None else {"properties": config})
 
 
 def target_state_record(name: str, state: TargetState | None) -> LogRecord:
     """None removes the state. Workers before KIP-875 know no STOPPED, and read the older field."""
     if state is None:
-        return _record(TARGET_STATE_KEY + name, None)
+        return _record(_TARGET_STATE_KEY + name, None)
     older = TargetState.PAUSED if state is TargetState.STOPPED else state
-    return _record(TARGET_STATE_KEY + name, {"state": older.value, "state.v2": state.value})
+    return _record(_TARGET_STATE_KEY + name, {"state": older.value, "state.v2": state.value})
 
 
 def task_record(name: str, task: int, config: ConnectorConfig) -> LogRecord:
-    return _record(f"{TASK_KEY}{name}-{task}", {"properties": config})
+    return _record(f"{_TASK_KEY}{name}-{task}", {"properties": config})
 
 
 def commit_record(name: str, tasks: int) -> LogRecord:
-    return _record(COMMIT_KEY + name, {"tasks": tasks})
-
-
-def task_count_record(name: str, count: int) -> LogRecord:
-    return _record(TASK_COUNT_KEY + name, {"task-count": count})
+    return _record(_COMMIT_KEY + name, {"tasks": tasks})
 
 
 def session_key_record(key: SessionKey) -> LogRecord:
@@ -122,16 +100,11 @@ def session_key_record(key: SessionKey) -> LogRecord:
         "algorithm": key.algorithm,
         "creation-timestamp": key.created_ms,
     }
-    return _record(SESSION_KEY, value)
-
-
-def restart_record(request: RestartRequest) -> LogRecord:
-    flags = {"include-tasks": request.include_tasks, "only-failed": request.only_failed}
-    return _record(RESTART_KEY + request.connector, flags)
+    return _record(_SESSION_KEY, value)
 
 
 def logger_record(level: LoggerLevel) -> LogRecord:
-    return _record(LOGGER_KEY + level.logger, {"level": level.level})
+    return _record(_LOGGER_KEY + level.logger, {"level": level.level})
 
 
 def _record(key: str, value: Mapping[str, object] | None) -> LogRecord:
@@ -151,24 +124,23 @@ class ConfigFold:
         self._deferred: dict[str, dict[int, ConnectorConfig]] = {}
         self._inconsistent: set[str] = set()
         self._session_key: SessionKey | None = None
-        self._task_counts: dict[str, int] = {}
-        self._takers: Mapping[str, Callable[[str, object], ConfigEvent | None]] = {
-            TARGET_STATE_KEY: self._take_target_state,
-            CONNECTOR_KEY: self._take_connector,
-            TASK_KEY: self._take_task,
-            COMMIT_KEY: self._take_commit,
-            RESTART_KEY: _restart_request,
-            TASK_COUNT_KEY: self._take_task_count,
-            SESSION_KEY: self._take_session_key,
-            LOGGER_KEY: _logger_level,
+        self._takers: Mapping[str, Callable[[str, object], LoggerLevel | None]] = {
+            _TARGET_STATE_KEY: self._take_target_state,
+            _CONNECTOR_KEY: self._take_connector,
+            _TASK_KEY: self._take_task,
+            _COMMIT_KEY: self._take_commit,
+            _RESTART_KEY: _ignore,
+            _TASK_COUNT_KEY: _ignore,
+            _SESSION_KEY: self._take_session_key,
+            _LOGGER_KEY: _logger_level,
         }
 
-    def take(self, record: LogRecord) -> ConfigEvent | None:
-        """Return the event, if the record is one. Raises MalformedRecordError, and changes nothing then."""
+    def take(self, record: LogRecord) -> LoggerLevel | None:
+        """Return the log level that the record sets, if any. Raises MalformedRecordError."""
         key = (record.key or b"").decode(errors="replace")
         try:
             for prefix, taker in self._takers.items():
-                if key.startswith(prefix) and (prefix != SESSION_KEY or key == prefix):
+                if key.startswith(prefix) and (prefix != _SESSION_KEY or key == prefix):
                     return taker(key.removeprefix(prefix), read_json(record.value))
         except MalformedRecordError as error:
             raise MalformedRecordError(f"{key}: {error}") from error
@@ -184,7 +156,6 @@ class ConfigFold:
             target_states={name: self._states[name] for name in names},
             inconsistent=frozenset(self._inconsistent),
             session_key=self._session_key,
-            task_counts=dict(self._task_counts),
         )
 
     def _take_connector(self, name: str, value: object) -> None:
@@ -223,9 +194,6 @@ class ConfigFold:
         else:
             self._inconsistent.add(name)
 
-    def _take_task_count(self, name: str, value: object) -> None:
-        self._task_counts[name] = _integer(value, "task-count")
-
     def _take_session_key(self, _rest: str, value: object) -> None:
         fields = _fields(value)
         match fields.get("key"), fields.get("algorithm"), fields.get("creation-timestamp"):
@@ -242,13 +210,8 @@ class ConfigFold:
         self._inconsistent.discard(name)
 
 
-def _restart_request(name: str, value: object) -> RestartRequest:
-    fields = _fields(value)
-    return RestartRequest(
-        name,
-        include_tasks=fields.get("include-tasks") is True,
-        only_failed=fields.get("only-failed") is True,
-    )
+def _ignore(_name: str, _value: object) -> None:
+    """For Java's restart requests (KIP-745) and task counts (KIP-618): the leader here needs neither."""
 
 
 def _logger_level(logger: str, value: object) -> LoggerLevel:

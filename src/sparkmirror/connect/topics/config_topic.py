@@ -12,19 +12,15 @@ from typing import Final
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.connect.topics.config_records import (
-    ConfigEvent,
     ConfigFold,
     ConnectConfigs,
     LoggerLevel,
-    RestartRequest,
     SessionKey,
     commit_record,
     connector_record,
     logger_record,
-    restart_record,
     session_key_record,
     target_state_record,
-    task_count_record,
     task_record,
 )
 from sparkmirror.connect.topics.read_back_log import ReadBackLog
@@ -36,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 _WRITE_TIMEOUT_S: Final = 30.0
 """Until the record is read back, as in Java."""
-_EVENTS_MAX: Final = 1000
+_LEVELS_MAX: Final = 1000
 """Beyond it the oldest are dropped; `poll` is called far more often."""
 
 
@@ -52,7 +48,7 @@ class ConfigTopic:
         self._lock = threading.Lock()
         self._fold = ConfigFold()
         self._configs: ConnectConfigs | None = None
-        self._events: deque[ConfigEvent] = deque(maxlen=_EVENTS_MAX)
+        self._levels: deque[LoggerLevel] = deque(maxlen=_LEVELS_MAX)
         self._is_caught_up = False
 
     def read_to_end(self, timeout_s: float) -> None:
@@ -60,17 +56,17 @@ class ConfigTopic:
         self._log.read_to_end(timeout_s)
         self._is_caught_up = True
 
-    def poll(self, timeout_s: float) -> Sequence[ConfigEvent]:
-        """Return the events since the last call, and none from before the first `read_to_end`.
+    def poll(self, timeout_s: float) -> Sequence[LoggerLevel]:
+        """Return the log levels set since the last call, and none from before the first `read_to_end`.
 
-        Returns at once when the topic has had new records since the last call, events or others.
+        Returns at once when the topic has had new records of any kind since the last call.
         Raises KafkaError.
         """
         self._log.poll(timeout_s)
         with self._lock:
-            events = list(self._events)
-            self._events.clear()
-        return events
+            levels = list(self._levels)
+            self._levels.clear()
+        return levels
 
     @property
     def configs(self) -> ConnectConfigs:
@@ -106,14 +102,8 @@ class ConfigTopic:
     def put_session_key(self, key: SessionKey) -> None:
         self._put("writing session key to Kafka", [session_key_record(key)])
 
-    def request_restart(self, request: RestartRequest) -> None:
-        self._put(f"writing {request} to Kafka", [restart_record(request)])
-
     def put_log_level(self, logger: str, level: str) -> None:
         self._put("writing logger level to Kafka", [logger_record(LoggerLevel(logger, level))])
-
-    def put_task_count(self, name: str, count: int) -> None:
-        self._put("writing task count record to Kafka", [task_count_record(name, count)])
 
     def close(self) -> None:
         self._log.close()
@@ -129,9 +119,9 @@ class ConfigTopic:
             self._configs = None
             for record in records:
                 try:
-                    event = self._fold.take(record)
+                    level = self._fold.take(record)
                 except MalformedRecordError as error:
                     _log.error("%s: offset %d is ignored: %s", self._topic, record.offset, error)
                     continue
-                if event is not None and self._is_caught_up:
-                    self._events.append(event)
+                if level is not None and self._is_caught_up:
+                    self._levels.append(level)

@@ -13,15 +13,12 @@ from sparkmirror.connect.topics.config_records import (
     ConfigFold,
     ConnectConfigs,
     LoggerLevel,
-    RestartRequest,
     SessionKey,
     commit_record,
     connector_record,
     logger_record,
-    restart_record,
     session_key_record,
     target_state_record,
-    task_count_record,
     task_record,
 )
 from sparkmirror.domain.connect import ConnectorConfig, TargetState
@@ -59,12 +56,6 @@ KEY: Final = SessionKey(b"\x00\x01\x02\xff", "HmacSHA256", 1_700_000_000_123)
         ),
         (target_state_record("c", None), b"target-state-c", None),
         (
-            restart_record(RestartRequest("c", include_tasks=True, only_failed=False)),
-            b"restart-connector-c",
-            b'{"include-tasks":true,"only-failed":false}',
-        ),
-        (task_count_record("c", 4), b"tasks-fencing-c", b'{"task-count":4}'),
-        (
             session_key_record(KEY),
             b"session-key",
             b'{"key":"AAEC/w==","algorithm":"HmacSHA256","creation-timestamp":1700000000123}',
@@ -92,18 +83,16 @@ def test_an_initial_state_comes_before_its_connector() -> None:
     assert folded(resumed).target_states == {"c": TargetState.RUNNING}
 
 
-def test_a_removed_connector_leaves_nothing_but_its_task_count() -> None:
+def test_a_removed_connector_leaves_nothing() -> None:
     history = [
         *created("c", 2),
         target_state_record("c", TargetState.PAUSED),
-        task_count_record("c", 2),
         connector_record("c", None),
     ]
     assert folded(history).target_states == {}
     again = folded([*history, target_state_record("c", None), connector_record("c", CONFIG)])
     assert again.target_states == {"c": TargetState.RUNNING}
     assert again.task_configs == {"c": ()}
-    assert again.task_counts == {"c": 2}
 
 
 @pytest.mark.parametrize(
@@ -157,7 +146,7 @@ def test_an_incomplete_set_is_inconsistent_until_a_whole_one_comes() -> None:
         ([task_record("b", 0, {}), commit_record("b", 1)], {"b"}),
         ([commit_record("b", 2)], {"b"}),
         ([connector_record("a", None), connector_record("c", CONFIG)], {"a", "c"}),
-        ([task_count_record("a", 2), session_key_record(KEY)], set()),
+        ([session_key_record(KEY)], set()),
     ],
 )
 def test_changed_connectors_are_found(news: Sequence[LogRecord], changed: set[str]) -> None:
@@ -182,21 +171,24 @@ def test_names_may_hold_dashes_and_numbers() -> None:
     assert {name: len(tasks) for name, tasks in configs.task_configs.items()} == {"a-1": 1, "a": 2, "a-": 1}
 
 
-def test_events_are_returned_and_change_no_configs() -> None:
+def test_log_levels_are_returned_and_change_no_configs() -> None:
     fold = ConfigFold()
-    for event in (
-        RestartRequest("c", include_tasks=True, only_failed=False),
-        RestartRequest("c-d", include_tasks=False, only_failed=True),
-    ):
-        assert fold.take(restart_record(event)) == event
     level = LoggerLevel("root", "TRACE")
     assert fold.take(logger_record(level)) == level
-    lax = LogRecord(b"restart-connector-c", b'{"include-tasks":"yes"}')
-    assert fold.take(lax) == RestartRequest("c", include_tasks=False, only_failed=False)
     assert fold.snapshot() == ConnectConfigs()
-    assert str(RestartRequest("c", include_tasks=True, only_failed=False)) == (
-        "restart request for {connectorName='c', onlyFailed=false, includeTasks=true}"
-    )
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        LogRecord(b"restart-connector-c", b'{"include-tasks":true,"only-failed":false}'),
+        LogRecord(b"tasks-fencing-c", b'{"task-count":4}'),
+    ],
+)
+def test_javas_restart_requests_and_task_counts_are_ignored(record: LogRecord) -> None:
+    fold = ConfigFold()
+    assert fold.take(record) is None
+    assert fold.snapshot() == ConnectConfigs()
 
 
 def test_the_last_session_key_counts_and_is_not_shown() -> None:
@@ -225,8 +217,6 @@ def test_the_last_session_key_counts_and_is_not_shown() -> None:
         LogRecord(b"commit-c", None),
         LogRecord(b"commit-c", b'{"tasks":"1"}'),
         LogRecord(b"commit-c", b'{"tasks":true}'),
-        LogRecord(b"restart-connector-c", None),
-        LogRecord(b"tasks-fencing-c", None),
         LogRecord(b"session-key", None),
         LogRecord(b"session-key", b'{"key":"%","algorithm":"x","creation-timestamp":1}'),
         LogRecord(b"session-key", b'{"key":"AA==","algorithm":"x","creation-timestamp":"1"}'),
@@ -285,7 +275,6 @@ WHOLE: Final = st.one_of(
     st.builds(published, NAMES, WORDS, COUNTS),
     st.builds(removed, NAMES),
     st.builds(target_state_record, NAMES, STATES).map(lambda record: [record]),
-    st.builds(task_count_record, NAMES, COUNTS).map(lambda record: [record]),
     st.just([session_key_record(KEY)]),
 )
 """What a leader writes, from its first record to its last."""
@@ -309,7 +298,6 @@ def test_what_compaction_drops_never_mixes_sets(steps: list[list[LogRecord]], da
     history = [record for step in steps for record in step]
     whole, left = folded(history), folded(compacted(history, data))
     assert left.connectors == whole.connectors
-    assert left.task_counts == whole.task_counts
     assert left.target_states == whole.target_states
     for name, tasks in left.task_configs.items():
         assert tasks in ((), whole.task_configs[name])
