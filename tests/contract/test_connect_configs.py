@@ -1,4 +1,4 @@
-"""The config topic on a real broker: who writes has read it, who reads sees it in order, now or later."""
+"""Checks the config topic on a real broker: writers read their records back, readers see them in order."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""Offsets that people change: where a mirror goes on then, and what of Connect's topics can't be used."""
+"""Checks offsets that users alter, where a mirror resumes from them, and topics that are refused."""
 
 import re
 from typing import Final

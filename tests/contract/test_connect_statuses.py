@@ -1,4 +1,4 @@
-"""The status topic on a real broker: several partitions, several workers."""
+"""Checks the status topic on a real broker, with several partitions and workers."""
 
 import threading
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Nodes of a Connect group as a user runs them: `sparkmirror worker`, asked over its REST API."""
+"""Runs nodes of a Connect group as users do: `sparkmirror worker`, with requests to its REST API."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping

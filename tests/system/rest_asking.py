@@ -1,4 +1,4 @@
-"""Requests to a Connect REST API as they go over the wire, and answers in a form that can be compared."""
+"""Sends requests to a Connect REST API byte by byte as given, and returns comparable responses."""
 
 import http.client
 import json

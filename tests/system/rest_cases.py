@@ -1,4 +1,4 @@
-"""What is asked of a Java Connect worker and of ours alike, and where the answers differ on purpose.
+"""Lists the requests that Java's Connect worker and ours get alike, and where responses differ on purpose.
 
 BOOTSTRAP in a body stands for a cluster's address.
 """

@@ -1,4 +1,4 @@
-"""Connect's three topics between Java and us: a real worker goes on from what ours wrote, and the reverse."""
+"""Checks that a real Java worker continues from the Connect topics that ours wrote, and ours from Java's."""
 
 import json
 import time

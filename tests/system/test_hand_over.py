@@ -1,4 +1,4 @@
-"""Java's MirrorMaker 2 and this one take over from each other, while records and a group go on.
+"""Hands a flow over between Java's MirrorMaker 2 and sparkmirror, while records and a group continue.
 
 And each reads what the other wrote: the topics hold both's records.
 """

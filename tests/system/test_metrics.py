@@ -1,4 +1,4 @@
-"""What `/metrics` says of a running mirror, against what the brokers hold."""
+"""Compares `/metrics` of a running mirror with the records that the brokers hold."""
 
 import time
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Several nodes of one Connect group: any of them may be lost, under load, and the others go on."""
+"""Checks that nodes of a Connect group take over from a lost one, under load."""
 
 import signal
 from collections import Counter

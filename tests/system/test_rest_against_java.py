@@ -1,4 +1,4 @@
-"""The same requests, in the same order, to a real Java Connect worker and to ours: the same answers.
+"""Sends the same requests to a real Java Connect worker and to ours, and compares the responses.
 
 Status, headers and bodies are compared; ids, times and host names are masked. Where ours differs on purpose
 (mostly because Java answers a client's mistake with 500), `rest_cases` says so, and Java's must differ still.

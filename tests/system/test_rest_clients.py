@@ -1,4 +1,4 @@
-"""Somebody else's client of Connect's REST API, and TLS: what ours is asked by in the wild."""
+"""Checks the REST API with a third-party client, and with TLS."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""The REST API's server: its listeners, what it adds to answers, and what becomes of what goes wrong."""
+"""Checks the REST API's server: listeners, added headers, forwarding and errors."""
 
 import logging
 import threading

@@ -1,4 +1,4 @@
-"""A Connect worker as people use it: three JSON bodies are PUT, and the mirror runs."""
+"""Runs a Connect worker as users do: three JSON bodies are PUT, and the mirror runs."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Our nodes and workers of Java's Kafka Connect under one group.id: who comes second is refused."""
+"""Starts nodes and Java Connect workers with one group.id: the second kind is refused."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager

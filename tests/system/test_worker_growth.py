@@ -1,4 +1,4 @@
-"""What connectors that come and go leave behind in the process that serves the worker's API: nothing."""
+"""Checks that deleted connectors leave no threads or sockets in the worker's process."""
 
 from pathlib import Path
 from typing import NamedTuple

@@ -1,1 +1,1 @@
-"""What applications ask about replication: `MirrorClient`, and the functions of `RemoteClusterUtils`."""
+"""Clients for applications: `MirrorClient`, the functions of `RemoteClusterUtils`, and Connect's REST API."""

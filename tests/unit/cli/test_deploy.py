@@ -154,6 +154,6 @@ def test_files_are_looked_at_before_anything_is_asked(
     )
 
 
-def test_nobody_answers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_url_without_a_server_is_an_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["status", "source-0", "--url", "127.0.0.1:1"]) == 2
-    assert capsys.readouterr().err.startswith("sparkmirror status: http://127.0.0.1:1: nobody answers; ")
+    assert capsys.readouterr().err.startswith("sparkmirror status: http://127.0.0.1:1: no server responds; ")

@@ -1,4 +1,4 @@
-"""A Connect group's topics without a cluster: what is written is read at once, by the same folds."""
+"""Connect's topics in memory: a written record is read at once, by the same folds."""
 
 from collections.abc import Iterable, Sequence
 from itertools import count
@@ -47,7 +47,7 @@ def status_topic() -> tuple[StatusTopic, list[LogRecord]]:
 
 
 class Run:
-    """A connector's run that says what it's told, and has no threads."""
+    """A connector's run with preset values, and no threads."""
 
     threads: Sequence[PeriodicThread] = ()
 

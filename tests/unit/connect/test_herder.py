@@ -1,4 +1,4 @@
-"""What a node answers, and what only the leader does."""
+"""Checks what any node serves, and what only the leader changes."""
 
 from collections.abc import Callable
 from http import HTTPStatus

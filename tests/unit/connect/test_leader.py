@@ -1,4 +1,4 @@
-"""What a leader makes of the config topic: it runs what is wanted, and says how it goes."""
+"""Checks that the leader runs the connectors of the config topic and publishes their states."""
 
 import json
 from collections.abc import Callable

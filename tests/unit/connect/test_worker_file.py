@@ -1,4 +1,4 @@
-"""Worker files as people have them: what counts, what is said of the rest, and what is refused."""
+"""Checks worker files of users: settings, warnings and errors."""
 
 from pathlib import Path
 
@@ -67,7 +67,7 @@ def test_a_file_from_before_kafka_3_gets_warnings() -> None:
 
 
 def test_a_correct_file_gets_no_warnings() -> None:
-    told = read(
+    file = read(
         listeners="http://:8084",
         admin_listeners="",
         rest_advertised_host_name="one",
@@ -81,9 +81,9 @@ def test_a_correct_file_gets_no_warnings() -> None:
         spark_executor_memory="1g",
         admin_listeners_https_ssl_keystore_location="x",
     )
-    assert told.warnings == ()
-    assert dict(told.spark) == {"spark.master": "local[2]", "spark.executor.memory": "1g"}
-    assert told.settings.offset_topic.configs[0] == ("min.insync.replicas", "1")
+    assert file.warnings == ()
+    assert dict(file.spark) == {"spark.master": "local[2]", "spark.executor.memory": "1g"}
+    assert file.settings.offset_topic.configs[0] == ("min.insync.replicas", "1")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Names and labels as Prometheus' JMX exporter makes them of MM2's MBeans."""
+"""Compares names and labels with those that Prometheus' JMX exporter makes of MM2's MBeans."""
 
 from dataclasses import replace
 from math import nan
@@ -59,7 +59,7 @@ CHECKPOINT = CheckpointReading(
 HEARTBEAT = HeartbeatReading(FLOW, ConnectorName("MirrorHeartbeatConnector"), {0: "running"}, 6, None)
 
 
-def told(*readings: ConnectorReading) -> dict[str, Family]:
+def families_of(*readings: ConnectorReading) -> dict[str, Family]:
     every = list(families(readings))
     assert len({family.name for family in every}) == len(every)
     return {family.name: family for family in every}
@@ -83,7 +83,7 @@ def test_names_are_quoted_as_kafka_quotes_object_names() -> None:
 
 
 def test_partition_labels_fit_queries_for_all_versions_of_kafka() -> None:
-    family = told(SOURCE)["kafka_connect_mirror_source_connector_record_count"]
+    family = families_of(SOURCE)["kafka_connect_mirror_source_connector_record_count"]
     assert sample(family, destination="b", topic="us-west.orders", partition="3") == 7
     assert sample(family, source="us-west", target="b", topic="us-west.orders", partition="3") == 7
     assert not family.is_counter
@@ -92,7 +92,7 @@ def test_partition_labels_fit_queries_for_all_versions_of_kafka() -> None:
 def test_every_attribute_of_the_mbean_has_a_metric() -> None:
     values = {
         name.removeprefix("kafka_connect_mirror_source_connector_"): family.samples[0][1]
-        for name, family in told(SOURCE).items()
+        for name, family in families_of(SOURCE).items()
         if name.startswith("kafka_connect_mirror_source_connector_")
     }
     latency = {"": 2.0, "_min": 1.0, "_max": 4.0, "_avg": 3.0}
@@ -107,19 +107,19 @@ def test_every_attribute_of_the_mbean_has_a_metric() -> None:
 
 
 def test_the_consumers_lag_is_by_the_sources_topic_and_javas_client_id() -> None:
-    family = told(SOURCE)["kafka_consumer_fetch_manager_records_lag"]
+    family = families_of(SOURCE)["kafka_consumer_fetch_manager_records_lag"]
     client = '"us-west->b|MirrorSourceConnector-1|replication-consumer"'
     assert sample(family, clientId=client, clientid=client, topic="orders", partition="3") == 5
 
 
 def test_a_task_is_the_sum_of_its_partitions_and_may_have_none() -> None:
-    family = told(SOURCE)["kafka_connect_source_task_source_record_write_total"]
+    family = families_of(SOURCE)["kafka_connect_source_task_source_record_write_total"]
     assert [sample(family, connector="MirrorSourceConnector", task=task) for task in "01"] == [0, 7]
     assert not family.is_counter
 
 
 def test_tasks_are_counted_by_state() -> None:
-    every = told(SOURCE, CHECKPOINT, HEARTBEAT)
+    every = families_of(SOURCE, CHECKPOINT, HEARTBEAT)
     assert sample(every["kafka_connect_connector_status"], task="1", status="failed") == 1
     of = {"connector": "MirrorSourceConnector"}
     assert sample(every["kafka_connect_worker_connector_failed_task_count"], **of) == 1
@@ -130,15 +130,15 @@ def test_tasks_are_counted_by_state() -> None:
 
 def test_counters_exist_before_anything_happens() -> None:
     """Else `increase()` does not see the first time."""
-    family = told(SOURCE)["sparkmirror_incidents_total"]
+    family = families_of(SOURCE)["sparkmirror_incidents_total"]
     assert family.is_counter
     assert sample(family, kind="records-lost") == 6
     assert sample(family, kind="source-recreated") == 0
-    assert sample(told(SOURCE)["sparkmirror_lost_records_total"], source="us-west", target="b") == 9
+    assert sample(families_of(SOURCE)["sparkmirror_lost_records_total"], source="us-west", target="b") == 9
 
 
 def test_incidents_of_a_partition_have_its_labels() -> None:
-    every, of = told(SOURCE), {"topic": "us-west.orders", "partition": "3"}
+    every, of = families_of(SOURCE), {"topic": "us-west.orders", "partition": "3"}
     assert sample(every["sparkmirror_partition_incidents"], kind="records-lost", **of) == 1
     assert sample(every["sparkmirror_partition_lost_records"], **of) == 2
     assert (
@@ -152,7 +152,7 @@ def test_incidents_of_a_partition_have_its_labels() -> None:
 
 def test_partitions_without_incidents_have_no_incident_samples() -> None:
     quiet = SOURCE.partitions[0]._replace(incidents={}, lost=0, lag=None, lag_s=None)
-    every = told(SourceReading(**{**_fields(SOURCE), "partitions": [quiet]}))  # type: ignore[arg-type]
+    every = families_of(SourceReading(**{**_fields(SOURCE), "partitions": [quiet]}))  # type: ignore[arg-type]
     assert every["sparkmirror_partition_incidents"].samples == []
     assert every["sparkmirror_partition_lost_records"].samples == []
     assert every["sparkmirror_lag_records"].samples == []
@@ -165,7 +165,7 @@ def _fields(reading: SourceReading) -> dict[str, object]:
 
 
 def test_checkpoints_and_heartbeats_are_counted() -> None:
-    every = told(CHECKPOINT, HEARTBEAT)
+    every = families_of(CHECKPOINT, HEARTBEAT)
     latency = every["kafka_connect_mirror_checkpoint_connector_checkpoint_latency_ms"]
     labels = {"source": "us-west", "target": "b", "topic": "us-west.orders", "partition": "0"}
     assert sample(latency, group='"my group\\?"', **labels) == 8.0
@@ -176,10 +176,10 @@ def test_checkpoints_and_heartbeats_are_counted() -> None:
 
 
 def test_without_connectors_the_counts_are_zero() -> None:
-    assert told()["kafka_connect_worker_connector_count"].samples == [((), 0)]
+    assert families_of()["kafka_connect_worker_connector_count"].samples == [((), 0)]
 
 
 def test_topics_deleted_on_the_source_are_counted() -> None:
-    family = told(replace(SOURCE, gone=3))["sparkmirror_topics_gone"]
+    family = families_of(replace(SOURCE, gone=3))["sparkmirror_topics_gone"]
     assert sample(family, connector="MirrorSourceConnector") == 3
     assert not family.is_counter

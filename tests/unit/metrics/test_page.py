@@ -47,11 +47,11 @@ def test_frequent_requests_share_a_page(monkeypatch: pytest.MonkeyPatch) -> None
         asked.append(1)
         return ()
 
-    told = Metrics(readings)
-    assert told.page() == told.page()
+    served = Metrics(readings)
+    assert served.page() == served.page()
     assert len(asked) == 1
     monkeypatch.setattr(metrics, "_FRESH_S", 0.0)
-    told.page()
+    served.page()
     assert len(asked) == 2
 
 

@@ -41,8 +41,8 @@ def report(records: int, *, job_epoch: int = 1, lag: int = 0) -> PartitionProgre
 
 
 def test_a_repeated_report_counts_once() -> None:
-    told = report(500)
-    meter = metered((0.0, report(100)), (1.0, told), (2.0, told), (3.0, told))
+    last = report(500)
+    meter = metered((0.0, report(100)), (1.0, last), (2.0, last), (3.0, last))
     assert (partition(meter, 3.0).records, partition(meter, 3.0).bytes) == (500, 50_000)
 
 
@@ -123,8 +123,8 @@ def test_without_tasks_there_are_no_partitions() -> None:
 
 
 def test_states_and_changes_to_them_are_counted() -> None:
-    def states(*told: PartitionState) -> Iterable[PartitionProgress]:
-        return (replace(report(0), state=state, error=str(number)) for number, state in enumerate(told))
+    def states(*entered: PartitionState) -> Iterable[PartitionProgress]:
+        return (replace(report(0), state=state, error=str(number)) for number, state in enumerate(entered))
 
     running, retrying, failed = PartitionState
     meter = SourceMeter()

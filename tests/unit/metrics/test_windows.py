@@ -1,4 +1,4 @@
-"""Kafka's SampledStat with its defaults: two samples of 30 s."""
+"""Checks windows against Kafka's SampledStat with its defaults: two samples of 30 s."""
 
 from math import isnan
 

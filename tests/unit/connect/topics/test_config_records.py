@@ -1,4 +1,4 @@
-"""Bytes as KafkaConfigBackingStore writes them; what follows from any history, also from a compacted one."""
+"""Compares records with KafkaConfigBackingStore's bytes, and folds any history, also a compacted one."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Offsets as Connect keeps, shows and checks them; messages are those of Java's MirrorUtils."""
+"""Checks offset records and requests, with the messages of Java's MirrorUtils."""
 
 from collections.abc import Iterable
 from http import HTTPStatus

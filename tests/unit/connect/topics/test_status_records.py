@@ -1,4 +1,4 @@
-"""Bytes as KafkaStatusBackingStore writes them, and its rules for what is older news."""
+"""Compares records with KafkaStatusBackingStore's bytes, and checks its rules for stale statuses."""
 
 import pytest
 from hypothesis import given

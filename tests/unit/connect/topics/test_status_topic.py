@@ -1,4 +1,4 @@
-"""What a worker has written to the status topic counts before it is read, and is not kept for ever."""
+"""Checks that written statuses count before they are read back, and are not kept for ever."""
 
 from collections.abc import Sequence
 
