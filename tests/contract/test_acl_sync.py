@@ -13,7 +13,7 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
 from sparkmirror.connectors.flow_log import flow_log
-from sparkmirror.connectors.flow_settings import SourceConnector, flow_settings
+from sparkmirror.connectors.flow_settings import SourceConfig, flow_settings
 from sparkmirror.connectors.internal_topics import ensure_topics
 from sparkmirror.connectors.own_topics import topics_on_target
 from sparkmirror.connectors.source import MirrorSourceSettings
@@ -100,7 +100,7 @@ class Pair:
         return kind(self._flow.flow, self.connector)
 
     @property
-    def connector(self) -> SourceConnector:
+    def connector(self) -> SourceConfig:
         assert self._flow.source is not None
         return self._flow.source
 

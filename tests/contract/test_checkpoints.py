@@ -16,7 +16,7 @@ from sparkmirror.config.properties import Properties
 from sparkmirror.connectors.flow_settings import flow_settings
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import GroupId, TopicPartition
-from sparkmirror.groups.checkpoint_connector import Checkpoints
+from sparkmirror.groups.checkpoint_connector import CheckpointConnector
 from sparkmirror.kafka.groups import Groups
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.offsets.wire_records import Checkpoint, OffsetSync
@@ -129,7 +129,7 @@ def checkpoints(cluster: LocalCluster) -> Mapping[GroupId, Checkpoint]:
 
 
 @contextmanager
-def running(sides: tuple[LocalCluster, LocalCluster], **settings: str) -> Iterator[Checkpoints]:
+def running(sides: tuple[LocalCluster, LocalCluster], **settings: str) -> Iterator[CheckpointConnector]:
     source, target = sides
     told = {
         "clusters": "cp, there",
@@ -148,7 +148,7 @@ def running(sides: tuple[LocalCluster, LocalCluster], **settings: str) -> Iterat
     (flow,) = (flow for flow in MirrorMakerConfig(Properties(told)).flows() if flow.flow.source == "cp")
     made = flow_settings(flow)
     assert made.checkpoint is not None
-    connector = Checkpoints(made, made.checkpoint)
+    connector = CheckpointConnector(made, made.checkpoint)
     connector.thread.start()
     try:
         yield connector

@@ -12,7 +12,7 @@ from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
 from sparkmirror.connectors.flow_settings import flow_settings
 from sparkmirror.domain.ids import ConnectorName
-from sparkmirror.mirror.rate_limit_updates import CurrentLimits
+from sparkmirror.mirror.rate_limit_updates import RateLimitUpdates
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
 from sparkmirror.storage.progress import FlowLimits, parse
 from tests.support.broker_data import admin, create_topic, records, topics
@@ -23,7 +23,7 @@ WAIT_S: Final = 20.0
 
 
 @contextmanager
-def running(cluster: LocalCluster, source: str, more: Mapping[str, str]) -> Iterator[CurrentLimits]:
+def running(cluster: LocalCluster, source: str, more: Mapping[str, str]) -> Iterator[RateLimitUpdates]:
     """The limits of the flow from a source of that name, whose progress topic is the test's own."""
     properties = {
         "clusters": f"{source}, B",
@@ -36,7 +36,7 @@ def running(cluster: LocalCluster, source: str, more: Mapping[str, str]) -> Iter
     (config,) = MirrorMakerConfig(Properties(properties), {}).flows()
     settings = flow_settings(config)
     assert settings.source is not None
-    current = CurrentLimits(settings, settings.source)
+    current = RateLimitUpdates(settings, settings.source)
     current.thread.start()
     try:
         yield current
@@ -83,7 +83,7 @@ def test_a_start_and_each_change_are_told(
         client.delete_topics([topic])[topic].result()
         await_value(lambda: topic not in topics(target_cluster), WAIT_S, lambda: f"{topic} is still there")
         current.change(NO_LIMITS)
-        await_line(caplog, "the tasks can't be told to copy without limits: ")
+        await_line(caplog, "the tasks can't be notified to copy without limits: ")
         create_topic(target_cluster.bootstrap_servers, topic)
         await_told(target_cluster, topic, [NO_LIMITS])
         await_line(caplog, "now copies without limits")

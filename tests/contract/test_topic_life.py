@@ -13,7 +13,7 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
 from sparkmirror.connectors.flow_log import flow_log
-from sparkmirror.connectors.flow_settings import FlowSettings, SourceConnector, flow_settings
+from sparkmirror.connectors.flow_settings import FlowSettings, SourceConfig, flow_settings
 from sparkmirror.connectors.internal_topics import COMPACTED, ensure_topics
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.topic_log import TopicWriter
@@ -48,7 +48,7 @@ class Life:
     """A flow L->target and its syncs; `restart` makes them anew."""
 
     settings: FlowSettings
-    connector: SourceConnector
+    connector: SourceConfig
     admins: FlowAdmins
     clock: Clock = field(default_factory=Clock)
 

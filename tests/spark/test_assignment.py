@@ -1,4 +1,4 @@
-"""Partitions are dealt anew by load while data flows, and nothing happens to the data."""
+"""Partitions are reassigned by load while data flows, and nothing happens to the data."""
 
 import logging
 import re
@@ -15,7 +15,7 @@ from sparkmirror.connectors.flow_settings import flow_settings
 from sparkmirror.domain.assignment import assign
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.mirror.reassignment import ReassignmentPolicy
-from sparkmirror.mirror.source_connector import MirrorSource
+from sparkmirror.mirror.source_connector import SourceConnector
 from sparkmirror.spark.session import Session
 from tests.spark.running_job import WAIT_S, Bed
 from tests.support.broker_data import append, create_topic, end_offsets, numbered
@@ -32,7 +32,7 @@ QUIET: Final = ("dealing.2-quiet", "dealing.4-quiet", "dealing.6-quiet")
 """In turn, two tasks get all that flows and all that is quiet."""
 TOPICS: Final = (HOT, *WARM, *QUIET)
 IMPATIENT: Final = ReassignmentPolicy(
-    look_interval_s=0.5, lasting_s=1.5, interval_s=3600.0, worth_bytes_s=20_000.0
+    check_interval_s=0.5, lasting_s=1.5, interval_s=3600.0, mean_bytes_s_min=20_000.0
 )
 """What takes a mirror a minute and megabytes."""
 
@@ -54,7 +54,7 @@ def running_source(bed: Bed) -> Iterator[None]:
     assert settings.source is not None
     session: Future[Session] = Future()
     session.set_result(bed.session)
-    thread = MirrorSource(settings, settings.source, session, lambda _: 2, IMPATIENT).thread
+    thread = SourceConnector(settings, settings.source, session, lambda _: 2, IMPATIENT).thread
     thread.start()
     try:
         yield

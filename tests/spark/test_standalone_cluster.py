@@ -137,7 +137,7 @@ def test_fewer_slots_than_tasks_are_shared_by_the_flows_and_said(scene: Scene) -
 
 
 def test_a_lost_executor_is_said(scene: Scene) -> None:
-    lost = r"WARNING \[.*Spark lost \d attempts of tasks and starts them again: "
+    lost = r"WARNING \[.*Spark lost \d attempts of tasks and retries them: "
     assert re.search(lost, scene.mirror.log_text())
 
 

@@ -139,6 +139,6 @@ def test_it_stops_in_time_without_its_target(scene: Scene) -> None:
     # A task that can't write its last positions gives up after some seconds.
     scene.mirror.assert_nothing_left(within_s=began + STOP_TIMEOUT_S - time.monotonic())
     said = scene.mirror.log_text()
-    assert re.search(r"\[near->late \S+] the tasks can't be told to stop", said)
+    assert re.search(r"\[near->late \S+] the stop record can't be written", said)
     assert re.search(r"\[late->near \S+] stopped; the last positions are written", said)
     assert "Traceback" not in said

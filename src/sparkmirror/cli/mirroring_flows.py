@@ -5,13 +5,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from sparkmirror.connectors.flow_settings import FlowSettings, SourceConnector
+from sparkmirror.connectors.flow_settings import FlowSettings, SourceConfig
 from sparkmirror.domain.errors import SparkmirrorError
 
 
 class MirroringFlow(NamedTuple):
     settings: FlowSettings
-    connector: SourceConnector
+    connector: SourceConfig
 
     @property
     def name(self) -> str:

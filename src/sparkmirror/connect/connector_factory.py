@@ -10,7 +10,7 @@ from sparkmirror.config.providers import configured_providers, resolved
 from sparkmirror.config.worker import WorkerSettings
 from sparkmirror.connectors.flow_settings import (
     FlowWorker,
-    SourceConnector,
+    SourceConfig,
     checkpoint_connector,
     heartbeat_connector,
     source_connector,
@@ -38,7 +38,7 @@ class ConnectorSettings:
         """Replace the config's placeholders. Raises ConfigError."""
         return resolved(Properties(config), self._providers)
 
-    def source(self, config: ConnectorConfig) -> tuple[FlowWorker, SourceConnector]:
+    def source(self, config: ConnectorConfig) -> tuple[FlowWorker, SourceConfig]:
         """Parse a MirrorSourceConnector's config. Raises ConfigError for other classes and bad values."""
         connector = self.resolved(config)
         if connector_kind(connector) != "MirrorSource":

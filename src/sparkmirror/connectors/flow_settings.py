@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class SourceConnector:
+class SourceConfig:
     """A MirrorSourceConnector: what it is told, and how its clients connect; data clients per task."""
 
     name: ConnectorName
@@ -50,7 +50,7 @@ class SourceConnector:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckpointConnector:
+class CheckpointConfig:
     """A MirrorCheckpointConnector: what it is told, and how its clients connect."""
 
     name: ConnectorName
@@ -66,7 +66,7 @@ class CheckpointConnector:
 
 
 @dataclass(frozen=True, slots=True)
-class HeartbeatConnector:
+class HeartbeatConfig:
     name: ConnectorName
     settings: MirrorHeartbeatSettings
     admin: ConnectionSettings
@@ -86,9 +86,9 @@ class FlowWorker:
 class FlowSettings(FlowWorker):
     """`source` and `checkpoint` are None for a flow that only emits heartbeats."""
 
-    source: SourceConnector | None
-    checkpoint: CheckpointConnector | None
-    heartbeat: HeartbeatConnector
+    source: SourceConfig | None
+    checkpoint: CheckpointConfig | None
+    heartbeat: HeartbeatConfig
     checkpoint_off: str | None = None
     """The setting by which there is no checkpoint connector."""
 
@@ -113,14 +113,14 @@ def flow_settings(config: FlowConfig) -> FlowSettings:
 
 def source_connector(
     connector: Properties, worker_properties: Properties, worker: WorkerSettings
-) -> SourceConnector:
+) -> SourceConfig:
     """Raises ConfigError with key, value and reason for whatever can't be used."""
     settings = mirror_source_settings(connector)
     note = REPLICATION_POLICY.note(connector)
     if note is not None:
         _log.info("%s: %s", settings.flow, note)
     tasks = range(settings.tasks_max)
-    made = SourceConnector(
+    made = SourceConfig(
         name=ConnectorName(connector["name"].strip()),
         settings=settings,
         source_admin=clients.source_admin(connector),
@@ -138,12 +138,12 @@ def source_connector(
     return made
 
 
-def checkpoint_connector(connector: Properties, worker_properties: Properties) -> CheckpointConnector | None:
+def checkpoint_connector(connector: Properties, worker_properties: Properties) -> CheckpointConfig | None:
     """None for one that has nothing to do. Raises ConfigError for whatever can't be used."""
     settings = mirror_checkpoint_settings(connector)
     if settings is None:
         return None
-    made = CheckpointConnector(
+    made = CheckpointConfig(
         name=ConnectorName(connector["name"].strip()),
         settings=settings,
         source_admin=clients.source_admin(connector, "checkpoint-source-admin"),
@@ -159,10 +159,10 @@ def checkpoint_connector(connector: Properties, worker_properties: Properties) -
     return made
 
 
-def heartbeat_connector(connector: Properties) -> HeartbeatConnector:
+def heartbeat_connector(connector: Properties) -> HeartbeatConfig:
     """Raises ConfigError with key, value and reason for whatever can't be used."""
     settings = mirror_heartbeat_settings(connector)
-    made = HeartbeatConnector(
+    made = HeartbeatConfig(
         ConnectorName(connector["name"].strip()),
         settings,
         clients.target_admin(connector, "heartbeats-target-admin"),

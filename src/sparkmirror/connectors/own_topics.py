@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from sparkmirror.connectors.flow_settings import (
-    CheckpointConnector,
+    CheckpointConfig,
     FlowWorker,
-    HeartbeatConnector,
-    SourceConnector,
+    HeartbeatConfig,
+    SourceConfig,
 )
 from sparkmirror.connectors.internal_topics import COMPACTED
 from sparkmirror.domain.ids import Alias, Flow
@@ -34,7 +34,7 @@ class OwnTopic(NamedTuple):
     is_read: bool = True
 
 
-def topics_on_target(on: FlowWorker, connector: SourceConnector) -> Sequence[TopicCreation]:
+def topics_on_target(on: FlowWorker, connector: SourceConfig) -> Sequence[TopicCreation]:
     """A MirrorSourceConnector's positions and progress, dead letters and producer ids if it keeps any."""
     positions, source = on.worker.offset_topic, on.flow.source
     replicas = positions.replication_factor
@@ -52,7 +52,7 @@ def topics_on_target(on: FlowWorker, connector: SourceConnector) -> Sequence[Top
     return topics
 
 
-def offset_syncs_topic(on: FlowWorker, connector: SourceConnector) -> OwnTopic | None:
+def offset_syncs_topic(on: FlowWorker, connector: SourceConfig) -> OwnTopic | None:
     """None where no offset syncs are emitted."""
     told = connector.settings
     if told.offset_syncs_topic is None:
@@ -62,19 +62,19 @@ def offset_syncs_topic(on: FlowWorker, connector: SourceConnector) -> OwnTopic |
     return OwnTopic(side, syncs, "offset-syncs.topic.replication.factor", is_read=False)
 
 
-def checkpoints_topic(flow: Flow, connector: CheckpointConnector) -> OwnTopic:
+def checkpoints_topic(flow: Flow, connector: CheckpointConfig) -> OwnTopic:
     told = connector.settings
     topic = TopicCreation(told.checkpoints_topic, 1, told.checkpoints_replication_factor, COMPACTED)
     return OwnTopic(flow.target, topic, "checkpoints.topic.replication.factor")
 
 
-def heartbeats_topic(flow: Flow, connector: HeartbeatConnector) -> OwnTopic:
+def heartbeats_topic(flow: Flow, connector: HeartbeatConfig) -> OwnTopic:
     told = connector.settings
     topic = TopicCreation(told.topic, 1, told.replication_factor, COMPACTED)
     return OwnTopic(flow.target, topic, "heartbeats.topic.replication.factor", is_read=False)
 
 
-def own_topics(flow: FlowWorker, source: SourceConnector) -> Sequence[OwnTopic]:
+def own_topics(flow: FlowWorker, source: SourceConfig) -> Sequence[OwnTopic]:
     """All of a MirrorSourceConnector's."""
     setting = "offset.storage.replication.factor"
     syncs = offset_syncs_topic(flow, source)

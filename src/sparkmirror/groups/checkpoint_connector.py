@@ -9,7 +9,7 @@ from sparkmirror.batches.cycles import names_show_origin
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.connectors.checkpoint import counterpart, counterparts, is_followed, news_of
 from sparkmirror.connectors.flow_log import flow_log
-from sparkmirror.connectors.flow_settings import CheckpointConnector, FlowWorker
+from sparkmirror.connectors.flow_settings import CheckpointConfig, FlowWorker
 from sparkmirror.connectors.internal_topics import ensure_topics
 from sparkmirror.connectors.own_topics import checkpoints_topic
 from sparkmirror.connectors.periodic import PeriodicThread
@@ -47,10 +47,10 @@ Position = tuple[GroupId, TopicPartition]
 """A group's, by the source's partition."""
 
 
-class Checkpoints:
+class CheckpointConnector:
     """One flow's checkpoint connector."""
 
-    def __init__(self, settings: FlowWorker, connector: CheckpointConnector) -> None:
+    def __init__(self, settings: FlowWorker, connector: CheckpointConfig) -> None:
         self._flow = settings.flow
         self._connector = connector
         self._told = connector.settings

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from contextlib import closing
 
 from sparkmirror.connectors.checkpoint import came_back, counterpart
-from sparkmirror.connectors.flow_settings import CheckpointConnector, FlowSettings
+from sparkmirror.connectors.flow_settings import CheckpointConfig, FlowSettings
 from sparkmirror.connectors.source import why_not
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
@@ -69,7 +69,7 @@ def _group_there(admin: ConnectionSettings, group: GroupId) -> GroupThere:
 
 def _partitions(
     settings: FlowSettings,
-    connector: CheckpointConnector,
+    connector: CheckpointConfig,
     group: GroupId,
     committed: Collection[TopicPartition],
 ) -> list[PartitionFacts]:
@@ -95,7 +95,7 @@ def _partitions(
     ]
 
 
-def _left_out(settings: FlowSettings, connector: CheckpointConnector, topic: str) -> str | None:
+def _left_out(settings: FlowSettings, connector: CheckpointConfig, topic: str) -> str | None:
     """The connectors have filters of their own; they differ where somebody configures them so."""
     if came_back(connector.settings, topic):
         return None
@@ -106,7 +106,7 @@ def _left_out(settings: FlowSettings, connector: CheckpointConnector, topic: str
     return refused
 
 
-def _histories(connector: CheckpointConnector) -> Mapping[TopicPartition, SyncHistory]:
+def _histories(connector: CheckpointConfig) -> Mapping[TopicPartition, SyncHistory]:
     """None at all before the flow has run."""
     syncs = OffsetSyncsReader(connector.offset_syncs_consumer, connector.settings.offset_syncs_topic)
     with closing(syncs):
@@ -122,7 +122,7 @@ def _histories(connector: CheckpointConnector) -> Mapping[TopicPartition, SyncHi
     return {**reverse.histories, **syncs.histories}
 
 
-def _checkpoints(connector: CheckpointConnector) -> CheckpointBook:
+def _checkpoints(connector: CheckpointConfig) -> CheckpointBook:
     try:
         topic = connector.settings.checkpoints_topic
         return CheckpointBook(read_checkpoints(connector.checkpoints_consumer, topic))

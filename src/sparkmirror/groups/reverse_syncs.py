@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from sparkmirror.connectors.flow_settings import CheckpointConnector
+from sparkmirror.connectors.flow_settings import CheckpointConfig
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.rights import Need
@@ -18,7 +18,7 @@ class ReverseSyncs:
     Without `reverse.checkpointing.enabled` there are none.
     """
 
-    def __init__(self, connector: CheckpointConnector) -> None:
+    def __init__(self, connector: CheckpointConfig) -> None:
         told = connector.settings
         policy, target = told.policy, told.flow.target
 

@@ -1,6 +1,6 @@
-"""A connector while it runs: its threads, and what a Connect worker says of its tasks.
+"""Runs one connector: its threads, and its tasks as a Connect worker reports them.
 
-The same in dedicated mode and on a Connect worker.
+Dedicated mode and a Connect worker use the same runs.
 """
 
 import time
@@ -10,19 +10,19 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from sparkmirror.connectors.flow_settings import (
-    CheckpointConnector,
+    CheckpointConfig,
     FlowWorker,
-    HeartbeatConnector,
-    SourceConnector,
+    HeartbeatConfig,
+    SourceConfig,
 )
 from sparkmirror.connectors.periodic import PeriodicThread
 from sparkmirror.domain.connect import ConnectorConfig
-from sparkmirror.groups.checkpoint_connector import Checkpoints
+from sparkmirror.groups.checkpoint_connector import CheckpointConnector
 from sparkmirror.metrics.families import CheckpointReading, ConnectorReading, HeartbeatReading, SourceReading
-from sparkmirror.mirror.heartbeat_connector import Heartbeats
-from sparkmirror.mirror.progress_watch import ProgressLog
-from sparkmirror.mirror.rate_limit_updates import CurrentLimits
-from sparkmirror.mirror.source_connector import MirrorSource
+from sparkmirror.mirror.heartbeat_connector import HeartbeatConnector
+from sparkmirror.mirror.progress_watch import ProgressWatch
+from sparkmirror.mirror.rate_limit_updates import RateLimitUpdates
+from sparkmirror.mirror.source_connector import SourceConnector
 from sparkmirror.spark.session import Session
 
 _TASK_INDEX: Final = "task.index"
@@ -30,26 +30,26 @@ _NO_FAILURES: Mapping[int, str] = {}
 
 
 class ConnectorRun(Protocol):
-    """Its `threads` are started and stopped by the owner; the rest may be asked from any thread."""
+    """The owner starts and stops its `threads`; everything else is safe in any thread."""
 
     @property
     def threads(self) -> Sequence[PeriodicThread]: ...
 
     @property
     def slots(self) -> int:
-        """How many of Spark's slots its tasks may take; 0 where they are the driver's."""
+        """The most Spark slots that its tasks may take; 0 where its tasks run in the driver."""
         ...
 
     def tasks(self) -> Sequence[ConnectorConfig] | None:
-        """What each task is told beyond the connector's config; None before that is known."""
+        """Each task's config beyond the connector's own; None before that is known."""
         ...
 
     def failures(self) -> Mapping[int, str]:
-        """The tasks that need a person, and why."""
+        """The tasks that need an operator, with the error of each."""
         ...
 
     def trouble(self) -> str | None:
-        """Why the connector itself needs a person, while its tasks go on; None if it doesn't."""
+        """The error of the connector itself, while its tasks continue; None without one."""
         ...
 
     def topics(self) -> Collection[str]:
@@ -57,25 +57,25 @@ class ConnectorRun(Protocol):
         ...
 
     def reading(self) -> ConnectorReading | None:
-        """What `/metrics` tells of it; None for nothing."""
+        """Its metrics for `/metrics`; None for none."""
         ...
 
 
 class SourceRun:
-    """A MirrorSourceConnector: its tasks are Spark's."""
+    """A running MirrorSourceConnector, whose tasks are Spark tasks."""
 
     def __init__(
         self,
         on: FlowWorker,
-        connector: SourceConnector,
+        connector: SourceConfig,
         session: "Future[Session]",
         slots_of: Callable[[Session], int],
     ) -> None:
         self._of = on.flow, connector.name
         self.slots = connector.settings.tasks_max
-        self.limits = CurrentLimits(on, connector)
-        self._source = MirrorSource(on, connector, session, slots_of, limits=lambda: self.limits.limits)
-        self._progress = ProgressLog(on.flow, on.worker_client, connector.name)
+        self.limits = RateLimitUpdates(on, connector)
+        self._source = SourceConnector(on, connector, session, slots_of, limits=lambda: self.limits.limits)
+        self._progress = ProgressWatch(on.flow, on.worker_client, connector.name)
         self.threads: Sequence[PeriodicThread] = (
             self._source.thread,
             self._progress.thread,
@@ -83,15 +83,15 @@ class SourceRun:
         )
 
     def tasks(self) -> Sequence[ConnectorConfig] | None:
-        dealt = self._source.dealt
-        if dealt is None:
+        assignment = self._source.assignment
+        if assignment is None:
             return None
         return [
             {
                 "task.assigned.partitions": ",".join(f"{topic}-{partition}" for topic, partition in share),
                 _TASK_INDEX: str(task),
             }
-            for task, share in enumerate(dealt)
+            for task, share in enumerate(assignment)
         ]
 
     def failures(self) -> Mapping[int, str]:
@@ -105,18 +105,18 @@ class SourceRun:
 
     def reading(self) -> SourceReading:
         source, now = self._source, time.monotonic()
-        reading = self._progress.meter.reading(self._of, source.dealt, self.failures(), now)
+        reading = self._progress.meter.reading(self._of, source.assignment, self.failures(), now)
         return replace(reading, gone=source.topics_gone)
 
 
 class CheckpointRun:
-    """A MirrorCheckpointConnector: one task, a thread of the driver, whatever `tasks.max` says."""
+    """A running MirrorCheckpointConnector: one task, a thread of the driver, whatever `tasks.max` is."""
 
     slots = 0
 
-    def __init__(self, on: FlowWorker, connector: CheckpointConnector) -> None:
+    def __init__(self, on: FlowWorker, connector: CheckpointConfig) -> None:
         self._of = on.flow, connector.name
-        self._checkpoints = Checkpoints(on, connector)
+        self._checkpoints = CheckpointConnector(on, connector)
         self.threads: Sequence[PeriodicThread] = (self._checkpoints.thread,)
 
     def tasks(self) -> Sequence[ConnectorConfig] | None:
@@ -137,14 +137,14 @@ class CheckpointRun:
 
 
 class HeartbeatRun:
-    """A MirrorHeartbeatConnector."""
+    """A running MirrorHeartbeatConnector."""
 
     slots = 0
 
-    def __init__(self, on: FlowWorker, connector: HeartbeatConnector) -> None:
+    def __init__(self, on: FlowWorker, connector: HeartbeatConfig) -> None:
         self._of = on.flow, connector.name
         self._emits = connector.settings.emit
-        self._heartbeats = Heartbeats(on, connector)
+        self._heartbeats = HeartbeatConnector(on, connector)
         self.threads: Sequence[PeriodicThread] = (self._heartbeats.thread,)
 
     def tasks(self) -> Sequence[ConnectorConfig] | None:
@@ -165,7 +165,7 @@ class HeartbeatRun:
 
 
 class IdleRun:
-    """A connector that is told to do nothing: `enabled=false`, for example."""
+    """A running connector that does nothing, for example with `enabled=false`."""
 
     threads: Sequence[PeriodicThread] = ()
     slots = 0

@@ -1,4 +1,4 @@
-"""The copy tasks of one connector, copy job after job_epoch.
+"""Starts, replaces and stops the copy jobs of one connector.
 
 A copy job runs until the partitions change or the flow stops. It is stopped by a record in the progress
 topic first, by cancelling its Spark job second. The next one starts when the last has ended, so that its
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from sparkmirror.config.transactions import transactional_id
 from sparkmirror.connectors.flow_log import flow_log
-from sparkmirror.connectors.flow_settings import FlowWorker, SourceConnector
+from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
 from sparkmirror.copy.copy_job import CopyJob
 from sparkmirror.copy.copy_plan import (
     CopyPartition,
@@ -52,22 +52,22 @@ class Announced(NamedTuple):
 
 
 def task_plans(
-    settings: FlowWorker,
-    connector: SourceConnector,
+    on: FlowWorker,
+    connector: SourceConfig,
     announced: Announced,
     partitions: Sequence[CopyPartition],
     slots: int,
     *,
-    deal: Callable[[Collection[TopicPartition], int], Assignment] = assign,
+    assigner: Callable[[Collection[TopicPartition], int], Assignment] = assign,
 ) -> list[TaskPlan]:
-    """One plan per task: as many as asked for, as there are partitions, and as there are slots."""
-    told = connector.settings
-    count = min(told.tasks_max, len(partitions), max(slots, 1))
+    """One plan per task: at most `tasks.max`, and no more than partitions or slots."""
+    settings = connector.settings
+    count = min(settings.tasks_max, len(partitions), max(slots, 1))
     by_source = {partition.source: partition for partition in partitions}
-    dealt = deal(by_source, count)
+    assignment = assigner(by_source, count)
     return [
         TaskPlan(
-            flow=settings.flow,
+            flow=on.flow,
             connector=connector.name,
             task=task,
             job_epoch=announced.number,
@@ -75,74 +75,72 @@ def task_plans(
             partitions=tuple(by_source[source] for source in share),
             consumer=connector.consumers[task],
             producer=connector.producers[task],
-            state=_state_plan(settings),
-            offset_syncs=_offset_sync_plan(settings, connector),
-            settings=told.copying,
-            transaction=_transaction_plan(settings, connector, task),
+            state=_state_plan(on),
+            offset_syncs=_offset_sync_plan(on, connector),
+            settings=settings.copying,
+            transaction=_transaction_plan(on, connector, task),
             rate_limits=announced.limits,
             rate_shares=rate_shares,
-            names_show_origin=told.names_show_origin,
+            names_show_origin=settings.names_show_origin,
         )
-        for task, (share, rate_shares) in enumerate(zip(dealt, shares(dealt), strict=True))
+        for task, (share, rate_shares) in enumerate(zip(assignment, shares(assignment), strict=True))
     ]
 
 
-def _state_plan(settings: FlowWorker) -> StatePlan:
-    return StatePlan(
-        settings.worker_client, settings.worker.offset_topic.name, progress_topic(settings.flow.source)
-    )
+def _state_plan(on: FlowWorker) -> StatePlan:
+    return StatePlan(on.worker_client, on.worker.offset_topic.name, progress_topic(on.flow.source))
 
 
-def _transaction_plan(settings: FlowWorker, connector: SourceConnector, task: int) -> TransactionPlan | None:
-    told = connector.transactions
-    if told is None:
+def _transaction_plan(on: FlowWorker, connector: SourceConfig, task: int) -> TransactionPlan | None:
+    settings = connector.transactions
+    if settings is None:
         return None
-    own_id = transactional_id(settings.worker.group_id, connector.name, task)
-    return TransactionPlan(own_id, told.timeout_s, told.interval_s)
+    own_id = transactional_id(on.worker.group_id, connector.name, task)
+    return TransactionPlan(own_id, settings.timeout_s, settings.interval_s)
 
 
-def _offset_sync_plan(settings: FlowWorker, connector: SourceConnector) -> OffsetSyncPlan | None:
-    told = connector.settings
-    if told.offset_syncs_topic is None:
+def _offset_sync_plan(on: FlowWorker, connector: SourceConfig) -> OffsetSyncPlan | None:
+    settings = connector.settings
+    if settings.offset_syncs_topic is None:
         return None
     return OffsetSyncPlan(
         connector.offset_syncs_producer,
-        told.offset_syncs_topic,
-        told.offset_lag_max,
-        settings.worker.offset_flush_interval_s,
+        settings.offset_syncs_topic,
+        settings.offset_lag_max,
+        on.worker.offset_flush_interval_s,
     )
 
 
 class CopyJobs:
-    """Owned by the connector's thread; only the end of a job arrives from another."""
+    """One owner, the connector's thread; only the end of a job arrives from another one."""
 
     def __init__(
         self,
-        settings: FlowWorker,
-        connector: SourceConnector,
+        on: FlowWorker,
+        connector: SourceConfig,
         session: "Future[Session]",
         slots_of: Callable[[Session], int],
         limits: Callable[[], RateLimits],
     ) -> None:
-        self._settings = settings
+        self._on = on
         self._connector = connector
         self._session = session
         self._slots_of = slots_of
         self._limits = limits
-        self._log = flow_log(__name__, settings.flow, connector.name)
-        self._topic = progress_topic(settings.flow.source)
-        self._writer = TopicWriter(settings.worker_client)
+        self._log = flow_log(__name__, on.flow, connector.name)
+        self._topic = progress_topic(on.flow.source)
+        self._writer = TopicWriter(on.worker_client)
         self._number = 0
         self._transactional_tasks = 0
         self._announced_at = 0
-        self._dealt: Assignment = ()
+        self._assignment: Assignment = ()
         self._job: CopyJob | None = None
         self._ended = threading.Event()
         self._failures = 0
 
     def recall(self) -> None:
-        """Learn the number of the last copy job that ran anywhere. Raises KafkaError."""
-        tail = TopicTail(self._settings.worker_client, self._topic)
+        """Read the number of the last copy job, on whichever node it ran. Raises KafkaError."""
+        tail = TopicTail(self._on.worker_client, self._topic)
         try:
             # Compaction lags behind: there may be many reports of each partition, and one is parsed.
             latest = {record.key: record for record in tail.read_to_end(_RECALL_TIMEOUT_S)}
@@ -156,9 +154,9 @@ class CopyJobs:
     def replace(
         self, partitions: Sequence[CopyPartition], load: Mapping[TopicPartition, float] = _NO_LOAD
     ) -> None:
-        """Run these partitions and nothing else, dealt by their load in bytes per second where it's known.
+        """Run these partitions and nothing else, assigned by their load in bytes per second where it's known.
 
-        Raises KafkaError when the topic can't be written, or a task of before can't be fenced.
+        Raises KafkaError when the topic can't be written, or a task of the last job can't be fenced.
         """
         will_use = self._most_tasks(partitions) if self._connector.transactions is not None else 0
         may_be_used = max(self._transactional_tasks, will_use)
@@ -176,46 +174,46 @@ class CopyJobs:
 
     @property
     def running(self) -> Running | None:
-        """The copy job that is copying, as far as anybody knows."""
+        """The copy job that is copying, as far as is known."""
         if self._job is None or self.has_ended:
             return None
-        return Running(self._number, self._announced_at, self._dealt)
+        return Running(self._number, self._announced_at, self._assignment)
 
     @property
     def has_ended(self) -> bool:
-        """Whether the job ended although nobody asked it to."""
+        """Whether the job ended unasked."""
         return self._job is not None and self._ended.is_set()
 
     @property
     def job(self) -> CopyJob | None:
-        """What runs as the job_epoch."""
+        """The Spark job of the current copy job."""
         return None if self.has_ended else self._job
 
     def has_other_slots(self) -> bool:
-        """Whether Spark's slots of now would make another number of tasks than run.
+        """Whether Spark's current slots allow another number of tasks than run.
 
-        Raises SparkmirrorError when Spark can't say.
+        Raises SparkmirrorError when Spark does not respond.
         """
         if self.job is None:
             return False
         slots = max(self._slots_of(self._session.result()), 1)
-        partitions = sum(map(len, self._dealt))
-        return min(self._connector.settings.tasks_max, partitions, slots) != len(self._dealt)
+        partitions = sum(map(len, self._assignment))
+        return min(self._connector.settings.tasks_max, partitions, slots) != len(self._assignment)
 
     def resubmit_delay_s(self) -> float:
-        """How long to wait before the next `replace`, longer with each end that nobody asked for."""
+        """The delay before the next `replace`, longer with each job that ended unasked."""
         self._failures += 1
         return _RESUBMIT.delay_s(self._failures, random.random())
 
     def forget(self) -> None:
-        """Drop a job that has ended by itself."""
+        """Drop a job that has ended unasked."""
         self._job = None
 
     def stop(self, *, in_order: bool = True) -> None:
-        """End the tasks in order; after some seconds, without.
+        """Stop the tasks by a stop record, or cancel them after some seconds.
 
-        Who has no right to run tasks any more ends its own and says nothing: others may have announced
-        copy jobs since, and a record of this one behind theirs would count them as past.
+        A node that may not run tasks any more (not `in_order`) cancels its own and writes nothing: another
+        node may have announced copy jobs since, and a later record of this one would end them.
         """
         if self._job is not None and not in_order:
             self._cancel(self._job)
@@ -229,7 +227,7 @@ class CopyJobs:
                 )
                 self._announce(stopped, timeout_s=_ANNOUNCE_STOP_TIMEOUT_S)
             except SparkmirrorError as error:
-                self._log.warning("the tasks can't be told to stop (%s); cancelling them", error)
+                self._log.warning("the stop record can't be written (%s); cancelling the tasks", error)
                 self._cancel(self._job)
             else:
                 if self._end_job():
@@ -237,12 +235,12 @@ class CopyJobs:
         self._writer.close()
 
     def _most_tasks(self, partitions: Sequence[CopyPartition]) -> int:
-        """How many tasks there will be if Spark has the slots."""
+        """The number of tasks if Spark has enough slots."""
         return min(self._connector.settings.tasks_max, len(partitions))
 
     def _fence(self) -> None:
-        """A task of before that lives on may have open what another task is to copy now (KIP-618)."""
-        group_id, name = self._settings.worker.group_id, self._connector.name
+        """Abort open transactions of earlier tasks, whose partitions other tasks copy now (KIP-618)."""
+        group_id, name = self._on.worker.group_id, self._connector.name
         ids = [transactional_id(group_id, name, task) for task in range(self._transactional_tasks)]
         fence(self._connector.producers[0].connection, ids)
 
@@ -254,15 +252,15 @@ class CopyJobs:
         session = self._session.result()
         slots = self._slots_of(session)
         announced = Announced(self._number, self._announced_at, self._limits())
-        deal = partial(assign_by_load, load=load, previous=self._dealt)
-        plans = task_plans(self._settings, self._connector, announced, partitions, slots, deal=deal)
-        self._dealt = tuple(tuple(copied.source for copied in plan.partitions) for plan in plans)
+        assigner = partial(assign_by_load, load=load, previous=self._assignment)
+        plans = task_plans(self._on, self._connector, announced, partitions, slots, assigner=assigner)
+        self._assignment = tuple(tuple(copied.source for copied in plan.partitions) for plan in plans)
         wanted = self._most_tasks(partitions)
         if len(plans) < wanted:
             self._log.warning(
                 "%d tasks instead of %d: Spark has %d slots for them", len(plans), wanted, slots
             )
-        # An event of its own: a job that was given up may end while its successor runs.
+        # One event per job: a cancelled job may end while its successor runs.
         self._ended = threading.Event()
         self._job = CopyJob(session, plans, partial(self._job_ended, self._ended))
         self._job.start()
@@ -274,7 +272,7 @@ class CopyJobs:
         )
 
     def _end_job(self) -> bool:
-        """Whether there was none, or it heeded its stop record."""
+        """Whether no job is left, or the last one followed its stop record."""
         job, self._job = self._job, None
         if job is None or job.join(_STOP_TIMEOUT_S):
             return True

@@ -1,4 +1,4 @@
-"""Dedicated mode: several flows, one Spark session, one orderly end."""
+"""Runs dedicated mode: several flows in one Spark session, stopped in order."""
 
 import logging
 import threading
@@ -27,9 +27,9 @@ class MirrorMaker:
     def __init__(
         self, flows: Sequence[FlowSettings], spark: Mapping[str, str], log_file: Path, *, shared: bool = False
     ) -> None:
-        """`shared`: with other processes, which are given the same flows."""
+        """`shared`: other processes run the same file, and share the flows."""
         self._flows = flows
-        self._spark = SparkOnDemand(self._shared_fairly(spark), self._wanted_slots(), log_file)
+        self._spark = SparkOnDemand(self._with_bounded_cores(spark), self._wanted_slots(), log_file)
         self._stopping = threading.Event()
         self._limits: dict[Flow, RateLimits] = {}
         self._shared = SharedFlows(flows, self._run_of) if shared else None
@@ -39,7 +39,7 @@ class MirrorMaker:
                 _log.info("%s emits no checkpoints: %s", flow.flow, flow.checkpoint_off)
 
     def start(self) -> None:
-        """Flows reach out to their clusters while Spark starts. Raises SparkmirrorError when Spark can't."""
+        """Flows connect to their clusters while Spark starts. Raises SparkmirrorError when Spark can't."""
         session = self._spark.session()
         if self._shared is not None:
             self._shared.start()
@@ -58,11 +58,11 @@ class MirrorMaker:
                 if run.failure is not None:
                     raise SparkmirrorError(f"{flow}: {run.failure}")
             if self._shared is not None:
-                self._shared.look()
+                self._shared.check()
             each_second()
 
     def change_limits(self, limits: Mapping[Flow, RateLimits]) -> None:
-        """From now on; flows that are not named are left alone. By the thread that waits."""
+        """Replace the limits of these flows, from the thread that waits."""
         self._limits.update(limits)
         for flow, run in self._runs.items():
             if flow in limits:
@@ -80,7 +80,7 @@ class MirrorMaker:
         self._spark.close()
 
     def readings(self) -> list[ConnectorReading]:
-        """What `/metrics` tells of every connector. Safe in any thread."""
+        """The metrics of every connector. Safe in any thread."""
         connectors = [connector for run in self._runs.values() for connector in run.connectors]
         return [reading for connector in connectors if (reading := connector.reading())]
 
@@ -95,11 +95,11 @@ class MirrorMaker:
         return run
 
     def _slots_for(self, flow: FlowSettings) -> Callable[[Session], int]:
-        """Its share of Spark's slots: tasks never end by themselves, so no flow may take all of them."""
+        """The flow's share of Spark's slots: tasks never end by themselves, so none may take all."""
         return lambda session: slots_share(_tasks_max(flow), self._tasks_max(), session.slots)
 
-    def _shared_fairly(self, spark: Mapping[str, str]) -> Mapping[str, str]:
-        """Or the first application takes every core of a cluster, and nobody else gets any."""
+    def _with_bounded_cores(self, spark: Mapping[str, str]) -> Mapping[str, str]:
+        """Bound the cores: by default a standalone cluster gives all of them to its first application."""
         if not spark.get("spark.master", "").startswith("spark://"):
             return spark
         return {"spark.cores.max": str(max(1, self._tasks_max())), **spark}

@@ -1,4 +1,4 @@
-"""One flow's connectors, begun and ended together."""
+"""Starts and stops the connectors of one flow together."""
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
@@ -12,7 +12,7 @@ from sparkmirror.spark.session import Session
 
 
 class FlowRun:
-    """Once begun and once ended; who takes a flow up again makes another one."""
+    """Single use: create a new FlowRun to restart a flow."""
 
     def __init__(
         self, flow: FlowSettings, session: "Future[Session]", slots_of: Callable[[Session], int]
@@ -25,7 +25,7 @@ class FlowRun:
         ]
 
     def start(self, may_run: Callable[[], bool] = lambda: True) -> None:
-        """`may_run` is asked before anything is done."""
+        """`may_run` is checked before each job of a connector."""
         for connector in self.connectors:
             begin(connector.threads, may_run)
 
@@ -36,11 +36,11 @@ class FlowRun:
         return next((thread.failure for thread in threads if thread.failure is not None), None)
 
     def change_limits(self, limits: RateLimits) -> None:
-        """From now on. Safe in any thread."""
+        """Replace the rate limits. Safe in any thread."""
         if self._source is not None:
             self._source.limits.change(limits)
 
 
 def end_flows(runs: Iterable[FlowRun]) -> None:
-    """Together, in order; within 7.5 s."""
+    """Stop all flows in order, at the same time, within 7.5 s."""
     end([thread for run in runs for connector in run.connectors for thread in connector.threads])

@@ -1,4 +1,4 @@
-"""Runs a MirrorHeartbeatConnector: a record to the target's heartbeats topic, every interval."""
+"""Runs a MirrorHeartbeatConnector, which writes a record to the target's heartbeats topic every interval."""
 
 import time
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from contextlib import closing
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.connectors.flow_log import flow_log
-from sparkmirror.connectors.flow_settings import FlowWorker, HeartbeatConnector
+from sparkmirror.connectors.flow_settings import FlowWorker, HeartbeatConfig
 from sparkmirror.connectors.heartbeat import heartbeat_record
 from sparkmirror.connectors.internal_topics import ensure_topics
 from sparkmirror.connectors.own_topics import heartbeats_topic
@@ -16,29 +16,29 @@ from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.topic_log import TopicWriter
 
 
-class Heartbeats:
-    """One flow's heartbeat connector."""
+class HeartbeatConnector:
+    """The heartbeat connector of one flow."""
 
-    def __init__(self, settings: FlowWorker, connector: HeartbeatConnector) -> None:
-        self._flow = settings.flow
+    def __init__(self, on: FlowWorker, connector: HeartbeatConfig) -> None:
+        self._flow = on.flow
         self._connector = connector
-        self._writer = TopicWriter(settings.worker_client)
+        self._writer = TopicWriter(on.worker_client)
         self.written_topics: frozenset[str] = frozenset()
         self.emitted = 0
         self.emitted_at: float | None = None
         """The last one, in epoch seconds."""
-        log = flow_log(__name__, settings.flow, connector.name)
+        log = flow_log(__name__, on.flow, connector.name)
         self.thread = PeriodicThread("heartbeat connector", log, self._prepare, self._writer.close)
 
     def _prepare(self) -> Iterable[Job]:
-        told = self._connector.settings
+        settings = self._connector.settings
         topic = heartbeats_topic(self._flow, self._connector)
         with closing(Admin(self._connector.admin)) as admin:
             writes = self._connector.admin_plugins.over(admin, topic.cluster)
             ensure_topics(admin, [topic.creation], writes)
-        if not told.emit:
+        if not settings.emit:
             return ()
-        return (Job("emit heartbeat", told.interval_s, self._emit, first_after_s=told.interval_s),)
+        return (Job("emit heartbeat", settings.interval_s, self._emit, first_after_s=settings.interval_s),)
 
     def _emit(self) -> None:
         record = heartbeat_record(self._flow, int(time.time() * 1000))

@@ -1,7 +1,7 @@
-"""How much each partition of a connector is copied, and how far it's behind: from what tasks report.
+"""Measures how fast each partition of a connector is copied and how far it is behind, from progress records.
 
-Fed with progress records as they come. A task counts from 0 when it starts; what it reports once more is
-counted once. A partition that reports nothing has copied nothing.
+A task counts from 0 when it starts; a report that is repeated counts once. A partition without a report has
+copied nothing.
 """
 
 import math
@@ -13,13 +13,13 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.storage.progress import PartitionProgress
 
 _SMOOTHING_S = 30.0
-"""Bursts that are over sooner are none of the assignment's business."""
+"""Shorter bursts do not affect the assignment."""
 _CATCH_UP_S = 60.0
-"""A partition that is behind is taken to want this pace in addition: what makes up for it in that time."""
+"""A partition that is behind is given the additional rate that catches up in this time."""
 _BEHIND_S = 10.0
-"""Seconds of a partition's own pace; what is under way between two reports is less."""
+"""Seconds of a partition's own rate; batches in flight between two reports are less."""
 _RECORD_BYTES = 1024.0
-"""Of a partition of which nothing has been copied yet."""
+"""The assumed record size of a partition that has copied nothing yet."""
 
 
 class _Report(NamedTuple):
@@ -29,21 +29,21 @@ class _Report(NamedTuple):
 
 
 class _Rate(NamedTuple):
-    """Bytes per second, an exponentially weighted mean over the time that was seen: an even one at first."""
+    """Bytes per second, an exponentially weighted mean over the observed time; a plain mean at first."""
 
     bytes_s: float = 0.0
     seen_s: float = 0.0
 
     def then(self, copied: float, passed_s: float) -> "_Rate":
-        """After so many bytes in so many seconds more."""
+        """The rate after `copied` more bytes in `passed_s` more seconds."""
         seen_s = self.seen_s + passed_s
-        # Of all weights given so far, which don't add up to 1 until much more than _SMOOTHING_S was seen.
+        # Relative to all weights so far, which add up to 1 only after much more than _SMOOTHING_S.
         weight = math.expm1(-passed_s / _SMOOTHING_S) / math.expm1(-seen_s / _SMOOTHING_S)
         return _Rate(self.bytes_s + weight * (copied / passed_s - self.bytes_s), seen_s)
 
 
 class LoadMeter:
-    """Keeps a few numbers for each partition; knows no clock."""
+    """Keeps a few numbers for each partition; the caller passes the time."""
 
     def __init__(self) -> None:
         self._reports: dict[TopicPartition, _Report] = {}
@@ -55,12 +55,12 @@ class LoadMeter:
         """Bytes per second, smoothed, of each partition that was ever reported."""
         return {partition: rate.bytes_s for partition, rate in self._rates.items()}
 
-    def take(self, dealt: Assignment, reports: Iterable[PartitionProgress], now: float) -> None:
+    def take(self, assignment: Assignment, reports: Iterable[PartitionProgress], now: float) -> None:
         """The latest report of each partition that has reported since the last call; `now` in seconds.
 
-        Partitions that nobody copies any more are forgotten.
+        Partitions without a task are forgotten.
         """
-        partitions = {partition for task in dealt for partition in task}
+        partitions = {partition for task in assignment for partition in task}
         copied = {
             report.source: float(self._copied_since(report))
             for report in reports
@@ -71,22 +71,22 @@ class LoadMeter:
         self._reports = {
             partition: report for partition, report in self._reports.items() if partition in partitions
         }
-        if passed_s:  # the first reports only say where counting begins
+        if passed_s:  # the first reports only give the start values
             self._smooth(copied, passed_s)
 
-    def load(self, dealt: Assignment) -> Mapping[TopicPartition, float]:
-        """Bytes per second that each partition would like to be copied at.
+    def load(self, assignment: Assignment) -> Mapping[TopicPartition, float]:
+        """The rate in bytes per second that each partition could use.
 
-        One that is behind would go faster, but not faster than its whole task does now.
+        A partition that is behind could use more than its rate, but not more than its whole task copies now.
         """
         wanted: dict[TopicPartition, float] = {}
         rates = self.rates
-        for task in dealt:
+        for task in assignment:
             known = [partition for partition in task if partition in rates]
             together = math.fsum(rates[partition] for partition in known)
             for partition in known:
-                pace = rates[partition] + self._reports[partition].backlog_bytes / _CATCH_UP_S
-                wanted[partition] = min(pace, together)
+                wanted_rate = rates[partition] + self._reports[partition].backlog_bytes / _CATCH_UP_S
+                wanted[partition] = min(wanted_rate, together)
         return wanted
 
     def is_behind(self, partition: TopicPartition) -> bool:
@@ -111,7 +111,7 @@ class LoadMeter:
 
 
 def _backlog_bytes(report: PartitionProgress) -> float:
-    """What is known to be there and not copied yet. An error explains a backlog: load is not its cause."""
+    """The known backlog; 0 for a partition with an error, which explains the backlog without load."""
     if report.error is not None or not report.lag:
         return 0.0
     size = report.bytes / report.records if report.records else _RECORD_BYTES

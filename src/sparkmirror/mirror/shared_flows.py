@@ -1,8 +1,8 @@
-"""Dedicated mode on several nodes (KIP-710): processes with the same file share its flows.
+"""Shares the flows of one file between several processes (KIP-710).
 
-For every flow the nodes form a group on its target, by Connect's name for it. Who leads the group runs the
-flow; the others have Spark ready and take over. Which node that is follows from the flow's and the nodes'
-names, so that flows spread, and move only where a node has come or gone.
+For every flow the nodes form a group on its target, with the name that Connect gives it. The group's leader
+runs the flow; the others have Spark ready and take over. The leader follows from the names of the flow and
+the nodes, so that flows spread, and move only where a node has come or gone.
 """
 
 import os
@@ -19,7 +19,7 @@ from sparkmirror.mirror.flow_run import FlowRun, end_flows
 
 
 class SharedFlows:
-    """`look` each second or so, by one owner."""
+    """One owner, who calls `check` about each second."""
 
     def __init__(self, flows: Sequence[FlowSettings], make: Callable[[FlowSettings], FlowRun]) -> None:
         name = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
@@ -29,18 +29,18 @@ class SharedFlows:
         for shared in self._shared:
             shared.group.start()
 
-    def look(self) -> None:
-        """Begin and end what this node is to run. Raises SparkmirrorError when it can't take part."""
+    def check(self) -> None:
+        """Start and stop flows as this node leads them. Raises SparkmirrorError when it can't take part."""
         for shared in self._shared:
-            shared.look()
+            shared.check()
 
     @property
     def runs(self) -> Mapping[Flow, FlowRun]:
-        """Those of this node. Safe in any thread."""
+        """The flows that this node runs. Safe in any thread."""
         return {shared.flow.flow: run for shared in self._shared if (run := shared.run) is not None}
 
     def stop(self) -> None:
-        """End all runs in order and let others take over."""
+        """End all runs in order, so that other nodes take over."""
         end_flows(self.runs.values())
         for shared in self._shared:
             shared.group.leave()
@@ -54,7 +54,7 @@ class _SharedFlow:
         self._log = flow_log(__name__, flow.flow)
         self.group = WorkerGroup(flow.worker_client, flow.worker.group(spreads=True), node, lambda _: None)
 
-    def look(self) -> None:
+    def check(self) -> None:
         if self.group.failure is not None:
             raise SparkmirrorError(f"{self.flow.flow}: {self.group.failure}")
         leads = self.group.membership.is_leader

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from contextlib import closing
 
 from sparkmirror.connectors.flow_log import flow_log
-from sparkmirror.connectors.flow_settings import FlowWorker, SourceConnector
+from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
 from sparkmirror.connectors.internal_topics import ensure_topics, require_compacted
 from sparkmirror.connectors.log_once import LogOnce
 from sparkmirror.connectors.own_topics import offset_syncs_topic, topics_on_target
@@ -40,47 +40,47 @@ from sparkmirror.storage.progress import progress_topic
 
 _WATCH_INTERVAL_S = 1.0
 _WAITING_RETRY_S = 2.0
-"""How soon to look again for partitions that were just created and are not visible yet."""
+"""The delay before new partitions that are not visible yet are listed again."""
 _VISIBLE_TIMEOUT_S = 3.0
-"""How long to wait for them at once: a copy job without them would be replaced soon."""
-_TROUBLE_RETRY_S = 5.0
-"""What passes by itself, a broker that is away say, must not hold up data that could flow again."""
+"""How long to wait for them first: a copy job without them would be replaced soon."""
+_RETRIABLE_RETRY_S = 5.0
+"""After a retriable error, such as an unreachable broker: data should flow again soon."""
 _PROBLEM_RETRY_S = 30.0
-_LOOK_AT_SPARK_INTERVAL_S = 2.0
-_SLOTS_LAST_S = 4.0
-"""So long the slots must be others: where an executor died, most clusters start the next within that time."""
+_SPARK_CHECK_INTERVAL_S = 2.0
+_SLOTS_SETTLED_S = 4.0
+"""How long a changed number of slots must last: most clusters replace a dead executor sooner."""
 _FIRST_SYNC_AFTER_S = 10.0
 _NEVER_S = float("inf")
 
 _REFRESH = "refresh topics"
-_LOOK_AHEAD = "look ahead"
-_LOOK_AHEAD_AFTER_S = 1.0
-"""What can be copied is under way by then."""
+_REPORT_OBSTACLES = "report obstacles"
+_REPORT_OBSTACLES_AFTER_S = 1.0
+"""Copying has started by then."""
 _OBSTACLES_MAX = 20
-"""So many are said in full."""
+"""The most obstacles that are logged in full."""
 
 
-class MirrorSource:
-    """One flow's source connector. Everything but the copying happens on `thread`."""
+class SourceConnector:
+    """The source connector of one flow. Everything but the copying happens on `thread`."""
 
     def __init__(
         self,
-        settings: FlowWorker,
-        connector: SourceConnector,
+        on: FlowWorker,
+        connector: SourceConfig,
         session: "Future[Session]",
         slots_of: Callable[[Session], int],
-        rebalances: ReassignmentPolicy = DEFAULT_REASSIGNMENT,
+        policy: ReassignmentPolicy = DEFAULT_REASSIGNMENT,
         *,
         limits: Callable[[], RateLimits] = lambda: NO_LIMITS,
     ) -> None:
-        self._settings = settings
+        self._on = on
         self._connector = connector
-        self._told = connector.settings
-        self._rebalances = rebalances
-        self._log = flow_log(__name__, settings.flow, connector.name)
-        self._job_epochs = CopyJobs(settings, connector, session, slots_of, limits)
-        self._rebalancing = Reassignment(
-            settings.worker_client, progress_topic(settings.flow.source), connector.name, rebalances
+        self._settings = connector.settings
+        self._policy = policy
+        self._log = flow_log(__name__, on.flow, connector.name)
+        self._copy_jobs = CopyJobs(on, connector, session, slots_of, limits)
+        self._reassignment = Reassignment(
+            on.worker_client, progress_topic(on.flow.source), connector.name, policy
         )
         self._spark_watch = SparkWatch(self._log)
         self._other_slots_since: float | None = None
@@ -96,51 +96,53 @@ class MirrorSource:
         self.thread = PeriodicThread("source connector", self._log, self._prepare, self._finish)
 
     @property
-    def dealt(self) -> Assignment | None:
+    def assignment(self) -> Assignment | None:
         """The partitions of each task that runs; None while none does. Safe in any thread."""
-        running = self._job_epochs.running
-        return None if running is None else running.dealt
+        running = self._copy_jobs.running
+        return None if running is None else running.assignment
 
     @property
     def trouble(self) -> str | None:
-        """What needs a person while everything else goes on; None if nothing does. Safe in any thread."""
+        """The error that an operator must fix while the rest continues. Safe in any thread."""
         if self.thread.failure is not None:
             return str(self.thread.failure)
         return None if self._config_sync is None else self._config_sync.incompatible
 
     @property
     def topics_gone(self) -> int:
-        """Topics that the source has no more, and the target has copies of. Safe in any thread."""
+        """The number of topics on the target whose source topic is gone. Safe in any thread."""
         return 0 if self._topics is None else self._topics.gone
 
-    # life
-
     def _prepare(self) -> Iterable[Job]:
-        self._admins = self._admins or FlowAdmins(self._settings.flow, self._connector)
+        self._admins = self._admins or FlowAdmins(self._on.flow, self._connector)
         self._create_own_topics(self._admins)
-        self._job_epochs.recall()
-        deletes = TopicDeleteSync(self._settings, self._connector, self._admins, self._log)
-        self._topic_sync = TopicSync(self._told, self._admins, self._log, deletes)
+        self._copy_jobs.recall()
+        deletes = TopicDeleteSync(self._on, self._connector, self._admins, self._log)
+        self._topic_sync = TopicSync(self._settings, self._admins, self._log, deletes)
         self._append_time = AppendTimeTopics(self._admins.target)
         return self._jobs(self._admins)
 
     def _jobs(self, admins: FlowAdmins) -> list[Job]:
-        told = self._told
+        settings = self._settings
         jobs = [
             # Without an interval the topics are still found once, at the start.
-            Job(_REFRESH, told.refresh_topics_interval_s or _NEVER_S, self._refresh),
+            Job(_REFRESH, settings.refresh_topics_interval_s or _NEVER_S, self._refresh),
             Job("watch tasks", _WATCH_INTERVAL_S, self._watch, first_after_s=_WATCH_INTERVAL_S),
-            Job("look at Spark", _LOOK_AT_SPARK_INTERVAL_S, self._look_at_spark, _LOOK_AT_SPARK_INTERVAL_S),
+            Job("check Spark", _SPARK_CHECK_INTERVAL_S, self._check_spark, _SPARK_CHECK_INTERVAL_S),
         ]
-        if told.partition_assignment is PartitionAssignment.LOAD and told.tasks_max > 1:
-            interval_s = self._rebalances.look_interval_s
-            jobs.append(Job("rebalance", interval_s, self._rebalance, first_after_s=interval_s))
-        jobs.append(Job(_LOOK_AHEAD, _NEVER_S, self._look_ahead, first_after_s=_LOOK_AHEAD_AFTER_S))
-        self._config_sync = ConfigSync(told, admins, self._log)
+        if settings.partition_assignment is PartitionAssignment.LOAD and settings.tasks_max > 1:
+            interval_s = self._policy.check_interval_s
+            jobs.append(
+                Job("reassign partitions", interval_s, self._reassign_by_load, first_after_s=interval_s)
+            )
+        jobs.append(
+            Job(_REPORT_OBSTACLES, _NEVER_S, self._report_obstacles, first_after_s=_REPORT_OBSTACLES_AFTER_S)
+        )
+        self._config_sync = ConfigSync(settings, admins, self._log)
         syncs: list[tuple[str, float | None, ConfigSync | AclSync | AccountSync]] = [
-            ("sync topic configs", told.sync_topic_configs_interval_s, self._config_sync),
-            ("sync topic ACLs", told.sync_topic_acls_interval_s, AclSync(told, admins, self._log)),
-            ("sync accounts", told.sync_accounts_interval_s, AccountSync(told, admins, self._log)),
+            ("sync topic configs", settings.sync_topic_configs_interval_s, self._config_sync),
+            ("sync topic ACLs", settings.sync_topic_acls_interval_s, AclSync(settings, admins, self._log)),
+            ("sync accounts", settings.sync_accounts_interval_s, AccountSync(settings, admins, self._log)),
         ]
         jobs += [
             Job(name, interval_s, sync.run, first_after_s=_FIRST_SYNC_AFTER_S)
@@ -150,18 +152,18 @@ class MirrorSource:
         return jobs
 
     def _finish(self) -> None:
-        self._job_epochs.stop(in_order=self.thread.may_run)
-        self._rebalancing.close()
+        self._copy_jobs.stop(in_order=self.thread.may_run)
+        self._reassignment.close()
         if self._topic_sync is not None:
             self._topic_sync.close()
         if self._admins is not None:
             self._admins.close()
 
     def _create_own_topics(self, admins: FlowAdmins) -> None:
-        ensure_topics(admins.target, topics_on_target(self._settings, self._connector), admins.writes)
-        positions = self._settings.worker.offset_topic.name
+        ensure_topics(admins.target, topics_on_target(self._on, self._connector), admins.writes)
+        positions = self._on.worker.offset_topic.name
         require_compacted(admins.target, "offset.storage.topic", positions, "source connector offsets")
-        syncs = offset_syncs_topic(self._settings, self._connector)
+        syncs = offset_syncs_topic(self._on, self._connector)
         if syncs is not None:
             with closing(Admin(self._connector.offset_syncs_admin)) as admin:
                 writes = self._connector.admin_plugins.over(admin, syncs.cluster)
@@ -173,7 +175,7 @@ class MirrorSource:
         try:
             self._refresh_once()
         except SparkmirrorError as error:
-            self.thread.hasten(_REFRESH, _TROUBLE_RETRY_S if error.retriable else _PROBLEM_RETRY_S)
+            self.thread.hasten(_REFRESH, _RETRIABLE_RETRY_S if error.retriable else _PROBLEM_RETRY_S)
             raise
 
     def _refresh_once(self) -> None:
@@ -184,9 +186,9 @@ class MirrorSource:
         made = self._topic_sync.apply(topics.plan)
         if topics is not self._topics or made or self._append_time.is_due:
             target = self._admins.target.await_partitions(made, _VISIBLE_TIMEOUT_S) if made else topics.target
-            self._copy = copy_partitions(self._told, topics.source, target, topics.pairs)
+            self._copy = copy_partitions(self._settings, topics.source, target, topics.pairs)
             if self._running and self._copy.waiting and self._topic_sync.awaits_what_it_made:
-                # A broker lists thousands of new topics little by little: one copy job for all of them.
+                # A broker lists thousands of new topics gradually: start one copy job for all of them.
                 self.thread.hasten(_REFRESH, _WAITING_RETRY_S)
                 return
             self._wanted = self._append_time.noted(self._copy.ready)
@@ -195,7 +197,7 @@ class MirrorSource:
             )
             self._topics = topics
         if self._append_time.untold:
-            self._topics = None  # to ask again
+            self._topics = None  # so that they are asked for again
             self.thread.hasten(_REFRESH, _PROBLEM_RETRY_S)
         if self._copy.waiting:
             self.thread.hasten(
@@ -203,76 +205,76 @@ class MirrorSource:
             )
         self._run(self._wanted)
 
-    def _look_ahead(self) -> None:
-        """Say once what is in the way, with what to do about it; whatever can go on goes on."""
+    def _report_obstacles(self) -> None:
+        """Log once what blocks parts of the flow, with its remedy; the rest of the flow runs."""
         if self._topics is None or self._topic_sync is None:
-            self.thread.hasten(_LOOK_AHEAD, _PROBLEM_RETRY_S)
+            self.thread.hasten(_REPORT_OBSTACLES, _PROBLEM_RETRY_S)
             return
-        topics = self._topic_sync.plan()  # what was made since is in nobody's way
-        found = obstacles(self._settings, self._connector, topics)
+        topics = self._topic_sync.plan()  # topics created since are no obstacle
+        found = obstacles(self._on, self._connector, topics)
         news = [finding for finding in found if finding.text not in topics.plan.warnings]
         for finding in news[:_OBSTACLES_MAX]:
             self._log.warning("%s", finding)
         if len(news) > _OBSTACLES_MAX:
-            self._log.warning("and %d more: sparkmirror plan tells all", len(news) - _OBSTACLES_MAX)
+            self._log.warning("and %d more: sparkmirror plan lists all", len(news) - _OBSTACLES_MAX)
 
     # tasks
 
     def _run(self, partitions: tuple[CopyPartition, ...]) -> None:
         if partitions is self._running or partitions == self._running:
             return
-        self._job_epochs.replace(partitions, self._rebalancing.load)
+        self._copy_jobs.replace(partitions, self._reassignment.load)
         self._running = partitions
         if not partitions:
             self._log.info("no topic to mirror yet")
 
     def _watch(self) -> None:
-        if self._job_epochs.has_ended:
+        if self._copy_jobs.has_ended:
             self._running = ()
-            self._job_epochs.forget()
-            self.thread.hasten(_REFRESH, self._job_epochs.resubmit_delay_s())
+            self._copy_jobs.forget()
+            self.thread.hasten(_REFRESH, self._copy_jobs.resubmit_delay_s())
 
-    def _look_at_spark(self) -> None:
-        """Say what is wrong with the tasks; deal anew once executors came, or died and were not replaced."""
-        job, now = self._job_epochs.job, time.monotonic()
+    def _check_spark(self) -> None:
+        """Log waiting and failed tasks; reassign when executors came, or died and were not replaced."""
+        job, now = self._copy_jobs.job, time.monotonic()
         if job is None:
             return
-        self._spark_watch.look(job, now)
-        if not self._job_epochs.has_other_slots():
+        self._spark_watch.check(job, now)
+        if not self._copy_jobs.has_other_slots():
             self._other_slots_since = None
         elif self._other_slots_since is None:
             self._other_slots_since = now
-        elif now - self._other_slots_since >= _SLOTS_LAST_S:
+        elif now - self._other_slots_since >= _SLOTS_SETTLED_S:
             self._other_slots_since = None
-            self._log.info("Spark has other slots than before: dealing the partitions anew")
-            self._deal_anew()
+            self._log.info("the number of Spark's slots changed: reassigning the partitions")
+            self._reassign()
 
-    def _rebalance(self) -> None:
-        """Look at the tasks' load; deal the partitions anew when that is worth a pause."""
-        before = self._job_epochs.running
+    def _reassign_by_load(self) -> None:
+        """Check the tasks' load; reassign the partitions when that is worth a pause."""
+        before = self._copy_jobs.running
         if before is None:
             return
-        imbalance = self._rebalancing.look(before, time.monotonic())
+        imbalance = self._reassignment.check(before, time.monotonic())
         if imbalance is not None:
-            self._rebalancing.done(time.monotonic())
-            self._deal_anew()
-            self._tell_moves(before, imbalance)
+            self._reassignment.done(time.monotonic())
+            self._reassign()
+            self._log_moves(before, imbalance)
 
-    def _deal_anew(self) -> None:
+    def _reassign(self) -> None:
         partitions, self._running = self._running, ()
         try:
             self._run(partitions)
         except SparkmirrorError:
-            self.thread.hasten(_REFRESH, _PROBLEM_RETRY_S)  # which runs what doesn't run then
+            self.thread.hasten(_REFRESH, _PROBLEM_RETRY_S)  # which starts a copy job again
             raise
 
-    def _tell_moves(self, before: Running, imbalance: Imbalance) -> None:
-        after = self._job_epochs.running
+    def _log_moves(self, before: Running, imbalance: Imbalance) -> None:
+        after = self._copy_jobs.running
         if after is not None:
             self._log.info(
                 "copy job %d: moved %d of %d partitions, %s",
                 after.number,
-                count_moves(before.dealt, after.dealt),
+                count_moves(before.assignment, after.assignment),
                 len(self._running),
                 imbalance,
             )

@@ -1,6 +1,6 @@
 """How a flow's source connector reaches both clusters for everything but the data."""
 
-from sparkmirror.connectors.flow_settings import SourceConnector
+from sparkmirror.connectors.flow_settings import SourceConfig
 from sparkmirror.domain.ids import Flow
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.policies.admin_writes import AdminWrites
@@ -9,7 +9,7 @@ from sparkmirror.policies.admin_writes import AdminWrites
 class FlowAdmins:
     """One owner, who closes it."""
 
-    def __init__(self, flow: Flow, connector: SourceConnector) -> None:
+    def __init__(self, flow: Flow, connector: SourceConfig) -> None:
         """Raises PluginError when a plug-in can't start."""
         self.connector = connector
         self.source = Admin(connector.source_admin)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from sparkmirror.connectors.flow_log import FlowLog
-from sparkmirror.connectors.flow_settings import FlowWorker, SourceConnector
+from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
 from sparkmirror.connectors.source import TopicDeletes, remote_topic, should_replicate
 from sparkmirror.domain.listed_topics import ListedTopic, TopicListing
 from sparkmirror.kafka.error_codes import TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
@@ -51,7 +51,7 @@ class TopicDeleteSync:
     def __init__(
         self,
         on: FlowWorker,
-        connector: SourceConnector,
+        connector: SourceConfig,
         admins: FlowAdmins,
         log: FlowLog,
         now: Callable[[], float] = time.time,

@@ -5,7 +5,7 @@ from contextlib import closing
 from dataclasses import replace
 
 from sparkmirror.connectors.flow_log import flow_log
-from sparkmirror.connectors.flow_settings import FlowSettings, SourceConnector
+from sparkmirror.connectors.flow_settings import FlowSettings, SourceConfig
 from sparkmirror.connectors.source import remote_topic
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
@@ -28,7 +28,7 @@ from sparkmirror.storage.positions import Position
 from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader, progress_topic
 
 
-def topic_facts(settings: FlowSettings, connector: SourceConnector, topic: str) -> TopicFacts:
+def topic_facts(settings: FlowSettings, connector: SourceConfig, topic: str) -> TopicFacts:
     """Raises KafkaError when a cluster does not answer; what it refuses to tell is among the facts."""
     with closing(FlowAdmins(settings.flow, connector)) as admins:
         return _Asking(settings, connector, admins).of(topic)
@@ -37,7 +37,7 @@ def topic_facts(settings: FlowSettings, connector: SourceConnector, topic: str) 
 class _Asking:
     """One flow, and a connection to each of its clusters."""
 
-    def __init__(self, settings: FlowSettings, connector: SourceConnector, admins: FlowAdmins) -> None:
+    def __init__(self, settings: FlowSettings, connector: SourceConfig, admins: FlowAdmins) -> None:
         self._settings = settings
         self._connector = connector
         self._told = connector.settings

@@ -1,8 +1,8 @@
-"""What executors need of us, in one archive: this package, those that it imports there, and a launcher.
+"""Packs what executors need in one archive: this package, the packages that it imports there, and a launcher.
 
 Spark brings the archive to every executor and unpacks it in its working directory. The launcher `bin/python`
 in it is what the executor runs as Python: it looks for an interpreter that fits and gives it the packages.
-Nothing of ours has to be installed on the executors' machines, and what is installed there is left alone.
+Nothing has to be installed on the executors' machines, and nothing there is changed.
 """
 
 import gzip
@@ -27,12 +27,12 @@ FOLDER: Final = "sparkmirror"
 """Where it is unpacked, in an executor's working directory."""
 LAUNCHER: Final = f"./{FOLDER}/bin/python"
 PYTHON_VARIABLE: Final = "SPARKMIRROR_PYTHON"
-"""Names the interpreter that the launcher shall take; without it, it takes what fits of those on the PATH."""
+"""The interpreter for the launcher; without it, the launcher takes one from the PATH that fits."""
 
 NO_PYTHON: Final = 78
 """The launcher's exit code when no interpreter fits (EX_CONFIG of sysexits.h)."""
-NO_PYTHON_WORDS: Final = "sparkmirror: no Python"
-"""What it says then; Spark passes it on to the driver."""
+NO_PYTHON_MESSAGE: Final = "sparkmirror: no Python"
+"""The launcher's error message then; Spark passes it on to the driver."""
 
 PACKED: Final = ("cramjam", "crc32c", "javaproperties", "kafka-python", "numpy", "pyarrow")
 """What tasks import. PySpark itself comes with the cluster's Spark, and pandas is for the driver only."""
@@ -44,7 +44,7 @@ _LEFT_OUT: Final = (
     "*/include/*",
     "*.pyi",
     "pyarrow/src/*",
-    # A third of Arrow: its RPC and its file systems are loaded by nobody who doesn't ask for them.
+    # A third of Arrow: its RPC and its file systems are loaded only on demand.
     "pyarrow/*flight*",
     "pyarrow/libarrow_s3*",
     # The cluster has its own Spark.
@@ -54,7 +54,7 @@ _LEFT_OUT: Final = (
     "pyspark/data/*",
 )
 _COMPRESSION: Final = 3
-"""Half the time of gzip's default for 3 % more bytes: it's made while somebody waits."""
+"""Half the time of gzip's default for 3 % more bytes: the first start waits for it."""
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 _LAUNCHER_TEXT: Final = """\
@@ -70,8 +70,8 @@ for python in "${{{variable}:-$own}}" ${{{variable}:+""}} python{version} python
     PYTHONPATH="$here/packages${{PYTHONPATH:+:$PYTHONPATH}}" exec "$python" "$@"
   fi
 done
-echo "{no_python_words} {version} with modules {suffix}: ${{{variable}:-$own and those in PATH}}" >&2
-# Spark starts it again at once, and for ever.
+echo "{no_python_message} {version} with modules {suffix}: ${{{variable}:-$own and those in PATH}}" >&2
+# Spark restarts it at once, without end.
 sleep 2
 exit {no_python}
 """
@@ -92,9 +92,9 @@ class ArchiveContents(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Tells apart what may not take each other's place in the cache."""
-        told = "\n".join([binary_suffix(), sys.executable, str(_own_folder()), *self.distributions])
-        return hashlib.sha256(told.encode()).hexdigest()[:16]
+        """The part of the archive's name in the cache that differs between installations."""
+        text = "\n".join([binary_suffix(), sys.executable, str(_own_folder()), *self.distributions])
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
     def own_files_changed_at(self) -> float:
@@ -104,19 +104,19 @@ class ArchiveContents(NamedTuple):
 
 
 def python_version() -> str:
-    """That of the interpreters that can run it: `3.11`."""
+    """The minor version of interpreters that can run the archive: `3.11`."""
     return f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 
 def binary_suffix() -> str:
-    """What compiled modules end in there, which says version, processor and C library."""
+    """The suffix of compiled modules, which holds version, processor and C library."""
     return EXTENSION_SUFFIXES[0]
 
 
 def archive_contents(more: Collection[str] = ()) -> ArchiveContents:
-    """What this installation has of it, with `more` distributions if somebody wants them there.
+    """The contents from this installation, with `more` distributions.
 
-    Raises SparkmirrorError naming a distribution that is not installed, or whose files nobody knows.
+    Raises SparkmirrorError naming a distribution that is not installed, or that lists no files.
     """
     found = _with_requirements([*PACKED, *more])
     files = list(_own_files())
@@ -157,7 +157,7 @@ def cached_archive(on_write: Callable[[], None]) -> Path:
 
 
 def _with_requirements(names: Sequence[str]) -> list[Distribution]:
-    """Each once, with what it can't do without."""
+    """Each distribution once, with its requirements."""
     found: dict[str, Distribution] = {}
     left = [*names]
     while left:
@@ -176,7 +176,7 @@ def _with_requirements(names: Sequence[str]) -> list[Distribution]:
 
 
 def _required(each: Distribution) -> Iterator[str]:
-    """Without extras, and without what was meant for other platforms."""
+    """The requirements without extras and without those for other platforms."""
     for requirement in each.requires or ():
         name, marker = _NAME.match(requirement), requirement.partition(";")[2]
         if name is None or "extra" in marker:
@@ -199,20 +199,20 @@ def _files_of(each: Distribution) -> Iterator[Packed]:
         )
     for listed in each.files:
         name = PurePosixPath(listed).as_posix()
-        # Programs lie beside the packages: ../../../bin.
+        # Programs are beside the packages: ../../../bin.
         if name.startswith(("../", "/")) or _is_left_out(name):
             continue
         file = Path(str(each.locate_file(listed)))
         if not file.exists():  # the list is its source's: so Python 3.11 reads what old pips left
             raise SparkmirrorError(
-                f"{each.name} {each.version} lists {name}, which is not there; install it anew with pip 23.1 "
+                f"{each.name} {each.version} lists {name}, which is not there; reinstall it with pip 23.1 "
                 "or newer"
             )
         yield Packed(file, name)
 
 
 def _own_files() -> Iterator[Packed]:
-    """Taken from where it's imported from: an editable installation lists no files."""
+    """The files of this package from its folder, since an editable installation lists none."""
     metadata = distribution("sparkmirror")
     yield from (file for file in _files_of(metadata) if fnmatchcase(file.name, "*.dist-info/METADATA"))
     folder = _own_folder()
@@ -241,7 +241,7 @@ def _add_launcher(archive: tarfile.TarFile) -> None:
         own=shlex.quote(sys.executable),
         version=python_version(),
         suffix=binary_suffix(),
-        no_python_words=NO_PYTHON_WORDS,
+        no_python_message=NO_PYTHON_MESSAGE,
         no_python=NO_PYTHON,
     ).encode()
     entry = tarfile.TarInfo("bin/python")
@@ -250,7 +250,7 @@ def _add_launcher(archive: tarfile.TarFile) -> None:
 
 
 def _anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Readable by whoever runs executors, and the same whoever packed it."""
+    """Readable by every user, and the same whichever user packed it."""
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = ""
     entry.mode = 0o644

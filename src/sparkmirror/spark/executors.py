@@ -1,7 +1,7 @@
-"""What Spark says of its executors and of a running job: its own status store, asked by py4j.
+"""Reads executors and the state of a running job from Spark's status store, through py4j.
 
-The store is there without Spark's web interface. What a scheduler calls `defaultParallelism` is no use for
-this: on a cluster it counts from 2 before any executor has come.
+The store exists without Spark's web interface. `defaultParallelism` is of no use on a cluster: it is 2 before
+any executor has come.
 """
 
 import logging
@@ -11,21 +11,21 @@ from typing import Any, Final, NamedTuple
 
 from pyspark import SparkContext
 
-from sparkmirror.spark.executor_archive import NO_PYTHON_WORDS, binary_suffix, python_version
+from sparkmirror.spark.executor_archive import NO_PYTHON_MESSAGE, binary_suffix, python_version
 
 _log = logging.getLogger(__name__)
 
 _TIMEOUT_S: Final = 15.0
-"""How long to wait for the first executor. Whoever comes later gets tasks later."""
+"""How long to wait for the first executor. Later ones get tasks later."""
 _SETTLED_S: Final = 3.0
-"""When no other has come for so long, those that are there are what the cluster grants for now."""
+"""After this time without a new executor, the cluster seems to grant no more for now."""
 _POLL_S: Final = 0.1
 _DRIVER: Final = "driver"
-_PYTHON_SAID: Final = re.compile(r"Error from python worker:\n(.*?)\n *PYTHONPATH was:", re.DOTALL)
+_PYTHON_ERROR: Final = re.compile(r"Error from python worker:\n(.*?)\n *PYTHONPATH was:", re.DOTALL)
 
 
 class JobStatus(NamedTuple):
-    """Of a job of one stage: how many of its tasks wait for a slot; attempts that failed since its start."""
+    """A job of one stage: its tasks that wait for a slot, and its failed attempts."""
 
     tasks: int
     waiting: int
@@ -34,7 +34,7 @@ class JobStatus(NamedTuple):
 
 
 def executor_slots(context: SparkContext) -> int:
-    """How many tasks the executors that are there now can run at the same time."""
+    """How many tasks the current executors can run at the same time."""
     active_only = True
     found = _store(context).executorList(active_only)
     executors = [found.apply(index) for index in range(found.length())]
@@ -42,7 +42,7 @@ def executor_slots(context: SparkContext) -> int:
 
 
 def await_executors(context: SparkContext) -> None:
-    """Until no more come, or for some seconds: a cluster takes its time to start them."""
+    """Wait until no more executors come, or some seconds: clusters start them gradually."""
     began = changed = time.monotonic()
     slots = 0
     while (now := time.monotonic()) - began < _TIMEOUT_S:
@@ -55,7 +55,7 @@ def await_executors(context: SparkContext) -> None:
     if not slots:
         memory = context.getConf().get("spark.executor.memory")
         _log.warning(
-            "%s gave no executor in %.0f s, and tasks wait for one. Has it cores to spare, and %s of memory?",
+            "%s gave no executor in %.0f s, and tasks wait for one: are there free cores and %s of memory?",
             context.master,
             _TIMEOUT_S,
             memory,
@@ -63,9 +63,9 @@ def await_executors(context: SparkContext) -> None:
 
 
 def job_status(context: SparkContext, group: str, known_failures: int = 0) -> JobStatus | None:
-    """None while Spark has not begun with the last job of the group.
+    """None while Spark has not started the last job of the group.
 
-    The failure is looked up only when there are more than were known.
+    The last failure is read only when there are more than `known_failures`.
     """
     tracker = context.statusTracker()
     jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(group)[:1]]
@@ -80,15 +80,15 @@ def job_status(context: SparkContext, group: str, known_failures: int = 0) -> Jo
 
 
 def explained(failure: str) -> str:
-    """In a line, what an executor said; what is to be done where that is known."""
-    if NO_PYTHON_WORDS in failure:
+    """An executor's error in one line, with its remedy where that is known."""
+    if NO_PYTHON_MESSAGE in failure:
         return (
             f"executors find no Python {python_version()} like the driver's (modules *{binary_suffix()}). "
             f"Install one there; if it isn't on their PATH, spark.pyspark.python names it"
         )
-    said = _PYTHON_SAID.search(failure)
-    if said is not None:
-        return f"Python on an executor: {said[1].strip().splitlines()[-1].strip()}"
+    error = _PYTHON_ERROR.search(failure)
+    if error is not None:
+        return f"Python on an executor: {error[1].strip().splitlines()[-1].strip()}"
     return next(iter(failure.strip().splitlines()), "no reason given")
 
 

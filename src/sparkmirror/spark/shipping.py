@@ -1,4 +1,4 @@
-"""How Python's packages reach executors: which settings bring them, and what runs them there."""
+"""Decides how Python packages reach executors: which settings ship them, and which command runs them."""
 
 import logging
 import os
@@ -25,9 +25,9 @@ class Shipped(NamedTuple):
 
 
 def shipped(settings: Mapping[str, str]) -> Shipped:
-    """By the master, and by what the user says of Python and of archives.
+    """From the master, and the user's settings of Python and archives.
 
-    Raises ConfigError for an archive that isn't there, SparkmirrorError when none can be made.
+    Raises ConfigError for an archive that doesn't exist, SparkmirrorError when none can be made.
     """
     master = settings["spark.master"]
     if master.startswith("local"):
@@ -36,7 +36,7 @@ def shipped(settings: Mapping[str, str]) -> Shipped:
     archive = settings.get(ARCHIVE, "auto")
     if archive == "none":
         return Shipped(python or sys.executable, {})
-    # `spark.archives` is brought by the driver to every executor, on YARN this by YARN to every machine.
+    # The driver ships `spark.archives` to every executor; YARN ships its own setting to every machine.
     key = "spark.yarn.dist.archives" if master.startswith("yarn") else "spark.archives"
     archives = [each for each in settings.get(key, "").split(",") if each]
     if not any(each.endswith(f"#{FOLDER}") for each in archives):

@@ -1,6 +1,6 @@
-"""What Spark keeps to itself, said in the log: tasks that wait for a slot, attempts that failed, other slots.
+"""Logs tasks that wait for a slot and attempts that failed, which Spark itself does not report.
 
-Spark starts a failed task again at once and for ever, and lets tasks without a slot wait without a word.
+Spark retries a failed task at once and without end, and lets tasks without a slot wait silently.
 """
 
 from typing import Protocol
@@ -9,9 +9,9 @@ from sparkmirror.connectors.flow_log import FlowLog
 from sparkmirror.spark.executors import JobStatus, explained
 
 _WAITING_S = 10.0
-"""A cancelled task of the last generation holds its slot for some seconds."""
-_SAY_AGAIN_S = 60.0
-_TOLD_BY_THE_TASK = "TaskFailedError"
+"""A cancelled task of the last copy job holds its slot for some seconds."""
+_REPEAT_S = 60.0
+_REPORTED_BY_THE_TASK = "TaskFailedError"
 
 
 class Watched(Protocol):
@@ -21,43 +21,41 @@ class Watched(Protocol):
 
 
 class SparkWatch:
-    """For one connector, by one owner. `now` is any clock's seconds."""
+    """For one connector; one owner. `now` is any clock's seconds."""
 
     def __init__(self, log: FlowLog) -> None:
         self._log = log
         self._job: Watched | None = None
-        self._failures = self._failures_said = 0
+        self._failures = self._failures_logged = 0
         self._waits_since: float | None = None
-        self._said_waiting = False
-        self._say_failures_at = float("-inf")
+        self._logged_waiting = False
+        self._log_failures_at = float("-inf")
 
-    def look(self, job: Watched, now: float) -> None:
+    def check(self, job: Watched, now: float) -> None:
         if job is not self._job:
-            self._job, self._failures, self._failures_said = job, 0, 0
-            self._waits_since, self._said_waiting = None, False
+            self._job, self._failures, self._failures_logged = job, 0, 0
+            self._waits_since, self._logged_waiting = None, False
         status = job.status(self._failures)
         if status is not None:
-            self._look_at_failures(status, now)
-            self._look_at_waiting(status, now)
+            self._check_failures(status, now)
+            self._check_waiting(status, now)
 
-    def _look_at_failures(self, status: JobStatus, now: float) -> None:
+    def _check_failures(self, status: JobStatus, now: float) -> None:
         self._failures = status.failures
         failure = status.last_failure
-        if failure is None or _TOLD_BY_THE_TASK in failure or now < self._say_failures_at:
+        if failure is None or _REPORTED_BY_THE_TASK in failure or now < self._log_failures_at:
             return
-        self._say_failures_at = now + _SAY_AGAIN_S
-        new, self._failures_said = status.failures - self._failures_said, status.failures
-        self._log.warning(
-            "Spark lost %d attempts of tasks and starts them again: %s", new, explained(failure)
-        )
+        self._log_failures_at = now + _REPEAT_S
+        new, self._failures_logged = status.failures - self._failures_logged, status.failures
+        self._log.warning("Spark lost %d attempts of tasks and retries them: %s", new, explained(failure))
 
-    def _look_at_waiting(self, status: JobStatus, now: float) -> None:
+    def _check_waiting(self, status: JobStatus, now: float) -> None:
         if not status.waiting:
-            self._waits_since, self._said_waiting = None, False
+            self._waits_since, self._logged_waiting = None, False
             return
         self._waits_since = now if self._waits_since is None else self._waits_since
-        if not self._said_waiting and now - self._waits_since >= _WAITING_S:
-            self._said_waiting = True
+        if not self._logged_waiting and now - self._waits_since >= _WAITING_S:
+            self._logged_waiting = True
             self._log.warning(
                 "%d of %d tasks wait for a slot of Spark, and their partitions are not copied",
                 status.waiting,

@@ -7,7 +7,7 @@ import pytest
 
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
-from sparkmirror.connectors.flow_settings import FlowSettings, SourceConnector, flow_settings
+from sparkmirror.connectors.flow_settings import FlowSettings, SourceConfig, flow_settings
 from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan, TransactionPlan
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.mirror.copy_jobs import Announced, task_plans
@@ -23,7 +23,7 @@ PROPERTIES = {
 PARTITIONS = [CopyPartition(TopicPartition("orders", number), "A.orders") for number in range(10)]
 
 
-def flow(more: Mapping[str, str]) -> tuple[FlowSettings, SourceConnector]:
+def flow(more: Mapping[str, str]) -> tuple[FlowSettings, SourceConfig]:
     (config,) = MirrorMakerConfig(Properties({**PROPERTIES, **more}), {}).flows()
     settings = flow_settings(config)
     assert settings.source is not None
@@ -40,21 +40,21 @@ def plans(more: Mapping[str, str] | None = None, *, partitions: int = 10, slots:
 def test_there_are_as_many_tasks_as_asked_for_and_as_there_is_work_and_room_for(
     partitions: int, slots: int, tasks: int
 ) -> None:
-    dealt = plans(partitions=partitions, slots=slots)
-    assert [plan.task for plan in dealt] == list(range(tasks))
-    copied = [partition for plan in dealt for partition in plan.partitions]
+    assignment = plans(partitions=partitions, slots=slots)
+    assert [plan.task for plan in assignment] == list(range(tasks))
+    copied = [partition for plan in assignment for partition in plan.partitions]
     assert sorted(copied, key=lambda each: each.source) == PARTITIONS[:partitions]
-    sizes = [len(plan.partitions) for plan in dealt]
+    sizes = [len(plan.partitions) for plan in assignment]
     assert max(sizes) - min(sizes) <= 1
 
 
 def test_partitions_are_dealt_as_told() -> None:
     """By load, for one."""
     hot, *others = (partition.source for partition in PARTITIONS)
-    dealt = task_plans(
-        *flow({}), Announced(2, 0), PARTITIONS, 2, deal=lambda _, count: ((hot,), tuple(others))[:count]
+    assignment = task_plans(
+        *flow({}), Announced(2, 0), PARTITIONS, 2, assigner=lambda _, count: ((hot,), tuple(others))[:count]
     )
-    assert [[partition.source for partition in plan.partitions] for plan in dealt] == [[hot], others]
+    assert [[partition.source for partition in plan.partitions] for plan in assignment] == [[hot], others]
 
 
 def test_a_plan_keeps_what_is_known_of_its_partitions() -> None:

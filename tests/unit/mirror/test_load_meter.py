@@ -12,7 +12,7 @@ from tests.support.progress_records import progress
 HOT = TopicPartition("orders", 0)
 WARM = TopicPartition("orders", 1)
 QUIET = TopicPartition("orders", 2)
-DEALT: Assignment = ((HOT, QUIET), (WARM,))
+ASSIGNMENT: Assignment = ((HOT, QUIET), (WARM,))
 
 
 def report(partition: TopicPartition, records: int, *, lag: int = 0, job_epoch: int = 1) -> PartitionProgress:
@@ -20,20 +20,20 @@ def report(partition: TopicPartition, records: int, *, lag: int = 0, job_epoch: 
     return replace(progress(str(partition), records=records, lag=lag), job_epoch=job_epoch)
 
 
-def metered(*looks: Iterable[PartitionProgress], dealt: Assignment = DEALT) -> LoadMeter:
+def metered(*looks: Iterable[PartitionProgress], assignment: Assignment = ASSIGNMENT) -> LoadMeter:
     """What came of looking every 10 s."""
     meter = LoadMeter()
     for number, reports in enumerate(looks):
-        meter.take(dealt, reports, 1000.0 + 10 * number)
+        meter.take(assignment, reports, 1000.0 + 10 * number)
     return meter
 
 
 def test_nothing_is_known_before_the_second_look() -> None:
     """What a task has counted so far may have taken it hours."""
     meter = metered([report(HOT, 1_000_000)])
-    assert meter.load(DEALT) == {}
-    meter.take(DEALT, [report(HOT, 1_010_000)], 1010.0)
-    assert meter.load(DEALT) == {HOT: 100_000}
+    assert meter.load(ASSIGNMENT) == {}
+    meter.take(ASSIGNMENT, [report(HOT, 1_010_000)], 1010.0)
+    assert meter.load(ASSIGNMENT) == {HOT: 100_000}
 
 
 def test_a_partition_without_a_report_copied_nothing() -> None:
@@ -75,7 +75,7 @@ def test_who_is_behind_would_go_as_fast_as_its_whole_task() -> None:
         [report(HOT, 10_000, lag=10_000_000), report(QUIET, 5_000), report(WARM, 1_000, lag=600)],
     ]
     meter = metered(*looks)
-    assert meter.load(DEALT) == {HOT: 150_000, QUIET: 50_000, WARM: 10_000}
+    assert meter.load(ASSIGNMENT) == {HOT: 150_000, QUIET: 50_000, WARM: 10_000}
     alone: Assignment = ((HOT,), (QUIET, WARM))
     assert meter.load(alone) == {HOT: 100_000, QUIET: 50_000, WARM: 11_000}
     assert [meter.is_behind(partition) for partition in (HOT, QUIET, WARM)] == [True, False, False]
@@ -85,7 +85,7 @@ def test_an_error_explains_a_backlog() -> None:
     """A partition that the target refuses would copy no more if it were alone."""
     failed = replace(report(HOT, 10, lag=10_000_000), state=PartitionState.FAILED, error="refused")
     meter = metered([report(HOT, 10)], [failed])
-    assert meter.load(DEALT) == {HOT: 0}
+    assert meter.load(ASSIGNMENT) == {HOT: 0}
     assert not meter.is_behind(HOT)
 
 

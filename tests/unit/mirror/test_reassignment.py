@@ -1,4 +1,4 @@
-"""When dealing partitions anew is worth a pause."""
+"""When a reassignment of partitions is worth its pause."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -17,15 +17,15 @@ from tests.support.progress_records import IDLE
 MB = 1_000_000
 CONNECTOR = ConnectorName("MirrorSourceConnector")
 PARTITIONS = [TopicPartition("orders", number) for number in range(6)]
-DEALT = assign(PARTITIONS, 2)
+ASSIGNMENT = assign(PARTITIONS, 2)
 
 
 class Scene(Reassignment):
     """Partitions of the given pace; looked at every 10 s."""
 
-    def __init__(self, dealt: Assignment = DEALT) -> None:
+    def __init__(self, assignment: Assignment = ASSIGNMENT) -> None:
         super().__init__(ConnectionSettings((("b", 9092),)), "progress", CONNECTOR, DEFAULT_REASSIGNMENT)
-        self.running = Running(1, 0, dealt)
+        self.running = Running(1, 0, assignment)
         self.now = 1000.0
         self.copied = dict.fromkeys(PARTITIONS, 0)
         self.lags: dict[TopicPartition, int] = {}
@@ -39,7 +39,7 @@ class Scene(Reassignment):
             self.now += 10
             for number, pace in self.pace.items():
                 self.copied[PARTITIONS[number]] += int(10 * pace * MB)
-            imbalance = self.look(self.running, self.now)
+            imbalance = self.check(self.running, self.now)
             if imbalance is not None:
                 said.append((self.now - began, imbalance))
         return said
@@ -64,8 +64,8 @@ class Scene(Reassignment):
     def deal_anew(self) -> None:
         """What the connector does with what was said."""
         self.done(self.now)
-        dealt = self._dealt_anew(self.running.dealt)
-        self.running = Running(self.running.number + 1, 0, dealt)
+        assignment = self._reassigned(self.running.assignment)
+        self.running = Running(self.running.number + 1, 0, assignment)
         self.copied = dict.fromkeys(PARTITIONS, 0)
 
 
@@ -126,7 +126,7 @@ def test_not_more_often_than_every_five_minutes(scene: Scene) -> None:
     scene.pace = {0: 30, 2: 20, 1: 10}
     assert scene.pass_s(100)
     scene.deal_anew()
-    hot = [partition.partition for partition in scene.running.dealt[1][:2]]
+    hot = [partition.partition for partition in scene.running.assignment[1][:2]]
     scene.pace = dict.fromkeys(hot, 30)
     (at, _), *_ = scene.pass_s(400)
     assert at == DEFAULT_REASSIGNMENT.interval_s

@@ -8,7 +8,7 @@ import pytest
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
 from sparkmirror.connectors.flow_settings import flow_settings
-from sparkmirror.mirror.source_connector import MirrorSource
+from sparkmirror.mirror.source_connector import SourceConnector
 from sparkmirror.setup.flow_admins import FlowAdmins
 
 PROPERTIES = {
@@ -29,19 +29,19 @@ PROPERTIES = {
             {
                 "refresh topics",
                 "watch tasks",
-                "look at Spark",
-                "rebalance",
+                "check Spark",
+                "reassign partitions",
                 "sync topic configs",
                 "sync topic ACLs",
             },
         ),
         (
             {"partition.assignment": "roundrobin", "sync.topic.acls.enabled": "false"},
-            {"refresh topics", "watch tasks", "look at Spark", "sync topic configs"},
+            {"refresh topics", "watch tasks", "check Spark", "sync topic configs"},
         ),
         (
             {"tasks.max": "1", "sync.topic.configs.enabled": "false"},
-            {"refresh topics", "watch tasks", "look at Spark", "sync topic ACLs"},
+            {"refresh topics", "watch tasks", "check Spark", "sync topic ACLs"},
         ),
         (
             {
@@ -50,7 +50,7 @@ PROPERTIES = {
                 "sync.topic.acls.enabled": "false",
                 "sync.quotas": "true",
             },
-            {"refresh topics", "watch tasks", "look at Spark", "sync accounts"},
+            {"refresh topics", "watch tasks", "check Spark", "sync accounts"},
         ),
     ],
 )
@@ -59,5 +59,5 @@ def test_jobs(more: dict[str, str], jobs: set[str]) -> None:
     (config,) = MirrorMakerConfig(Properties(PROPERTIES | more), {}).flows()
     settings = flow_settings(config)
     assert settings.source is not None
-    source = MirrorSource(settings, settings.source, Future(), lambda _: 1)
-    assert {job.name for job in source._jobs(cast("FlowAdmins", None))} == {"look ahead", *jobs}
+    source = SourceConnector(settings, settings.source, Future(), lambda _: 1)
+    assert {job.name for job in source._jobs(cast("FlowAdmins", None))} == {"report obstacles", *jobs}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sparkmirror.spark.executor_archive import NO_PYTHON_WORDS, python_version
+from sparkmirror.spark.executor_archive import NO_PYTHON_MESSAGE, python_version
 from sparkmirror.spark.executors import explained
 
 DAEMON_FAILED = """org.apache.spark.SparkException:
@@ -35,6 +35,6 @@ def test_it_is_what_matters_of_it(failure: str, said: str) -> None:
 
 
 def test_a_missing_python_is_said_with_what_to_do() -> None:
-    said = explained(DAEMON_FAILED % f"{NO_PYTHON_WORDS} 3.11 with modules .so: /usr/bin/python3")
+    said = explained(DAEMON_FAILED % f"{NO_PYTHON_MESSAGE} 3.11 with modules .so: /usr/bin/python3")
     assert said.startswith(f"executors find no Python {python_version()} like the driver's")
     assert said.endswith("spark.pyspark.python names it")

@@ -33,9 +33,9 @@ def watch(caplog: pytest.LogCaptureFixture) -> SparkWatch:
 
 def test_nothing_is_said_while_all_is_well(watch: SparkWatch, caplog: pytest.LogCaptureFixture) -> None:
     job = Job()
-    watch.look(job, 0.0)
+    watch.check(job, 0.0)
     job.told = JobStatus(tasks=2, waiting=0, failures=0)
-    watch.look(job, 100.0)
+    watch.check(job, 100.0)
     assert not caplog.messages
 
 
@@ -43,14 +43,14 @@ def test_lost_attempts_are_said_at_once_and_then_once_a_minute(
     watch: SparkWatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     job = Job(JobStatus(2, 0, failures=1, last_failure=LOST))
-    watch.look(job, 100.0)
+    watch.check(job, 100.0)
     (said,) = caplog.messages
-    assert said == f"Spark lost 1 attempts of tasks and starts them again: {LOST.splitlines()[0]}"
+    assert said == f"Spark lost 1 attempts of tasks and retries them: {LOST.splitlines()[0]}"
     job.told = JobStatus(2, 0, failures=40, last_failure=LOST)
-    watch.look(job, 102.0)
+    watch.check(job, 102.0)
     assert len(caplog.messages) == 1
     job.told = JobStatus(2, 0, failures=800, last_failure=LOST)
-    watch.look(job, 161.0)
+    watch.check(job, 161.0)
     assert caplog.messages[1].startswith("Spark lost 799 ")
     assert job.known == [0, 1, 40]
 
@@ -59,23 +59,23 @@ def test_what_a_task_reports_itself_is_not_said_twice(
     watch: SparkWatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     failure = "pyspark.errors.PythonException: ... sparkmirror.copy.copy_task.TaskFailedError: out of touch"
-    watch.look(Job(JobStatus(2, 0, failures=1, last_failure=failure)), 0.0)
+    watch.check(Job(JobStatus(2, 0, failures=1, last_failure=failure)), 0.0)
     assert not caplog.messages
 
 
 def test_tasks_that_wait_long_are_said_once(watch: SparkWatch, caplog: pytest.LogCaptureFixture) -> None:
     job = Job(JobStatus(tasks=4, waiting=3, failures=0))
     for now in (0.0, 9.0):
-        watch.look(job, now)
+        watch.check(job, now)
     assert not caplog.messages
     for now in (10.0, 12.0):
-        watch.look(job, now)
+        watch.check(job, now)
     assert caplog.messages == ["3 of 4 tasks wait for a slot of Spark, and their partitions are not copied"]
 
 
 def test_the_next_generation_is_looked_at_afresh(watch: SparkWatch, caplog: pytest.LogCaptureFixture) -> None:
-    watch.look(Job(JobStatus(4, 3, failures=5)), 0.0)
+    watch.check(Job(JobStatus(4, 3, failures=5)), 0.0)
     after = Job(JobStatus(4, 3, failures=0))
-    watch.look(after, 20.0)
+    watch.check(after, 20.0)
     assert after.known == [0]
     assert not caplog.messages

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import mirroring_flows
-from sparkmirror.connectors.flow_settings import FlowSettings, SourceConnector
+from sparkmirror.connectors.flow_settings import FlowSettings, SourceConfig
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.migrate.flow_access import CheckpointAccess, FlowAccess
 
@@ -19,7 +19,7 @@ def choose_flow(file: Path, wanted: str | None) -> FlowAccess:
     return _access(*found[0])
 
 
-def _access(flow: FlowSettings, source: SourceConnector) -> FlowAccess:
+def _access(flow: FlowSettings, source: SourceConfig) -> FlowAccess:
     checkpoint = flow.checkpoint
     return FlowAccess(
         flow=flow.flow,

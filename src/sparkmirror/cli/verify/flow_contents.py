@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from sparkmirror.batches.provenance_header import ProvenanceHeader
-from sparkmirror.connectors.flow_settings import FlowSettings, SourceConnector
+from sparkmirror.connectors.flow_settings import FlowSettings, SourceConfig
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import AuthorizationError, KafkaError
@@ -40,7 +40,7 @@ class FlowContents:
 
 
 def flow_contents(
-    settings: FlowSettings, connector: SourceConnector, topics: re.Pattern[str] | None
+    settings: FlowSettings, connector: SourceConfig, topics: re.Pattern[str] | None
 ) -> FlowContents:
     """Ask both clusters. `topics` selects by whole names on the source. Raises KafkaError."""
     flow = settings.flow
@@ -85,7 +85,7 @@ def flow_contents(
 
 
 def _copy_plan(
-    connector: SourceConnector, at_source: Admin, at_target: Admin, topics: re.Pattern[str] | None
+    connector: SourceConfig, at_source: Admin, at_target: Admin, topics: re.Pattern[str] | None
 ) -> CopyPlan:
     source = {
         topic: SourceTopic(partitions)
@@ -96,7 +96,7 @@ def _copy_plan(
 
 
 def _positions(
-    settings: FlowSettings, connector: SourceConnector, partitions: Collection[CopyPartition]
+    settings: FlowSettings, connector: SourceConfig, partitions: Collection[CopyPartition]
 ) -> Mapping[TopicPartition, Position]:
     wanted = [partition.source for partition in partitions]
     topic, flow = settings.worker.offset_topic.name, settings.flow
@@ -108,7 +108,7 @@ def _positions(
         ) from error
 
 
-def _left_out(connector: SourceConnector) -> frozenset[int]:
+def _left_out(connector: SourceConfig) -> frozenset[int]:
     """Whose batches the flow does not copy, because they came from the target."""
     told = connector.settings
     if told.names_show_origin or told.copying.reactions.on_loop is OnLoop.COPY:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from sparkmirror.connectors.flow_settings import FlowWorker, SourceConnector
+from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
 from sparkmirror.domain.client_settings import OffsetReset
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
@@ -32,7 +32,7 @@ class Backlog:
     homeless: Collection[TopicPartition] = ()
 
 
-def backlog(on: FlowWorker, connector: SourceConnector, partitions: Collection[TopicPartition]) -> Backlog:
+def backlog(on: FlowWorker, connector: SourceConfig, partitions: Collection[TopicPartition]) -> Backlog:
     """Raises KafkaError when positions can't be read, or nobody answers."""
     if not partitions:
         return Backlog()
@@ -62,7 +62,7 @@ def backlog(on: FlowWorker, connector: SourceConnector, partitions: Collection[T
 
 
 def stored_positions(
-    on: FlowWorker, connector: SourceConnector, partitions: Collection[TopicPartition]
+    on: FlowWorker, connector: SourceConfig, partitions: Collection[TopicPartition]
 ) -> Mapping[TopicPartition, Position]:
     """None at all before the flow has ever run. Raises KafkaError."""
     topic = on.worker.offset_topic.name
@@ -74,7 +74,7 @@ def stored_positions(
         return {}
 
 
-def mirrored_rate(on: FlowWorker, connector: SourceConnector) -> float | None:
+def mirrored_rate(on: FlowWorker, connector: SourceConfig) -> float | None:
     """Bytes per second that the flow has reached when it was behind. Raises KafkaError."""
     try:
         records = list(map(parse, read_topic(on.worker_client, progress_topic(on.flow.source))))

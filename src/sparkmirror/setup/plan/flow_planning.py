@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from sparkmirror.connectors.flow_log import flow_log
-from sparkmirror.connectors.flow_settings import FlowSettings, FlowWorker, SourceConnector
+from sparkmirror.connectors.flow_settings import FlowSettings, FlowWorker, SourceConfig
 from sparkmirror.connectors.own_topics import OwnTopic, checkpoints_topic, heartbeats_topic
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.assignment import assign
@@ -84,7 +84,7 @@ def _plan_heartbeats(settings: FlowSettings, own: Sequence[OwnTopic]) -> FlowPla
 
 
 def plan_source(
-    on: FlowWorker, connector: SourceConnector, rate: Rate | None = None, more_own: Sequence[OwnTopic] = ()
+    on: FlowWorker, connector: SourceConfig, rate: Rate | None = None, more_own: Sequence[OwnTopic] = ()
 ) -> FlowPlan:
     """What a MirrorSourceConnector does, and `more_own` topics of the connectors beside it.
 
@@ -97,7 +97,7 @@ def plan_source(
 class _Planning:
     """One plan of one flow."""
 
-    def __init__(self, on: FlowWorker, connector: SourceConnector, admins: FlowAdmins) -> None:
+    def __init__(self, on: FlowWorker, connector: SourceConfig, admins: FlowAdmins) -> None:
         self._on = on
         self._connector = connector
         self._told: MirrorSourceSettings = connector.settings

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from sparkmirror.connectors.flow_settings import FlowWorker, SourceConnector
+from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
 from sparkmirror.connectors.own_topics import OwnTopic, own_topics
 from sparkmirror.domain.ids import Alias
 from sparkmirror.kafka.cluster_survey import survey
@@ -17,7 +17,7 @@ _ASKED_MAX: Final = 500
 """Topics about which a mirror that begins asks for its rights: who lacks them lacks most of them."""
 
 
-def obstacles(on: FlowWorker, connector: SourceConnector, topics: Topics) -> Sequence[Finding]:
+def obstacles(on: FlowWorker, connector: SourceConfig, topics: Topics) -> Sequence[Finding]:
     """What is in the way of a flow that begins, by a request to each broker. Raises KafkaError."""
     surveyed = survey_flow(on, connector, topics, asked_max=_ASKED_MAX)
     return [finding for finding in findings(surveyed) if finding.severity is Severity.BLOCKS]
@@ -25,7 +25,7 @@ def obstacles(on: FlowWorker, connector: SourceConnector, topics: Topics) -> Seq
 
 def survey_flow(
     on: FlowWorker,
-    connector: SourceConnector,
+    connector: SourceConfig,
     topics: Topics,
     more_own: Sequence[OwnTopic] = (),
     asked_max: int | None = None,
