@@ -39,8 +39,7 @@ from sparkmirror.policies.accounts import (
 )
 from sparkmirror.policies.admin_writes import AclResults, AdminWrites
 from sparkmirror.policies.forwarding_admin import ForwardingAdmin
-from sparkmirror.setup.account_plan import AccountPlan
-from sparkmirror.setup.account_sync import AccountSync
+from sparkmirror.setup.accounts import AccountPlan, AccountSync
 from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.acl_sync import AclSync
 from sparkmirror.setup.flow_admins import FlowAdmins

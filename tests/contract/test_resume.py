@@ -10,11 +10,10 @@ from contextlib import ExitStack
 
 import pytest
 
-from sparkmirror.batches.log_identity import UNKNOWN_LOGS
 from sparkmirror.batches.producer import ProducerState
 from sparkmirror.copy.copy_loop import CopyLoop
 from sparkmirror.domain.errors import KafkaError
-from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.ids import UNKNOWN_LOGS, TopicPartition
 from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH
 from sparkmirror.storage.positions import Position
 from tests.contract.copying import Bench, Watch, remote, running, store, stored

@@ -8,19 +8,17 @@ from typing import Final
 
 import pytest
 
-from sparkmirror.batches.log_identity import LogIdentity
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
 from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.flow_settings import FlowSettings, SourceConfig, flow_settings
 from sparkmirror.connectors.internal_topics import COMPACTED, ensure_topics
-from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.ids import LogIdentity, TopicPartition
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.policies.admin_writes import TopicCreation
 from sparkmirror.setup.flow_admins import FlowAdmins
-from sparkmirror.setup.missed_topics_log import read_missed
-from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
+from sparkmirror.setup.topic_delete_sync import TopicDeleteSync, read_missed
 from sparkmirror.setup.topic_deletes import DeleteTopic
 from sparkmirror.setup.topic_sync import Topics, TopicSync
 from sparkmirror.storage.positions import Position, position_record

@@ -5,10 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from sparkmirror.batches.log_identity import LogIdentity
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.connectors.source import CopySettings
-from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.ids import LogIdentity, TopicPartition
 from sparkmirror.domain.incidents import OnDataLoss, Reactions
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.metadata import request_metadata

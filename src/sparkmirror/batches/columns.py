@@ -8,13 +8,103 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparkmirror.batches.compression import decompress
-from sparkmirror.batches.header_columns import Headers, headers_of
 from sparkmirror.batches.record_batch import CODEC_MASK, HEADER_BYTES, LOG_APPEND_TIME, FetchedBatch
 from sparkmirror.batches.records import read_varint
-from sparkmirror.batches.varint_columns import Column, read_varints, widths, write_varints, zigzag
 from sparkmirror.domain.errors import CorruptBatchError
+
+Column = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
+ZigZag = NDArray[np.uint64]
+
+_MORE = 0x80
+_BITS = 0x7F
+_WIDTH_MAX = 10
+
+
+def read_varints(data: Bytes, at: Column) -> tuple[Column, Column]:
+    """The zig-zag varints at these places, and where the field behind each begins.
+
+    A column costs a few array operations for each byte of its longest varint, however many there are.
+
+    Raises IndexError where one lies behind the data, CorruptBatchError where one is too long.
+    """
+    byte = data[at]
+    values = (byte & _BITS).astype(np.uint64)
+    behind = at + 1
+    longer = (byte >= _MORE).nonzero()[0]
+    shift = 7
+    while len(longer):
+        if shift > 63:
+            raise CorruptBatchError("varint is too long")
+        byte = data[behind[longer]]
+        values[longer] |= (byte & _BITS).astype(np.uint64) << np.uint64(shift)
+        behind[longer] += 1
+        longer = longer[byte >= _MORE]
+        shift += 7
+    one = np.uint64(1)
+    return (values >> one).view(np.int64) ^ -(values & one).view(np.int64), behind
+
+
+def zigzag(values: Column) -> ZigZag:
+    return ((values << 1) ^ (values >> 63)).view(np.uint64)
+
+
+def widths(values: ZigZag) -> Column:
+    """How many bytes each takes as a varint."""
+    result = np.ones(len(values), np.int64)
+    longest = int(values.max(initial=0))
+    for bits in range(7, longest.bit_length(), 7):
+        result += values >= np.uint64(1 << bits)
+    return result
+
+
+def write_varints(out: Bytes, at: Column, values: ZigZag) -> None:
+    out[at] = values & np.uint64(_BITS)
+    rest = values >> np.uint64(7)
+    longer = rest.nonzero()[0]
+    while len(longer):
+        at, rest = at[longer], rest[longer]
+        out[at] |= _MORE
+        at = at + 1
+        out[at] = rest & np.uint64(_BITS)
+        rest >>= np.uint64(7)
+        longer = rest.nonzero()[0]
+
+
+_FIELDS = np.dtype(
+    [
+        ("base_offset", ">i8"),
+        ("length", ">i4"),
+        ("leader_epoch", ">i4"),
+        ("magic", "i1"),
+        ("crc", ">u4"),
+        ("attributes", ">i2"),
+        ("last_offset_delta", ">i4"),
+        ("base_timestamp", ">i8"),
+        ("max_timestamp", ">i8"),
+        ("producer_id", ">i8"),
+        ("producer_epoch", ">i2"),
+        ("base_sequence", ">i4"),
+        ("record_count", ">i4"),
+    ]
+)
+
+Headers = NDArray[np.void]
+"""One row for each batch, with the fields of `BatchHeader`."""
+
+
+def headers_of(batches: Sequence[FetchedBatch]) -> Headers:
+    return np.frombuffer(b"".join([batch.data[:HEADER_BYTES] for batch in batches]), _FIELDS)
+
+
+def headers_at(data: memoryview, starts: Sequence[int]) -> Headers:
+    """Of the batches that start there; all of them are whole."""
+    windows = np.lib.stride_tricks.sliding_window_view(np.frombuffer(data, np.uint8), HEADER_BYTES)
+    return windows[np.array(starts, np.int64)].view(_FIELDS)[:, 0]
+
 
 _SKIP_BY_LOW_BYTE = [2 + (low >> 1 & 0x3F) for low in range(256)]
 """How far the next record is from one whose length has two bytes, without the high byte's share."""

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from sparkmirror.batches.header_columns import Headers
+from sparkmirror.batches.columns import Headers
 from sparkmirror.batches.provenance_header import ProvenanceHeader
 from sparkmirror.batches.record_batch import NO_PRODUCER_ID, BatchHeader
 from sparkmirror.batches.records import RawRecord

@@ -6,9 +6,15 @@ from itertools import pairwise
 
 import numpy as np
 
-from sparkmirror.batches.columns import RecordIndex, index_payloads, pack_records, payloads_of
+from sparkmirror.batches.columns import (
+    Headers,
+    RecordIndex,
+    headers_of,
+    index_payloads,
+    pack_records,
+    payloads_of,
+)
 from sparkmirror.batches.compression import compress, decompress
-from sparkmirror.batches.header_columns import Headers, headers_of
 from sparkmirror.batches.record_batch import (
     CODEC_MASK,
     HEADER_BYTES,

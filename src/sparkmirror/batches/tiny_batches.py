@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from crc32c import crc32c
 
+from sparkmirror.batches.columns import Column, Headers, headers_at
 from sparkmirror.batches.compression import decompress
-from sparkmirror.batches.header_columns import Headers, headers_at
 from sparkmirror.batches.record_batch import (
     CODEC_MASK,
     CONTROL,
@@ -23,7 +23,6 @@ from sparkmirror.batches.record_batch import (
     OutgoingBatch,
 )
 from sparkmirror.batches.reencoding import reopen_columns
-from sparkmirror.batches.varint_columns import Column
 
 MANY_BATCHES = 24
 """From here on columns are faster than one batch after the other: see `python -m bench.reencoding`."""

@@ -10,12 +10,11 @@ from typing import NamedTuple
 from sparkmirror.batches.aborted_transactions import AbortedTransactions
 from sparkmirror.batches.batch_copying import CopyRules, copy_batches
 from sparkmirror.batches.cycles import CycleFilter
-from sparkmirror.batches.log_identity import UNKNOWN_LOGS, LogIdentity
 from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerState
 from sparkmirror.batches.record_batch import OutgoingBatch
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.ids import UNKNOWN_LOGS, LogIdentity, TopicPartition
 from sparkmirror.domain.incidents import Incident, IncidentKind
 from sparkmirror.domain.latency import LatencyHistogram, bucket_of
 from sparkmirror.kafka.fetch import FetchedPartition

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from sparkmirror.batches.batch_copying import CopyRules
-from sparkmirror.batches.log_identity import UNKNOWN_LOGS, LogIdentity, is_another
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerId, ProducerState
 from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
@@ -28,7 +27,7 @@ from sparkmirror.domain.errors import (
     SparkmirrorError,
     UnsupportedVersionError,
 )
-from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.ids import UNKNOWN_LOGS, LogIdentity, TopicPartition, is_another
 from sparkmirror.domain.incidents import (
     Incident,
     IncidentKind,

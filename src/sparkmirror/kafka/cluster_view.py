@@ -4,11 +4,10 @@ import asyncio
 import random
 from collections.abc import Callable, Collection
 
-from sparkmirror.batches.log_identity import is_another
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.ids import TopicPartition, is_another
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.metadata import Broker, Leader, Metadata
 from sparkmirror.kafka.wire import NO_TOPIC_ID

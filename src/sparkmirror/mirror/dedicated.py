@@ -10,8 +10,7 @@ from sparkmirror.domain.assignment import slots_share
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow
 from sparkmirror.metrics.families import ConnectorReading
-from sparkmirror.mirror.flow_run import FlowRun, end_flows
-from sparkmirror.mirror.shared_flows import SharedFlows
+from sparkmirror.mirror.flow_runs import FlowRun, SharedFlows, end_flows
 from sparkmirror.policies.rate_limits import RateLimits
 from sparkmirror.spark.session import Session
 from sparkmirror.spark.spark_on_demand import SparkOnDemand

@@ -25,12 +25,12 @@ from sparkmirror.mirror.reassignment import (
     Running,
 )
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
-from sparkmirror.setup.account_sync import AccountSync
+from sparkmirror.setup.accounts import AccountSync
 from sparkmirror.setup.acl_sync import AclSync
 from sparkmirror.setup.append_time import AppendTimeTopics
 from sparkmirror.setup.config_sync import ConfigSync
 from sparkmirror.setup.flow_admins import FlowAdmins
-from sparkmirror.setup.plan.surveying import obstacles
+from sparkmirror.setup.plan.flow_planning import obstacles
 from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
 from sparkmirror.setup.topic_plan import CopyPlan, copy_partitions
 from sparkmirror.setup.topic_sync import Topics, TopicSync

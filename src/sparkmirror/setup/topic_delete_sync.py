@@ -1,30 +1,34 @@
 """Deletes topics of the target after their source, where that is asked for."""
 
+import json
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.connectors.flow_log import FlowLog
 from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
 from sparkmirror.connectors.source import TopicDeletes, remote_topic, should_replicate
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.ids import ConnectorName
 from sparkmirror.domain.listed_topics import ListedTopic, TopicListing
 from sparkmirror.kafka.error_codes import TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
-from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.kafka.topic_log import TopicWriter, read_topic
 from sparkmirror.setup.flow_admins import FlowAdmins
-from sparkmirror.setup.missed_topics import Missed
-from sparkmirror.setup.missed_topics_log import missed_record, read_missed
 from sparkmirror.setup.topic_deletes import (
     Absence,
     Copied,
     DeletePlan,
     DeleteTopic,
+    Missed,
     Patience,
     Sight,
     absent,
     plan_deletes,
 )
 from sparkmirror.setup.topic_plan import TopicNote
+from sparkmirror.storage.compact_json import compact_json
 from sparkmirror.storage.positions import NOTHING_REPLICATED, Position, read_all_positions
 from sparkmirror.storage.progress import progress_topic
 
@@ -173,3 +177,41 @@ def _absence(found: ListedTopic) -> Absence:
             return Absence.HIDDEN
         case _:
             return Absence.UNCLEAR
+
+
+_MISSED = "missed"
+
+
+def missed_record(connector: ConnectorName, topic: str, missed: Missed | None) -> LogRecord:
+    """The record in the progress topic since when a topic is missing, so that no restart forgets it.
+
+    None makes a tombstone: the topic is listed again.
+    """
+    value = None if missed is None else compact_json(missed._asdict())
+    return LogRecord(compact_json([_MISSED, connector, topic]), value)
+
+
+def parse_missed(record: LogRecord) -> tuple[ConnectorName, str, Missed | None] | None:
+    """Of which connector and topic it speaks; None for another kind of record."""
+    try:
+        match json.loads(record.key or b"null"):
+            case [kind, str(connector), str(topic)] if kind == _MISSED:
+                told = json.loads(record.value or b"null")
+                missed = told and Missed(float(told["since"]), float(told["seen_missing"]))
+                return ConnectorName(connector), topic, missed or None
+    except (ValueError, TypeError, KeyError):
+        pass
+    return None
+
+
+def read_missed(settings: ConnectionSettings, topic: str, connector: ConnectorName) -> Mapping[str, Missed]:
+    """`topic` is the progress topic. Raises KafkaError, also where it doesn't exist."""
+    found: dict[str, Missed] = {}
+    for parsed in map(parse_missed, read_topic(settings, topic)):
+        if parsed is None or parsed[0] != connector:
+            continue
+        _, missing, missed = parsed
+        found.pop(missing, None)
+        if missed is not None:
+            found[missing] = missed
+    return found

@@ -9,10 +9,16 @@ nothing at all while most of what is mirrored seems to be gone.
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 from sparkmirror.domain.listed_topics import ListedTopic
-from sparkmirror.setup.missed_topics import Missed
+
+
+class Missed(NamedTuple):
+    """Epoch seconds: when the topic was missing at first, and when it was last."""
+
+    since: float
+    seen_missing: float
 
 
 class Absence(Enum):

@@ -13,13 +13,13 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.setup.acl_sync import AclSync
-from sparkmirror.setup.config_differences import config_differences
+from sparkmirror.setup.config_plan import config_differences
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.plan.access_findings import OLD_BROKER
 from sparkmirror.setup.plan.backlog import stored_positions
 from sparkmirror.setup.plan.flow_plan import Finding, Severity
+from sparkmirror.setup.plan.flow_planning import survey_flow
 from sparkmirror.setup.plan.plan_findings import findings
-from sparkmirror.setup.plan.surveying import survey_flow
 from sparkmirror.setup.topic_explanation import ConfigDifference, PartitionFacts, TopicFacts
 from sparkmirror.setup.topic_plan import SourceTopic, plan_topics
 from sparkmirror.setup.topic_rules import verdicts

@@ -9,11 +9,10 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
-from sparkmirror.batches.log_identity import UNKNOWN_LOGS, LogIdentity
 from sparkmirror.batches.log_records import Headers, LogRecord
 from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerId, ProducerState
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.ids import Alias, ConnectorName, TopicPartition
+from sparkmirror.domain.ids import UNKNOWN_LOGS, Alias, ConnectorName, LogIdentity, TopicPartition
 from sparkmirror.kafka.offsets import await_stable
 from sparkmirror.kafka.topic_log import read_topic
 from sparkmirror.offsets.offset_runs import Run

@@ -10,10 +10,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sparkmirror.batches.columns import RecordIndex, index_records, pack_records
+from sparkmirror.batches.columns import (
+    RecordIndex,
+    index_records,
+    pack_records,
+    read_varints,
+    widths,
+    write_varints,
+    zigzag,
+)
 from sparkmirror.batches.record_batch import HEADER_BYTES, LOG_APPEND_TIME, FetchedBatch, build_batch
 from sparkmirror.batches.records import RawRecord, new_header, read_records, write_varint
-from sparkmirror.batches.varint_columns import read_varints, widths, write_varints, zigzag
 from sparkmirror.domain.errors import CorruptBatchError
 from tests.support.batches import NOW_MS, Rec, decode, encode, fetched, patch
 

@@ -3,6 +3,7 @@
 import pytest
 
 from sparkmirror.batches import cycles as loops
+from sparkmirror.batches.columns import headers_of
 from sparkmirror.batches.cycles import (
     CycleError,
     CycleFilter,
@@ -10,7 +11,6 @@ from sparkmirror.batches.cycles import (
     UnknownWriterError,
     names_show_origin,
 )
-from sparkmirror.batches.header_columns import headers_of
 from sparkmirror.batches.record_batch import BatchHeader, FetchedBatch
 from sparkmirror.domain.incidents import OnLoop
 from sparkmirror.policies.replication import (

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from sparkmirror.domain.ids import Alias
 from sparkmirror.domain.listed_topics import ListedTopic
-from sparkmirror.setup.missed_topics import Missed
 from sparkmirror.setup.plan.flow_plan import Action, topic_changes
 from sparkmirror.setup.topic_deletes import (
     NOTHING_LISTED,
@@ -14,6 +13,7 @@ from sparkmirror.setup.topic_deletes import (
     Copied,
     DeletePlan,
     DeleteTopic,
+    Missed,
     Patience,
     Sight,
     absent,

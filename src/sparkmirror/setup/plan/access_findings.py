@@ -9,7 +9,7 @@ from sparkmirror.domain.rights import Need, Right
 from sparkmirror.kafka import fetch, produce
 from sparkmirror.kafka.cluster_survey import ApiRange, ClusterSurvey
 from sparkmirror.setup.plan.flow_plan import Finding, Severity
-from sparkmirror.setup.plan.survey import FlowSurvey
+from sparkmirror.setup.plan.flow_survey import FlowSurvey
 
 OLD_BROKER: Final = "old broker"
 MISSING_RIGHT: Final = "missing right"

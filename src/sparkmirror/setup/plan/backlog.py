@@ -1,7 +1,10 @@
-"""How much a flow has to copy: ends and stored positions of its partitions, sizes, and the pace to expect."""
+"""Computes how much a flow has to copy, from offsets, positions and sizes, and the rate to expect."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import median
+from typing import Final
 
 from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
 from sparkmirror.domain.client_settings import OffsetReset
@@ -10,7 +13,6 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets, log_sizes
 from sparkmirror.kafka.topic_log import read_topic
-from sparkmirror.setup.plan.measured_rate import measured_rate
 from sparkmirror.storage.positions import NOTHING_REPLICATED, Position, read_positions
 from sparkmirror.storage.progress import PartitionProgress, parse, progress_topic
 
@@ -92,3 +94,40 @@ def mirrored_rate(on: FlowWorker, connector: SourceConfig) -> float | None:
 def _told(offsets: Mapping[TopicPartition, int | SparkmirrorError]) -> dict[TopicPartition, int]:
     """Those that could be had; what keeps us from the others shows in our rights."""
     return {partition: offset for partition, offset in offsets.items() if isinstance(offset, int)}
+
+
+_APART_MAX_S: Final = 10.0
+"""Reports come once a second; between two that are further apart something has stood still."""
+_SECONDS_MIN: Final = 3
+"""So many seconds in which there was more to copy than was copied tell something."""
+_SECONDS_MAX: Final = 60
+
+
+def measured_rate(reports: Iterable[PartitionProgress]) -> float | None:
+    """Bytes per second of the whole flow; None if it was never behind for long enough to tell.
+
+    A partition that keeps up is copied as fast as it's written: only one with a backlog of at least what it
+    copied since the report before shows what the mirror can do.
+    """
+    by_partition: dict[TopicPartition, list[PartitionProgress]] = {}
+    for report in reports:
+        by_partition.setdefault(report.source, []).append(report)
+    seconds: dict[int, float] = {}
+    for told in by_partition.values():
+        for before, after in pairwise(told):
+            rate_s = _rate_while_behind(before, after)
+            if rate_s is not None:
+                second = int(after.updated_at)
+                seconds[second] = seconds.get(second, 0.0) + rate_s
+    newest = sorted(seconds)[-_SECONDS_MAX:]
+    return None if len(newest) < _SECONDS_MIN else median(seconds[second] for second in newest)
+
+
+def _rate_while_behind(before: PartitionProgress, after: PartitionProgress) -> float | None:
+    passed_s = after.updated_at - before.updated_at
+    size, records = after.bytes - before.bytes, after.records - before.records
+    is_same_run = after.job_epoch == before.job_epoch and size > 0 and records > 0
+    if not is_same_run or not 0 < passed_s <= _APART_MAX_S or not after.lag:
+        return None
+    is_behind = after.lag >= records
+    return size / passed_s if is_behind else None

@@ -14,7 +14,7 @@ from sparkmirror.domain.acls import AclBinding
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.policies.admin_writes import TopicCreation
 from sparkmirror.policies.config_filter import AlterConfigOp, AlterConfigOpType
-from sparkmirror.setup.account_plan import AccountPlan
+from sparkmirror.setup.accounts import AccountPlan
 from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.config_plan import ConfigPlan
 from sparkmirror.setup.topic_plan import TopicPlan

@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.flow_settings import FlowSettings, FlowWorker, SourceConfig
-from sparkmirror.connectors.own_topics import OwnTopic, checkpoints_topic, heartbeats_topic
+from sparkmirror.connectors.own_topics import OwnTopic, checkpoints_topic, heartbeats_topic, own_topics
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.assignment import assign
 from sparkmirror.domain.errors import SparkmirrorError
@@ -17,8 +17,8 @@ from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.cluster_survey import survey
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.policies.admin_writes import Results, TopicCreation
-from sparkmirror.setup.account_plan import AccountPlan
-from sparkmirror.setup.account_sync import AccountSync
+from sparkmirror.policies.topic_filter import DefaultTopicFilter
+from sparkmirror.setup.accounts import AccountPlan, AccountSync
 from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.acl_sync import AclSync
 from sparkmirror.setup.config_plan import ConfigPlan
@@ -40,9 +40,8 @@ from sparkmirror.setup.plan.flow_plan import (
     own_topic_changes,
     topic_changes,
 )
+from sparkmirror.setup.plan.flow_survey import FlowSurvey, Refusal
 from sparkmirror.setup.plan.plan_findings import UNREADABLE, findings, too_many_replicas
-from sparkmirror.setup.plan.survey import FlowSurvey, Refusal
-from sparkmirror.setup.plan.surveying import survey_flow
 from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
 from sparkmirror.setup.topic_plan import Selection, SourceTopic, TopicPlan
 from sparkmirror.setup.topic_rules import first_refusal
@@ -283,3 +282,48 @@ def _copies(
         )
         for partition, task in sorted(dealt.items())
     )
+
+
+_ASKED_MAX: Final = 500
+"""Topics about which a mirror that begins asks for its rights: who lacks them lacks most of them."""
+
+
+def obstacles(on: FlowWorker, connector: SourceConfig, topics: Topics) -> Sequence[Finding]:
+    """What is in the way of a flow that begins, by a request to each broker. Raises KafkaError."""
+    surveyed = survey_flow(on, connector, topics, asked_max=_ASKED_MAX)
+    return [finding for finding in findings(surveyed) if finding.severity is Severity.BLOCKS]
+
+
+def survey_flow(
+    on: FlowWorker,
+    connector: SourceConfig,
+    topics: Topics,
+    more_own: Sequence[OwnTopic] = (),
+    asked_max: int | None = None,
+) -> FlowSurvey:
+    """What both clusters say of themselves, and of what a flow needs there. Raises KafkaError.
+
+    `asked_max` is for whoever wants rights on so many topics at most: thousands take seconds.
+    """
+    told, flow = connector.settings, on.flow
+    mirrored = topics.pairs
+    own = [*own_topics(on, connector), *more_own]
+    named = told.topic_filter.named if isinstance(told.topic_filter, DefaultTopicFilter) else ()
+    asked = mirrored[:asked_max]
+    at_source = {topic for topic, _ in asked} | set(named) | _names(own, flow.source)
+    at_target = {remote for _, remote in asked} | _names(own, flow.target)
+    return FlowSurvey(
+        told,
+        survey(connector.source_admin, flow.source, at_source),
+        survey(connector.target_admin, flow.target, at_target),
+        {topic: found.partitions for topic, found in topics.source.items()},
+        topics.target,
+        mirrored,
+        named,
+        topics.plan,
+        own=own,
+    )
+
+
+def _names(own: Iterable[OwnTopic], cluster: Alias) -> set[str]:
+    return {topic.creation.name for topic in own if topic.cluster == cluster}

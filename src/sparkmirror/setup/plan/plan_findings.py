@@ -8,7 +8,7 @@ from sparkmirror.domain.ids import Alias
 from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from sparkmirror.setup.plan.access_findings import missing_right, missing_rights, old_brokers
 from sparkmirror.setup.plan.flow_plan import Finding, FlowPlan, Severity
-from sparkmirror.setup.plan.survey import FlowSurvey
+from sparkmirror.setup.plan.flow_survey import FlowSurvey
 
 TOO_MANY_REPLICAS: Final = "too many replicas"
 BAD_NAME: Final = "name"

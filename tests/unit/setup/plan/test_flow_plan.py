@@ -9,7 +9,7 @@ from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.policies.accounts import QuotaChange, QuotaEntity, ScramCredential, ScramMechanism
 from sparkmirror.policies.admin_writes import TopicCreation
 from sparkmirror.policies.config_filter import AlterConfigOp, AlterConfigOpType
-from sparkmirror.setup.account_plan import AccountPlan
+from sparkmirror.setup.accounts import AccountPlan
 from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.config_plan import ConfigPlan
 from sparkmirror.setup.plan.flow_plan import (

@@ -15,8 +15,8 @@ from sparkmirror.policies.admin_writes import TopicCreation
 from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.config_plan import ConfigPlan
 from sparkmirror.setup.plan.flow_plan import Finding, FlowPlan, PlannedCopy, Severity
+from sparkmirror.setup.plan.flow_survey import FlowSurvey, Refusal
 from sparkmirror.setup.plan.plan_findings import findings, findings_between
-from sparkmirror.setup.plan.survey import FlowSurvey, Refusal
 from sparkmirror.setup.topic_plan import GrowTopic, NewTopic, TopicNote, TopicPlan
 
 MODERN = {key: ApiRange(0, 20) for key in range(80)}

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from sparkmirror.setup.plan.measured_rate import measured_rate
+from sparkmirror.setup.plan.backlog import measured_rate
 from sparkmirror.storage.progress import PartitionProgress
 from tests.support.progress_records import progress
 

@@ -13,7 +13,7 @@ from sparkmirror.policies.accounts import (
     ScramCredential,
     ScramMechanism,
 )
-from sparkmirror.setup.account_plan import plan_quotas, plan_users
+from sparkmirror.setup.accounts import plan_quotas, plan_users
 
 ALICE = QuotaEntity(((USER, "alice"),))
 ANYBODY = QuotaEntity(((USER, None),))

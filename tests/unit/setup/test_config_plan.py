@@ -1,5 +1,5 @@
 from sparkmirror.policies.config_filter import ConfigEntry, ConfigSource, DefaultConfigPropertyFilter
-from sparkmirror.setup.config_differences import config_differences
+from sparkmirror.setup.config_plan import config_differences
 from sparkmirror.setup.topic_explanation import ConfigDifference
 
 DEFAULT = ConfigSource.DEFAULT_CONFIG
