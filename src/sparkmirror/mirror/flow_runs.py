@@ -1,6 +1,6 @@
 """Runs the connectors of flows, and shares flows between processes with the same file (KIP-710).
 
-For every shared flow the nodes form a group on its target, with the name that Connect gives it. The group's leader
+For every shared flow the nodes form a group on its target, with the name that Connect gives it. Its leader
 runs the flow; the others have Spark ready and take over. The leader follows from the names of the flow and
 the nodes, so that flows spread, and move only where a node has come or gone.
 """
