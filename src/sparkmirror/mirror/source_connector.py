@@ -193,10 +193,11 @@ class SourceConnector:
                 return
             self._wanted = self._append_time.noted(self._copy.ready)
             self._unwritten.say(
-                f"its topic is not mirrored until that is known: {why}" for why in self._append_time.untold
+                f"its topic is not mirrored until that is known: {why}"
+                for why in self._append_time.unreadable
             )
             self._topics = topics
-        if self._append_time.untold:
+        if self._append_time.unreadable:
             self._topics = None  # so that they are asked for again
             self.thread.hasten(_REFRESH, _PROBLEM_RETRY_S)
         if self._copy.waiting:

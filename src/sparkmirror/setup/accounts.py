@@ -1,4 +1,4 @@
-"""Makes the target's client quotas and SCRAM users follow the source, where that is asked for."""
+"""Plans and syncs client quotas and SCRAM users of the target, where settings ask for that."""
 
 import os
 import secrets
@@ -20,7 +20,7 @@ Credentials = Mapping[str, Sequence[ScramCredential]]
 
 @dataclass(frozen=True, slots=True)
 class AccountPlan:
-    """What to set on the target. `warnings` are for people."""
+    """The changes to the target. `warnings` are for operators."""
 
     quotas: tuple[QuotaChange, ...] = ()
     users: tuple[ScramCredential, ...] = ()
@@ -29,7 +29,7 @@ class AccountPlan:
 
 
 def plan_quotas(source: Quotas, target: Quotas) -> tuple[QuotaChange, ...]:
-    """Values that the source sets; what only the target sets stays, also if the source has given it up."""
+    """The values that the source sets; what only the target sets stays, also after the source removed it."""
     changes: list[QuotaChange] = []
     for entity in sorted(source, key=str):
         there = target.get(entity, {})
@@ -42,7 +42,7 @@ def plan_quotas(source: Quotas, target: Quotas) -> tuple[QuotaChange, ...]:
 def plan_users(
     named: Collection[str], source: Credentials, target: Credentials
 ) -> tuple[tuple[ScramCredential, ...], tuple[str, ...]]:
-    """The credentials to make, and what people should know of the users that they named.
+    """The credentials to make, and warnings about the users of `sync.users`.
 
     A user's mechanisms and iterations are the source's; mechanisms that only the target has stay.
     """
@@ -63,8 +63,8 @@ _SALT_BYTES: Final = 20
 class AccountSync:
     """One owner. Passwords are read when they are needed, and not kept."""
 
-    def __init__(self, told: MirrorSourceSettings, admins: FlowAdmins, log: FlowLog) -> None:
-        self._told = told
+    def __init__(self, settings: MirrorSourceSettings, admins: FlowAdmins, log: FlowLog) -> None:
+        self._settings = settings
         self._admins = admins
         self._log = log
         self._problems = LogOnce(log)
@@ -91,7 +91,7 @@ class AccountSync:
         self._problems.say(problems)
 
     def _plan_quotas(self) -> tuple[tuple[QuotaChange, ...], tuple[str, ...]]:
-        if not self._told.sync_quotas:
+        if not self._settings.sync_quotas:
             return (), ()
         try:
             return plan_quotas(self._admins.source.quotas(), self._admins.target.quotas()), ()
@@ -99,21 +99,21 @@ class AccountSync:
             return (), (f"quotas are not synced: {error}",)
 
     def _plan_users(self) -> tuple[tuple[ScramCredential, ...], tuple[str, ...]]:
-        if self._told.sync_users is None:
+        if self._settings.sync_users is None:
             return (), ()
         try:
-            named = user_names(self._told.sync_users)
+            named = user_names(self._settings.sync_users)
             at_source = self._admins.source.credentials(named)
             return plan_users(named, at_source, self._admins.target.credentials(named))
         except (ConfigError, UnsupportedVersionError) as error:
             return (), (f"users are not synced: {error}",)
 
     def _make_users(self, wanted: Sequence[ScramCredential]) -> Sequence[str]:
-        """What went wrong."""
-        if not wanted or self._told.sync_users is None:
+        """Make the credentials; return the errors."""
+        if not wanted or self._settings.sync_users is None:
             return ()
         try:
-            passwords = user_passwords(self._told.sync_users, os.environ)
+            passwords = user_passwords(self._settings.sync_users, os.environ)
         except ConfigError as error:
             return (f"users are not synced: {error}",)
         credentials = [

@@ -1,7 +1,7 @@
-"""Which ACLs of the source the target lacks, and which of ours are gone at the source.
+"""Plans the ACLs to create on the target, and those of the mirror to remove because the source has no more.
 
-Kafka doesn't say who made an ACL. So what the mirror makes is claimed: before it is made, and again when it
-is there. Nothing is removed that isn't claimed as made.
+Kafka does not record which client made an ACL. So the mirror claims each ACL: before it is made, and again
+when it exists. Only ACLs that are claimed as made are removed.
 """
 
 from bisect import bisect_left
@@ -23,15 +23,15 @@ from sparkmirror.domain.acls import (
 
 @dataclass(frozen=True, slots=True)
 class AclPlan:
-    """What to do on the target. `warnings` are for people.
+    """The changes to the target. `warnings` are for operators.
 
-    `unavailable` says why there is nothing to sync: a cluster without an authorizer.
+    `unavailable` is the error of a cluster without an authorizer, where there is nothing to sync.
     """
 
     creates: tuple[AclBinding, ...] = ()
     deletes: tuple[AclBinding, ...] = ()
     claims: Mapping[AclBinding, Claim | None] = field(default_factory=dict)
-    """What to remember first, None for what to forget."""
+    """The claims to store before the changes; None removes a claim."""
     warnings: tuple[str, ...] = ()
     unavailable: str | None = None
 
@@ -52,7 +52,7 @@ def plan_acls(
 ) -> AclPlan:
     """Differences only. `claims` is None where nothing is ever removed, and so nothing remembered.
 
-    What is at the source no more is removed; what the settings have ceased to select stays.
+    ACLs that the source has no more are removed; those that the settings no longer select stay.
     """
     wanted = _wanted(settings, source)
     creates = tuple(binding for binding in wanted.bindings if binding not in target)
@@ -98,7 +98,7 @@ def _wanted(settings: MirrorSourceSettings, source: SourceAcls) -> TargetAcls:
 
 
 def _explained(settings: MirrorSourceSettings, source: Iterable[AclBinding]) -> set[AclBinding]:
-    """All that the source's ACLs call for under any settings of what to sync."""
+    """All ACLs that the source's call for, under any settings of what to sync."""
 
     def remote(topic: str) -> str:
         return remote_topic(settings, topic)
@@ -118,5 +118,5 @@ def _inexpressible(binding: AclBinding) -> str:
 def _doubtful(binding: AclBinding) -> str:
     return (
         f"ACL {binding} on the target is at the source no more, and may be the mirror's, which ended while "
-        "it was making it: it stays; remove it by hand if nobody needs it"
+        "it was making it: it stays; remove it by hand if it is not needed"
     )

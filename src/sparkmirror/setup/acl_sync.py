@@ -1,4 +1,4 @@
-"""Gives the target the ACLs that the source's call for, and takes back what it gave where that is wanted."""
+"""Creates the ACLs on the target that the source's call for, and removes its own where that is configured."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -17,17 +17,17 @@ from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.storage.synced_acls import claim_record, read_claims, synced_acls_topic
 
 _PROBLEMS_MAX: Final = 10
-"""So many are said in full; with a right missing, every one of thousands of ACLs is refused."""
+"""The most problems that are logged; without a right, every one of thousands of ACLs is refused."""
 
 
 class AclSync:
     """One owner."""
 
-    def __init__(self, told: MirrorSourceSettings, admins: FlowAdmins, log: FlowLog) -> None:
-        self._told = told
+    def __init__(self, settings: MirrorSourceSettings, admins: FlowAdmins, log: FlowLog) -> None:
+        self._settings = settings
         self._admins = admins
         self._log = log
-        self._said_unavailable = False
+        self._logged_unavailable = False
         self._problems = LogOnce(log, lines_max=_PROBLEMS_MAX, rest="and %d more ACLs with problems")
 
     def run(self) -> None:
@@ -36,9 +36,9 @@ class AclSync:
 
     def plan(self) -> AclPlan:
         """Reads only. Raises KafkaError."""
-        takes_all = self._told.sync_acls is SyncAcls.ALL
-        # What was made under other settings is remembered too.
-        kind = ResourceType.ANY if takes_all or self._told.sync_acls_delete else ResourceType.TOPIC
+        takes_all = self._settings.sync_acls is SyncAcls.ALL
+        # ACLs that were made under other settings have claims too.
+        kind = ResourceType.ANY if takes_all or self._settings.sync_acls_delete else ResourceType.TOPIC
         try:
             source = tuple(self._admins.source.acls(kind))
             target = set(self._admins.target.acls(kind))
@@ -47,21 +47,21 @@ class AclSync:
                 raise
             return AclPlan(unavailable=str(error))
         topics = self._admins.source.partition_counts() if takes_all else ()
-        return plan_acls(self._told, SourceAcls(source, topics), target, self._claims())
+        return plan_acls(self._settings, SourceAcls(source, topics), target, self._claims())
 
     def apply(self, plan: AclPlan) -> None:
-        """Raises KafkaError when a request as a whole failed, or nothing can be remembered."""
+        """Raises KafkaError when a request as a whole failed, or claims can't be stored."""
         if plan.unavailable is not None:
-            if not self._said_unavailable:
-                self._said_unavailable = True
+            if not self._logged_unavailable:
+                self._logged_unavailable = True
                 reason = plan.unavailable
                 self._log.info("no ACLs to sync: %s. Consider sync.topic.acls.enabled=false", reason)
             return
-        self._remember(plan.claims)
+        self._store_claims(plan.claims)
         created = self._admins.writes.create_acls(plan.creates)
-        self._remember(dict.fromkeys(_done(created), Claim.MADE))
+        self._store_claims(dict.fromkeys(_done(created), Claim.MADE))
         deleted = self._admins.writes.delete_acls(plan.deletes)
-        self._remember(dict.fromkeys(_done(deleted)))
+        self._store_claims(dict.fromkeys(_done(deleted)))
         if made := len(_done(created)):
             self._log.info("created %d ACLs", made)
         for binding in _done(deleted):
@@ -70,19 +70,21 @@ class AclSync:
         self._problems.say([*plan.warnings, *refusals])
 
     def _claims(self) -> Mapping[AclBinding, Claim] | None:
-        if not self._told.sync_acls_delete:
+        if not self._settings.sync_acls_delete:
             return None
         connector = self._admins.connector
-        return read_claims(connector.target_admin, synced_acls_topic(self._told.flow.source), connector.name)
+        return read_claims(
+            connector.target_admin, synced_acls_topic(self._settings.flow.source), connector.name
+        )
 
-    def _remember(self, claims: Mapping[AclBinding, Claim | None]) -> None:
-        """Acknowledged when this returns."""
-        if not claims or not self._told.sync_acls_delete:
+    def _store_claims(self, claims: Mapping[AclBinding, Claim | None]) -> None:
+        """The claims are acknowledged when this returns."""
+        if not claims or not self._settings.sync_acls_delete:
             return
         connector = self._admins.connector
         records = [claim_record(connector.name, binding, claim) for binding, claim in claims.items()]
         with closing(TopicWriter(connector.target_admin)) as writer:
-            writer.write(synced_acls_topic(self._told.flow.source), records)
+            writer.write(synced_acls_topic(self._settings.flow.source), records)
 
 
 def _done(results: AclResults) -> Sequence[AclBinding]:

@@ -1,4 +1,4 @@
-"""Which topics of the target stamp records with their own time: batches copied to them must say so."""
+"""Finds topics of the target with LogAppendTime, since batches that are copied to them must be marked."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ class AppendTimeTopics:
         self._now = now
         self._stamps: dict[tuple[str, bytes], bool] = {}
         self._asked_at = now()
-        self.untold: tuple[str, ...] = ()
+        self.unreadable: tuple[str, ...] = ()
         """Why nothing is known of some topics."""
 
     @property
@@ -45,7 +45,7 @@ class AppendTimeTopics:
         }
         new = sorted(topic for topic, key in wanted.items() if key not in self._stamps)
         described, untold = self._target.known_topic_configs(new, [_TIMESTAMP_TYPE])
-        self.untold = tuple(map(str, untold.values()))
+        self.unreadable = tuple(map(str, untold.values()))
         if not self._stamps:
             self._asked_at = self._now()
         found = {

@@ -1,4 +1,4 @@
-"""Which configs of topics on the target don't follow their source."""
+"""Plans the configs to change on the target, and explains those that differ and stay."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ class ConfigPlan:
 
 @dataclass(frozen=True, slots=True)
 class MirroredConfigs:
-    """What both sides say of a topic that exists on both."""
+    """The configs of a topic that exists on both sides."""
 
     topic: str
     """On the target."""
@@ -44,7 +44,7 @@ def plan_configs(config_filter: ConfigPropertyFilter, mirrored: Iterable[Mirrore
     for one in mirrored:
         alike = id(one.source), id(one.target)
         if alike not in compared:
-            # Held together with what it's about: ids are given again once their objects are gone.
+            # Kept together with its objects: Python reuses ids once objects are gone.
             compared[alike] = one, config_changes(config_filter, one.source, one.target)
         _, found = compared[alike]
         if found.operations:
@@ -66,35 +66,37 @@ def topics_by_unknown(plan: ConfigPlan) -> Mapping[str, tuple[str, ...]]:
 def config_differences(
     config_filter: ConfigPropertyFilter, source: Iterable[ConfigEntry], target: Iterable[ConfigEntry]
 ) -> Iterator[ConfigDifference]:
-    """By name. What the next sync changes is told also where the value is the same, but merely inherited."""
+    """By name, with what the next sync changes, also where the value is the same but inherited."""
     here = {entry.name: entry for entry in source}
     there = {entry.name: entry for entry in target}
     changes = config_changes(config_filter, here.values(), there.values())
     coming = {operation.name: operation for operation in changes.operations}
     for name in sorted(here.keys() | there.keys()):
-        ours, theirs = here.get(name), there.get(name)
-        values = _value(ours), _value(theirs)
+        source_entry, target_entry = here.get(name), there.get(name)
+        values = _value(source_entry), _value(target_entry)
         if name in coming:
             is_set = coming[name].op is AlterConfigOpType.SET
             yield ConfigDifference(
                 name, *values, "the next sync sets it" if is_set else "the next sync resets it"
             )
         elif values[0] != values[1]:
-            yield ConfigDifference(name, *values, _why_it_stays(config_filter, name, ours, theirs))
+            yield ConfigDifference(
+                name, *values, _why_it_stays(config_filter, name, source_entry, target_entry)
+            )
 
 
 def _why_it_stays(
-    config_filter: ConfigPropertyFilter, name: str, ours: ConfigEntry | None, theirs: ConfigEntry | None
+    config_filter: ConfigPropertyFilter, name: str, source: ConfigEntry | None, target: ConfigEntry | None
 ) -> str:
-    if ours is None:
+    if source is None:
         return "the source does not know it"
     if not config_filter.should_replicate_config_property(name):
         return "excluded: config.properties.exclude"
-    if theirs is None:
+    if target is None:
         return "the target does not know it"
-    if ours.is_sensitive or ours.is_read_only:
-        return "read-only" if ours.is_read_only else "sensitive: its value can't be read"
-    if ours.source is ConfigSource.STATIC_BROKER_CONFIG:
+    if source.is_sensitive or source.is_read_only:
+        return "read-only" if source.is_read_only else "sensitive: its value can't be read"
+    if source.source is ConfigSource.STATIC_BROKER_CONFIG:
         return "a setting of the source's brokers"
     return "a default of each cluster's own: use.defaults.from"
 

@@ -1,4 +1,4 @@
-"""Makes the configs of the target's topics follow their source."""
+"""Alters the configs of the target's topics so that they follow their source."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -21,7 +21,7 @@ from sparkmirror.setup.topic_plan import replicated_topics
 _PORTION: Final = 500
 """Topics described at a time on either side."""
 _LINES_MAX: Final = 20
-"""More topics than that are told of in one line."""
+"""The most topics that are logged in lines of their own."""
 _NAMED_MAX: Final = 3
 _ABOUT_A_CONFIG: Final = frozenset({INVALID_CONFIG, INVALID_REQUEST, POLICY_VIOLATION})
 """Refusals of one config, for which a broker leaves all of a topic's as they are."""
@@ -32,12 +32,12 @@ Changes = Mapping[str, Sequence[AlterConfigOp]]
 class ConfigSync:
     """One owner."""
 
-    def __init__(self, told: MirrorSourceSettings, admins: FlowAdmins, log: FlowLog) -> None:
-        self._told = told
+    def __init__(self, settings: MirrorSourceSettings, admins: FlowAdmins, log: FlowLog) -> None:
+        self._settings = settings
         self._admins = admins
         self._log = log
-        self._problems = LogOnce(log, lines_max=_LINES_MAX, rest="the same or the like of %d more topics")
-        self._untold: list[str] = []
+        self._problems = LogOnce(log, lines_max=_LINES_MAX, rest="similar problems of %d more topics")
+        self._unreadable: list[str] = []
         self._incompatible: str | None = None
 
     @property
@@ -52,25 +52,25 @@ class ConfigSync:
     def plan(self) -> ConfigPlan:
         """Reads only. Raises KafkaError."""
         source, target = self._admins.source.partition_counts(), self._admins.target.partition_counts()
-        pairs = replicated_topics(self._told, source, target)
-        self._untold.clear()
-        return plan_configs(self._told.config_filter, self._described(pairs))
+        pairs = replicated_topics(self._settings, source, target)
+        self._unreadable.clear()
+        return plan_configs(self._settings.config_filter, self._described(pairs))
 
     def apply(self, plan: ConfigPlan) -> None:
-        """What can't be done is said once. Raises KafkaError when the request as a whole failed."""
-        problems = [*self._untold, *self._unknown(plan)]
+        """Apply it; each problem is logged once. Raises KafkaError when the request as a whole failed."""
+        problems = [*self._unreadable, *self._unknown(plan)]
         try:
             refusals = self._alter(plan.changes)
         except UnsupportedVersionError as error:
             problems.append(self._too_old(plan, error))
         else:
             self._incompatible = None
-            self._tell_done([topic for topic in plan.changes if topic not in refusals])
+            self._log_done([topic for topic in plan.changes if topic not in refusals])
             problems += (text for texts in refusals.values() for text in texts)
         self._problems.say(sorted(problems))
 
     def _too_old(self, plan: ConfigPlan, error: UnsupportedVersionError) -> str:
-        target = self._told.flow.target
+        target = self._settings.flow.target
         self._incompatible = (
             f"the target cluster '{target}' is not compatible with IncrementalAlterConfigs API"
         )
@@ -80,18 +80,18 @@ class ConfigSync:
         )
 
     def _described(self, pairs: Sequence[tuple[str, str]]) -> Iterator[MirroredConfigs]:
-        """A portion after the other: thousands of topics have a million configs."""
+        """In portions: thousands of topics have a million configs."""
         for at in range(0, len(pairs), _PORTION):
             some = pairs[at : at + _PORTION]
             at_source, untold_at_source = self._admins.source.known_topic_configs([one for one, _ in some])
             at_target, untold_at_target = self._admins.target.known_topic_configs([one for _, one in some])
-            self._untold += map(str, (*untold_at_source.values(), *untold_at_target.values()))
+            self._unreadable += map(str, (*untold_at_source.values(), *untold_at_target.values()))
             for topic, remote in some:
                 if topic in at_source and remote in at_target:
                     yield MirroredConfigs(remote, at_source[topic], at_target[remote])
 
     def _alter(self, changes: Changes) -> Mapping[str, Sequence[str]]:
-        """What was refused, by topic. Raises KafkaError."""
+        """The refusals by topic. Raises KafkaError."""
         results = self._admins.writes.alter_configs(changes)
         refusals: dict[str, list[str]] = {}
         one_by_one: dict[str, Sequence[AlterConfigOp]] = {}
@@ -112,11 +112,11 @@ class ConfigSync:
         return refusals
 
     def _unknown(self, plan: ConfigPlan) -> Iterator[str]:
-        target = self._told.flow.target
+        target = self._settings.flow.target
         for name, topics in topics_by_unknown(plan).items():
             yield f"{target} does not know the config {name}, so {_named(topics)} can't follow in it"
 
-    def _tell_done(self, topics: Sequence[str]) -> None:
+    def _log_done(self, topics: Sequence[str]) -> None:
         if len(topics) > _LINES_MAX:
             self._log.info("configs of %d topics, %s, follow the source again", len(topics), _named(topics))
             return

@@ -1,4 +1,4 @@
-"""How a flow's source connector reaches both clusters for everything but the data."""
+"""Holds the admin clients of a flow's source connector, for both clusters."""
 
 from sparkmirror.connectors.flow_settings import SourceConfig
 from sparkmirror.domain.ids import Flow
@@ -18,7 +18,7 @@ class FlowAdmins:
 
     @property
     def writes(self) -> AdminWrites:
-        """What changes the target goes this way."""
+        """Makes the changes to the target: the admin client, or a plug-in over it."""
         return self._writes
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Deletes topics of the target after their source, where that is asked for."""
+"""Deletes topics of the target whose source topic was deleted, where settings ask for that."""
 
 import json
 import time
@@ -21,8 +21,8 @@ from sparkmirror.setup.topic_deletes import (
     Copied,
     DeletePlan,
     DeleteTopic,
+    GracePeriod,
     Missed,
-    Patience,
     Sight,
     absent,
     plan_deletes,
@@ -32,12 +32,12 @@ from sparkmirror.storage.compact_json import compact_json
 from sparkmirror.storage.positions import NOTHING_REPLICATED, Position, read_all_positions
 from sparkmirror.storage.progress import progress_topic
 
-_LOOKS_IN_GRACE = 10
-"""How often at least a missing topic is looked at within the grace period."""
-_LOOK_INTERVAL_MIN_S = 60.0
+_CHECKS_IN_GRACE = 10
+"""The fewest checks of a missing topic within the grace period."""
+_CHECK_INTERVAL_MIN_S = 60.0
 _GAP_MIN_S = 600.0
 _REFRESHES_IN_GAP = 3
-"""A mirror that was away for a while, or whose refresh failed, has not stopped looking."""
+"""A mirror that was down for a short while, or whose refresh failed, continues its grace periods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +45,12 @@ class _Seen:
     source: TopicListing
     target: TopicListing
     plan: DeletePlan
-    look_again: float
+    check_again: float
     """Epoch seconds."""
 
 
 class TopicDeleteSync:
-    """One owner, who closes it. Nothing is asked of anybody while no topic is missing."""
+    """One owner, who closes it. It sends no request while no topic is missing."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class TopicDeleteSync:
     ) -> None:
         self._on = on
         self._connector = connector
-        self._told = connector.settings
+        self._settings = connector.settings
         self._admins = admins
         self._log = log
         self._now = now
@@ -70,62 +70,64 @@ class TopicDeleteSync:
         self._copied: Collection[Copied] = ()
         self._stored: Mapping[str, Missed] | None = None
         self._writer = TopicWriter(on.worker_client)
-        grace_s = self._told.topic_deletes_grace_s
-        refresh_s = self._told.refresh_topics_interval_s or 0.0
-        self._patience = Patience(grace_s, max(grace_s, _GAP_MIN_S, _REFRESHES_IN_GAP * refresh_s))
+        grace_s = self._settings.topic_deletes_grace_s
+        refresh_s = self._settings.refresh_topics_interval_s or 0.0
+        self._grace = GracePeriod(grace_s, max(grace_s, _GAP_MIN_S, _REFRESHES_IN_GAP * refresh_s))
 
     def plan(self, source: TopicListing, target: TopicListing) -> DeletePlan:
         """Reads only; the same object as before while nothing has changed or is due. Raises KafkaError."""
         seen, now = self._seen, self._now()
         is_new = seen is None or seen.source is not source or seen.target is not target
-        if seen is not None and not is_new and now < seen.look_again:
+        if seen is not None and not is_new and now < seen.check_again:
             return seen.plan
-        if seen is None or now >= seen.look_again or not seen.source.topics.keys() <= source.topics.keys():
+        if seen is None or now >= seen.check_again or not seen.source.topics.keys() <= source.topics.keys():
             self._copied = list(self._read_copied(target))
         listed = source.counts
         missing = absent(self._copied, listed, target.topics)
         sight = Sight(now, listed, target.topics, self._absences(missing))
-        plan = plan_deletes(self._copied, sight, self._missed(target), self._patience)
-        self._seen = _Seen(source, target, plan, self._look_again(plan, now) if missing else float("inf"))
+        plan = plan_deletes(self._copied, sight, self._missed(target), self._grace)
+        self._seen = _Seen(source, target, plan, self._check_again(plan, now) if missing else float("inf"))
         return plan
 
     def apply(self) -> None:
-        """Remember what the last plan says is missing, then delete what is due. Raises KafkaError."""
+        """Store which topics the last plan found missing, then delete what is due. Raises KafkaError."""
         if self._seen is None:
             return
         plan = self._seen.plan
         self._store(plan.missed)
         due = plan.due(self._now())
-        if self._told.topic_deletes is TopicDeletes.YES and due:
+        if self._settings.topic_deletes is TopicDeletes.YES and due:
             self._delete(due)
 
     def notes(self, plan: DeletePlan) -> Iterator[TopicNote]:
-        """What is to be said of topics that are gone: what becomes of their copies, and when."""
-        is_dry = self._told.topic_deletes is TopicDeletes.DRY_RUN
+        """Notes about topics that are gone: what becomes of their copies, and when."""
+        is_dry = self._settings.topic_deletes is TopicDeletes.DRY_RUN
         for topic in plan.deletes:
             when = datetime.fromtimestamp(topic.due, UTC).isoformat(" ", "seconds")
             deed = "would be deleted" if is_dry else "is deleted unless that comes back"
             text = f"{topic.source} is gone from the source; its copy {deed} after {when}"
             yield TopicNote(topic.name, topic.source, text)
         for source, reason in plan.reasons.items():
-            remote = remote_topic(self._told, source)
+            remote = remote_topic(self._settings, source)
             yield TopicNote(remote, source, f"{source} is not listed at the source; its copy stays: {reason}")
 
     def close(self) -> None:
         self._writer.close()
 
     def _read_copied(self, target: TopicListing) -> Iterator[Copied]:
-        """By the stored positions: topics that are still to be mirrored, but what is MM2's own."""
-        told, topic = self._told, self._on.worker.offset_topic.name
+        """The topics with stored positions that are still mirrored, without MM2's own."""
+        settings, topic = self._settings, self._on.worker.offset_topic.name
         if topic not in target.topics:
             return
-        positions = read_all_positions(self._on.worker_client, topic, self._connector.name, told.flow.source)
+        positions = read_all_positions(
+            self._on.worker_client, topic, self._connector.name, settings.flow.source
+        )
         of_topics: dict[str, list[Position]] = {}
         for partition, position in positions.items():
             of_topics.setdefault(partition.topic, []).append(position)
         for source, found in of_topics.items():
-            if should_replicate(told, source) and not told.policy.is_heartbeats_topic(source):
-                yield Copied(source, remote_topic(told, source), _target_id(found))
+            if should_replicate(settings, source) and not settings.policy.is_heartbeats_topic(source):
+                yield Copied(source, remote_topic(settings, source), _target_id(found))
 
     def _missed(self, target: TopicListing) -> Mapping[str, Missed]:
         if self._stored is None:
@@ -139,8 +141,8 @@ class TopicDeleteSync:
     def _absences(self, topics: Collection[str]) -> Mapping[str, Absence]:
         return {topic: _absence(found) for topic, found in self._admins.source.named(topics).items()}
 
-    def _look_again(self, plan: DeletePlan, now: float) -> float:
-        often_s = max(self._patience.grace_s / _LOOKS_IN_GRACE, _LOOK_INTERVAL_MIN_S)
+    def _check_again(self, plan: DeletePlan, now: float) -> float:
+        often_s = max(self._grace.grace_s / _CHECKS_IN_GRACE, _CHECK_INTERVAL_MIN_S)
         return min([now + often_s, *(topic.due for topic in plan.deletes if topic.due > now)])
 
     def _store(self, missed: Mapping[str, Missed]) -> None:
@@ -163,7 +165,7 @@ class TopicDeleteSync:
 
 
 def _target_id(positions: Collection[Position]) -> bytes:
-    """Of the topic that all of them speak of; empty when nothing was copied, or by which is unclear."""
+    """The id of the one topic that they name; empty when nothing was copied, or they name several."""
     ids = {position.logs.target_id for position in positions}
     copied = any(position.offset > NOTHING_REPLICATED for position in positions)
     return ids.pop() if copied and len(ids) == 1 else b""
@@ -192,12 +194,12 @@ def missed_record(connector: ConnectorName, topic: str, missed: Missed | None) -
 
 
 def parse_missed(record: LogRecord) -> tuple[ConnectorName, str, Missed | None] | None:
-    """Of which connector and topic it speaks; None for another kind of record."""
+    """The connector, the topic and its absence; None for another kind of record."""
     try:
         match json.loads(record.key or b"null"):
             case [kind, str(connector), str(topic)] if kind == _MISSED:
-                told = json.loads(record.value or b"null")
-                missed = told and Missed(float(told["since"]), float(told["seen_missing"]))
+                stored = json.loads(record.value or b"null")
+                missed = stored and Missed(float(stored["since"]), float(stored["seen_missing"]))
                 return ConnectorName(connector), topic, missed or None
     except (ValueError, TypeError, KeyError):
         pass

@@ -1,9 +1,9 @@
-"""What becomes of the target's topic when its source has been deleted. Decides; deletes nothing.
+"""Decides which topics of the target are deleted because their source was deleted.
 
-A topic that a cluster no longer lists may have been deleted, or hidden by a lost right, or another cluster
-answers than the one that is meant. So nothing is deleted but what is unknown when asked for by its name, for
-the whole grace period, where stored positions show that this mirror wrote that very topic of the target; and
-nothing at all while most of what is mirrored seems to be gone.
+A topic that a cluster no longer lists may have been deleted, or hidden by a lost right, or a wrong cluster
+may have responded. So a topic is deleted only if the source does not know its name for the whole grace period
+and stored positions show that this mirror wrote that very topic of the target. No topic is deleted while most
+mirrored topics seem to be gone.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -22,17 +22,17 @@ class Missed(NamedTuple):
 
 
 class Absence(Enum):
-    """What the source says of a topic that it does not list, asked for it by its name."""
+    """The source's response to a request for a topic by name that it does not list."""
 
     UNKNOWN = "unknown"
     HIDDEN = "hidden"
-    """It may not be described: nobody can tell whether it exists."""
+    """It may not be described, so whether it exists is unknown."""
     UNCLEAR = "unclear"
 
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """A topic that stored positions speak of. `target_id` is that of the topic that was written (KIP-516).
+    """A topic with stored positions. `target_id` is that of the topic that was written (KIP-516).
 
     It is empty where positions name none, or several.
     """
@@ -54,7 +54,7 @@ class DeleteTopic:
 
 @dataclass(frozen=True, slots=True)
 class DeletePlan:
-    """`missed` is what to remember, nothing else. `reasons` says of sources why their copies stay."""
+    """`missed` replaces the stored absences. `reasons` gives for each source why its copy stays."""
 
     missed: Mapping[str, Missed] = field(default_factory=dict)
     deletes: tuple[DeleteTopic, ...] = ()
@@ -79,8 +79,8 @@ class Sight:
 
 NOTHING_LISTED: Final = "the source lists no topic at all"
 _NO_EVIDENCE: Final = "no stored position shows that this mirror wrote the topic that is there now"
-_HIDDEN: Final = "it may not be described at the source, so nobody can tell whether it was deleted"
-_UNCLEAR: Final = "the source does not say what became of it"
+_HIDDEN: Final = "it may not be described at the source, so whether it was deleted is unknown"
+_UNCLEAR: Final = "the source's response does not show what became of it"
 
 
 def absent(copied: Iterable[Copied], source: Collection[str], target: Mapping[str, ListedTopic]) -> set[str]:
@@ -89,19 +89,19 @@ def absent(copied: Iterable[Copied], source: Collection[str], target: Mapping[st
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """How long a topic must be missing, and for how long nobody may have looked meanwhile."""
+class GracePeriod:
+    """How long a topic must be missing, and the longest time between two checks meanwhile."""
 
     grace_s: float
     gap_s: float
 
 
 def plan_deletes(
-    copied: Collection[Copied], sight: Sight, missed: Mapping[str, Missed], patience: Patience
+    copied: Collection[Copied], sight: Sight, missed: Mapping[str, Missed], grace: GracePeriod
 ) -> DeletePlan:
-    """`missed` is what was remembered. A topic that is listed again is forgotten, whether recreated or not.
+    """`missed` are the stored absences. The absence of a topic that is listed again is dropped.
 
-    Where nobody looked for too long the grace period begins anew.
+    After too long a time without a check the grace period starts again.
     """
     gone = absent(copied, sight.source, sight.target)
     remembered = {topic: one for topic, one in missed.items() if topic in gone}
@@ -120,8 +120,8 @@ def plan_deletes(
         if reason is not None:
             reasons[one.source] = reason
             continue
-        noted[one.source] = since = _missed(remembered.get(one.source), sight.now, patience.gap_s)
-        due = since.since + patience.grace_s
+        noted[one.source] = since = _missed(remembered.get(one.source), sight.now, grace.gap_s)
+        due = since.since + grace.grace_s
         deletes.append(DeleteTopic(one.target, one.source, one.target_id, due))
     return DeletePlan(noted, tuple(deletes), reasons)
 
@@ -147,7 +147,7 @@ def _reason_to_keep(one: Copied, sight: Sight) -> str | None:
 
 
 def _missed(before: Missed | None, now: float, gap_s: float) -> Missed:
-    """A clock that was set back begins the grace period anew."""
+    """A clock that was set back starts the grace period again."""
     if before is None or not before.since <= before.seen_missing <= now:
         return Missed(now, now)
     return Missed(now, now) if now - before.seen_missing > gap_s else Missed(before.since, now)

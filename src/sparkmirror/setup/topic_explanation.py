@@ -1,4 +1,4 @@
-"""Why a topic is mirrored or not, and how far it is: judged by the mirror's rules from what clusters say."""
+"""Explains why a topic is mirrored or not, and how far, by the mirror's rules and the clusters' facts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from sparkmirror.domain.ids import Flow, TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one rule says of a topic; `why` names the setting and its pattern, or what of the name decides."""
+    """One rule's verdict on a topic; `why` names the setting and its pattern, or the part of the name."""
 
     rule: str
     passes: bool
@@ -17,7 +17,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class ConfigDifference:
-    """A config whose values differ; None for what is not there, or hidden. `why` says whether that stays."""
+    """A config whose values differ; None for one that is missing or hidden. `why` gives the reason."""
 
     name: str
     source: str | None
@@ -114,9 +114,11 @@ def _notes(facts: TopicFacts) -> list[str]:
     notes = []
     if here is not None and all(verdict.passes for verdict in facts.verdicts):
         if there is None:
-            notes.append(f"{facts.remote} is not on {target} yet: the next look for topics creates it")
+            notes.append(f"{facts.remote} is not on {target} yet: the next refresh of topics creates it")
         elif there < here:
-            notes.append(f"{facts.remote} has {there} partitions and needs {here}: the next look adds them")
+            notes.append(
+                f"{facts.remote} has {there} partitions and needs {here}: the next refresh adds them"
+            )
         elif there > here:
             notes.append(f"{facts.remote} has {there} partitions and needs {here}: the others stay empty")
     elif there is not None:
@@ -130,8 +132,8 @@ def _partition(facts: TopicFacts, partition: PartitionFacts) -> PartitionExplana
         lag = max(0, partition.end - partition.mirrored_to)
     why, is_fine = _state(facts, partition, lag)
     if partition.incidents:
-        told = ", ".join(f"{kind}: {count}" for kind, count in sorted(partition.incidents.items()))
-        why += f"; incidents since its task has started: {told}"
+        counts = ", ".join(f"{kind}: {count}" for kind, count in sorted(partition.incidents.items()))
+        why += f"; incidents since its task has started: {counts}"
     if partition.notice and not partition.error:
         why += f"; {partition.notice}"
     return PartitionExplanation(partition, lag, why, is_fine)
@@ -148,5 +150,5 @@ def _state(facts: TopicFacts, partition: PartitionFacts, lag: int | None) -> tup
         lost = partition.start - partition.mirrored_to
         return f"{lost:,} records behind its position are gone from {facts.flow.source}", True
     if lag is None:
-        return "its end can't be told", True
+        return "its end is unknown", True
     return ("caught up" if lag == 0 else f"{lag:,} records behind"), True

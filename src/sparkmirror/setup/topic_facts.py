@@ -1,4 +1,4 @@
-"""Asks both clusters of a flow, and the flow's own topics, what they say of one topic of the source."""
+"""Collects the facts about one topic of the source from both clusters and the flow's own topics."""
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
@@ -29,7 +29,7 @@ from sparkmirror.storage.progress import PartitionProgress, PartitionState, Prog
 
 
 def topic_facts(settings: FlowSettings, connector: SourceConfig, topic: str) -> TopicFacts:
-    """Raises KafkaError when a cluster does not answer; what it refuses to tell is among the facts."""
+    """Raises KafkaError when a cluster does not respond; what it refuses is among the facts."""
     with closing(FlowAdmins(settings.flow, connector)) as admins:
         return _Asking(settings, connector, admins).of(topic)
 
@@ -37,22 +37,22 @@ def topic_facts(settings: FlowSettings, connector: SourceConfig, topic: str) -> 
 class _Asking:
     """One flow, and a connection to each of its clusters."""
 
-    def __init__(self, settings: FlowSettings, connector: SourceConfig, admins: FlowAdmins) -> None:
-        self._settings = settings
+    def __init__(self, flow: FlowSettings, connector: SourceConfig, admins: FlowAdmins) -> None:
+        self._flow = flow
         self._connector = connector
-        self._told = connector.settings
+        self._settings = connector.settings
         self._admins = admins
         self._notes: list[str] = []
 
     def of(self, topic: str) -> TopicFacts:
         source, target = self._admins.source.partition_counts(), self._admins.target.partition_counts()
-        remote = remote_topic(self._told, topic)
+        remote = remote_topic(self._settings, topic)
         here, there = source.get(topic), target.get(remote)
         facts = TopicFacts(
             self._settings.flow,
             topic,
             remote,
-            verdicts(self._told, topic),
+            verdicts(self._settings, topic),
             here,
             there,
             hints=self._hints(topic, source),
@@ -72,8 +72,8 @@ class _Asking:
         )
 
     def _hints(self, topic: str, source: Collection[str]) -> Sequence[str]:
-        """Who asks for a topic by its name on the target is told its name at the source."""
-        upstream = self._told.policy.upstream_topic(topic)
+        """Note the source topic for a name of the target."""
+        upstream = self._settings.policy.upstream_topic(topic)
         if topic in source or upstream is None or upstream not in source or upstream == topic:
             return []
         return [f"{topic} is what {upstream} is called on {self._settings.flow.target}: ask for {upstream}"]
@@ -83,9 +83,9 @@ class _Asking:
     ) -> Sequence[Finding]:
         """Of a plan for this topic alone; what is in the way of others is none of its affair."""
         only = {topic: SourceTopic(source[topic])}
-        remote = remote_topic(self._told, topic)
-        topics = Topics(only, target, plan_topics(self._told, only, target), [(topic, remote)])
-        surveyed = replace(survey_flow(self._settings, self._connector, topics), own=(), named=())
+        remote = remote_topic(self._settings, topic)
+        topics = Topics(only, target, plan_topics(self._settings, only, target), [(topic, remote)])
+        surveyed = replace(survey_flow(self._flow, self._connector, topics), own=(), named=())
         mine = {topic, remote, *(setting for setting in ("replication.factor",) if remote not in target)}
         return [
             finding for finding in findings(surveyed) if finding.subject in mine or finding.kind == OLD_BROKER
@@ -117,19 +117,19 @@ class _Asking:
 
     def _positions(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, Position]:
         try:
-            return stored_positions(self._settings, self._connector, partitions)
+            return stored_positions(self._flow, self._connector, partitions)
         except KafkaError as error:
-            self._notes.append(f"positions can't be told: {error}")
+            self._notes.append(f"positions can't be read: {error}")
             return {}
 
     def _reports(self) -> Mapping[TopicPartition, PartitionProgress]:
-        topic = progress_topic(self._settings.flow.source)
-        with closing(ProgressReader(self._settings.worker_client, topic)) as reader:
+        topic = progress_topic(self._flow.flow.source)
+        with closing(ProgressReader(self._flow.worker_client, topic)) as reader:
             try:
                 reader.catch_up()
             except KafkaError as error:
                 if error.code != UNKNOWN_TOPIC_OR_PARTITION:  # it has never run, or Java's mirror does
-                    self._notes.append(f"what the mirror says of itself can't be read: {error}")
+                    self._notes.append(f"the mirror's progress topic can't be read: {error}")
                 return {}
             return {
                 source: report
@@ -142,21 +142,21 @@ class _Asking:
             here = self._admins.source.topic_configs([topic]).get(topic, ())
             there = self._admins.target.topic_configs([remote]).get(remote, ())
         except KafkaError as error:
-            self._notes.append(f"configs can't be told: {error}")
+            self._notes.append(f"configs can't be read: {error}")
             return []
-        if self._told.sync_topic_configs_interval_s is None:
+        if self._settings.sync_topic_configs_interval_s is None:
             self._notes.append("sync.topic.configs.enabled is false: configs are set once, at creation")
-        return list(config_differences(self._told.config_filter, here, there))
+        return list(config_differences(self._settings.config_filter, here, there))
 
     def _acls(self, remote: str) -> Sequence[str]:
-        if self._told.sync_topic_acls_interval_s is None:
+        if self._settings.sync_topic_acls_interval_s is None:
             self._notes.append("sync.topic.acls.enabled is false: ACLs are left alone")
             return []
         log = flow_log(__name__, self._settings.flow, self._connector.name)
         try:
-            plan = AclSync(self._told, self._admins, log).plan()
+            plan = AclSync(self._settings, self._admins, log).plan()
         except KafkaError as error:
-            self._notes.append(f"ACLs can't be told: {error}")
+            self._notes.append(f"ACLs can't be read: {error}")
             return []
         return [str(binding) for binding in plan.creates if binding.resource_name == remote]
 
@@ -178,5 +178,5 @@ def _line(finding: Finding) -> str:
     return f"{finding.text}: {finding.remedy}" if finding.remedy else finding.text
 
 
-def _offset(told: int | SparkmirrorError | None) -> int | None:
-    return told if isinstance(told, int) else None
+def _offset(found: int | SparkmirrorError | None) -> int | None:
+    return found if isinstance(found, int) else None

@@ -59,7 +59,7 @@ class GrowTopic:
 
 @dataclass(frozen=True, slots=True)
 class TopicNote:
-    """What people may wonder about a topic of the target, or its source, with which nothing is done."""
+    """A remark for operators about a topic of the target or its source; nothing is done about it."""
 
     name: str
     source: str
@@ -71,7 +71,7 @@ class TopicNote:
 
 @dataclass(frozen=True, slots=True)
 class TopicPlan:
-    """What to do on the target. `warnings` and `notes` are for people; the former ask them for something."""
+    """The changes to the target. `warnings` ask operators to act, `notes` inform them."""
 
     creates: tuple[NewTopic, ...] = ()
     grows: tuple[GrowTopic, ...] = ()
@@ -92,7 +92,7 @@ class CopyPlan:
 
 
 class Selection:
-    """Which topics are mirrored, for a source that is looked at again and again.
+    """Selects the mirrored topics of a source that is listed repeatedly.
 
     The policy and the filter are asked once about each name: twenty thousand of them take a while.
     """
@@ -139,7 +139,7 @@ def plan_topics(
     """What the target lacks. `target` maps its topics to their numbers of partitions.
 
     A broker makes no topic with a config that it does not know: what is not in `known_configs` is left out,
-    unless that is None. Nothing is ever shrunk, and `plan_deletes` says what becomes of topics that disappear
+    unless that is None. Nothing is ever shrunk, and `plan_deletes` decides about topics that disappear
     at the source.
     `pairs`, here and elsewhere, are those of a `Selection` that has seen the same source.
     """
@@ -174,7 +174,7 @@ def copy_partitions(
     target: Mapping[str, int],
     pairs: Pairs | None = None,
 ) -> CopyPlan:
-    """Which source partitions can be copied now: those whose counterpart exists on the target."""
+    """The source partitions that can be copied now: those whose counterpart exists on the target."""
     ready: list[CopyPartition] = []
     waiting: list[CopyPartition] = []
     for topic, remote in _mirrored(settings, source) if pairs is None else pairs:
@@ -199,7 +199,7 @@ def _has_more(topic: str, partitions: int, existing: int) -> str:
 def _left_behind(
     settings: MirrorSourceSettings, source: Container[str], target: Iterable[str]
 ) -> Iterable[TopicNote]:
-    """The copies whose source is gone, where the policy tells by a name from which topic it was made."""
+    """The copies whose source is gone, where the policy derives the source topic from a name."""
     policy, alias = settings.policy, settings.flow.source
     for remote in sorted(target):
         topic = policy.upstream_topic(remote) if policy.topic_source(remote) == alias else None

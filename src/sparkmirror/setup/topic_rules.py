@@ -1,4 +1,4 @@
-"""The rules by which a source topic is mirrored or not, in the order in which they are asked."""
+"""Applies the rules by which a source topic is mirrored or not, in their order."""
 
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.policies.replication import is_cycle
@@ -6,7 +6,7 @@ from sparkmirror.setup.topic_explanation import Verdict
 
 
 def verdicts(settings: MirrorSourceSettings, topic: str) -> list[Verdict]:
-    """Of every rule, also behind one that refuses. `should_replicate` wants all of them to pass."""
+    """The verdicts of all rules, also after a refusal. `should_replicate` wants all of them to pass."""
     return [_filter(settings, topic), _internal(settings, topic), _cycle(settings, topic)]
 
 

@@ -1,4 +1,4 @@
-"""Makes the target's topics those that the source's call for."""
+"""Creates and grows topics on the target as the source's topics require."""
 
 import logging
 import time
@@ -27,12 +27,12 @@ from sparkmirror.setup.topic_plan import (
 )
 
 _RETRY_S: Final = 30.0
-"""How long what could not be done is left alone while nothing changes."""
+"""The delay before failed changes are retried while nothing changes."""
 _NEVER: Final = float("inf")
 _SHOWN_AFTER_S: Final = 60.0
-"""By then a broker lists what was made: the log of each new partition takes it some milliseconds."""
+"""After this time brokers list new topics: the log of each new partition takes some milliseconds."""
 _LINES_MAX: Final = 20
-"""More topics than that are told of in one line."""
+"""The most topics that are logged in lines of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +43,11 @@ class Topics:
     target: Mapping[str, int]
     plan: TopicPlan
     pairs: Pairs = ()
-    """What is mirrored, and as what."""
+    """The mirrored topics with their names on the target."""
 
     @property
     def gone(self) -> int:
-        """How many topics of the target are copies of what the source has no more, as far as that shows."""
+        """The number of topics on the target whose source topic is gone, as far as is known."""
         return len({note.name for note in self.plan.notes if note.source not in self.source})
 
 
@@ -58,7 +58,7 @@ class _Sight:
     deletes: DeletePlan
 
     def is_same(self, other: "_Sight") -> bool:
-        """Listings and plans that say the same are the same objects."""
+        """Equal listings and plans are the same objects."""
         return self.source is other.source and self.target is other.target and self.deletes is other.deletes
 
 
@@ -67,20 +67,20 @@ class TopicSync:
 
     def __init__(
         self,
-        told: MirrorSourceSettings,
+        settings: MirrorSourceSettings,
         admins: FlowAdmins,
         log: FlowLog,
         deletes: TopicDeleteSync | None = None,
     ) -> None:
         """Without `deletes`, `sync.topic.deletes` has no effect."""
-        self._told = told
+        self._settings = settings
         self._admins = admins
         self._log = log
-        self._deletes = deletes if told.topic_deletes is not TopicDeletes.NO else None
-        self._selection = Selection(told)
+        self._deletes = deletes if settings.topic_deletes is not TopicDeletes.NO else None
+        self._selection = Selection(settings)
         self._planned: tuple[_Sight, Topics] | None = None
         self._applied: TopicPlan | None = None
-        self._is_all_told = True
+        self._is_all_readable = True
         self._retry_at = _NEVER
         self._made: dict[str, int] = {}
         self._made_until = 0.0
@@ -101,7 +101,7 @@ class TopicSync:
         return topics
 
     def apply(self, plan: TopicPlan) -> Mapping[str, int]:
-        """Do it, once: the partitions of topics that changed. What can't be done is said once.
+        """Apply it once: the partitions of topics that changed. Each problem is logged once.
 
         Raises KafkaError.
         """
@@ -127,7 +127,7 @@ class TopicSync:
         if made:
             self._made |= made
             self._made_until = time.monotonic() + _SHOWN_AFTER_S
-        if len(made) < len(changes) or not self._is_all_told:
+        if len(made) < len(changes) or not self._is_all_readable:
             self._retry_at = time.monotonic() + _RETRY_S
         else:
             self._retry_at = self._made_until if made else _NEVER
@@ -151,19 +151,19 @@ class TopicSync:
         source = {topic: SourceTopic(count) for topic, count in sight.source.counts.items()}
         target = self._with_made(sight.target.counts)
         pairs = self._selection.pairs(source)
-        missing = missing_topics(self._told, source, target, pairs)
+        missing = missing_topics(self._settings, source, target, pairs)
         configs, untold = self._admins.source.known_topic_configs(missing)
         source |= {topic: replace(source[topic], configs=configs.get(topic, ())) for topic in missing}
         known = self._known_configs(sight.target.counts) if missing else None
         # Without its configs a topic is not made: they would not be found wanting until much later.
         makeable = [pair for pair in pairs if pair[0] not in untold] if untold else pairs
-        plan = plan_topics(self._told, source, target, makeable, known)
+        plan = plan_topics(self._settings, source, target, makeable, known)
         plan = replace(plan, warnings=(*plan.warnings, *map(str, untold.values())))
-        self._is_all_told = not untold
+        self._is_all_readable = not untold
         return Topics(source, sight.target.counts, self._with_deletes(plan, sight.deletes), pairs)
 
     def _known_configs(self, target: Iterable[str]) -> Collection[str] | None:
-        """What a topic of the target has; None if there is none, or none that may be told of."""
+        """The topic on the target; None if it does not exist or may not be described."""
         some = next(iter(target), None)
         if some is None:
             return None
@@ -186,7 +186,7 @@ class TopicSync:
         return replace(
             plan,
             notes=(*plan.notes, *self._deletes.notes(deletes)),
-            deletes=deletes.deletes if self._told.topic_deletes is TopicDeletes.YES else (),
+            deletes=deletes.deletes if self._settings.topic_deletes is TopicDeletes.YES else (),
             held=deletes.held,
         )
 

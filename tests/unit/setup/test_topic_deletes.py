@@ -13,8 +13,8 @@ from sparkmirror.setup.topic_deletes import (
     Copied,
     DeletePlan,
     DeleteTopic,
+    GracePeriod,
     Missed,
-    Patience,
     Sight,
     absent,
     plan_deletes,
@@ -22,7 +22,7 @@ from sparkmirror.setup.topic_deletes import (
 from sparkmirror.setup.topic_plan import TopicPlan
 
 GRACE_S = 100.0
-PATIENCE = Patience(GRACE_S, GRACE_S)
+GRACE = GracePeriod(GRACE_S, GRACE_S)
 NAMES = ("a", "b", "c", "d", "e")
 COPIED = tuple(Copied(name, f"s.{name}", f"id-{name}".encode()) for name in NAMES)
 TARGET = {one.target: ListedTopic(1, one.target_id) for one in COPIED}
@@ -34,7 +34,7 @@ def sight(now: float, *gone: str, absence: Absence = Absence.UNKNOWN) -> Sight:
 
 
 def planned(seen: Sight, missed: Mapping[str, Missed]) -> DeletePlan:
-    return plan_deletes(COPIED, seen, missed, PATIENCE)
+    return plan_deletes(COPIED, seen, missed, GRACE)
 
 
 def test_what_is_gone_is_deleted_when_it_was_missing_long_enough() -> None:
@@ -61,7 +61,7 @@ def test_a_clock_that_goes_back_and_a_long_time_without_a_look_begin_anew() -> N
 
 
 def test_a_mirror_that_seldom_looks_deletes_too() -> None:
-    patient = Patience(GRACE_S, gap_s=600)
+    patient = GracePeriod(GRACE_S, gap_s=600)
     seldom = plan_deletes(COPIED, sight(600, "b"), {"b": Missed(0, 0)}, patient)
     assert [topic.name for topic in seldom.due(600)] == ["s.b"]
     assert not plan_deletes(COPIED, sight(601, "b"), {"b": Missed(0, 0)}, patient).due(601)
@@ -85,11 +85,11 @@ def test_without_evidence_nothing_is_deleted() -> None:
         [replace(one, target_id=b"another") for one in COPIED],
         sight(200, "b"),
         {"b": Missed(0, 150)},
-        PATIENCE,
+        GRACE,
     )
-    unknown = plan_deletes([replace(one, target_id=b"") for one in COPIED], sight(200, "b"), {}, PATIENCE)
+    unknown = plan_deletes([replace(one, target_id=b"") for one in COPIED], sight(200, "b"), {}, GRACE)
     without_ids = replace(sight(200, "b"), target={name: ListedTopic(1) for name in TARGET})
-    for plan in (other, unknown, plan_deletes(COPIED, without_ids, {"b": Missed(0, 150)}, PATIENCE)):
+    for plan in (other, unknown, plan_deletes(COPIED, without_ids, {"b": Missed(0, 150)}, GRACE)):
         assert (plan.deletes, plan.missed) == ((), {})
         assert "no stored position" in plan.reasons["b"]
 
@@ -142,7 +142,7 @@ def test_nothing_is_deleted_that_was_seen_within_the_grace_period(steps: list[Lo
 def test_nothing_is_deleted_without_evidence(ids: list[bytes], gone: frozenset[str]) -> None:
     copied = [replace(one, target_id=id_) for one, id_ in zip(COPIED, ids, strict=True)]
     long_missed = dict.fromkeys(NAMES, Missed(0, 950))
-    for topic in plan_deletes(copied, sight(1000, *gone), long_missed, PATIENCE).deletes:
+    for topic in plan_deletes(copied, sight(1000, *gone), long_missed, GRACE).deletes:
         assert topic.topic_id == f"id-{topic.source}".encode()
 
 

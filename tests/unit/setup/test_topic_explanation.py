@@ -45,8 +45,8 @@ def test_a_topic_that_is_not_there() -> None:
 @pytest.mark.parametrize(
     ("there", "note"),
     [
-        (None, "us.orders is not on eu yet: the next look for topics creates it"),
-        (1, "us.orders has 1 partitions and needs 2: the next look adds them"),
+        (None, "us.orders is not on eu yet: the next refresh of topics creates it"),
+        (1, "us.orders has 1 partitions and needs 2: the next refresh adds them"),
         (3, "us.orders has 3 partitions and needs 2: the others stay empty"),
     ],
 )
@@ -59,7 +59,7 @@ def test_numbers_of_partitions(there: int | None, note: str) -> None:
     ("partition", "why", "is_fine"),
     [
         (replace(PARTITION, end=150), "50 records behind", True),
-        (replace(PARTITION, end=None), "its end can't be told", True),
+        (replace(PARTITION, end=None), "its end is unknown", True),
         (replace(PARTITION, mirrored_to=None), "not begun: no position of it is stored", True),
         (replace(PARTITION, mirrored_to=None, end=0), "empty, and not begun", True),
         (replace(PARTITION, start=130, end=150), "30 records behind its position are gone from us", True),

@@ -114,7 +114,7 @@ def test_thousands_of_topics_are_told_of_in_one_line(
     assert len(sync.apply(sync.plan().plan)) == 3000
     assert len(caplog.messages) == 22
     assert "created 3000 topics, source.t0000 to source.t2999" in caplog.messages
-    assert caplog.messages[-1] == "the same or the like of 2980 more topics"
+    assert caplog.messages[-1] == "similar problems of 2980 more topics"
     assert sync.plan() is sync.plan()
 
 

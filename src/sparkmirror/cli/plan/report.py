@@ -12,7 +12,7 @@ from sparkmirror.setup.plan.flow_plan import (
     PlannedCopy,
     Severity,
     Skipped,
-    dealt,
+    by_task,
 )
 
 _SIGNS: Final = {Action.CREATE: "+", Action.ALTER: "~", Action.DELETE: "-"}
@@ -98,7 +98,7 @@ def _copy(plan: FlowPlan, *, detail: bool) -> Iterator[str]:
         words.append(f"about {as_time(plan.seconds)} at {as_size(plan.rate.bytes_s)}/s ({plan.rate.origin})")
     yield f"    {', '.join(words)}" if plan.records else "    nothing is left to copy"
     if detail:
-        for task in dealt(plan.copies):
+        for task in by_task(plan.copies):
             yield f"    task {task[0].task}: {_counted(len(task), 'partition')}"
             yield from (f"        {_copied(copy)}" for copy in task)
 

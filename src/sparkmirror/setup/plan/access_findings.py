@@ -111,16 +111,16 @@ def _of_own(survey: FlowSurvey, own: OwnTopic) -> Iterator[Need]:
 
 def _on_clusters(survey: FlowSurvey) -> Iterator[tuple[Alias, Need]]:
     """What is described on both and altered on the target."""
-    told = survey.settings
-    syncs_accounts = told.sync_accounts_interval_s is not None
+    settings = survey.settings
+    syncs_accounts = settings.sync_accounts_interval_s is not None
     for is_synced, describe, alter in (
         (
-            told.sync_topic_acls_interval_s is not None and survey.acls.unavailable is None,
+            settings.sync_topic_acls_interval_s is not None and survey.acls.unavailable is None,
             Need.DESCRIBE_ACLS,
             Need.ALTER_ACLS,
         ),
-        (syncs_accounts and told.sync_quotas, Need.DESCRIBE_QUOTAS, Need.ALTER_QUOTAS),
-        (syncs_accounts and told.sync_users is not None, Need.DESCRIBE_USERS, Need.ALTER_USERS),
+        (syncs_accounts and settings.sync_quotas, Need.DESCRIBE_QUOTAS, Need.ALTER_QUOTAS),
+        (syncs_accounts and settings.sync_users is not None, Need.DESCRIBE_USERS, Need.ALTER_USERS),
     ):
         if is_synced:
             yield survey.source.alias, describe

@@ -19,7 +19,7 @@ from sparkmirror.storage.progress import PartitionProgress, parse, progress_topi
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """Per partition; one whose offsets can't be told is in none of them.
+    """Per partition; one whose offsets can't be reports_of_one is in none of them.
 
     `begins` and `ends` are the offsets between which there is something to copy, `sizes` its bytes, by the
     share that these offsets have of the log. `lost` counts records that retention took before they were
@@ -35,13 +35,13 @@ class Backlog:
 
 
 def backlog(on: FlowWorker, connector: SourceConfig, partitions: Collection[TopicPartition]) -> Backlog:
-    """Raises KafkaError when positions can't be read, or nobody answers."""
+    """Raises KafkaError when positions can't be read, or no broker responds."""
     if not partitions:
         return Backlog()
     consumer = connector.consumers[0]
     positions = stored_positions(on, connector, partitions)
-    starts = _told(list_offsets(consumer, partitions, EARLIEST))
-    ends = _told(list_offsets(consumer, partitions, LATEST))
+    starts = _known(list_offsets(consumer, partitions, EARLIEST))
+    ends = _known(list_offsets(consumer, partitions, LATEST))
     begins, lost, homeless = dict[TopicPartition, int](), dict[TopicPartition, int](), []
     for partition in ends.keys() & starts.keys():
         position = positions.get(partition)
@@ -91,20 +91,20 @@ def mirrored_rate(on: FlowWorker, connector: SourceConfig) -> float | None:
     )
 
 
-def _told(offsets: Mapping[TopicPartition, int | SparkmirrorError]) -> dict[TopicPartition, int]:
+def _known(offsets: Mapping[TopicPartition, int | SparkmirrorError]) -> dict[TopicPartition, int]:
     """Those that could be had; what keeps us from the others shows in our rights."""
     return {partition: offset for partition, offset in offsets.items() if isinstance(offset, int)}
 
 
 _APART_MAX_S: Final = 10.0
-"""Reports come once a second; between two that are further apart something has stood still."""
+"""Reports come once a second; between two that are further apart the task has stalled."""
 _SECONDS_MIN: Final = 3
-"""So many seconds in which there was more to copy than was copied tell something."""
+"""The fewest seconds with a backlog that make a measurement."""
 _SECONDS_MAX: Final = 60
 
 
 def measured_rate(reports: Iterable[PartitionProgress]) -> float | None:
-    """Bytes per second of the whole flow; None if it was never behind for long enough to tell.
+    """Bytes per second of the whole flow; None if it was never behind long enough.
 
     A partition that keeps up is copied as fast as it's written: only one with a backlog of at least what it
     copied since the report before shows what the mirror can do.
@@ -113,8 +113,8 @@ def measured_rate(reports: Iterable[PartitionProgress]) -> float | None:
     for report in reports:
         by_partition.setdefault(report.source, []).append(report)
     seconds: dict[int, float] = {}
-    for told in by_partition.values():
-        for before, after in pairwise(told):
+    for reports_of_one in by_partition.values():
+        for before, after in pairwise(reports_of_one):
             rate_s = _rate_while_behind(before, after)
             if rate_s is not None:
                 second = int(after.updated_at)

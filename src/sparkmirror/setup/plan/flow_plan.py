@@ -1,7 +1,7 @@
-"""What a flow is about to do, as a value: what it changes, copies and leaves out, and what hinders it.
+"""Holds what a flow would do, as a value: what it changes, copies and leaves out, and what blocks it.
 
-Whatever changes a cluster is told as a `Change`, whichever part of the plan it comes from: a further part is
-one more function that makes changes of it.
+Every change of a cluster is a `Change`, whichever part of the plan it comes from: a further part is one more
+function that makes changes of it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing to change: `text` says to people what becomes of it, `details` the same to programs."""
+    """One change: `text` describes it for people, `details` for programs."""
 
     action: Action
     kind: str
@@ -67,7 +67,7 @@ class Finding:
 class PlannedCopy:
     """A partition, and what of it there is to copy: offsets from `begin` to before `end`.
 
-    `begin` and `end` are None where they can't be told. `bytes` are estimated by the share of the offsets.
+    `begin` and `end` are None where they can't be details. `bytes` are estimated by the share of the offsets.
     """
 
     source: TopicPartition
@@ -159,8 +159,8 @@ def topic_changes(target: Alias, plan: TopicPlan) -> Iterator[Change]:
     for gone in plan.deletes:
         when = datetime.fromtimestamp(gone.due, UTC).isoformat(" ", "seconds")
         text = f"after {when}: {gone.source} is gone from the source"
-        told = {"source": gone.source, "due": gone.due}
-        yield Change(Action.DELETE, "topic", target, gone.name, text, told)
+        details = {"source": gone.source, "due": gone.due}
+        yield Change(Action.DELETE, "topic", target, gone.name, text, details)
 
 
 def config_changes(target: Alias, plan: ConfigPlan) -> Iterator[Change]:
@@ -236,7 +236,7 @@ def joined(parts: Iterable[Iterable[Change]]) -> tuple[Change, ...]:
     return tuple(change for part in parts for change in part)
 
 
-def dealt(copies: Sequence[PlannedCopy]) -> Sequence[Sequence[PlannedCopy]]:
+def by_task(copies: Sequence[PlannedCopy]) -> Sequence[Sequence[PlannedCopy]]:
     """The partitions of each task."""
     tasks: dict[int, list[PlannedCopy]] = {}
     for copy in copies:

@@ -41,19 +41,19 @@ def to_json(plan: FlowPlan) -> dict[str, Any]:
     }
 
 
-def from_json(told: Mapping[str, Any]) -> FlowPlan:
+def from_json(data: Mapping[str, Any]) -> FlowPlan:
     """What `to_json` made. Raises KeyError, TypeError, ValueError for anything else."""
-    copy = told["copy"]
+    copy = data["copy"]
     rate = copy["rate"]
     return FlowPlan(
-        Flow(Alias(told["source"]), Alias(told["target"])),
-        None if told["connector"] is None else ConnectorName(told["connector"]),
-        str(told["target_cluster_id"]),
-        tuple(map(_change_from_json, told["changes"])),
+        Flow(Alias(data["source"]), Alias(data["target"])),
+        None if data["connector"] is None else ConnectorName(data["connector"]),
+        str(data["target_cluster_id"]),
+        tuple(map(_change_from_json, data["changes"])),
         tuple(map(_copy_from_json, copy["of"])),
         None if rate is None else Rate(float(rate["bytes_per_second"]), str(rate["origin"])),
-        tuple(Skipped(each["topic"], each["rule"], each["why"]) for each in told["skipped"]),
-        tuple(map(_finding_from_json, told["findings"])),
+        tuple(Skipped(each["topic"], each["rule"], each["why"]) for each in data["skipped"]),
+        tuple(map(_finding_from_json, data["findings"])),
     )
 
 
@@ -68,14 +68,14 @@ def _change_to_json(change: Change) -> dict[str, Any]:
     }
 
 
-def _change_from_json(told: Mapping[str, Any]) -> Change:
+def _change_from_json(data: Mapping[str, Any]) -> Change:
     return Change(
-        Action(told["action"]),
-        told["kind"],
-        Alias(told["cluster"]),
-        told["name"],
-        told["text"],
-        dict(told["details"]),
+        Action(data["action"]),
+        data["kind"],
+        Alias(data["cluster"]),
+        data["name"],
+        data["text"],
+        dict(data["details"]),
     )
 
 
@@ -96,14 +96,14 @@ def _copy_to_json(copy: PlannedCopy) -> dict[str, Any]:
     }
 
 
-def _copy_from_json(told: Mapping[str, Any]) -> PlannedCopy:
+def _copy_from_json(data: Mapping[str, Any]) -> PlannedCopy:
     return PlannedCopy(
-        TopicPartition(told["topic"], told["partition"]),
-        told["target_topic"],
-        told["task"],
-        told["begin"],
-        told["end"],
-        told["bytes"],
+        TopicPartition(data["topic"], data["partition"]),
+        data["target_topic"],
+        data["task"],
+        data["begin"],
+        data["end"],
+        data["bytes"],
     )
 
 
@@ -117,5 +117,5 @@ def _finding_to_json(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _finding_from_json(told: Mapping[str, Any]) -> Finding:
-    return Finding(told["kind"], Severity(told["severity"]), told["subject"], told["text"], told["remedy"])
+def _finding_from_json(data: Mapping[str, Any]) -> Finding:
+    return Finding(data["kind"], Severity(data["severity"]), data["subject"], data["text"], data["remedy"])

@@ -48,13 +48,13 @@ from sparkmirror.setup.topic_rules import first_refusal
 from sparkmirror.setup.topic_sync import Topics, TopicSync
 
 DEFAULT_RATE: Final = Rate(100_000_000, "a guess, what 1 Gbit/s carries")
-"""For a mirror that was never behind long enough to tell."""
+"""For a mirror that was never behind long enough for a measurement."""
 
 _T = TypeVar("_T")
 
 
 def plan_flow(settings: FlowSettings, rate: Rate | None = None) -> FlowPlan:
-    """A whole flow of an mm2.properties. `rate` is the pace that the user expects. Raises KafkaError."""
+    """Plan a whole flow of an mm2.properties; `rate` is the expected bytes per second. Raises KafkaError."""
     own = [heartbeats_topic(settings.flow, settings.heartbeat)]
     if settings.checkpoint is not None:
         own.append(checkpoints_topic(settings.flow, settings.checkpoint))
@@ -87,7 +87,7 @@ def plan_source(
 ) -> FlowPlan:
     """What a MirrorSourceConnector does, and `more_own` topics of the connectors beside it.
 
-    Raises KafkaError when a cluster can't be reached; what it refuses to tell is among the findings.
+    Raises KafkaError when a cluster can't be reached; what it refuses is among the findings.
     """
     with closing(FlowAdmins(on.flow, connector)) as admins:
         return _Planning(on, connector, admins).plan(rate, more_own)
@@ -99,7 +99,7 @@ class _Planning:
     def __init__(self, on: FlowWorker, connector: SourceConfig, admins: FlowAdmins) -> None:
         self._on = on
         self._connector = connector
-        self._told: MirrorSourceSettings = connector.settings
+        self._settings: MirrorSourceSettings = connector.settings
         self._admins = admins
         self._log = flow_log(__name__, on.flow, connector.name)
         self._unreadable: list[Finding] = []
@@ -110,8 +110,8 @@ class _Planning:
         acls = self._acls()
         accounts = self._accounts()
         surveyed = survey_flow(self._on, self._connector, topics, more_own)
-        dealt = self._dealt(surveyed)
-        left = self._part("positions", lambda: backlog(self._on, self._connector, list(dealt)), Backlog())
+        assigned = self._assigned(surveyed)
+        left = self._part("positions", lambda: backlog(self._on, self._connector, list(assigned)), Backlog())
         begun = {partition.topic for partition in left.positions}
         surveyed = replace(
             surveyed,
@@ -129,7 +129,7 @@ class _Planning:
             self._connector.name,
             surveyed.target.cluster_id,
             self._changes(surveyed),
-            _copies(surveyed, dealt, left),
+            _copies(surveyed, assigned, left),
             self._rate(rate),
             tuple(self._skipped(topics)),
             (*self._unreadable, *findings(surveyed)),
@@ -167,44 +167,46 @@ class _Planning:
 
         def listed() -> Topics:
             source = {name: SourceTopic(count) for name, count in admins.source.partition_counts().items()}
-            pairs = Selection(self._told).pairs(source)
+            pairs = Selection(self._settings).pairs(source)
             return Topics(source, admins.target.partition_counts(), TopicPlan(), pairs)
 
         deletes = TopicDeleteSync(self._on, self._connector, admins, self._log)
-        with closing(TopicSync(self._told, admins, self._log, deletes)) as sync:
+        with closing(TopicSync(self._settings, admins, self._log, deletes)) as sync:
             found = self._part("topics", sync.plan, None)
         return listed() if found is None else found
 
     def _configs(self) -> ConfigPlan:
-        if self._told.sync_topic_configs_interval_s is None:
+        if self._settings.sync_topic_configs_interval_s is None:
             return ConfigPlan()
-        sync = ConfigSync(self._told, self._admins, self._log)
+        sync = ConfigSync(self._settings, self._admins, self._log)
         return self._part("configs", sync.plan, ConfigPlan())
 
     def _acls(self) -> AclPlan:
-        if self._told.sync_topic_acls_interval_s is None:
+        if self._settings.sync_topic_acls_interval_s is None:
             return AclPlan()
-        return self._part("ACLs", AclSync(self._told, self._admins, self._log).plan, AclPlan())
+        return self._part("ACLs", AclSync(self._settings, self._admins, self._log).plan, AclPlan())
 
     def _accounts(self) -> AccountPlan:
-        if self._told.sync_accounts_interval_s is None:
+        if self._settings.sync_accounts_interval_s is None:
             return AccountPlan()
-        return self._part("accounts", AccountSync(self._told, self._admins, self._log).plan, AccountPlan())
+        return self._part(
+            "accounts", AccountSync(self._settings, self._admins, self._log).plan, AccountPlan()
+        )
 
     # data
 
-    def _dealt(self, surveyed: FlowSurvey) -> Mapping[TopicPartition, int]:
-        """The task of each partition, as long as there is no load by which to deal them."""
+    def _assigned(self, surveyed: FlowSurvey) -> Mapping[TopicPartition, int]:
+        """The task of each partition, as long as no load is measured."""
         partitions = [
             TopicPartition(topic, number)
             for topic, _ in surveyed.mirrored
             for number in range(surveyed.source_topics[topic])
         ]
-        shares = assign(partitions, self._told.tasks_max)
+        shares = assign(partitions, self._settings.tasks_max)
         return {partition: task for task, share in enumerate(shares) for partition in share}
 
     def _filled(self, surveyed: FlowSurvey, begun: Collection[str]) -> Collection[str]:
-        """The remote topics that hold records although nothing says that this mirror wrote them."""
+        """The remote topics that hold records without evidence that this mirror wrote them."""
         partitions = [
             TopicPartition(remote, number)
             for topic, remote in surveyed.mirrored
@@ -223,27 +225,27 @@ class _Planning:
             DEFAULT_RATE if measured is None else Rate(measured, "what the mirror has reached when behind")
         )
         found = wanted or found
-        limit = self._told.rate_limits.flow
+        limit = self._settings.rate_limits.flow
         return found if limit is None or limit >= found.bytes_s else Rate(limit, "max.bytes.per.second")
 
     def _skipped(self, topics: Topics) -> Iterable[Skipped]:
         for topic in sorted(topics.source):
-            refusal = first_refusal(self._told, topic)
+            refusal = first_refusal(self._settings, topic)
             if refusal is not None:
                 yield Skipped(topic, refusal.rule, refusal.why)
 
-    # what brokers say to it
+    # validation by brokers
 
     def _refusals(self, surveyed: FlowSurvey, configs: ConfigPlan) -> Sequence[Refusal]:
-        """What brokers would not do. Where a plug-in makes the changes, they have nothing to say to them."""
+        """The changes that brokers refuse. They can't validate changes that a plug-in makes."""
         if self._admins.writes is not self._admins.target:
             return []
-        told, connector, missing = surveyed.topics, self._connector, surveyed.missing
+        topics, connector, missing = surveyed.topics, self._connector, surveyed.missing
         creations = [
             TopicCreation(new.name, new.partitions, new.replication_factor, dict(new.configs))
-            for new in told.creates
+            for new in topics.creates
         ]
-        grows = {topic.name: topic.partitions for topic in told.grows}
+        grows = {topic.name: topic.partitions for topic in topics.grows}
         source, target = self._on.flow
         creations += [own.creation for own in missing if own.cluster == target]
         at_source = [own.creation for own in missing if own.cluster == source]
@@ -268,7 +270,7 @@ def _refused(cluster: Alias, need: Need, results: Results) -> Iterable[Refusal]:
 
 
 def _copies(
-    surveyed: FlowSurvey, dealt: Mapping[TopicPartition, int], left: Backlog
+    surveyed: FlowSurvey, assigned: Mapping[TopicPartition, int], left: Backlog
 ) -> tuple[PlannedCopy, ...]:
     remote = dict(surveyed.mirrored)
     return tuple(
@@ -280,7 +282,7 @@ def _copies(
             left.ends.get(partition),
             left.sizes.get(partition),
         )
-        for partition, task in sorted(dealt.items())
+        for partition, task in sorted(assigned.items())
     )
 
 
@@ -301,19 +303,19 @@ def survey_flow(
     more_own: Sequence[OwnTopic] = (),
     asked_max: int | None = None,
 ) -> FlowSurvey:
-    """What both clusters say of themselves, and of what a flow needs there. Raises KafkaError.
+    """Ask both clusters for their state, and for what a flow needs there. Raises KafkaError.
 
-    `asked_max` is for whoever wants rights on so many topics at most: thousands take seconds.
+    `asked_max` bounds the topics whose rights are asked for: thousands take seconds.
     """
-    told, flow = connector.settings, on.flow
+    settings, flow = connector.settings, on.flow
     mirrored = topics.pairs
     own = [*own_topics(on, connector), *more_own]
-    named = told.topic_filter.named if isinstance(told.topic_filter, DefaultTopicFilter) else ()
+    named = settings.topic_filter.named if isinstance(settings.topic_filter, DefaultTopicFilter) else ()
     asked = mirrored[:asked_max]
     at_source = {topic for topic, _ in asked} | set(named) | _names(own, flow.source)
     at_target = {remote for _, remote in asked} | _names(own, flow.target)
     return FlowSurvey(
-        told,
+        settings,
         survey(connector.source_admin, flow.source, at_source),
         survey(connector.target_admin, flow.target, at_target),
         {topic: found.partitions for topic, found in topics.source.items()},

@@ -1,4 +1,4 @@
-"""What is known of a flow before it is judged: what both clusters say, and what is planned on that ground."""
+"""Holds what is known of a flow before it is judged: both clusters' state, and the plans from it."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What is in a plan's way, judged from what both clusters say: pure functions over a `FlowSurvey`."""
+"""Finds what blocks a plan, by pure functions over a `FlowSurvey`."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
@@ -37,7 +37,7 @@ _EXPLAINED_BY: Final[Mapping[int, str]] = {
     _INVALID_REPLICATION_FACTOR: TOO_MANY_REPLICAS,
     _INVALID_TOPIC: BAD_NAME,
 }
-"""Where a finding of our own says more than the broker's refusal."""
+"""Refusals for which a finding of our own is more precise."""
 
 
 def findings(survey: FlowSurvey) -> tuple[Finding, ...]:
@@ -171,7 +171,7 @@ def _strangers(survey: FlowSurvey) -> Iterator[Finding]:
 
 
 def _notes(survey: FlowSurvey) -> Iterator[Finding]:
-    """What people may wonder about, and need do nothing about."""
+    """Remarks that need no action."""
     for note in survey.topics.notes:
         yield Finding(TOPIC, Severity.NOTE, note.name, note.text)
     if survey.topics.held is not None:
@@ -186,7 +186,7 @@ def _missing_topics(survey: FlowSurvey) -> Iterator[Finding]:
 
 
 def _refused(survey: FlowSurvey, kinds: Collection[str]) -> Iterator[Finding]:
-    """What brokers refuse although nothing else says why: by policies, quotas, values they don't take."""
+    """Refusals that no other finding explains: by policies, quotas, values that brokers don't take."""
     for cluster, need, name, error in survey.refusals:
         if isinstance(error, AuthorizationError):
             side, right = survey.side(cluster), need.of(name)
@@ -247,12 +247,12 @@ def _acls(survey: FlowSurvey) -> Iterator[Finding]:
         )
 
 
-def _warnings(survey: FlowSurvey, said: Collection[str]) -> Iterator[Finding]:
-    """Of the parts themselves, but what is said already."""
+def _warnings(survey: FlowSurvey, reported: Collection[str]) -> Iterator[Finding]:
+    """The warnings of the parts that are not reported yet."""
     parts = ((TOPIC, survey.topics), (ACLS, survey.acls), (ACCOUNTS, survey.accounts))
     for kind, plan in parts:
         for warning in plan.warnings:
-            if warning not in said:
+            if warning not in reported:
                 yield Finding(kind, Severity.WARNS, kind, warning)
 
 

@@ -23,8 +23,8 @@ from sparkmirror.setup.plan.flow_plan import (
     Skipped,
     account_changes,
     acl_changes,
+    by_task,
     config_changes,
-    dealt,
     joined,
     own_topic_changes,
     topic_changes,
@@ -107,7 +107,7 @@ def plan(**more: object) -> FlowPlan:
 def test_a_plan_adds_up() -> None:
     found = plan()
     assert (found.tasks, found.records, found.bytes, found.seconds) == (2, 100, 1000, 10.0)
-    assert [[str(copy.source) for copy in task] for task in dealt(found.copies)] == [
+    assert [[str(copy.source) for copy in task] for task in by_task(found.copies)] == [
         ["orders-0", "pages-0"],
         ["orders-1"],
     ]
