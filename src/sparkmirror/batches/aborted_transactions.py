@@ -1,7 +1,7 @@
-"""Which batches of a fetch response read_committed must not see (KIP-98, as Kafka's `CompletedFetch`).
+"""Finds the batches of a fetch response that read_committed must not see (KIP-98, `CompletedFetch`).
 
-Made anew for each response: the broker's list belongs to the response, and a transaction that ended in an
-earlier one is not in it.
+A new one is made for each response: the broker's list belongs to the response, and a transaction that ended
+in an earlier one is not in it.
 """
 
 import heapq

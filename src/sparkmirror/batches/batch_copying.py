@@ -27,12 +27,12 @@ _TINY_BYTES = 1024
 """A batch up to here costs more to produce by itself than to open and merge with its neighbours."""
 
 MERGED_BYTES_MAX = 512 * 1024
-"""What a request and its columns cost is spread over hundreds of records; half of what a target takes."""
+"""Spreads the cost of a request and its columns over hundreds of records; half of what a target accepts."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopyRules:
-    """What a partition's batches must become. `codec` is None to keep the source's.
+    """The target format of a partition's batches. `codec` is None to keep the source's.
 
     Neighbours in a response that are tiny or must be opened anyway are merged while together they have at
     most `merged_bytes_max` bytes, as fetched; 0 merges none. Where batches end then depends on the response.
@@ -82,7 +82,7 @@ def copy_batches(
 def _copy_together(
     tiny: TinyBatches, position: int, rules: CopyRules, loops: CycleFilter | None
 ) -> list[Step] | None:
-    """None if they must be looked at one by one."""
+    """None if they must be handled one by one."""
     codec = tiny.codec if rules.codec is None else rules.codec
     if codec is None or not tiny.are_sound(check_crcs=rules.check_crcs):
         return None
@@ -187,7 +187,7 @@ class _Merging:
         self.position = batch.header.last_offset + 1
 
     def steps(self) -> Iterator[Step]:
-        """What waited; then nothing waits."""
+        """Take out what waited."""
         waited, self._batches, self._bytes = self._batches, [], 0
         merged = self._merged([batch for batch, _ in waited]) if len(waited) > 1 else None
         if merged is not None:
@@ -220,7 +220,7 @@ def _codec(batch: FetchedBatch, rules: CopyRules) -> int:
 
 
 def _whole(batch: FetchedBatch, rules: CopyRules) -> list[OutgoingBatch]:
-    """A batch of which every record is copied as it is."""
+    """A batch whose records are all copied as they are."""
     header = batch.header
     if _codec(batch, rules) == header.attributes & CODEC_MASK:
         offsets = range(header.base_offset, header.last_offset + 1)

@@ -1,4 +1,4 @@
-"""The records of many batches at once, as columns: what `records` does for a few records, at speed.
+"""Reads and writes the records of many batches at once, as columns; `records` does it for a few records.
 
 Only the walk from one record's length to the next is a Python loop; fields are read and written a column at a
 time. That costs some 150 µs before the first record, so a few records are faster with `records`.

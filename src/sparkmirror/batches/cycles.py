@@ -1,8 +1,8 @@
-"""Records that come back: what the opposite flow wrote to a source, told by its batches' producer ids.
+"""Detects cycles: records that the opposite flow wrote to a source, by the producer ids of their batches.
 
-Under a policy that keeps names (Identity) nothing in a name says that `orders` of B came from A. But every
+Under a policy that keeps names (Identity) no name shows that `orders` of B came from A. But every
 batch that we write carries a producer id of its cluster, and a flow whose policy shows no cycle records its
-ids there before it uses them (`storage.producer_ids`). Who reads from that cluster looks an id up once.
+ids there before it uses them (`storage.producer_ids`). A reader of that cluster looks an id up once.
 Longer rings, and those that Java MM2 is part of, need a header in every record (`domain.passage`).
 """
 
@@ -20,13 +20,13 @@ from sparkmirror.domain.incidents import OnLoop
 from sparkmirror.policies.replication import ReplicationPolicy
 
 _OTHERS_MAX: Final = 100_000
-"""Ids that are remembered to be nobody's of ours; then they are looked up anew."""
+"""The ids of other producers that are remembered; beyond that they are looked up again."""
 
 _SAMPLE: Final = "topic"
 
 
 def names_show_origin(policy: ReplicationPolicy, source: str) -> bool:
-    """Whether the name of a copy says where it came from, so that `is_cycle` sees what comes back."""
+    """Whether the name of a copy shows its origin, so that `is_cycle` detects cycles."""
     remote = policy.format_remote_topic(source, _SAMPLE)
     return remote != _SAMPLE and policy.topic_source(remote) == source
 
@@ -48,7 +48,7 @@ class CycleError(Exception):
 
 
 class KnownWriters:
-    """Which producer ids of a cluster are of flows from the cluster that we write to. Safe in any thread."""
+    """The producer ids of a cluster that belong to flows from our target. Safe in any thread."""
 
     def __init__(self) -> None:
         self._from_target: set[int] = set()
@@ -59,7 +59,7 @@ class KnownWriters:
         return frozenset(self._from_target)
 
     def are_from_target(self, producer_id: int) -> bool | None:
-        """Whether what it wrote was mirrored from there; None until it's looked up."""
+        """Whether its records were mirrored from there; None until it's looked up."""
         if producer_id in self._from_target:
             return True
         return False if producer_id in self._others else None
@@ -68,7 +68,7 @@ class KnownWriters:
         return {number for number in producer_ids if self.are_from_target(number) is None}
 
     def learn(self, from_target: Iterable[int], others: Collection[int] = ()) -> None:
-        """What was recorded counts more than what was not found before."""
+        """A recorded id replaces an earlier lookup that found none."""
         self._from_target.update(from_target)
         if len(self._others) + len(others) > _OTHERS_MAX:
             self._others = {NO_PRODUCER_ID}
@@ -76,7 +76,7 @@ class KnownWriters:
 
 
 class CycleFilter:
-    """What of one partition comes back. So many `records` were left out; `first` are the first's offsets."""
+    """The cycles of one partition: `records` were left out, `first` are the offsets of the first."""
 
     def __init__(
         self, writers: KnownWriters, on_loop: OnLoop = OnLoop.FILTER, passage: ProvenanceHeader | None = None
@@ -115,7 +115,7 @@ class CycleFilter:
         return carried
 
     def keeps(self, headers: Headers) -> NDArray[np.bool_] | None:
-        """Which batches don't come back, of many; None if they must be asked about one by one."""
+        """The batches that are no cycles, of many; None if they must be checked one by one."""
         writers = headers["producer_id"]
         known = {number: self._writers.are_from_target(number) for number in np.unique(writers).tolist()}
         from_target = [number for number, is_from_target in known.items() if is_from_target]

@@ -1,4 +1,4 @@
-"""Which records of the source the target already has, found by comparing the records themselves.
+"""Finds the records of the source that the target already has, by comparing the records themselves.
 
 Never by counting: when compaction or retention has changed the source meanwhile, walking so many records
 forward would skip some that were never copied.
@@ -22,7 +22,7 @@ from sparkmirror.batches.records import RawRecord, read_records
 class Match(NamedTuple):
     """`position` is the next source offset to copy.
 
-    `is_whole` says that every record of the tail is one of the source's, in order.
+    `is_whole` means that every record of the tail is one of the source's, in order.
     """
 
     position: int

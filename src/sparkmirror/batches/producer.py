@@ -1,4 +1,4 @@
-"""What an idempotent writer must know of a partition to go on exactly where another one ended (KIP-98)."""
+"""Holds the state with which an idempotent writer continues exactly where another one ended (KIP-98)."""
 
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ class ProducerId(NamedTuple):
         return self.epoch >= _EPOCH_MAX
 
     def next_epoch(self) -> "ProducerId":
-        """A broker refuses what still comes under the epoch before."""
+        """The next epoch, under which brokers refuse batches of the last one."""
         return ProducerId(self.id, self.epoch + 1)
 
     def wrote(self, header: BatchHeader) -> bool:
@@ -25,13 +25,13 @@ class ProducerId(NamedTuple):
 
 
 NOT_IDEMPOTENT = ProducerId(-1, -1)
-"""What a batch carries when the principal may not write idempotently."""
+"""The producer id of batches when the principal may not write idempotently."""
 
 
 class ProducerState(NamedTuple):
     """`next_sequence` counts the records written under `producer`; `next_offset` is where they ended.
 
-    Records of ours from `next_offset` on are ones that nobody has accounted for yet.
+    Records of ours from `next_offset` on are not accounted for yet.
     """
 
     producer: ProducerId

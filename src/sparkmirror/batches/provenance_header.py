@@ -1,4 +1,4 @@
-"""The header by which a record says what clusters it has come from, on request (`provenance.header`).
+"""Reads and adds the header with the clusters that a record has come from (`provenance.header`).
 
 Producer ids know of the last flow only, and Java MM2 has none. A header stays with a record on its whole way,
 through flows of other mirrors too. It costs the fast road: every batch must be opened.
@@ -32,8 +32,8 @@ class ProvenanceHeader(NamedTuple):
         if HEADER not in body:
             return _with_header(body, source)
         key, value, headers = read_body(body)
-        told = [content or b"" for name, content in headers if name == HEADER]
-        chain = [alias for content in told for alias in content.split(_SEPARATOR)]
+        contents = [content or b"" for name, content in headers if name == HEADER]
+        chain = [alias for content in contents for alias in content.split(_SEPARATOR)]
         if source in chain or self.target.encode() in chain:
             return None
         others = tuple(header for header in headers if header[0] != HEADER)
@@ -52,7 +52,7 @@ def carried(batch: FetchedBatch, passage: ProvenanceHeader) -> list[FetchedBatch
 
 
 def _with_header(body: bytes, source: bytes) -> bytes:
-    """What `write_body` makes of one header more, without looking at the others."""
+    """The bytes that `write_body` makes with one more header, without reading the others."""
     try:
         at = _behind(body, _behind(body, 0))
         count, headers_at = read_varint(body, at)

@@ -124,9 +124,9 @@ def iterate_batches(data: memoryview) -> Iterator[FetchedBatch]:
 
 
 def end_of_batch(data: memoryview, offset: int) -> int | None:
-    """The offset that follows the batch which holds `offset`, None if that can't be told.
+    """The offset that follows the batch which holds `offset`, None if it is unknown.
 
-    For a batch that is corrupt: where the next one begins says more than its own header.
+    For a batch that is corrupt: the start of the next one is more reliable than its own header.
     """
     found = None
     try:

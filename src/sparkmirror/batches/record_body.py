@@ -1,4 +1,4 @@
-"""Key, value and headers of a record, which copying leaves as one run of bytes: see `RawRecord`.
+"""Reads and writes the key, value and headers of a record, which `RawRecord` leaves as one run of bytes.
 
 Layout: Kafka's `DefaultRecord` (KIP-98), from the key's length on.
 """
@@ -10,7 +10,7 @@ from sparkmirror.domain.errors import CorruptBatchError
 
 
 class RecordBody(NamedTuple):
-    """Names of headers are bytes, because nobody checks that they are UTF-8."""
+    """Names of headers are bytes, because they are not checked to be UTF-8."""
 
     key: bytes | None
     value: bytes | None

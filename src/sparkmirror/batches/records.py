@@ -1,7 +1,7 @@
 """The records inside a batch, opened only as far as copying needs.
 
-Of a record only the timestamp and the offset are ever changed, so the rest (key, value, headers) stays one
-run of bytes, `body`, exactly as the producer wrote it. Layout: Kafka's `DefaultRecord` (KIP-98).
+Of a record only the timestamp and the offset are ever changed, so key, value and headers stay one run
+of bytes, `body`, exactly as the producer wrote it. Layout: Kafka's `DefaultRecord` (KIP-98).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,7 +35,7 @@ class RawRecord(NamedTuple):
 
 @contextmanager
 def naming_offset(offset: int) -> Iterator[None]:
-    """A CorruptBatchError raised within says where: at a batch's base offset, or at a record's."""
+    """A CorruptBatchError raised within gets the place: a batch's base offset, or a record's."""
     try:
         yield
     except CorruptBatchError as error:
@@ -150,7 +150,7 @@ def new_header(codec: int, count: int, base_timestamp: int, max_timestamp: int) 
 def rewrite(records: Sequence[RawRecord], codec: int, bytes_max: int) -> list[OutgoingBatch]:
     """Encode records as batches of at most `bytes_max` bytes each, as far as single records allow it.
 
-    A record above the limit becomes a batch of its own: whether the target takes it is the target's to say.
+    A record above the limit becomes a batch of its own: whether it is accepted is decided by the target.
     """
     if not records:
         return []

@@ -40,7 +40,7 @@ def reopen(
     """The records from `position` on as one batch, or as several where it would exceed `bytes_max` bytes.
 
     The batches follow each other in a partition, and each has a record. A single record above the limit
-    becomes a batch of its own: whether the target takes it is the target's to say. `carry` is asked last.
+    becomes a batch of its own: the target decides whether to accept it. `carry` is asked last.
     Raises CorruptBatchError.
     """
     if carry is None and sum(batch.header.record_count for batch in batches) >= MANY_RECORDS:
@@ -58,13 +58,13 @@ def reopen(
 
 
 def _check_offsets(low: int, high: int, first: int, last: int, *, increase: bool) -> None:
-    """Positions are taken from them, so they must be what the headers say."""
+    """Check that the records match the headers, since positions are taken from the headers."""
     if not increase or first < low or last > high:
         raise CorruptBatchError(f"its records' offsets do not increase from {low} to {high}")
 
 
 def recompress(batch: FetchedBatch, codec: int) -> OutgoingBatch:
-    """The whole batch in another codec; its records are not looked at. Raises CorruptBatchError."""
+    """The whole batch in another codec; its records are not read. Raises CorruptBatchError."""
     header = batch.header
     plain = decompress(header.attributes & CODEC_MASK, batch.data[HEADER_BYTES:])
     new = header._replace(attributes=header.attributes & ~CODEC_MASK | codec)

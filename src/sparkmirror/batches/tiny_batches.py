@@ -47,7 +47,7 @@ class TinyBatches(NamedTuple):
         return int(header["base_offset"]) + int(header["last_offset_delta"]) + 1
 
     def are_sound(self, *, check_crcs: bool) -> bool:
-        """Whether all have the format that can be copied and, if that is looked at, the CRC that they say."""
+        """Whether all have the format that can be copied and, if that is checked, the right CRC."""
         if (self.headers["magic"] != MAGIC).any():
             return False
         if not check_crcs:
@@ -58,7 +58,7 @@ class TinyBatches(NamedTuple):
         return bool((self.headers["crc"] == crcs).all())
 
     def with_records_from(self, position: int) -> Column:
-        """Which of them, by number, hold records at the position or behind it."""
+        """The numbers of those with records at the position or behind it."""
         headers = self.headers
         lasts = headers["base_offset"] + headers["last_offset_delta"]
         have_records = (headers["attributes"] & CONTROL == 0) & (headers["record_count"] != 0)

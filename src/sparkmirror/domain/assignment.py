@@ -1,7 +1,7 @@
-"""How a MirrorSourceConnector's partitions are dealt to tasks: in turn, or by measured load.
+"""Assigns a MirrorSourceConnector's partitions to tasks: round-robin, or by measured load.
 
 Loads are bytes per second. By load, a partition stays with its task unless tasks are clearly uneven: a new
-task begins with new connections and producers, and people look for a partition where it was.
+task starts with new connections and producers, and operators expect a partition where it was.
 """
 
 import heapq
@@ -14,12 +14,12 @@ from sparkmirror.domain.ids import TopicPartition
 
 
 class PartitionAssignment(Enum):
-    """`partition.assignment`: how partitions are dealt to tasks."""
+    """`partition.assignment`: how partitions are assigned to tasks."""
 
     LOAD = "load"
-    """By measured load, in turn as long as there is none."""
+    """By measured load; round-robin as long as none is measured."""
     ROUNDROBIN = "roundrobin"
-    """In turn, as MM2 does, whatever the load."""
+    """Round-robin, as MM2 does, whatever the load."""
 
 
 Assignment = tuple[tuple[TopicPartition, ...], ...]
@@ -28,7 +28,7 @@ Assignment = tuple[tuple[TopicPartition, ...], ...]
 IDLE_BYTES_S = 4096.0
 """What a partition without data costs its task, as load: a place in fetch sessions, metadata and reports.
 
-A task that copies 300 MB/s looks at each of its partitions about once a second, for some 10 µs.
+A task that copies 300 MB/s checks each of its partitions about once a second, for some 10 µs.
 """
 
 _UNEVEN = 1.25
@@ -38,9 +38,9 @@ _EVEN = 1.1
 
 
 def assign(partitions: Iterable[TopicPartition], task_count: int) -> Assignment:
-    """Deal partitions round-robin to at most `task_count` tasks; no task is empty.
+    """Assign partitions round-robin to at most `task_count` tasks; no task is empty.
 
-    MM2 deals in the order of a hash map. Here topics and partitions are sorted first, so that equal
+    MM2 assigns in the order of a hash map. Here topics and partitions are sorted first, so that equal
     input gives equal tasks.
     """
     ordered = sorted(partitions)
@@ -54,10 +54,10 @@ def assign_by_load(
     load: Mapping[TopicPartition, float],
     previous: Assignment = (),
 ) -> Assignment:
-    """Deal partitions to at most `task_count` tasks so that the heaviest carries little more than it must.
+    """Assign partitions to at most `task_count` tasks so that the heaviest carries little more than it must.
 
     No task is empty. Without any load this is `assign`. What is new goes to the lightest task, heaviest
-    first (LPT, Graham 1969); a partition that nobody has measured counts as an average one. Then
+    first (LPT, Graham 1969); a partition without a measurement counts as an average one. Then
     partitions move one by one from the heaviest task to the lightest, each at most once and only where
     the heavier of the two gets lighter: `previous` is never made worse.
     """
@@ -74,9 +74,9 @@ def assign_by_load(
     return tuple(task.partitions for task in tasks)
 
 
-def task_loads(dealt: Assignment, load: Mapping[TopicPartition, float]) -> Sequence[float]:
+def task_loads(assignment: Assignment, load: Mapping[TopicPartition, float]) -> Sequence[float]:
     """What each task carries, its idle partitions included."""
-    return [fsum(load.get(partition, 0.0) + IDLE_BYTES_S for partition in task) for task in dealt]
+    return [fsum(load.get(partition, 0.0) + IDLE_BYTES_S for partition in task) for task in assignment]
 
 
 def count_moves(before: Assignment, after: Assignment) -> int:

@@ -1,4 +1,4 @@
-"""What Kafka Connect's REST API and storage topics speak of: connectors, their tasks, states and offsets."""
+"""Defines the values of Kafka Connect's REST API and topics: connectors, tasks, states and offsets."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ from typing import NamedTuple
 from sparkmirror.domain.errors import SparkmirrorError
 
 ConnectorConfig = Mapping[str, str]
-"""As it was given: `${provider:path:key}` unresolved."""
+"""A connector's config as it was submitted, with `${provider:path:key}` unresolved."""
 
 
 class TargetState(Enum):
-    """What a connector is to be: by the name that the config topic has for it."""
+    """The wanted state of a connector, by its name in the config topic."""
 
     RUNNING = "STARTED"
     PAUSED = "PAUSED"
@@ -22,7 +22,7 @@ class TargetState(Enum):
 
 
 class State(Enum):
-    """What a connector or task is; STOPPED and only connectors."""
+    """The state of a connector or task; STOPPED is for connectors only."""
 
     UNASSIGNED = "UNASSIGNED"
     RUNNING = "RUNNING"
@@ -34,7 +34,7 @@ class State(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Of a connector or a task. `worker_id` is `host:port`; `generation` is that of the worker's group."""
+    """The status of a connector or task. `worker_id` is `host:port`; `generation` is the worker group's."""
 
     state: State
     worker_id: str
@@ -61,7 +61,7 @@ class ConnectorStatus:
 
 @dataclass(frozen=True, slots=True)
 class ConnectorOffset:
-    """A source partition and the position in it, as the connector writes them; None: to be forgotten."""
+    """A source partition and the position in it, as the connector writes them; None removes the position."""
 
     partition: Mapping[str, object]
     offset: Mapping[str, object] | None
@@ -76,7 +76,7 @@ class Health(NamedTuple):
 
 
 class ConnectError(SparkmirrorError):
-    """A request that can't be met, with the HTTP status that says so."""
+    """A request that can't be met, with the HTTP status of the response."""
 
     def __init__(self, status: HTTPStatus, message: str) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""A histogram of latencies that adds, subtracts and fits into a progress record."""
+"""Holds latencies as a histogram that adds, subtracts and fits into a progress record."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class LatencyHistogram:
         return LatencyHistogram({b: self.counts.get(b, 0) + other.counts.get(b, 0) for b in buckets})
 
     def minus(self, earlier: "LatencyHistogram") -> "LatencyHistogram":
-        """What came since `earlier`, which must be of the same, growing histogram."""
+        """The latencies since `earlier`, an earlier state of the same histogram."""
         differences = {b: count - earlier.counts.get(b, 0) for b, count in self.counts.items()}
         return LatencyHistogram({b: count for b, count in differences.items() if count > 0})
 

@@ -1,4 +1,4 @@
-"""Log levels by the names that Connect's REST API has for them (those of Log4j), and Python's numbers."""
+"""Maps the log levels of Connect's REST API (those of Log4j) to Python's numbers."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -14,7 +14,7 @@ _NUMBERS: Final[Mapping[str, int]] = {
     "FATAL": 50,
     "OFF": OFF,
 }
-"""From the one that lets everything pass; 0 would mean a logger's parent's level."""
+"""From the most verbose; 0 would mean the level of a logger's parent."""
 
 
 def is_level(text: str) -> bool:
@@ -27,5 +27,5 @@ def level_number(text: str) -> int:
 
 
 def level_name(number: int) -> str:
-    """The level that lets the same pass as this number."""
+    """The level with the same threshold as this number."""
     return next((name for name, of_level in _NUMBERS.items() if number <= of_level), "OFF")

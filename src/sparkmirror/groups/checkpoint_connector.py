@@ -1,4 +1,4 @@
-"""Runs a MirrorCheckpointConnector: translates what groups commit, and lets idle ones go on on the target."""
+"""Runs a MirrorCheckpointConnector: translates groups' offsets, and commits those of idle groups."""
 
 import logging
 import time
@@ -32,10 +32,10 @@ from sparkmirror.storage.checkpoints import read_checkpoints
 from sparkmirror.storage.offset_syncs import OffsetSyncsReader
 
 _FIRST_EMISSION_S = 5.0
-"""The first syncs are written by then; who starts a mirror does not want to wait for a whole interval."""
+"""The first syncs are written by then, and a new mirror should not wait for a whole interval."""
 _READ_TIMEOUT_S = 60.0
 _NEVER_S = float("inf")
-_SAID_MAX = 20
+_LOGGED_MAX = 20
 """Groups that one run of a job names in the log."""
 _FIRST_GROUPS_RETRY_S = 5.0
 _RESOLVE_MAX_S = 5.0
@@ -53,10 +53,10 @@ class CheckpointConnector:
     def __init__(self, settings: FlowWorker, connector: CheckpointConfig) -> None:
         self._flow = settings.flow
         self._connector = connector
-        self._told = connector.settings
+        self._settings = connector.settings
         self._log = flow_log(__name__, settings.flow, connector.name)
         self._writer = TopicWriter(connector.producer)
-        self._syncs = OffsetSyncsReader(connector.offset_syncs_consumer, self._told.offset_syncs_topic)
+        self._syncs = OffsetSyncsReader(connector.offset_syncs_consumer, self._settings.offset_syncs_topic)
         self._reverse_syncs = ReverseSyncs(connector)
         self._resolver = OffsetResolver(
             connector.records_consumer,
@@ -74,33 +74,33 @@ class CheckpointConnector:
         self._groups: list[GroupId] = []
         self._troubles: dict[GroupId, str] = {}
         self._reverse_trouble = ""
-        self._said = 0
+        self._logged = 0
         self.written_topics: frozenset[str] = frozenset()
         self.meter = CheckpointMeter()
-        """What `/metrics` tells."""
+        """The numbers for `/metrics`."""
         self.thread = PeriodicThread("checkpoint connector", self._log, self._prepare, self._finish)
 
     @property
     def groups(self) -> Sequence[GroupId] | None:
-        """Those that are followed; None before they were looked for. Safe in any thread."""
+        """The groups that are followed; None before they were listed. Safe in any thread."""
         return tuple(self._groups) if self._are_groups_known else None
 
     # life
 
     def _prepare(self) -> Iterable[Job]:
-        told = self._told
+        settings = self._settings
         self._source = self._source or Groups(self._connector.source_admin)
         self._target = self._target or Groups(self._connector.target_admin)
         if not self._is_topic_new():
             self._book = CheckpointBook(self._own_checkpoints())
-        emit_after_s = min(_FIRST_EMISSION_S, told.emit_checkpoints_interval_s)
+        emit_after_s = min(_FIRST_EMISSION_S, settings.emit_checkpoints_interval_s)
         jobs = [
             # Without an interval the groups are still found once, at the start.
-            Job("refresh groups", told.refresh_groups_interval_s or _NEVER_S, self._refresh),
-            Job("emit checkpoints", told.emit_checkpoints_interval_s, self._emit, emit_after_s),
+            Job("refresh groups", settings.refresh_groups_interval_s or _NEVER_S, self._refresh),
+            Job("emit checkpoints", settings.emit_checkpoints_interval_s, self._emit, emit_after_s),
         ]
-        if told.sync_group_offsets_interval_s is not None:
-            interval_s = told.sync_group_offsets_interval_s
+        if settings.sync_group_offsets_interval_s is not None:
+            interval_s = settings.sync_group_offsets_interval_s
             sync_after_s = emit_after_s + min(_FIRST_EMISSION_S, interval_s)
             jobs.append(Job("sync group offsets", interval_s, self._sync, sync_after_s))
         return jobs
@@ -123,7 +123,7 @@ class CheckpointConnector:
 
     def _own_checkpoints(self) -> list[Checkpoint]:
         """Those of earlier lives, so that no group is sent back by a new one (KAFKA-15905)."""
-        topic = self._told.checkpoints_topic
+        topic = self._settings.checkpoints_topic
         self._knows_own_checkpoints = True
         try:
             return list(read_checkpoints(self._connector.checkpoints_consumer, topic))
@@ -137,7 +137,7 @@ class CheckpointConnector:
     # jobs
 
     def _refresh(self) -> None:
-        """Which groups there are that have an offset in a mirrored topic."""
+        """List the groups that have an offset in a mirrored topic."""
         try:
             self._find_groups()
         except KafkaError:
@@ -147,31 +147,31 @@ class CheckpointConnector:
 
     def _find_groups(self) -> None:
         assert self._source is not None
-        told = self._told
+        settings = self._settings
         listed = self._source.listed()
-        wanted = [group for group in sorted(listed) if told.group_filter.should_replicate(group)]
+        wanted = [group for group in sorted(listed) if settings.group_filter.should_replicate(group)]
         consumers = [group for group in wanted if listed[group].commits_offsets]
         committed = self._source.committed(consumers)
         groups = []
         for group in consumers:
             offsets = committed[group]
             if isinstance(offsets, KafkaError):
-                self._say(group, offsets)
+                self._log_problem(group, offsets)
                 groups.append(group)
-            elif any(is_followed(told, topic) for topic, _ in offsets):
+            elif any(is_followed(settings, topic) for topic, _ in offsets):
                 groups.append(group)
         if groups != self._groups or not self._are_groups_known:
             self._log.info("checkpoints %d groups of %d", len(groups), len(listed))
         for group in sorted(set(wanted) - set(consumers)):
-            self._say(group, f"is a {listed[group].word} group: left alone", logging.INFO)
+            self._log_problem(group, f"is a {listed[group].word} group: left alone", logging.INFO)
         self._groups, self._are_groups_known = groups, True
         followed = set(groups)
         self._seen = {position: offset for position, offset in self._seen.items() if position[0] in followed}
         self._moved &= self._seen.keys()
-        self._say_rest()
+        self._log_rest()
 
     def _emit(self) -> None:
-        """What syncs tell goes out first, then what takes looking into logs."""
+        """Emit checkpoints from syncs first, then those that need records of the logs."""
         assert self._source is not None
         self._read_syncs()
         found: dict[GroupId, Offsets] = {}
@@ -179,18 +179,18 @@ class CheckpointConnector:
             offsets_of = {}
             for group, offsets in part.items():
                 if isinstance(offsets, KafkaError):
-                    self._say(group, offsets)
+                    self._log_problem(group, offsets)
                 else:
                     offsets_of[group] = offsets
             self._note_moves(offsets_of)
-            # Groups close to the end may have read what only the newest syncs tell of.
+            # Groups close to the end may have read records that only the newest syncs cover.
             self._read_syncs()
             self._emit_news(offsets_of)
             found.update(offsets_of)
-        if self._told.resolve is not ResolveOffsets.OFF:
+        if self._settings.resolve is not ResolveOffsets.OFF:
             improved = self._resolve(found)
             self._emit_news({group: found[group] for group in improved})
-        self._say_rest()
+        self._log_rest()
 
     def _read_syncs(self) -> None:
         newest_only = not self._knows_own_checkpoints
@@ -206,15 +206,15 @@ class CheckpointConnector:
         return {**self._reverse_syncs.histories, **self._syncs.histories}
 
     def _emit_news(self, offsets_of: Mapping[GroupId, Offsets]) -> None:
-        now_ms, told, histories = int(time.time() * 1000), self._told, self._histories()
+        now_ms, settings, histories = int(time.time() * 1000), self._settings, self._histories()
         news = [
             checkpoint
             for group, offsets in offsets_of.items()
-            for checkpoint in news_of(told, group, offsets, histories, self._book)
+            for checkpoint in news_of(settings, group, offsets, histories, self._book)
         ]
         if news:
             self._writer.write(
-                told.checkpoints_topic,
+                settings.checkpoints_topic,
                 [
                     LogRecord(checkpoint.encode_key(), checkpoint.encode_value(), timestamp_ms=now_ms)
                     for checkpoint in news
@@ -222,12 +222,12 @@ class CheckpointConnector:
             )
             written_at = time.time()
             self.meter.take(news, written_at * 1000 - now_ms, written_at)
-            self.written_topics = frozenset({told.checkpoints_topic})
+            self.written_topics = frozenset({settings.checkpoints_topic})
         for checkpoint in news:
             self._book.note(checkpoint)
 
     def _note_moves(self, offsets_of: Mapping[GroupId, Offsets]) -> None:
-        """Before what is known of the groups' checkpoints changes."""
+        """Called before the known checkpoints of the groups change."""
         for group, offsets in offsets_of.items():
             for partition, (offset, _) in offsets.items():
                 position = (group, partition)
@@ -241,30 +241,30 @@ class CheckpointConnector:
         wanted = dict(self._wanted(found))
         if not wanted:
             return ()
-        limit_s = min(_RESOLVE_MAX_S, self._told.emit_checkpoints_interval_s / 4)
+        limit_s = min(_RESOLVE_MAX_S, self._settings.emit_checkpoints_interval_s / 4)
         settled = self._resolver.resolve(set(wanted.values()), limit_s)
         self._moved -= {position for position, each in wanted.items() if each in settled}
         return {group for group, _ in wanted}
 
     def _wanted(self, found: Mapping[GroupId, Offsets]) -> Iterator[tuple[Position, Wanted]]:
-        is_all = self._told.resolve is ResolveOffsets.ALL
+        is_all = self._settings.resolve is ResolveOffsets.ALL
         for position in list(self._seen if is_all else self._moved):
             group, partition = position
             committed = found.get(group, {}).get(partition)
             if committed is None:
                 continue
             history = self._syncs.histories.get(partition)
-            is_mirrored = self._told.topic_filter.should_replicate(partition.topic)
+            is_mirrored = self._settings.topic_filter.should_replicate(partition.topic)
             if history is None or not is_mirrored or history.gap_at(committed.offset) is None:
                 self._moved.discard(position)
             else:
-                there = counterpart(self._told, partition)
+                there = counterpart(self._settings, partition)
                 yield position, Wanted(partition, committed.offset, there, history)
 
     def _checkpointed(self, position: Position, default: int) -> int:
-        """Where the group stood when it was checkpointed last."""
+        """The group's offset at its last checkpoint."""
         group, partition = position
-        last = self._book.of_group(group).get(counterpart(self._told, partition))
+        last = self._book.of_group(group).get(counterpart(self._settings, partition))
         return default if last is None else last.upstream_offset
 
     def _sync(self) -> None:
@@ -274,8 +274,8 @@ class CheckpointConnector:
         for group in self._groups:
             if group in listed and not listed[group].commits_offsets:
                 there = f"is a {listed[group].word} group on {self._flow.target}: left alone there"
-                self._say(group, there, logging.INFO)
-        histories = counterparts(self._told, self._histories())
+                self._log_problem(group, there, logging.INFO)
+        histories = counterparts(self._settings, self._histories())
         idle = [
             group
             for group in self._groups
@@ -284,7 +284,7 @@ class CheckpointConnector:
         for part in self._target.committed_parts(idle):
             for group, committed in part.items():
                 if isinstance(committed, KafkaError):
-                    self._say(group, committed)
+                    self._log_problem(group, committed)
                     continue
                 there_now = {partition: offset for partition, (offset, _) in committed.items()}
                 ahead = {
@@ -296,7 +296,7 @@ class CheckpointConnector:
                 }
                 if ahead:
                     self._write(group, ahead)
-        self._say_rest()
+        self._log_rest()
 
     def _write(self, group: GroupId, checkpoints: OfGroup) -> None:
         assert self._target is not None
@@ -306,21 +306,23 @@ class CheckpointConnector:
             refused = [error]
         if refused:
             got_members = refused[0].code in _HAS_MEMBERS
-            self._say(group, f"{refused[0]}{'; it has got members there' if got_members else ''}")
+            self._log_problem(group, f"{refused[0]}{'; it has got members there' if got_members else ''}")
         else:
             self._troubles.pop(group, None)
 
-    def _say(self, group: GroupId, what: SparkmirrorError | str, level: int = logging.WARNING) -> None:
-        """Once for as long as it stays the same. `_say_rest` says of how many it was not."""
+    def _log_problem(
+        self, group: GroupId, what: SparkmirrorError | str, level: int = logging.WARNING
+    ) -> None:
+        """Log a group's problem once while it stays the same; `_log_rest` counts the unlogged ones."""
         if self._troubles.get(group) == str(what):
             return
         self._troubles[group] = str(what)
-        self._said += 1
-        if self._said <= _SAID_MAX:
+        self._logged += 1
+        if self._logged <= _LOGGED_MAX:
             self._log.log(level, "group %s: %s", group, what)
 
-    def _say_rest(self) -> None:
-        """What keeps a broker keeps thousands of groups at once."""
-        if self._said > _SAID_MAX:
-            self._log.warning("and %d more groups; `groups explain` says why", self._said - _SAID_MAX)
-        self._said = 0
+    def _log_rest(self) -> None:
+        """A broker that is down affects thousands of groups at once."""
+        if self._logged > _LOGGED_MAX:
+            self._log.warning("and %d more groups; `groups explain` shows why", self._logged - _LOGGED_MAX)
+        self._logged = 0

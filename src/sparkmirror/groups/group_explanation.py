@@ -1,4 +1,4 @@
-"""Why a consumer group is where it is on the target, judged by the mirror's rules from what clusters say."""
+"""Explains a consumer group's offsets on the target, by the mirror's rules and the clusters' facts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ _FOLLOWING: Final = frozenset({Translation.EXACT, Translation.APPROXIMATE})
 class GroupThere:
     """A group on one cluster. `kind` is Kafka's word for its type, empty if the cluster lists none such.
 
-    `error` says what of it can't be told.
+    `error` is why something about it is unknown.
     """
 
     kind: str = ""
@@ -40,7 +40,7 @@ class GroupThere:
 
 @dataclass(frozen=True, slots=True)
 class PartitionFacts:
-    """A partition that the group has committed for on the source. An end is None where it can't be told."""
+    """A partition that the group has committed for on the source. An end is None where it is unknown."""
 
     source: TopicPartition
     target: TopicPartition
@@ -49,7 +49,7 @@ class PartitionFacts:
     source_end: int | None = None
     target_end: int | None = None
     left_out: str | None = None
-    """Which setting, or rule, keeps the topic from being mirrored."""
+    """The setting or rule that keeps the topic from being mirrored."""
     error: str | None = None
 
 
@@ -70,7 +70,7 @@ class GroupFacts:
 
 @dataclass(frozen=True, slots=True)
 class PartitionExplanation:
-    """A partition that the group reads. Lags are in offsets; None where there is nothing to say.
+    """A partition that the group reads. Lags are in offsets; None where they are unknown.
 
     `place` is where the group's offset is on the target, `next_write` what group offset sync commits next.
     """
@@ -140,7 +140,7 @@ def _obstacles(facts: GroupFacts) -> list[str]:
         found.append(f"is a {target.kind} group on {flow.target}: such groups are left alone")
     elif target.is_active:
         members = ", ".join(target.members) or "unknown members"
-        found.append(f"active on {flow.target}, which takes offsets from its members only: {members}")
+        found.append(f"active on {flow.target}, which accepts offsets from its members only: {members}")
     return found
 
 
@@ -194,13 +194,16 @@ def _translated(partition: PartitionFacts, place: Place | None) -> tuple[Transla
 
 def _placed(history: SyncHistory, place: Place | None) -> tuple[Translation, str]:
     if place is None:
-        why = f"before {history.begin}, the first offset that a sync speaks of"
+        why = f"before {history.begin}, the first offset that a sync covers"
         return Translation.OLDER, f"{why}: consumers begin by auto.offset.reset"
     if place.behind_max == 0:
         return Translation.EXACT, "translated exactly"
     if place.behind_max is None:
         newest = history.syncs[0].upstream_offset
-        return Translation.APPROXIMATE, f"ahead of the newest offset sync, {newest}: the next one says more"
+        return (
+            Translation.APPROXIMATE,
+            f"ahead of the newest offset sync, {newest}: the next one may translate it",
+        )
     return (
         Translation.APPROXIMATE,
         f"between two offset syncs: at most {place.behind_max} records are read again",
@@ -210,7 +213,7 @@ def _placed(history: SyncHistory, place: Place | None) -> tuple[Translation, str
 def _coming_checkpoint(
     group: GroupId, partition: PartitionFacts, committed: int, place: Place | None
 ) -> Checkpoint | None:
-    """The one that counts once the mirror has looked again."""
+    """The one that counts after the mirror's next refresh."""
     last, history = partition.checkpoint, partition.history
     if place is not None and history is not None:
         coming = Checkpoint(group, partition.target, committed, place.offset)

@@ -1,4 +1,4 @@
-"""Asks both clusters of a flow what they and the flow's own topics say of one consumer group."""
+"""Collects the facts about one consumer group from both clusters and the flow's own topics."""
 
 from collections.abc import Collection, Mapping
 from contextlib import closing
@@ -23,21 +23,21 @@ _READ_TIMEOUT_S = 60.0
 
 
 def group_facts(settings: FlowSettings, group: GroupId) -> GroupFacts:
-    """Raises KafkaError when a cluster does not answer; what it refuses to tell is among the facts."""
+    """Raises KafkaError when a cluster does not respond; what it refuses is among the facts."""
     flow, connector = settings.flow, settings.checkpoint
     if connector is None:
         return GroupFacts(flow, group, GroupThere(), GroupThere(), off_because=settings.checkpoint_off)
     source = _group_there(connector.source_admin, group)
     target = _group_there(connector.target_admin, group)
-    told = connector.settings
+    checkpointing = connector.settings
     return GroupFacts(
         flow,
         group,
         source,
         target,
         _partitions(settings, connector, group, source.committed),
-        refused_by=told.group_filter.refused_by(group),
-        syncs_offsets=told.sync_group_offsets_interval_s is not None,
+        refused_by=checkpointing.group_filter.refused_by(group),
+        syncs_offsets=checkpointing.sync_group_offsets_interval_s is not None,
     )
 
 
@@ -96,7 +96,7 @@ def _partitions(
 
 
 def _left_out(settings: FlowSettings, connector: CheckpointConfig, topic: str) -> str | None:
-    """The connectors have filters of their own; they differ where somebody configures them so."""
+    """The two connectors have filters of their own, which may be configured differently."""
     if came_back(connector.settings, topic):
         return None
     refused = connector.settings.topic_filter.refused_by(topic)
@@ -145,7 +145,7 @@ def _end(offset: int | SparkmirrorError) -> int | None:
 def _why_unreadable(
     settings: FlowSettings, source: int | SparkmirrorError, target: int | SparkmirrorError
 ) -> str | None:
-    """Where the group can't go on there, or what of it can't be told."""
+    """The error of the end that is unknown, if there is one."""
     if isinstance(target, SparkmirrorError):
         return f"on {settings.flow.target}: {target}"
     return f"on {settings.flow.source}: {source}" if isinstance(source, SparkmirrorError) else None

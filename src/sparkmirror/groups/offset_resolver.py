@@ -1,6 +1,6 @@
 """Looks up offsets between two syncs in the logs of both clusters, a bounded part of them at a time.
 
-What is found is kept in the partitions' histories, what could not be shown is not looked for again.
+What is found is kept in the partitions' histories; an offset that can't be resolved is not looked up again.
 """
 
 import time
@@ -19,13 +19,13 @@ from sparkmirror.offsets.translation import SyncHistory
 from sparkmirror.storage.producer_ids import WriterDirectory
 
 GAP_BYTES: Final = 4 << 20
-"""Of each log, for one offset and round; the next round goes on where this one ended."""
+"""The bytes of each log that are read for one offset and round; the next round continues from there."""
 ROUND_BYTES: Final = 64 << 20
 _FUTILE_MAX: Final = 100_000
 
 
 class Wanted(NamedTuple):
-    """A group's offset on the source, where it's on the target, and what is known of that."""
+    """A group's offset on the source, and its place on the target as far as it is known."""
 
     source: TopicPartition
     upstream: int
@@ -44,7 +44,7 @@ class OffsetResolver:
         *,
         names_show_origin: bool = True,
     ) -> None:
-        """`source` sees what the mirror copies; where names don't show what comes back, producer ids do."""
+        """`source` reads what the mirror copies; where names don't show cycles, producer ids do."""
         self._source = SpanReader(source)
         self._target = SpanReader(target)
         self._log = log
@@ -84,9 +84,9 @@ class OffsetResolver:
             self._log.info("offsets between two syncs stay approximate: %s", error)
             return False
         except CorruptBatchError as error:
-            self._log.warning("%s: what is between two syncs can't be told: %s", wanted.source, error)
+            self._log.warning("%s: the records between two syncs can't be resolved: %s", wanted.source, error)
         except KafkaError as error:
-            self._log.info("%s: what is between two syncs can't be read: %s", wanted.source, error)
+            self._log.info("%s: the records between two syncs can't be read: %s", wanted.source, error)
             return False
         left = wanted.history.gap_at(wanted.upstream)
         if left == gap:
@@ -102,7 +102,7 @@ class OffsetResolver:
         wanted.history.learn(resolve(gap, wanted.upstream, self._records(copied), copies))
 
     def _records(self, batches: Iterable[FetchedBatch]) -> Iterator[FetchedBatch]:
-        """Of what was read, what a mirror copies."""
+        """The records that a mirror copies, of those that were read."""
         for batch in batches:
             header = batch.header
             if not header.attributes & CONTROL and not self._comes_back(header.producer_id):

@@ -1,4 +1,4 @@
-"""What the opposite flow tells of offsets, for groups that return to where they came from (KIP-1098)."""
+"""Reads the offset syncs of the opposite flow, for groups that return to their first cluster (KIP-1098)."""
 
 from collections.abc import Mapping
 
@@ -19,16 +19,16 @@ class ReverseSyncs:
     """
 
     def __init__(self, connector: CheckpointConfig) -> None:
-        told = connector.settings
-        policy, target = told.policy, told.flow.target
+        settings = connector.settings
+        policy, target = settings.policy, settings.flow.target
 
-        def turned(told: RunSync) -> RunSync:
-            return told.reversed(policy.format_remote_topic(target, told.sync.topic_partition.topic))
+        def turned(sync: RunSync) -> RunSync:
+            return sync.reversed(policy.format_remote_topic(target, sync.sync.topic_partition.topic))
 
         # The opposite flow has the two sides the other way round, and its topic on the other one.
         records = connector.records_consumer.connection
-        there = connector.checkpoints_consumer if told.offset_syncs_on_source else records
-        topic = told.reverse_syncs_topic
+        there = connector.checkpoints_consumer if settings.offset_syncs_on_source else records
+        topic = settings.reverse_syncs_topic
         self._there, self._topic, self._is_topic_there = there, topic, False
         self._reader = None if topic is None else OffsetSyncsReader(there, topic, turned=turned)
 
@@ -38,7 +38,7 @@ class ReverseSyncs:
         return {} if self._reader is None else self._reader.histories
 
     def catch_up(self, deadline_s: float, *, newest_only: bool = False) -> KafkaError | None:
-        """What keeps it from reading further, if anything does: only those groups wait for it."""
+        """The error that keeps it from reading further; only groups that return wait for it."""
         if self._reader is None or self._topic is None:
             return None
         try:

@@ -1,4 +1,4 @@
-"""Which translated offsets become checkpoints, and which of them a group on the target should get.
+"""Decides which translated offsets become checkpoints, and which of them a group on the target gets.
 
 The rules are those of Java's MirrorCheckpointTask (KIP-382, KIP-545, KAFKA-15905).
 """
@@ -15,7 +15,7 @@ OfGroup = Mapping[TopicPartition, Checkpoint]
 
 
 def target_topic(policy: ReplicationPolicy, flow: Flow, topic: str) -> str:
-    """What a topic of the source is called on the target. One that came from there has its first name."""
+    """The name on the target of a topic of the source. A topic that came from there has its first name."""
     if policy.topic_source(topic) == flow.target:
         return policy.original_topic(topic)
     return policy.format_remote_topic(flow.source, topic)
@@ -30,9 +30,9 @@ class CheckpointBook:
             self.note(checkpoint)
 
     def is_news(self, checkpoint: Checkpoint, history: SyncHistory) -> bool:
-        """Whether it's the first, a step forward, or what follows after the group itself went back.
+        """Whether it's the first, a step forward, or follows a reset of the group to an earlier offset.
 
-        A translation that is behind the last one though the group is not tells nothing: syncs between
+        A translation that is behind the last one though the group is not means nothing: syncs between
         were forgotten. Only where syncs refute the last one, the target has lost its log since.
         """
         last = self.of_group(checkpoint.group).get(checkpoint.topic_partition)
@@ -52,12 +52,12 @@ class CheckpointBook:
 
 
 def is_refuted(checkpoint: Checkpoint, history: SyncHistory | None) -> bool:
-    """Whether syncs say that a group would miss records there; Java goes on with such a checkpoint."""
+    """Whether by the syncs a group would miss records there; Java continues with such a checkpoint."""
     return history is not None and history.refutes(checkpoint.upstream_offset, checkpoint.downstream_offset)
 
 
 def offsets_to_write(checkpoints: OfGroup, committed: Mapping[TopicPartition, int]) -> OfGroup:
-    """Those that are ahead of what the group, idle or unknown there, has committed on the target.
+    """The checkpoints ahead of what the group, idle or unknown there, has committed on the target.
 
     A group is never set back, and not written again where it is.
     """

@@ -1,6 +1,6 @@
 """Runs: consecutive offsets of the source that are consecutive on the target too.
 
-Batches are copied whole, so one offset sync can speak for all records of its run, however many: inside a
+Batches are copied whole, so one offset sync can cover all records of its run, however many: inside a
 run, and right behind it, the translation is exact.
 """
 
@@ -14,14 +14,14 @@ RUNS_MAX: Final = 1000
 
 
 class Known(NamedTuple):
-    """A record of which both offsets are known."""
+    """A record with known offsets on both clusters."""
 
     upstream: int
     downstream: int
 
 
 class Gap(NamedTuple):
-    """Between two records that are known: what lies there can be on the target wherever it fits."""
+    """The gap between two known records, whose records can be at any fitting place on the target."""
 
     after: Known
     before: Known
@@ -49,7 +49,7 @@ class Run:
 
     @property
     def shift(self) -> int:
-        """What is to be added to an offset of the source."""
+        """The difference to add to an offset of the source."""
         return self.first_downstream - self.first_upstream
 
     def goes_on_with(self, later: "Run") -> bool:
@@ -93,7 +93,7 @@ _FIRST: Final = attrgetter("first_upstream")
 
 
 class KnownRuns:
-    """What is known of a partition's runs, in order. Offsets only grow: who begins anew makes another."""
+    """The known runs of a partition, in order. Offsets only grow: a new log needs a new object."""
 
     __slots__ = ("_runs",)
 
@@ -101,7 +101,7 @@ class KnownRuns:
         self._runs = list(first)
 
     def add(self, run: Run) -> None:
-        """Runs that it covers, or goes on from, become one with it. One that contradicts it is dropped."""
+        """Runs that it covers or continues become one with it. One that contradicts it is dropped."""
         runs = self._runs
         while runs and runs[-1].first_upstream >= run.first_upstream:
             runs.pop()
@@ -118,14 +118,14 @@ class KnownRuns:
     def insert(self, run: Run) -> None:
         """Take a run that lies anywhere. One that contradicts another is left out."""
         whole = [each for each in self._runs if each.touches(run)]
-        rest = [each for each in self._runs if not each.touches(run)]
+        others = [each for each in self._runs if not each.touches(run)]
         for each in whole:
             run = run.united(each)
-        at = bisect_right(rest, run.first_upstream, key=_FIRST)
-        is_behind = at == 0 or rest[at - 1].is_before(run)
-        if is_behind and (at == len(rest) or run.is_before(rest[at])):
-            rest.insert(at, run)
-            self._runs = rest[-RUNS_MAX:]
+        at = bisect_right(others, run.first_upstream, key=_FIRST)
+        is_behind = at == 0 or others[at - 1].is_before(run)
+        if is_behind and (at == len(others) or run.is_before(others[at])):
+            others.insert(at, run)
+            self._runs = others[-RUNS_MAX:]
 
     def first_from(self, upstream: int) -> Known | None:
         """The first record from this offset on."""
@@ -146,7 +146,7 @@ class KnownRuns:
         return Known(last, last + run.shift)
 
     def translate(self, upstream: int) -> int | None:
-        """Where the record with this offset, or what comes instead of it, is at the earliest on the target.
+        """The earliest place on the target of the record with this offset, or of what comes instead of it.
 
         Exact inside of runs and right behind them; between runs where the earlier one ends. None before all.
         """

@@ -1,7 +1,7 @@
-"""Which pairs of source and target offsets are worth an offset sync, and which of them wait.
+"""Decides which pairs of source and target offsets become offset syncs, and which of them wait.
 
 `OffsetSyncState` is the rule of Java's OffsetSyncWriter.PartitionState, for one record at a time and, in
-constant time, for a batch. `OffsetSyncQueue` holds what is to be written; it writes nothing.
+constant time, for a batch. `OffsetSyncQueue` holds the syncs to write; it writes nothing.
 """
 
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ _NONE: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """Which ends of a run need a sync now. A last record that needs none waits for the next flush."""
+    """The ends of a run that need a sync now. A last record that needs none waits for the next flush."""
 
     sync_first: bool
     sync_last: bool
 
 
 class OffsetSyncState:
-    """What decides about the syncs of one source partition during one life of its task."""
+    """Decides about the syncs of one source partition during one run of its task."""
 
     __slots__ = ("_last_sync_downstream", "_offset_lag_max", "_previous", "_should_sync")
 
@@ -107,7 +107,7 @@ class OffsetSyncQueue:
         self._runs: dict[TopicPartition, Run] = {}
 
     def go_on_from(self, source: TopicPartition, run: Run | None) -> None:
-        """The run that an earlier life has left, to which what comes next may belong; None forgets it."""
+        """Set the run of the task's last attempt, which the next batch may continue; None drops it."""
         self._runs.pop(source, None)
         if run is not None:
             self._runs[source] = run
@@ -148,7 +148,7 @@ class OffsetSyncQueue:
             self._queue_newest(sync)
 
     def drain(self) -> list[OffsetSync]:
-        """Take out what is to be written, in the order in which it must be written."""
+        """Take out the syncs to write, in the order in which they must be written."""
         drained = [
             sync
             for entry in self._pending.values()

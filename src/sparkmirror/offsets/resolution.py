@@ -2,8 +2,8 @@
 
 Records are matched in order, each with the first equal one on the target behind the match before. Every
 record of the source that is left was copied, in order, and the target has lost nothing there: so its true
-place can only be the same or a later one, and a group that goes on right behind a match skips nothing,
-whatever compaction took from the source, whatever came twice, whoever else wrote between. What can't be
+place can only be the same or a later one, and a group that continues right behind a match skips nothing,
+whatever compaction took from the source, whatever came twice, whichever client wrote between. What can't be
 shown (a hole in the target's log, a record that is not there) ends the matching: what was found before it
 holds.
 """
@@ -25,7 +25,7 @@ from sparkmirror.offsets.offset_runs import Gap, Known, Run
 
 
 class ResolveOffsets(Enum):
-    """`translation.resolve`: for which groups logs are read."""
+    """`translation.resolve`: the groups for which logs are read."""
 
     OFF = "off"
     ACTIVE = "active"
@@ -76,12 +76,12 @@ def _matches(gap: Gap, upstream: int, source: Iterable[FetchedBatch], log: "_Tar
 
 
 def _agrees(known: Known, upstream: int, downstream: int) -> bool:
-    """Whether the first match is no contradiction: the record before the gap is where it's said to be."""
+    """Whether the first match is no contradiction: the record before the gap is where the sync puts it."""
     return (upstream == known.upstream) == (downstream == known.downstream)
 
 
 class _TargetLog:
-    """What the target holds of a gap, up to the first hole: the cleaner, or retention, has been there."""
+    """The target's records of a gap, up to the first hole, which the cleaner or retention made."""
 
     def __init__(self, gap: Gap, batches: Iterable[FetchedBatch]) -> None:
         self._gap = gap
@@ -108,7 +108,7 @@ class _TargetLog:
         return Run(batch.header.base_offset, header.base_offset, header.record_count)
 
     def find(self, record: RawRecord) -> int | None:
-        """Take everything up to and including the first equal record, and say where that is."""
+        """Take everything up to and including the first equal record, and return where that is."""
         while self._open():
             found = self._opened.popleft()
             if found.body == record.body and (self._is_stamped or found.timestamp == record.timestamp):

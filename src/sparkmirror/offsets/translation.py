@@ -1,6 +1,6 @@
-"""What is remembered of one partition's offset syncs, and the translation of offsets by them.
+"""Translates a group's offsets from the source to the target, by the offset syncs of one partition.
 
-Exact where a run of records is known that a sync speaks for. Elsewhere the rule is that of Java's
+The translation is exact within a run of records that a sync covers. Elsewhere the rule is that of Java's
 `OffsetSyncStore` (KAFKA-12468, KAFKA-14666, KAFKA-15202): 64 slots, of which slot *i* holds a sync at most
 about 2^i offsets behind the newest, so that groups near the end are translated precisely, and groups far
 behind early enough.
@@ -14,11 +14,11 @@ from sparkmirror.offsets.wire_records import OffsetSync
 
 SLOTS: Final = 64
 BEFORE_HISTORY: Final = -1
-"""Java's answer for an offset older than every sync: what it is on the target can't be told."""
+"""Java's result for an offset older than every sync, whose place on the target is unknown."""
 
 
 class Place(NamedTuple):
-    """Where a group goes on, and how many offsets of the target at most it has to read again for that.
+    """Where a group continues, and how many offsets of the target it reads again at most.
 
     `behind_max` is 0 for an exact place, and None where nothing newer is known.
     """
@@ -51,10 +51,10 @@ class SyncHistory:
         return oldest if first is None else min(first.upstream, oldest)
 
     def add(self, sync: OffsetSync, run: int = 1) -> None:
-        """Take the next sync, which speaks for so many records, counted back from its own.
+        """Take the next sync, which covers so many records, counted back from its own.
 
-        One behind the newest, on either side, says that a log began anew: what was before is dropped. So does
-        a run that leaves no room for the newest.
+        One behind the newest, on either side, shows that a log started again: older syncs are dropped. So
+        does a run that leaves no room for the newest.
         """
         newest, ending = self._slots[0], Run.ending(sync.upstream_offset, sync.downstream_offset, run)
         if sync.upstream_offset < newest.upstream_offset or newest.downstream_offset > ending.latest_for(
@@ -66,7 +66,7 @@ class SyncHistory:
         self._runs.add(ending)
 
     def translate(self, upstream: int) -> int:
-        """Where on the target a group goes on that is to read this offset of the source next.
+        """Where on the target a group continues that reads this offset of the source next.
 
         Never behind Java, and never past a record that the group has not read. BEFORE_HISTORY for what is
         older than all that is known.
@@ -75,7 +75,7 @@ class SyncHistory:
         return max(self._by_slots(upstream), *(BEFORE_HISTORY if at is None else at for at in by_runs))
 
     def place(self, upstream: int) -> Place | None:
-        """The same, and how far from exact it may be. None for what is older than all that is known."""
+        """The same, and how far from exact it may be. None for an offset older than every sync."""
         offset = self.translate(upstream)
         if offset == BEFORE_HISTORY:
             return None
@@ -85,15 +85,15 @@ class SyncHistory:
         return Place(offset, 0 if upstream == self._slots[0].upstream_offset + 1 else None)
 
     def refutes(self, upstream: int, downstream: int) -> bool:
-        """Whether a group that goes on there on the target would miss records.
+        """Whether a group that continues there on the target would miss records.
 
-        So it is after the target has lost its log: what was translated before speaks of the log before.
+        This happens after the target has lost its log: earlier translations are about the earlier log.
         """
         following = self._synced_from(upstream)
         return following is not None and following.downstream < downstream
 
     def gap_at(self, upstream: int) -> Gap | None:
-        """What keeps the translation of an offset from being exact, if it's between two known records."""
+        """The gap between two known records that keeps the translation of an offset from being exact."""
         exact = self._runs.first_from(upstream)
         if exact is not None and exact.upstream == upstream:
             return None
@@ -105,17 +105,17 @@ class SyncHistory:
         return Gap(max(known for known in last if known is not None), following)
 
     def learn(self, runs: Iterable[Run]) -> None:
-        """Runs between syncs that were found in the logs; what contradicts another is dropped."""
+        """Take runs between syncs that were found in the logs; contradictions are dropped."""
         for run in runs:
             self._resolved.insert(run)
 
     def _following(self, upstream: int) -> Known | None:
-        """The first record from this offset on of which both offsets are known."""
+        """The first record from this offset on with known offsets on both clusters."""
         known = (self._synced_from(upstream), self._resolved.first_from(upstream))
         return min((each for each in known if each is not None), default=None)
 
     def _synced_from(self, upstream: int) -> Known | None:
-        """Likewise, by what syncs say."""
+        """Likewise, by syncs."""
         slot = next(
             (_known(sync) for sync in reversed(self._slots) if sync.upstream_offset >= upstream), None
         )

@@ -80,7 +80,7 @@ class Sight:
 NOTHING_LISTED: Final = "the source lists no topic at all"
 _NO_EVIDENCE: Final = "no stored position shows that this mirror wrote the topic that is there now"
 _HIDDEN: Final = "it may not be described at the source, so whether it was deleted is unknown"
-_UNCLEAR: Final = "the source's response does not show what became of it"
+_UNCLEAR: Final = "the source does not say what became of it"
 
 
 def absent(copied: Iterable[Copied], source: Collection[str], target: Mapping[str, ListedTopic]) -> set[str]:
