@@ -131,7 +131,7 @@ def test_partitions_that_are_kept_back(
     old, left_out = flow["partitions"]
     assert code == 1
     assert old["why"] == (
-        "before 20, the first offset that a sync speaks of: consumers begin by auto.offset.reset"
+        "before 20, the first offset that a sync covers: consumers begin by auto.offset.reset"
     )
     assert (left_out["translation"], left_out["why"]) == (
         "filtered",

@@ -1,4 +1,4 @@
-"""One running copy job of a connector: a Spark job of one stage, one Spark task per copy task."""
+"""Runs one copy job of a connector as a Spark job of one stage, with one Spark task per copy task."""
 
 import logging
 import threading
@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class CopyJob:
-    """`start` submits; `on_end` is called once, from the job's thread, with what the tasks said."""
+    """`start` submits; `on_end` is called once, from the job's thread, with the tasks' outcomes."""
 
     def __init__(
         self,
@@ -38,16 +38,16 @@ class CopyJob:
         self._thread.start()
 
     def cancel(self) -> None:
-        """For tasks that did not heed their stop record. Their workers end within seconds."""
+        """Cancel tasks that did not follow their stop record. Their workers end within seconds."""
         self._cancelled = True
         self._session.spark.sparkContext.cancelJobGroup(self._group)
 
     def status(self, known_failures: int = 0) -> JobStatus | None:
-        """As Spark sees it; None when it has nothing to say (yet, or any more)."""
+        """The state of the Spark job; None before it started and after Spark has ended."""
         try:
             return job_status(self._session.spark.sparkContext, self._group, known_failures)
         except (Py4JError, OSError):
-            return None  # whoever watches the session says that its JVM has ended
+            return None  # the owner of the session notices that its JVM has ended
 
     def join(self, timeout_s: float) -> bool:
         """Whether the job has ended."""
@@ -58,7 +58,7 @@ class CopyJob:
         try:
             result: Sequence[Outcome] | Exception = self._collect()
         except Exception as error:  # noqa: BLE001 - an aborted job is resubmitted, and its cause shown
-            # A cancelled job ends with an error too, and has nothing to say.
+            # A cancelled job ends with an error too, which is expected.
             result = () if self._cancelled else SparkmirrorError(_in_one_line(error))
         self._on_end(result)
 
@@ -73,6 +73,6 @@ class CopyJob:
 
 
 def _in_one_line(error: Exception) -> str:
-    """What an exception of the JVM's says, without its stack: Spark's own log has that."""
+    """The message of a JVM exception without its stack, which Spark's own log has."""
     lines = str(error).splitlines() or [repr(error)]
     return next((line.removeprefix(": ") for line in lines if line.startswith(": ")), lines[0])

@@ -1,4 +1,4 @@
-"""What an executor runs for one slice: the copy thread, and a main thread that pulses and watches.
+"""Runs one copy task on an executor: the copy thread, and a main thread that pulses and watches the JVM.
 
 Spark gives a cancelled task's Python worker no signal and lets it live for seconds. So the main thread yields
 an empty Arrow batch now and then, which makes the JVM notice a kill, and watches the JVM's socket. When that
@@ -39,20 +39,20 @@ _log = logging.getLogger(__name__)
 
 PULSE_S = 0.5
 _RESTART = Backoff(1.0, 60.0)
-"""A bug that is met again at once must not keep a cluster busy with starting tasks."""
+"""A bug that recurs at once must not keep a cluster busy with restarts."""
 _FINAL = (EndReason.STOPPED, EndReason.SUPERSEDED)
 _EXIT_TIMEOUT_S = 3.5
 _GC_THRESHOLD = 50_000
-"""Thousands of batches are alive at full speed and none is part of a cycle: look for cycles seldom."""
+"""Thousands of batches are alive at full speed and none is part of a reference cycle: collect seldom."""
 _SWITCH_INTERVAL_S = 0.0001
 """The copy thread waits for no other thread longer than this: Python's 5 ms would show in the latency."""
 _HANG_UP = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
 
 
 def copy_task(plans: Sequence[TaskPlan]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for `mapInArrow` over `spark.range(n)`: row i runs plan i, until it's told to stop.
+    """The function for `mapInArrow` over `spark.range(n)`: row i runs plan i, until a stop record.
 
-    A task that fails says so in its partitions' progress, waits, and raises: Spark then starts it again.
+    A task that fails reports that in its partitions' progress, waits, and raises: Spark then restarts it.
     """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -64,7 +64,7 @@ def copy_task(plans: Sequence[TaskPlan]) -> Callable[[Iterable[pa.RecordBatch]],
 
 
 class TaskFailedError(SparkmirrorError):
-    """For Spark: start this task again."""
+    """Makes Spark restart this task."""
 
 
 class _RunningTask:
@@ -97,7 +97,7 @@ class _RunningTask:
                 failed = threading.Thread(target=self._report_failure, args=(self._failure,), daemon=True)
                 failed.start()
                 delay_s = _RESTART.delay_s(_attempts_before() + 1, random.random())
-                _log.error("starting again in %.0f s: %s", delay_s, self._failure)
+                _log.error("restarting in %.0f s: %s", delay_s, self._failure)
                 yield from self._pulses(None, time.monotonic() + delay_s)
         except GeneratorExit:
             self._leave()
@@ -111,7 +111,7 @@ class _RunningTask:
             raise TaskFailedError(self._failure or "out of touch")
 
     def _pulses(self, done: int | None, deadline: float) -> Iterator[pa.RecordBatch]:
-        """Empty batches until `done` hangs up, the deadline has passed, or a failed task is told to end."""
+        """Empty batches until `done` hangs up, the deadline has passed, or a failed task must end."""
         poll = select.poll()
         for descriptor in (done, self._jvm):
             if descriptor is not None:

@@ -1,4 +1,4 @@
-"""A task's eye on the progress topic: whether its copy job may still run, and how fast."""
+"""Follows the progress topic for a task: whether its copy job may still run, and its rate limits."""
 
 import logging
 import threading
@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 _POLL_S = 0.5
 _OUT_OF_TOUCH_S = 30.0
-"""How long a task goes on without being able to ask: a broker's restart fits in, a cut network does not."""
+"""How long a task continues without a response: longer than a broker's restart, shorter than an outage."""
 
 
 class JobWatch:
@@ -46,7 +46,7 @@ class JobWatch:
         self._answered.wait()
 
     def _run(self) -> None:
-        reason: EndReason | None = EndReason.OUT_OF_TOUCH  # also what a bug in here comes to
+        reason: EndReason | None = EndReason.OUT_OF_TOUCH  # also after a bug in this thread
         state = self._plan.state
         tail = TopicTail(state.connection, state.progress_topic, self._plan.announced_at)
         try:
@@ -58,13 +58,13 @@ class JobWatch:
             tail.close()
 
     def _follow(self, tail: TopicTail) -> EndReason | None:
-        """Why the task must end; None when it has ended by itself."""
+        """The reason to end the task; None when it has ended by itself."""
         confirmed_at = time.monotonic()
         while not self._stopped.is_set():
             try:
                 reason = self._read(tail)
             except SparkmirrorError as error:
-                _log.warning("the job_epoch can't be confirmed: %s", error)
+                _log.warning("the copy job can't be confirmed: %s", error)
                 if time.monotonic() - confirmed_at > _OUT_OF_TOUCH_S:
                     return EndReason.OUT_OF_TOUCH
                 self._stopped.wait(_POLL_S)

@@ -1,4 +1,4 @@
-"""Why a copy task ended: the only rows that go back to the driver."""
+"""Defines the outcome of a copy task, the only rows that go back to the driver."""
 
 import struct
 from dataclasses import dataclass

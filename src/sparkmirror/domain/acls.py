@@ -1,4 +1,4 @@
-"""Which ACLs the target gets because of the source's: rights to read, never rights to write (KIP-382)."""
+"""Derives the target's ACLs from the source's: rights to read, never rights to write (KIP-382)."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -55,7 +55,7 @@ class AclPermission(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class AclBinding:
-    """Who may, or may not, do what with which resource."""
+    """The permission or denial of an operation on a resource for a principal."""
 
     resource_type: ResourceType
     pattern_type: PatternType
@@ -76,7 +76,7 @@ ANY_NAME: Final = "*"
 """As the name of a literal pattern: every resource of the type."""
 
 _PROBES: Final = ("x", "q.7", "-1_Z")
-"""What names may go on with behind a prefix."""
+"""The characters that may follow a prefix in names."""
 
 
 class SyncAcls(Enum):
@@ -87,7 +87,7 @@ class SyncAcls(Enum):
 
 
 class Claim(Enum):
-    """What the mirror remembers of an ACL on the target that it made, or was about to make."""
+    """The stored state of an ACL on the target that the mirror made, or was about to make."""
 
     INTENDED = "intended"
     """It was not there; whether it was made then is unknown."""
@@ -96,7 +96,7 @@ class Claim(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Of which topics of the source ACLs are wanted: by name, and by what names begin with."""
+    """Selects the topics of the source whose ACLs are synced, by name and by prefix."""
 
     topic: Callable[[str], bool]
     prefix: Callable[[str], bool]
@@ -153,7 +153,7 @@ def all_target_acls(
 
 
 def remote_prefix(remote_topic: Callable[[str], str], prefix: str) -> str | None:
-    """What remote topics begin with whose names at the source begin so; None if that is no one thing."""
+    """The prefix of the remote topics for a prefix at the source; None if there is not one."""
     probe = remote_topic(prefix + _PROBES[0])
     found = probe.removesuffix(_PROBES[0])
     is_kept = found != probe and all(remote_topic(prefix + rest) == found + rest for rest in _PROBES)
@@ -168,7 +168,7 @@ def _of_literal_topics(source: Iterable[AclBinding]) -> Iterator[AclBinding]:
 
 
 def _readable(binding: AclBinding) -> AclBinding | None:
-    """What a copy of the topics has of the binding."""
+    """The binding for the copies of its topics."""
     if binding.resource_type is not ResourceType.TOPIC:
         return None
     if binding.permission is AclPermission.ALLOW:

@@ -1,4 +1,4 @@
-"""JSON as Kafka Connect's own topics have it: what its JsonConverter makes without schemas, byte for byte.
+"""Writes JSON as Kafka Connect's own topics have it, byte for byte as its JsonConverter without schemas.
 
 Positions are looked up by the raw bytes of their keys, so the order of fields and the escapes count.
 """
@@ -36,7 +36,7 @@ def read_json(data: bytes | None) -> object:
 
 
 def write_json(value: object) -> bytes:
-    """Fields in the order that their mapping has. Of what JSON can hold."""
+    """Fields in the order of their mapping."""
     return _written(value).encode()
 
 
@@ -57,7 +57,7 @@ def in_hash_order(fields: Mapping[str, object]) -> dict[str, object]:
 
 
 def java_text(value: object) -> str:
-    """What Java's `String.valueOf` makes of a value; of a mapping, with its fields as they come."""
+    """A value as Java's `String.valueOf` writes it; a mapping with its fields in their order."""
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping):

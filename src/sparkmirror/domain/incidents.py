@@ -1,4 +1,4 @@
-"""What happens to topics under a mirror's hands, and what a user wants done about it.
+"""Defines the incidents that a mirror meets in topics, and the configured reaction to each.
 
 Options that Java MM2 does not have: it goes on without a word, or stops without one.
 """
@@ -13,7 +13,7 @@ class OnDataLoss(Enum):
     """`on.data.loss`: records are gone from the source before they were copied."""
 
     RECORD = "record"
-    """Say it, count it, go on with what exists."""
+    """Log it, count it, continue with the records that exist."""
     FAIL = "fail"
     """Stop the partition until a person decides."""
 
@@ -26,7 +26,7 @@ class OnTopicRecreated(Enum):
     FAIL = "fail"
     """Stop the partition until a person decides."""
     RESTART = "restart"
-    """Begin as if nothing had been copied yet, where `auto.offset.reset` says."""
+    """Restart at `auto.offset.reset`, as if nothing had been copied yet."""
 
 
 class OnBadBatch(Enum):
@@ -46,11 +46,11 @@ class OnLoop(Enum):
     FAIL = "fail"
     """Stop the partition until a person decides."""
     COPY = "copy"
-    """As Java MM2: where no name shows the cycle they go round for ever."""
+    """Copy them, as Java MM2: where no name shows the cycle they circulate without end."""
 
 
 class Reactions(NamedTuple):
-    """What a user wants done about each kind of incident."""
+    """The configured reaction to each kind of incident."""
 
     on_data_loss: Annotated[OnDataLoss, FromOption("on.data.loss")] = OnDataLoss.RECORD
     on_topic_recreated: Annotated[OnTopicRecreated, FromOption("on.topic.recreated")] = (
@@ -64,7 +64,7 @@ DEFAULT_REACTIONS = Reactions()
 
 
 class IncidentKind(Enum):
-    """What is counted, under the name that progress records have for it."""
+    """The kinds of incidents, by their names in progress records."""
 
     RECORDS_LOST = "records-lost"
     """Gone from the source before they were copied."""
@@ -75,7 +75,7 @@ class IncidentKind(Enum):
     TARGET_TRUNCATED = "target-truncated"
     TARGET_RECREATED = "target-recreated"
     SEQUENCE_UNKNOWN = "sequence-unknown"
-    """A broker refused a sequence, and nothing in its log explains why: numbers begin anew."""
+    """A broker refused a sequence, and nothing in its log explains why: sequences restart at 0."""
     NOT_READ_BACK = "not-read-back"
     """The target may not be read: records behind the stored position may come twice."""
     NOT_IDEMPOTENT = "not-idempotent"
@@ -84,7 +84,7 @@ class IncidentKind(Enum):
     LOOP = "loop"
     """The opposite flow's records are left out: said once, their number is counted elsewhere."""
     LOOPS_UNSEEN = "loops-unseen"
-    """Nobody lets us read which producer ids the opposite flow has: its records are copied back."""
+    """The producer ids of the opposite flow can't be read: its records are copied back."""
 
 
 class Incident(NamedTuple):
@@ -114,7 +114,7 @@ def records_lost(position: int, start: int) -> Incident:
 
 
 def source_truncated(position: int, at: int) -> Incident:
-    """The log parts at offset `at` from the one of which all before `position` was copied."""
+    """From offset `at` on the log differs from the one that was copied up to `position`."""
     return Incident(
         IncidentKind.SOURCE_TRUNCATED,
         f"offsets {at} to {position - 1} were copied, and the source has lost them since (as by an unclean "

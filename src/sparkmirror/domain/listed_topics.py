@@ -1,4 +1,4 @@
-"""What a cluster tells of its topics when asked for all of them."""
+"""Holds a cluster's listing of its topics."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class ListedTopic(NamedTuple):
 
 @dataclass(frozen=True)
 class TopicListing:
-    """One answer. Whoever may not describe a topic does not find it here."""
+    """One response. It lacks topics that the principal may not describe."""
 
     topics: Mapping[str, ListedTopic]
 

@@ -140,7 +140,7 @@ def _obstacles(facts: GroupFacts) -> list[str]:
         found.append(f"is a {target.kind} group on {flow.target}: such groups are left alone")
     elif target.is_active:
         members = ", ".join(target.members) or "unknown members"
-        found.append(f"active on {flow.target}, which accepts offsets from its members only: {members}")
+        found.append(f"active on {flow.target}, which takes offsets from its members only: {members}")
     return found
 
 

@@ -85,7 +85,7 @@ class TopicSync:
         self._made: dict[str, int] = {}
         self._made_until = 0.0
         self._problems = LogOnce(log)
-        self._notes = LogOnce(log, logging.INFO, _LINES_MAX, "the same or the like of %d more topics")
+        self._notes = LogOnce(log, logging.INFO, _LINES_MAX, "similar problems of %d more topics")
 
     def plan(self) -> Topics:
         """Reads only; the same object as before while there is nothing new. Raises KafkaError."""

@@ -47,11 +47,16 @@ def only(told: GroupFacts) -> PartitionExplanation:
         (105, Translation.EXACT, "translated exactly", 205),
         (181, Translation.EXACT, "translated exactly", 261),
         (130, Translation.APPROXIMATE, "between two offset syncs: at most 30 records are read again", 220),
-        (190, Translation.APPROXIMATE, "ahead of the newest offset sync, 180: the next one says more", 261),
+        (
+            190,
+            Translation.APPROXIMATE,
+            "ahead of the newest offset sync, 180: the next one may translate it",
+            261,
+        ),
         (
             99,
             Translation.OLDER,
-            "before 100, the first offset that a sync speaks of: consumers begin by auto.offset.reset",
+            "before 100, the first offset that a sync covers: consumers begin by auto.offset.reset",
             None,
         ),
     ],
