@@ -21,7 +21,6 @@ ZigZag = NDArray[np.uint64]
 
 _MORE = 0x80
 _BITS = 0x7F
-_WIDTH_MAX = 10
 
 
 def read_varints(data: Bytes, at: Column) -> tuple[Column, Column]:

@@ -50,7 +50,7 @@ class AppendTimeTopics:
             self._asked_at = self._now()
         found = {
             wanted[topic]: any(
-                entry.name == _TIMESTAMP_TYPE and entry.value == "LogAppendTime" for entry in entries
+                entry.name == _TIMESTAMP_TYPE and entry.value == _APPEND_TIME for entry in entries
             )
             for topic, entries in described.items()
         }
