@@ -249,7 +249,7 @@ def test_a_death_before_or_after_the_request_leaves_nothing_behind(
         assert pair.claims() == {}
 
 
-def test_security_that_is_off_on_one_side_is_said_once(
+def test_security_that_is_off_on_one_side_is_logged_once(
     clusters: tuple[LocalCluster, LocalCluster],
     source_cluster: LocalCluster,
     caplog: pytest.LogCaptureFixture,
@@ -266,7 +266,7 @@ def test_security_that_is_off_on_one_side_is_said_once(
         assert "SECURITY_DISABLED" in said
 
 
-def test_who_may_not_ask_is_told_which_right_is_missing(
+def test_a_missing_right_to_read_acls_is_named(
     clusters: tuple[LocalCluster, LocalCluster],
 ) -> None:
     cluster = replace(
@@ -360,7 +360,7 @@ def test_quotas_follow_the_source(clusters: tuple[LocalCluster, LocalCluster]) -
         }
 
 
-def test_users_are_made_with_the_sources_mechanisms_and_no_secret_is_said(
+def test_users_are_created_with_the_sources_mechanisms_and_no_secret_is_logged(
     clusters: tuple[LocalCluster, LocalCluster], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "contract.accounts")

@@ -157,7 +157,7 @@ def running(sides: tuple[LocalCluster, LocalCluster], **settings: str) -> Iterat
         assert connector.thread.join(WAIT_S)
 
 
-def test_groups_go_on_at_what_they_have_read(sides: tuple[LocalCluster, LocalCluster]) -> None:
+def test_groups_continue_where_they_have_read_to(sides: tuple[LocalCluster, LocalCluster]) -> None:
     source, target = sides
     for group, offset in (("exact", 70), ("between", 85), ("end", 100), ("old", 5)):
         commit(source, f"contract-cp-{group}", TOPIC, offset, f"{group}'s own")
@@ -404,7 +404,7 @@ def test_topics_that_came_from_there_by_the_syncs_of_the_opposite_flow(
     assert checkpoints(target)[group] == Checkpoint(group, TopicPartition(back, 0), 7, 17, "\0")
 
 
-def test_a_checkpoint_that_somebody_has_removed_does_not_count(
+def test_a_removed_checkpoint_does_not_count(
     sides: tuple[LocalCluster, LocalCluster],
 ) -> None:
     _, target = sides

@@ -61,7 +61,7 @@ def test_a_plan_that_was_carried_out_leaves_nothing_to_do(
     assert sync.plan() == ConfigPlan()
 
 
-def test_what_brokers_refuse_does_not_keep_the_rest(
+def test_refused_configs_do_not_block_the_others(
     sync: ConfigSync, target_cluster: LocalCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     """They leave all of a topic's configs as they are for one that they don't take."""

@@ -82,7 +82,7 @@ def test_markers_and_aborted_records_are_left_out(
     assert known.place(upstream) == Place(place, 0)
 
 
-def test_what_can_not_be_shown_is_looked_for_once(
+def test_an_unresolvable_offset_is_looked_up_once(
     resolver: OffsetResolver, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "tests")
@@ -97,14 +97,14 @@ def test_what_can_not_be_shown_is_looked_for_once(
     assert known.place(27) == Place(FOREIGN + 10, 20)
 
 
-def test_no_time_no_look(resolver: OffsetResolver) -> None:
+def test_without_time_nothing_is_looked_up(resolver: OffsetResolver) -> None:
     wanted = Wanted(SOURCE, 28, TARGET, history(FOREIGN + 19))
     read = resolver.bytes_read
     assert resolver.resolve([wanted], -1.0) == set()
     assert resolver.bytes_read == read
 
 
-def test_a_topic_that_is_not_there_is_told_and_tried_again(
+def test_a_missing_topic_is_logged_and_retried(
     resolver: OffsetResolver, caplog: pytest.LogCaptureFixture
 ) -> None:
     nowhere = TopicPartition("contract.resolved-nowhere", 0)

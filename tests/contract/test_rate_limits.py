@@ -65,7 +65,7 @@ def await_line(caplog: pytest.LogCaptureFixture, start: str) -> None:
     )
 
 
-def test_a_start_and_each_change_are_told(
+def test_limits_are_published_at_the_start_and_after_each_change(
     target_cluster: LocalCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "sparkmirror")

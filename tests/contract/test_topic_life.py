@@ -181,7 +181,7 @@ def test_topics_come_grow_and_go(
     )
 
 
-def test_a_dry_run_says_what_would_be_deleted_and_deletes_nothing(
+def test_a_dry_run_logs_deletions_and_deletes_nothing(
     source_cluster: LocalCluster, target_cluster: LocalCluster
 ) -> None:
     a, b, c, *_ = NAMES

@@ -44,7 +44,7 @@ def test_tasks_that_copy_do_not_wait_for_a_slot(bed: Bed) -> None:
     assert running.reasons() == [(task, EndReason.STOPPED) for task in range(PARTITIONS)]
 
 
-def test_a_newer_generation_takes_over(bed: Bed) -> None:
+def test_a_newer_copy_job_takes_over(bed: Bed) -> None:
     bed.create_topics("Superseded")
     older = bed.run(bed.plans("Superseded", job_epoch=1))
     bed.append_and_await_copies("Superseded")

@@ -54,7 +54,7 @@ def test_a_task_imports_what_it_needs_and_no_more(session: Session) -> None:
     assert {row["reason"] for row in rows} == {"stopped"}
 
 
-def test_no_extension_is_loaded_that_nobody_asked_for(session: Session) -> None:
+def test_no_unconfigured_extension_is_loaded(session: Session) -> None:
     jvm: Any = session.spark.sparkContext._jvm
     registry = getattr(jvm.org.apache.spark.sql.catalyst.analysis, "FunctionRegistry$")
     registered = getattr(registry, "MODULE$").internal().listFunction()

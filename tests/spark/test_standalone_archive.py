@@ -62,7 +62,7 @@ def test_the_packages_come_from_the_archive_whatever_is_installed(unpacked: Path
     assert all(Path(file).is_relative_to(unpacked) for file in done.stdout.split()), done
 
 
-def test_without_a_fitting_python_it_says_so_and_ends(unpacked: Path, tmp_path: Path) -> None:
+def test_without_a_fitting_python_the_launcher_ends_with_an_error(unpacked: Path, tmp_path: Path) -> None:
     other = tmp_path / "python"
     other.write_text("#!/bin/sh\nexit 1\n")
     other.chmod(0o755)

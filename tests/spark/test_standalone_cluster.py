@@ -128,7 +128,7 @@ def test_a_machine_of_the_cluster_dies_and_its_work_goes_on_elsewhere(scene: Sce
         assert compared.first_difference is None, compared.first_difference
 
 
-def test_fewer_slots_than_tasks_are_shared_by_the_flows_and_said(scene: Scene) -> None:
+def test_fewer_slots_than_tasks_are_shared_by_the_flows_and_logged(scene: Scene) -> None:
     said = scene.mirror.log_text()
     for alias in FLOWS:
         for slots in (2, 1):
@@ -136,7 +136,7 @@ def test_fewer_slots_than_tasks_are_shared_by_the_flows_and_said(scene: Scene) -
             assert re.search(rf"WARNING \[{alias}->.* {fewer}", said)
 
 
-def test_a_lost_executor_is_said(scene: Scene) -> None:
+def test_a_lost_executor_is_logged(scene: Scene) -> None:
     lost = r"WARNING \[.*Spark lost \d attempts of tasks and retries them: "
     assert re.search(lost, scene.mirror.log_text())
 

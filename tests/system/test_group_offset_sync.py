@@ -73,7 +73,7 @@ def tool(file: Path, group: str, *arguments: str) -> list[str]:
     return ["group-offset-sync", "-cgi", group, "-src", ALIAS, "-pfp", str(file), *arguments]
 
 
-def test_a_group_goes_on_exactly_where_it_was(
+def test_a_group_continues_exactly_where_it_was(
     target: LocalCluster, file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(tool(file, GROUP, "--dry-run")) == 0
@@ -125,7 +125,9 @@ def test_a_signal_ends_the_waiting_in_order(target: LocalCluster, file: Path) ->
             process.kill()
 
 
-def test_nobody_answering_is_an_error_of_the_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreachable_cluster_is_an_error_of_the_pass(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "dest.properties"
     file.write_text("BOOTSTRAP_SERVERS_CONFIG=127.0.0.1:1\n")
     assert main(tool(file, GROUP, "--once")) == 1

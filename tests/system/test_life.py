@@ -169,7 +169,7 @@ def test_the_terminal_shows_our_lines_only(mirrors: dict[str, Mirror], alias: st
     assert "WARN" in mirrors[alias].spark_log.read_text(), "Spark's noise has gone elsewhere"
 
 
-def test_json_lines_say_who_speaks(mirrors: dict[str, Mirror]) -> None:
+def test_json_lines_name_flow_and_connector(mirrors: dict[str, Mirror]) -> None:
     lines = [json.loads(line) for line in mirrors["beheaded"].log_text().splitlines()]
     assert all(line["logger"].startswith("sparkmirror.") for line in lines)
     assert all({"time", "level", "message"} <= line.keys() for line in lines)

@@ -68,7 +68,7 @@ def changes(flow: dict[str, Any], kind: str) -> dict[str, dict[str, Any]]:
     return {change["name"]: change for change in flow["changes"] if change["kind"] == kind}
 
 
-def test_a_plan_creates_nothing_and_tells_everything(
+def test_a_plan_creates_nothing_and_lists_everything(
     plan: Plan, source_cluster: LocalCluster, target_cluster: LocalCluster
 ) -> None:
     before = topics(source_cluster), topics(target_cluster)
@@ -90,7 +90,7 @@ def test_a_plan_creates_nothing_and_tells_everything(
     assert TOPIC not in skipped
 
 
-def test_people_read_it_like_a_migration(plan: Plan) -> None:
+def test_a_plan_reads_like_a_migration(plan: Plan) -> None:
     code, out, _ = plan.said()
     assert code == 0
     assert f"      {REMOTE}: as {TOPIC}, 3 partitions, 1 replica, retention.ms=86400001" in out.splitlines()

@@ -92,7 +92,7 @@ def test_a_separator_of_ones_own(mirrored: Mirrored) -> None:
     assert {"mm2-offsets.rc.internal", "mm2-progress.rc.internal"} <= set(names)
 
 
-def test_two_ways_do_not_loop(mirrored: Mirrored) -> None:
+def test_flows_both_ways_make_no_cycle(mirrored: Mirrored) -> None:
     source, target = mirrored.sides
     assert values(target, "A.shop.orders") == [b"source", b"source again"]
     assert values(source, "B.shop.orders") == [b"target"]

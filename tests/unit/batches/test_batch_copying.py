@@ -394,7 +394,7 @@ OURS, THEIRS = 55, 56
     ours=st.sets(st.integers(0, 5)),
     tiny=st.sampled_from([1, 2, 200]),
 )
-def test_what_comes_back_is_left_out(log: list[Logged], rules: CopyRules, ours: set[int], tiny: int) -> None:
+def test_cycles_are_left_out(log: list[Logged], rules: CopyRules, ours: set[int], tiny: int) -> None:
     """Ids are looked up when they are met, and the log is read again from there."""
     for number, batch in enumerate(log):
         patch(batch.data, producer_id=OURS if number in ours else THEIRS)
@@ -424,7 +424,7 @@ def test_what_comes_back_is_left_out(log: list[Logged], rules: CopyRules, ours: 
     assert loops.records == sum(len(log[number].records) for number in ours if number < len(log))
 
 
-def test_before_a_loop_that_stops_the_partition_all_is_copied() -> None:
+def test_records_before_a_cycle_that_stops_the_partition_are_copied() -> None:
     writers = KnownWriters()
     writers.learn([OURS], [THEIRS])
     batches = [encode([Rec(0)], producer_id=THEIRS, base_offset=number) for number in range(30)]

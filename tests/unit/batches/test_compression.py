@@ -102,6 +102,6 @@ def test_nonsense_in_snappys_framing_ends(size: int) -> None:
 
 
 @pytest.mark.parametrize("codec", [5, 6, 7])
-def test_codecs_nobody_defined_are_refused(codec: int) -> None:
+def test_undefined_codecs_are_refused(codec: int) -> None:
     with pytest.raises(CorruptBatchError, match=f"unknown compression codec {codec}"):
         decompressed(codec, b"x")

@@ -59,7 +59,7 @@ def test_what_was_copied_is_found(
 
 
 @given(st.sets(st.integers(0, 9)), sizes, sizes)
-def test_what_the_source_lost_is_passed_over_and_told(
+def test_records_lost_at_the_source_are_skipped_and_reported(
     lost: set[int], source_sizes: list[int], target_sizes: list[int]
 ) -> None:
     records = numbered(14)

@@ -43,7 +43,7 @@ def test_a_name_that_spark_would_not_unpack_is_refused(capsys: pytest.CaptureFix
     assert "out.tar must end in .tar.gz: Spark unpacks it by its name" in capsys.readouterr().err
 
 
-def test_what_is_not_installed_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_distribution_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["archive", str(tmp_path / "out.tar.gz"), "--with", "no-such-package"]) == 1
     assert "no-such-package is not installed for" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())

@@ -18,7 +18,7 @@ from sparkmirror.domain.ids import TopicPartition
 MB = 1e6
 
 
-def test_partitions_are_dealt_round_robin() -> None:
+def test_partitions_are_assigned_round_robin() -> None:
     sizes = {"t2": 2, "t0": 8, "t1": 2}
     partitions = [TopicPartition(topic, p) for topic, size in sizes.items() for p in range(size)]
     dealt = [",".join(map(str, task)) for task in assign(partitions, 3)]
@@ -37,7 +37,7 @@ TASKS = st.integers(1, 8)
 
 
 @given(PARTITIONS, TASKS)
-def test_every_partition_is_dealt_once_and_evenly(partitions: set[TopicPartition], tasks: int) -> None:
+def test_every_partition_is_assigned_once_and_evenly(partitions: set[TopicPartition], tasks: int) -> None:
     dealt = assign(partitions, tasks)
     assert sorted(partition for task in dealt for partition in task) == sorted(partitions)
     assert max(map(len, dealt), default=0) - min(map(len, dealt), default=0) <= 1
@@ -62,7 +62,7 @@ def dealt_anew(load: dict[TopicPartition, float], tasks: int) -> Assignment:
 
 
 @given(PARTITIONS, TASKS, LOADS)
-def test_without_measurements_partitions_are_dealt_in_turn(
+def test_without_measurements_partitions_are_assigned_round_robin(
     partitions: set[TopicPartition], tasks: int, elsewhere: dict[TopicPartition, float]
 ) -> None:
     """Whatever was before, and whatever is known of others."""
@@ -72,7 +72,7 @@ def test_without_measurements_partitions_are_dealt_in_turn(
 
 
 @given(PARTITIONS, TASKS, LOADS, st.lists(st.lists(PARTITION, max_size=6), max_size=8))
-def test_every_partition_is_dealt_once_and_no_task_is_empty(
+def test_every_partition_is_assigned_once_and_no_task_is_empty(
     partitions: set[TopicPartition],
     tasks: int,
     load: dict[TopicPartition, float],
@@ -102,7 +102,7 @@ def measured_assignments(draw: st.DrawFn) -> tuple[Assignment, dict[TopicPartiti
 
 
 @given(measured_assignments())
-def test_dealing_anew_never_makes_the_heaviest_task_heavier(
+def test_reassignment_never_makes_the_heaviest_task_heavier(
     measured: tuple[Assignment, dict[TopicPartition, float]],
 ) -> None:
     previous, load = measured
@@ -197,7 +197,7 @@ def test_a_task_more_gets_its_share() -> None:
 
 
 @pytest.mark.parametrize("tasks", [2, 16])
-def test_thousands_of_partitions_are_dealt_in_no_time(tasks: int) -> None:
+def test_thousands_of_partitions_are_assigned_quickly(tasks: int) -> None:
     """Bounded moves: as many as are too much, and each partition once at most."""
     load = parted(*[float(number % 97) * 1e4 for number in range(5000)])
     crowded = (tuple(load)[tasks - 1 :], *((partition,) for partition in tuple(load)[: tasks - 1]))

@@ -48,5 +48,5 @@ def test_what_is_merged_can_be_taken_away_again(earlier: list[float], later: lis
     assert whole.total == len(earlier) + len(later)
 
 
-def test_a_histogram_that_began_anew_gives_no_negative_counts() -> None:
+def test_a_restarted_histogram_gives_no_negative_counts() -> None:
     assert LatencyHistogram({1: 2, 2: 5}).minus(LatencyHistogram({1: 7})) == LatencyHistogram({2: 5})

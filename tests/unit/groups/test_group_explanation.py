@@ -146,7 +146,7 @@ def test_an_idle_group_is_never_set_back() -> None:
     assert (only(there).next_write, only(there).why) == (None, "translated exactly")
 
 
-def test_the_last_checkpoint_counts_where_it_says_more() -> None:
+def test_the_last_checkpoint_counts_where_it_is_ahead() -> None:
     """Syncs between were compacted away since."""
     found = only(facts(130, checkpoint=Checkpoint(BILLING, THERE, 129, 225)))
     assert (found.checkpoint, found.next_write) == (225, 225)

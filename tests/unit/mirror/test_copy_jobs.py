@@ -1,4 +1,4 @@
-"""How partitions are dealt to tasks, and what a task is told."""
+"""The partitions of each task, and its plan."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -37,7 +37,7 @@ def plans(more: Mapping[str, str] | None = None, *, partitions: int = 10, slots:
 @pytest.mark.parametrize(
     ("partitions", "slots", "tasks"), [(10, 16, 4), (3, 16, 3), (10, 2, 2), (10, 0, 1), (1, 1, 1)]
 )
-def test_there_are_as_many_tasks_as_asked_for_and_as_there_is_work_and_room_for(
+def test_task_count_is_bounded_by_tasks_max_partitions_and_slots(
     partitions: int, slots: int, tasks: int
 ) -> None:
     assignment = plans(partitions=partitions, slots=slots)
@@ -48,7 +48,7 @@ def test_there_are_as_many_tasks_as_asked_for_and_as_there_is_work_and_room_for(
     assert max(sizes) - min(sizes) <= 1
 
 
-def test_partitions_are_dealt_as_told() -> None:
+def test_partitions_follow_the_given_assignment() -> None:
     """By load, for one."""
     hot, *others = (partition.source for partition in PARTITIONS)
     assignment = task_plans(
@@ -57,13 +57,13 @@ def test_partitions_are_dealt_as_told() -> None:
     assert [[partition.source for partition in plan.partitions] for plan in assignment] == [[hot], others]
 
 
-def test_a_plan_keeps_what_is_known_of_its_partitions() -> None:
+def test_a_plan_keeps_the_facts_of_its_partitions() -> None:
     stamping = replace(PARTITIONS[0], target_stamps_append_time=True)
     (plan,) = task_plans(*flow({}), Announced(1, 0), [stamping], 1)
     assert plan.partitions == (stamping,)
 
 
-def test_a_task_knows_its_generation_and_where_its_state_goes() -> None:
+def test_a_task_plan_holds_its_job_epoch_and_state_topics() -> None:
     for plan in plans():
         assert (plan.job_epoch, plan.announced_at) == (7, 1234)
         assert plan.state.positions_topic == "mm2-offsets.A.internal"
@@ -78,7 +78,7 @@ def test_every_task_has_clients_of_its_own() -> None:
     assert len({plan.producer.connection.client_id for plan in plans()}) == 4
 
 
-def test_offset_syncs_go_where_they_are_told_to() -> None:
+def test_offset_syncs_go_to_the_configured_topic() -> None:
     for plan in plans({"B.offset.flush.interval.ms": "2500", "offset.lag.max": "7"}):
         syncs = plan.offset_syncs
         assert syncs is not None

@@ -28,7 +28,7 @@ def metered(*looks: Iterable[PartitionProgress], assignment: Assignment = ASSIGN
     return meter
 
 
-def test_nothing_is_known_before_the_second_look() -> None:
+def test_no_rate_is_known_before_the_second_report() -> None:
     """What a task has counted so far may have taken it hours."""
     meter = metered([report(HOT, 1_000_000)])
     assert meter.load(ASSIGNMENT) == {}
@@ -69,7 +69,7 @@ def test_a_task_that_started_again_counts_from_0(records: int, job_epoch: int) -
     assert rate == pytest.approx(500_000 + (expected - 500_000) * 0.583, rel=0.01)
 
 
-def test_who_is_behind_would_go_as_fast_as_its_whole_task() -> None:
+def test_load_of_a_partition_behind_is_bounded_by_its_task() -> None:
     looks = [
         [report(HOT, 0), report(QUIET, 0), report(WARM, 0)],
         [report(HOT, 10_000, lag=10_000_000), report(QUIET, 5_000), report(WARM, 1_000, lag=600)],

@@ -81,7 +81,7 @@ def test_a_failure_is_logged_once_and_its_end_too(
     assert logged(caplog) == [("INFO", "orders-0 is copied again")]
 
 
-def test_what_was_reported_before_this_process_began_is_history(
+def test_reports_from_before_this_process_are_ignored(
     log: ProgressWatch, reader: Reader, caplog: pytest.LogCaptureFixture
 ) -> None:
     reader.hold(replace(failed(PartitionState.FAILED, "long ago"), updated_at=log._began_at - 1))

@@ -74,7 +74,7 @@ def scene() -> Scene:
     return Scene()
 
 
-def test_a_lasting_imbalance_is_said_after_a_minute(scene: Scene) -> None:
+def test_an_imbalance_is_reported_after_a_minute(scene: Scene) -> None:
     """And with every look until something is done."""
     scene.pace = {0: 30, 2: 20, 1: 10}
     (at, imbalance), *_ = scene.pass_s(100)
@@ -93,7 +93,7 @@ def test_a_lasting_imbalance_is_said_after_a_minute(scene: Scene) -> None:
         {},
     ],
 )
-def test_what_is_not_worth_a_pause(scene: Scene, pace: Mapping[int, float]) -> None:
+def test_small_imbalances_are_not_worth_a_pause(scene: Scene, pace: Mapping[int, float]) -> None:
     scene.pace = pace
     assert scene.pass_s(600) == []
 
@@ -107,7 +107,7 @@ def test_a_small_load_is_worth_it_when_only_one_task_is_behind(scene: Scene) -> 
     assert scene.pass_s(100) == []
 
 
-def test_what_comes_and_goes_is_not_lasting(scene: Scene) -> None:
+def test_an_intermittent_imbalance_is_ignored(scene: Scene) -> None:
     for _ in range(5):
         scene.pace = {0: 30, 2: 20, 1: 10}
         assert scene.pass_s(50) == []
@@ -115,7 +115,7 @@ def test_what_comes_and_goes_is_not_lasting(scene: Scene) -> None:
         assert scene.pass_s(50) == []
 
 
-def test_after_it_is_done_there_is_nothing_to_say(scene: Scene) -> None:
+def test_no_imbalance_is_reported_after_reassignment(scene: Scene) -> None:
     scene.pace = {0: 30, 2: 20, 1: 10}
     assert scene.pass_s(100)
     scene.deal_anew()
@@ -132,14 +132,14 @@ def test_not_more_often_than_every_five_minutes(scene: Scene) -> None:
     assert at == DEFAULT_REASSIGNMENT.interval_s
 
 
-def test_every_generation_gets_its_minute(scene: Scene) -> None:
+def test_every_copy_job_is_observed_for_a_minute(scene: Scene) -> None:
     scene.pace = {0: 30, 2: 20, 1: 10}
     assert scene.pass_s(60) == []
     scene.running = scene.running._replace(number=2)
     assert [at for at, _ in scene.pass_s(70)] == [70]
 
 
-def test_while_the_target_is_away_nothing_is_said_and_nothing_forgotten(scene: Scene) -> None:
+def test_an_unreachable_target_reports_no_imbalance_and_drops_no_load(scene: Scene) -> None:
     """A rate counts from the last look that worked."""
     scene.pace = {0: 30, 2: 20, 1: 10}
     scene.pass_s(100)

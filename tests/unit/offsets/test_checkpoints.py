@@ -34,7 +34,7 @@ def test_topics_have_the_targets_names_and_those_from_there_their_first() -> Non
     assert target_topic(IdentityReplicationPolicy(source_alias="us"), FLOW, "orders") == "orders"
 
 
-def test_only_what_is_news_becomes_a_checkpoint() -> None:
+def test_only_changed_offsets_become_checkpoints() -> None:
     book = CheckpointBook()
     assert take(book, checkpoint(10, 5))
     assert not take(book, checkpoint(10, 5))

@@ -181,7 +181,7 @@ def test_partitions_keep_the_order_in_which_they_came() -> None:
     assert queue.drain() == [OffsetSync(OTHER, 3, 3), OffsetSync(OTHER, 4, 4), OffsetSync(TP, 0, 0)]
 
 
-def test_a_forgotten_partition_starts_anew() -> None:
+def test_a_dropped_partition_starts_again() -> None:
     queue = OffsetSyncQueue(100)
     queue.acknowledged(TP, Run(0, 0, 5))
     queue.forget(TP)

@@ -69,5 +69,5 @@ def test_users_that_are_as_at_the_source_stay() -> None:
     assert plan_users({"alice"}, {"alice": [SHA_512]}, there) == ((), ())
 
 
-def test_nobody_is_made_who_is_not_named() -> None:
+def test_only_named_users_are_created() -> None:
     assert plan_users(set(), {"alice": [SHA_512]}, {}) == ((), ())

@@ -91,7 +91,7 @@ def test_what_is_only_selected_no_more_stays() -> None:
     assert plan(SETTINGS, (group,), (group,), {group: Claim.MADE}) == AclPlan()
 
 
-def test_what_somebody_removed_is_forgotten_or_made_again() -> None:
+def test_acls_removed_by_hand_are_dropped_or_created_again() -> None:
     assert plan(SETTINGS, (), (), {COPY: Claim.MADE}) == AclPlan(claims={COPY: None})
     again = plan(SETTINGS, (READ,), (), {COPY: Claim.MADE})
     assert again == AclPlan((COPY,), claims={COPY: Claim.INTENDED})
@@ -135,7 +135,7 @@ class Reversed(DefaultReplicationPolicy):
         return f"{topic}.{source_alias}"
 
 
-def test_a_policy_that_moves_beginnings_is_said_to_have_no_like() -> None:
+def test_a_prefix_that_a_policy_moves_is_inexpressible() -> None:
     prefixed = replace(READ, pattern_type=PatternType.PREFIXED, resource_name="ord")
     found = plan(replace(ALL, policy=Reversed()), (prefixed, READ))
     assert found.creates == (replace(READ, resource_name="orders.us"),)

@@ -9,12 +9,12 @@ def differences(source: list[ConfigEntry], target: list[ConfigEntry]) -> list[Co
     return list(config_differences(DefaultConfigPropertyFilter(), source, target))
 
 
-def test_what_is_the_same_is_not_told() -> None:
+def test_equal_configs_are_no_difference() -> None:
     same = [ConfigEntry("retention.ms", "5"), ConfigEntry("segment.ms", "7", DEFAULT)]
     assert differences(same, same) == []
 
 
-def test_each_difference_says_whether_it_stays() -> None:
+def test_each_difference_has_the_reason_why_it_stays() -> None:
     source = [
         ConfigEntry("retention.ms", "5"),
         ConfigEntry("segment.ms", "7", DEFAULT),

@@ -85,7 +85,7 @@ def test_a_right_that_is_missing_is_not_asked_for_again_and_again(
     assert said(caplog) == ["WARNING alter configs of a: TOPIC_AUTHORIZATION_FAILED"]
 
 
-def test_the_same_is_said_once_and_again_when_it_has_been_away(
+def test_a_problem_is_logged_once_and_again_after_it_was_gone(
     sync: ConfigSync, caplog: pytest.LogCaptureFixture
 ) -> None:
     refused = ConfigPlan({"a": (TIERED,)})
@@ -94,7 +94,7 @@ def test_the_same_is_said_once_and_again_when_it_has_been_away(
     assert said(caplog) == ["WARNING alter configs of a: no"] * 2
 
 
-def test_what_the_target_does_not_know_is_said_by_config(
+def test_configs_unknown_to_the_target_are_logged_by_config(
     sync: ConfigSync, caplog: pytest.LogCaptureFixture
 ) -> None:
     topics = ["e", "d", "c", "b", "a"]
@@ -123,7 +123,7 @@ def test_brokers_that_are_too_old_are_trouble_until_they_are_not(
     assert sync.incompatible is None
 
 
-def test_many_are_told_of_in_a_line(sync: ConfigSync, caplog: pytest.LogCaptureFixture) -> None:
+def test_many_topics_are_logged_in_one_line(sync: ConfigSync, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     sync.apply(ConfigPlan({f"{number:03}": (LONGER,) for number in range(100)}))
     assert said(caplog) == ["INFO configs of 100 topics, 000, 001, 002 and 97 more, follow the source again"]

@@ -14,7 +14,7 @@ def test_records_come_back_as_they_were_written() -> None:
         assert parse_missed(missed_record(MIRROR, "orders", missed)) == (MIRROR, "orders", missed)
 
 
-def test_nobody_else_takes_them_for_theirs() -> None:
+def test_records_of_missed_topics_are_ignored_by_other_parsers() -> None:
     record = missed_record(MIRROR, "orders", Missed(1, 2))
     assert (parse(record), parse_order(record)) == (None, None)
 
@@ -32,5 +32,5 @@ def test_nobody_else_takes_them_for_theirs() -> None:
         (b'["missed","mirror","orders"]', b"7"),
     ],
 )
-def test_what_is_none_of_them_is_passed_over(key: bytes | None, value: bytes) -> None:
+def test_other_records_are_skipped(key: bytes | None, value: bytes) -> None:
     assert parse_missed(LogRecord(key, value)) is None

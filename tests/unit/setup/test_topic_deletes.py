@@ -47,20 +47,20 @@ def test_what_is_gone_is_deleted_when_it_was_missing_long_enough() -> None:
     assert [topic.name for topic in planned(sight(110, "b"), later.missed).due(110)] == ["s.b"]
 
 
-def test_a_topic_that_is_there_again_begins_anew() -> None:
+def test_a_topic_that_is_listed_again_restarts_its_grace_period() -> None:
     missed = planned(sight(10, "b"), {}).missed
     missed = planned(sight(50), missed).missed
     assert missed == {}
     assert planned(sight(111, "b"), missed).due(111) == ()
 
 
-def test_a_clock_that_goes_back_and_a_long_time_without_a_look_begin_anew() -> None:
+def test_a_clock_set_back_and_a_long_gap_restart_the_grace_period() -> None:
     assert planned(sight(5, "b"), {"b": Missed(10, 10)}).missed == {"b": Missed(5, 5)}
     assert planned(sight(111, "b"), {"b": Missed(0, 10)}).missed == {"b": Missed(111, 111)}
     assert planned(sight(110, "b"), {"b": Missed(0, 10)}).due(110)
 
 
-def test_a_mirror_that_seldom_looks_deletes_too() -> None:
+def test_a_mirror_with_a_long_refresh_interval_deletes_too() -> None:
     patient = GracePeriod(GRACE_S, gap_s=600)
     seldom = plan_deletes(COPIED, sight(600, "b"), {"b": Missed(0, 0)}, patient)
     assert [topic.name for topic in seldom.due(600)] == ["s.b"]
@@ -103,7 +103,7 @@ def test_a_topic_that_may_not_be_seen_is_kept() -> None:
     assert planned(replace(sight(200, "b"), absences={}), missed).deletes == ()
 
 
-def test_what_the_target_no_longer_has_is_forgotten() -> None:
+def test_absences_of_topics_gone_from_the_target_are_dropped() -> None:
     target = {name: topic for name, topic in TARGET.items() if name != "s.b"}
     seen = replace(sight(200, "b"), target=target)
     assert planned(seen, {"b": Missed(0, 150)}) == DeletePlan()
@@ -146,7 +146,7 @@ def test_nothing_is_deleted_without_evidence(ids: list[bytes], gone: frozenset[s
         assert topic.topic_id == f"id-{topic.source}".encode()
 
 
-def test_a_plan_tells_what_is_deleted_and_when() -> None:
+def test_a_plan_lists_deletions_with_their_due_time() -> None:
     gone = DeleteTopic("s.b", "b", b"id-b", due=1_700_000_000.0)
     (change,) = topic_changes(Alias("target"), TopicPlan(deletes=(gone,)))
     assert (change.action, change.kind, change.name) == (Action.DELETE, "topic", "s.b")

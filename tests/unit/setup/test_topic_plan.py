@@ -58,7 +58,7 @@ def test_a_topic_grows_and_never_shrinks(settings: MirrorSourceSettings) -> None
     )
 
 
-def test_a_copy_whose_source_is_gone_is_told(settings: MirrorSourceSettings) -> None:
+def test_a_copy_whose_source_is_gone_is_noted(settings: MirrorSourceSettings) -> None:
     """Not what came from elsewhere, what is left out, and what is MM2's own."""
     target = dict.fromkeys(("source.gone", "source.there", "other.gone", "source.x.replica", "gone"), 1)
     target |= {"source.heartbeats": 1, "source.checkpoints.internal": 1, "mm2-progress.source.internal": 1}

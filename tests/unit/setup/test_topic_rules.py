@@ -52,7 +52,7 @@ def test_the_first_refusal_names_its_setting(
     assert (found.rule, found.why) == (rule, why)
 
 
-def test_heartbeats_say_which_setting_is_theirs(settings: MirrorSourceSettings) -> None:
+def test_verdicts_on_heartbeats_name_their_setting(settings: MirrorSourceSettings) -> None:
     told = replace(settings, topic_filter=DefaultTopicFilter(["orders"]), heartbeats_replication=False)
     found = first_refusal(told, "heartbeats")
     assert found is not None

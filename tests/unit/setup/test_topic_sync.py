@@ -76,7 +76,7 @@ def sync(settings: MirrorSourceSettings, sides: Admins) -> TopicSync:
     return TopicSync(settings, cast("FlowAdmins", sides), log)
 
 
-def test_partitions_that_can_t_be_made_wait_and_that_is_said_once(
+def test_partitions_that_can_t_be_created_wait_and_are_logged_once(
     sync: TopicSync, sides: Admins, caplog: pytest.LogCaptureFixture
 ) -> None:
     sides.target.refused = {"source.orders"}
@@ -105,7 +105,7 @@ def test_configs_are_asked_for_only_of_what_is_new(sync: TopicSync, sides: Admin
     assert sides.source.asked == ["new"]
 
 
-def test_thousands_of_topics_are_told_of_in_one_line(
+def test_thousands_of_topics_are_logged_in_one_line(
     sync: TopicSync, sides: Admins, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)

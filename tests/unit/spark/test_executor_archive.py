@@ -34,7 +34,7 @@ def test_it_holds_what_runs_there_and_nothing_that_does_not() -> None:
     ]
 
 
-def test_it_says_nothing_of_who_packed_it(tmp_path: Path) -> None:
+def test_the_archive_does_not_name_its_packer(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("text")
     contents = ArchiveContents([Packed(tmp_path / "file", "package/file")], [])
     first, second = tmp_path / "first.tar.gz", tmp_path / "second.tar.gz"
@@ -57,12 +57,12 @@ def test_more_can_be_packed(tmp_path: Path) -> None:
     assert not [name for name in names if name.endswith(".jar")]
 
 
-def test_what_is_not_installed_is_named() -> None:
+def test_a_missing_distribution_is_named() -> None:
     with pytest.raises(SparkmirrorError, match=r"no-such-package is not installed for .*python"):
         archive_contents(["no-such-package"])
 
 
-def test_a_list_of_files_that_are_elsewhere_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_listed_file_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a package that old pips unpacked without a list, Python 3.11 takes that of its source for one."""
 
     class Unpacked(PathDistribution):

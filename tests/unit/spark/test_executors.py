@@ -30,11 +30,11 @@ org.apache.spark.SparkException: EOFException occurred while reading the port nu
         ("", "no reason given"),
     ],
 )
-def test_it_is_what_matters_of_it(failure: str, said: str) -> None:
+def test_an_error_is_reduced_to_its_last_line(failure: str, said: str) -> None:
     assert explained(failure) == said
 
 
-def test_a_missing_python_is_said_with_what_to_do() -> None:
+def test_a_missing_python_is_reported_with_its_remedy() -> None:
     said = explained(DAEMON_FAILED % f"{NO_PYTHON_MESSAGE} 3.11 with modules .so: /usr/bin/python3")
     assert said.startswith(f"executors find no Python {python_version()} like the driver's")
     assert said.endswith("spark.pyspark.python names it")

@@ -31,7 +31,7 @@ def watch(caplog: pytest.LogCaptureFixture) -> SparkWatch:
     return SparkWatch(flow_log("watched", Flow(Alias("A"), Alias("B"))))
 
 
-def test_nothing_is_said_while_all_is_well(watch: SparkWatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_nothing_is_logged_without_problems(watch: SparkWatch, caplog: pytest.LogCaptureFixture) -> None:
     job = Job()
     watch.check(job, 0.0)
     job.told = JobStatus(tasks=2, waiting=0, failures=0)
@@ -39,7 +39,7 @@ def test_nothing_is_said_while_all_is_well(watch: SparkWatch, caplog: pytest.Log
     assert not caplog.messages
 
 
-def test_lost_attempts_are_said_at_once_and_then_once_a_minute(
+def test_lost_attempts_are_logged_at_once_and_then_once_a_minute(
     watch: SparkWatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     job = Job(JobStatus(2, 0, failures=1, last_failure=LOST))
@@ -55,7 +55,7 @@ def test_lost_attempts_are_said_at_once_and_then_once_a_minute(
     assert job.known == [0, 1, 40]
 
 
-def test_what_a_task_reports_itself_is_not_said_twice(
+def test_errors_that_a_task_reports_itself_are_not_logged_again(
     watch: SparkWatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     failure = "pyspark.errors.PythonException: ... sparkmirror.copy.copy_task.TaskFailedError: out of touch"
@@ -63,7 +63,7 @@ def test_what_a_task_reports_itself_is_not_said_twice(
     assert not caplog.messages
 
 
-def test_tasks_that_wait_long_are_said_once(watch: SparkWatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_tasks_that_wait_long_are_logged_once(watch: SparkWatch, caplog: pytest.LogCaptureFixture) -> None:
     job = Job(JobStatus(tasks=4, waiting=3, failures=0))
     for now in (0.0, 9.0):
         watch.check(job, now)
@@ -73,7 +73,7 @@ def test_tasks_that_wait_long_are_said_once(watch: SparkWatch, caplog: pytest.Lo
     assert caplog.messages == ["3 of 4 tasks wait for a slot of Spark, and their partitions are not copied"]
 
 
-def test_the_next_generation_is_looked_at_afresh(watch: SparkWatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_next_copy_job_is_watched_from_zero(watch: SparkWatch, caplog: pytest.LogCaptureFixture) -> None:
     watch.check(Job(JobStatus(4, 3, failures=5)), 0.0)
     after = Job(JobStatus(4, 3, failures=0))
     watch.check(after, 20.0)

@@ -25,7 +25,7 @@ def test_a_typical_second_counts() -> None:
     assert measured_rate(series("a-0", [0, 10, 20, 21, 31, 41], 1000)) == 1000.0
 
 
-def test_who_keeps_up_shows_no_pace() -> None:
+def test_a_partition_that_keeps_up_gives_no_rate() -> None:
     assert measured_rate(series("a-0", [0, 10, 20, 30, 40], 9)) is None
     assert measured_rate(series("a-0", [0, 10, 20, 30, 40], None)) is None
 

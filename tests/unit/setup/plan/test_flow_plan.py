@@ -139,6 +139,6 @@ def test_a_plan_travels_as_json() -> None:
 
 
 @pytest.mark.parametrize("content", [{}, {"copy": None}, {"copy": {"rate": 1, "of": []}}])
-def test_what_is_no_plan_is_refused(content: dict[str, object]) -> None:
+def test_json_that_is_no_plan_is_refused(content: dict[str, object]) -> None:
     with pytest.raises((KeyError, TypeError, ValueError)):
         from_json(content)

@@ -71,7 +71,7 @@ def test_more_replicas_than_brokers(survey: FlowSurvey) -> None:
     assert found.remedy == "set replication.factor to 1, or to -1 for the broker's default"
 
 
-def test_the_mirrors_own_topics_count_and_say_which_setting_is_theirs(survey: FlowSurvey) -> None:
+def test_findings_about_own_topics_name_their_setting(survey: FlowSurvey) -> None:
     two_brokers = replace(survey, source=cluster("source", brokers=2), own=[SYNCS])
     assert only(findings(two_brokers)).subject == "offset-syncs.topic.replication.factor"
     there = replace(two_brokers, source_topics={"orders": 3, SYNCS.creation.name: 1})
@@ -218,7 +218,7 @@ def test_a_topic_that_is_named_and_hidden_lacks_a_right_and_one_that_is_missing_
     assert told(found) == ("missing topic", Severity.WARNS, "payments")
 
 
-def test_what_brokers_refuse_is_said_once(survey: FlowSurvey) -> None:
+def test_refusals_of_brokers_are_reported_once(survey: FlowSurvey) -> None:
     target = Alias("target")
     policy = Refusal(target, Need.CREATE_TOPIC, "source.orders", KafkaError("POLICY_VIOLATION (no!)", 44))
     assert only(findings(replace(survey, refusals=[policy]))).text == "POLICY_VIOLATION (no!)"
