@@ -6,6 +6,8 @@ import pytest
 
 from sparkmirror.clusters import ClusterSpec, LocalCluster
 from tests.contract.copying import Bench, Watch
+from tests.memory.server import MemoryServer, serving
+from tests.support.any_cluster import AnyCluster
 
 TRIO_SESSION_S = 6.0
 """How long brokers of `trio` miss one that does not answer before they go on without it."""
@@ -18,8 +20,43 @@ AUTHORIZER = {
 
 
 @pytest.fixture(scope="session")
-def bench(source_cluster: LocalCluster, target_cluster: LocalCluster) -> Bench:
-    made = Bench(source_cluster, target_cluster)
+def memory_cluster() -> Iterator[MemoryServer]:
+    """One broker in memory, behind a real socket."""
+    with serving("memory") as server:
+        yield server
+
+
+IN_MEMORY = pytest.param("memory_cluster", marks=pytest.mark.memory)
+
+
+@pytest.fixture(scope="session", params=[IN_MEMORY, "target_cluster"])
+def cluster(request: pytest.FixtureRequest) -> AnyCluster:
+    """A cluster in memory, and one of a real broker: what holds for one must hold for the other."""
+    made: AnyCluster = request.getfixturevalue(request.param)
+    return made
+
+
+@pytest.fixture(scope="session", params=[IN_MEMORY, "frail_cluster"])
+def group_cluster(request: pytest.FixtureRequest) -> AnyCluster:
+    """As `cluster`, for groups of short sessions."""
+    made: AnyCluster = request.getfixturevalue(request.param)
+    return made
+
+
+@pytest.fixture(scope="session")
+def memory_pair() -> Iterator[tuple[AnyCluster, AnyCluster]]:
+    with serving("memory source") as source, serving("memory target") as target:
+        yield source, target
+
+
+IN_MEMORY_PAIR = pytest.param("memory_pair", marks=pytest.mark.memory)
+
+
+@pytest.fixture(scope="session", params=[IN_MEMORY_PAIR, "cluster_pair"])
+def bench(request: pytest.FixtureRequest) -> Bench:
+    """A copy task's two clusters: in memory, and of real brokers."""
+    source, target = request.getfixturevalue(request.param)
+    made = Bench(source, target)
     made.create_state_topics()
     return made
 

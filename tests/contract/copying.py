@@ -10,7 +10,6 @@ from typing import Final
 
 import confluent_kafka as confluent
 
-from sparkmirror.clusters import LocalCluster
 from sparkmirror.copy.copy_loop import FENCED_PAUSE_S, CopyLoop
 from sparkmirror.copy.copy_plan import CopyPartition, OffsetSyncPlan, StatePlan, TaskPlan
 from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
@@ -19,6 +18,7 @@ from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.storage.dead_letters import dead_letters_topic
 from sparkmirror.storage.positions import Position, position_record, read_positions
 from sparkmirror.storage.progress import PartitionProgress, ProgressReader
+from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import Keyed, append, create_topic, keyed_of, latest, numbered
 from tests.support.connections import connection
 from tests.support.waiting import await_value
@@ -41,8 +41,8 @@ def remote(topic: str) -> str:
 class Bench:
     """Two clusters with the state topics of a copy task."""
 
-    source: LocalCluster
-    target: LocalCluster
+    source: AnyCluster
+    target: AnyCluster
 
     def create_state_topics(self) -> None:
         compacted = {"cleanup.policy": "compact"}

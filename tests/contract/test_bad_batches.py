@@ -6,12 +6,16 @@ from typing import Any
 
 import pytest
 
+from sparkmirror.clusters import LocalCluster
 from sparkmirror.connectors.source import CopySettings
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import DEFAULT_REACTIONS, OnBadBatch
 from sparkmirror.storage.progress import PartitionState
 from tests.contract.copying import DEAD_LETTERS, Bench, Watch, remote, running
-from tests.support.broker_data import append, batches_on_disk, latest, numbered
+from tests.memory.server import MemoryServer
+from tests.support.any_cluster import AnyCluster
+from tests.support.broker_data import append, latest, numbered
+from tests.support.broker_requests import stored_batches
 
 SKIP = DEFAULT_REACTIONS._replace(on_bad_batch=OnBadBatch.SKIP)
 LARGE = (b"large", b"x" * 5000)
@@ -39,8 +43,20 @@ def test_a_record_that_the_target_refuses_is_left_out_and_named(bench: Bench, wa
     with running(plan):  # nothing of it comes again, and what follows does
         append(bench.source, topic, numbered(5, 50))
         bench.await_copied(topic, numbered(55))
-    epochs = [batch.header.producer_epoch for batch in batches_on_disk(bench.target, remote(topic))]
+    epochs = [batch.header.producer_epoch for batch in stored_batches(bench.target, remote(topic))]
     assert sorted(set(epochs)) == [0, 1], "what follows a batch that was left out has other numbers"
+
+
+def damage_second_batch(cluster: AnyCluster, topic: str) -> None:
+    if isinstance(cluster, MemoryServer):
+        cluster.call(lambda: cluster.cluster.log(TopicPartition(topic, 0)).damage(1))
+        return
+    assert isinstance(cluster, LocalCluster)
+    first_batch, second_batch, _ = stored_batches(cluster, topic)
+    (segment,) = (cluster.brokers[0].data / f"{topic}-0").glob("*.log")
+    with segment.open("r+b") as file:
+        file.seek(len(first_batch.data) + len(second_batch.data) - 1)
+        file.write(b"?")
 
 
 @pytest.fixture(scope="module")
@@ -50,11 +66,7 @@ def corrupt(bench: Bench) -> str:
     bench.create(topic)
     for first in (0, 10, 20):
         append(bench.source, topic, numbered(10, first))
-    first_batch, second_batch, _ = batches_on_disk(bench.source, topic)
-    (segment,) = (bench.source.brokers[0].data / f"{topic}-0").glob("*.log")
-    with segment.open("r+b") as file:
-        file.seek(len(first_batch.data) + len(second_batch.data) - 1)
-        file.write(b"?")
+    damage_second_batch(bench.source, topic)
     return topic
 
 

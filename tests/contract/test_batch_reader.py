@@ -5,12 +5,12 @@ from typing import Any, Final
 
 import pytest
 
-from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.fetch import FetchSession
 from tests.contract.looping import PLENTY, WAIT_S, batch_of, on_loop, reading
+from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import append, create_topic, numbered
 from tests.support.broker_requests import asking
 from tests.support.connections import connection
@@ -24,17 +24,17 @@ LARGE: Final = (b"large", b"x" * 50_000)
 
 
 @pytest.fixture(scope="module")
-def settings(source_cluster: LocalCluster) -> ConsumerSettings:
+def settings(cluster: AnyCluster) -> ConsumerSettings:
     """Every partition holds the same batches."""
-    create_topic(source_cluster.bootstrap_servers, TOPIC, partitions=len(PARTITIONS))
-    with asking(source_cluster) as asker:
+    create_topic(cluster.bootstrap_servers, TOPIC, partitions=len(PARTITIONS))
+    with asking(cluster) as asker:
         for at in range(0, RECORDS, BATCH_RECORDS):
             batch = batch_of(numbered(BATCH_RECORDS, at))
             told = asker.produce(dict.fromkeys(PARTITIONS, batch)).partitions
             assert [(produced.error, produced.base_offset) for produced in told] == [(0, at)] * len(
                 PARTITIONS
             )
-    return ConsumerSettings(connection(source_cluster))
+    return ConsumerSettings(connection(cluster))
 
 
 def test_every_partition_is_read_from_its_offset_on(settings: ConsumerSettings) -> None:
@@ -45,12 +45,12 @@ def test_every_partition_is_read_from_its_offset_on(settings: ConsumerSettings) 
     assert not reader.failures
 
 
-def test_what_comes_later_is_read_at_once(source_cluster: LocalCluster) -> None:
+def test_what_comes_later_is_read_at_once(cluster: AnyCluster) -> None:
     partition = TopicPartition("contract.read-later", 0)
-    create_topic(source_cluster.bootstrap_servers, partition.topic)
-    with reading(ConsumerSettings(connection(source_cluster)), {partition: 0}) as reader:
+    create_topic(cluster.bootstrap_servers, partition.topic)
+    with reading(ConsumerSettings(connection(cluster)), {partition: 0}) as reader:
         for first in range(0, 30, 10):
-            append(source_cluster, partition.topic, numbered(10, first))
+            append(cluster, partition.topic, numbered(10, first))
             reader.await_records(partition, numbered(first + 10))
 
 
@@ -69,13 +69,13 @@ def test_no_response_is_above_the_limit(settings: ConsumerSettings, limit: str) 
     assert bytes_max // 2 < max(reader.response_bytes) <= bytes_max * together
 
 
-def test_a_batch_above_every_limit_arrives(source_cluster: LocalCluster) -> None:
+def test_a_batch_above_every_limit_arrives(cluster: AnyCluster) -> None:
     partition = TopicPartition("contract.read-large", 0)
-    create_topic(source_cluster.bootstrap_servers, partition.topic)
+    create_topic(cluster.bootstrap_servers, partition.topic)
     expected = [*numbered(3), LARGE, *numbered(3, 3)]
     for record in expected:
-        append(source_cluster, partition.topic, [record])
-    limited = ConsumerSettings(connection(source_cluster), fetch_bytes_max=500, partition_fetch_bytes_max=300)
+        append(cluster, partition.topic, [record])
+    limited = ConsumerSettings(connection(cluster), fetch_bytes_max=500, partition_fetch_bytes_max=300)
     with reading(limited, {partition: 0}, budget=400) as reader:
         reader.await_records(partition, expected)
 
@@ -92,12 +92,12 @@ def test_without_a_budget_nothing_is_asked_for(settings: ConsumerSettings) -> No
 
 
 def test_one_that_is_busy_does_not_wait_for_many_quiet_ones_nor_they_for_it(
-    source_cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
+    cluster: AnyCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     partitions = [TopicPartition("contract.read-busy", number) for number in range(150)]
     busy, quiet = partitions[3], partitions[77]
-    create_topic(source_cluster.bootstrap_servers, busy.topic, partitions=len(partitions))
-    append(source_cluster, busy.topic, numbered(3000), partition=3, settings={"batch.num.messages": "10"})
+    create_topic(cluster.bootstrap_servers, busy.topic, partitions=len(partitions))
+    append(cluster, busy.topic, numbered(3000), partition=3, settings={"batch.num.messages": "10"})
     asked_alone: list[list[TopicPartition]] = []
     request_alone = FetchSession.request_alone
 
@@ -106,48 +106,48 @@ def test_one_that_is_busy_does_not_wait_for_many_quiet_ones_nor_they_for_it(
         return request_alone(session, asked, *told)
 
     monkeypatch.setattr(FetchSession, "request_alone", spy)
-    little = ConsumerSettings(connection(source_cluster), partition_fetch_bytes_max=2000)
+    little = ConsumerSettings(connection(cluster), partition_fetch_bytes_max=2000)
     with reading(little, dict.fromkeys(partitions, 0)) as reader:
         reader.await_records(busy, numbered(3000))
-        append(source_cluster, busy.topic, numbered(10), partition=77)
+        append(cluster, busy.topic, numbered(10), partition=77)
         reader.await_records(quiet, numbered(10))
-        append(source_cluster, busy.topic, numbered(10, 3000), partition=3)
+        append(cluster, busy.topic, numbered(10, 3000), partition=3)
         reader.await_records(busy, numbered(3010))
     assert [busy] in asked_alone
     # What the session is told afterwards is where the busy one has come to, not where it was.
     assert reader.keyed(busy) == numbered(3010)
 
 
-def test_a_lost_session_and_a_lost_connection_cost_no_record(source_cluster: LocalCluster) -> None:
+def test_a_lost_session_and_a_lost_connection_cost_no_record(cluster: AnyCluster) -> None:
     partition = TopicPartition("contract.read-lost", 0)
-    create_topic(source_cluster.bootstrap_servers, partition.topic)
-    with reading(ConsumerSettings(connection(source_cluster)), {partition: 0}) as reader:
-        append(source_cluster, partition.topic, numbered(10))
+    create_topic(cluster.bootstrap_servers, partition.topic)
+    with reading(ConsumerSettings(connection(cluster)), {partition: 0}) as reader:
+        append(cluster, partition.topic, numbered(10))
         reader.await_records(partition, numbered(10))
         reader.failures.clear()  # a broker may not know yet that it leads a topic that has just been created
         (source,) = reader.reader._sources.values()
         session_before = source.session._id
         assert session_before > 0
         on_loop(reader.loop, lambda: setattr(source.session, "_epoch", 4711))
-        append(source_cluster, partition.topic, numbered(10, 10))
+        append(cluster, partition.topic, numbered(10, 10))
         reader.await_records(partition, numbered(20))
         await_value(lambda: source.session._id not in (0, session_before), WAIT_S, lambda: "no new session")
         assert not reader.failures
         on_loop(reader.loop, lambda: source.link.drop(DisconnectedError("dropped")))
-        append(source_cluster, partition.topic, numbered(10, 20))
+        append(cluster, partition.topic, numbered(10, 20))
         reader.await_records(partition, numbered(30))
         assert [str(failure.error) for failure in reader.failures] == ["dropped"]
 
 
-def test_a_paused_partition_rests_and_the_others_go_on(source_cluster: LocalCluster) -> None:
+def test_a_paused_partition_rests_and_the_others_go_on(cluster: AnyCluster) -> None:
     paused, other = (TopicPartition("contract.read-paused", number) for number in range(2))
-    create_topic(source_cluster.bootstrap_servers, paused.topic, partitions=2)
-    with reading(ConsumerSettings(connection(source_cluster)), {paused: 0, other: 0}) as reader:
-        append(source_cluster, paused.topic, numbered(10))
+    create_topic(cluster.bootstrap_servers, paused.topic, partitions=2)
+    with reading(ConsumerSettings(connection(cluster)), {paused: 0, other: 0}) as reader:
+        append(cluster, paused.topic, numbered(10))
         reader.await_records(paused, numbered(10))
         on_loop(reader.loop, lambda: reader.reader.pause(paused))
         for partition in (paused, other):
-            append(source_cluster, paused.topic, numbered(10, 10), partition=partition.partition)
+            append(cluster, paused.topic, numbered(10, 10), partition=partition.partition)
         reader.await_records(other, numbered(10, 10))
         assert reader.keyed(paused) == numbered(10)
         reader.go_to(paused, 10)

@@ -1,59 +1,59 @@
 """Writes whole batches: acknowledgements, refusals, acks, foreign sequences."""
 
-from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.client_settings import ProducerSettings
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka import error_codes
 from tests.contract.looping import WAIT_S, batch_of, writing
-from tests.support.broker_data import batches_on_disk, create_topic, keyed_of, numbered
-from tests.support.broker_requests import asking
+from tests.support.any_cluster import AnyCluster
+from tests.support.broker_data import create_topic, keyed_of, numbered
+from tests.support.broker_requests import asking, stored_batches
 from tests.support.connections import connection
 from tests.support.waiting import await_value
 
 
-def test_acknowledgements_come_in_order_with_offsets(target_cluster: LocalCluster) -> None:
+def test_acknowledgements_come_in_order_with_offsets(cluster: AnyCluster) -> None:
     partitions = [TopicPartition("contract.writer-offsets", number) for number in range(2)]
-    create_topic(target_cluster.bootstrap_servers, partitions[0].topic, partitions=2)
-    with writing(ProducerSettings(connection(target_cluster)), partitions) as writer:
+    create_topic(cluster.bootstrap_servers, partitions[0].topic, partitions=2)
+    with writing(ProducerSettings(connection(cluster)), partitions) as writer:
         for partition in partitions:
             writer.append(partition, *(numbered(10, first) for first in range(0, 200, 10)))
         for partition in partitions:
             writer.await_acknowledged(partition, 200)
             offsets = [ack.base_offset for ack in writer.acknowledgements if ack.partition == partition]
             assert offsets == list(range(0, 200, 10))
-            assert keyed_of(target_cluster, *partition) == numbered(200)
+            assert keyed_of(cluster, *partition) == numbered(200)
 
 
-def test_batches_carry_one_producers_consecutive_sequences(target_cluster: LocalCluster) -> None:
+def test_batches_carry_one_producers_consecutive_sequences(cluster: AnyCluster) -> None:
     partition = TopicPartition("contract.writer-sequences", 0)
-    create_topic(target_cluster.bootstrap_servers, partition.topic)
-    with writing(ProducerSettings(connection(target_cluster)), [partition]) as writer:
+    create_topic(cluster.bootstrap_servers, partition.topic)
+    with writing(ProducerSettings(connection(cluster)), [partition]) as writer:
         writer.append(partition, numbered(3), numbered(1), numbered(2))
         writer.await_acknowledged(partition, 6)
-    headers = [batch.header for batch in batches_on_disk(target_cluster, partition.topic)]
+    headers = [batch.header for batch in stored_batches(cluster, partition.topic)]
     assert [header.base_sequence for header in headers] == [0, 3, 4]
     assert len({(header.producer_id, header.producer_epoch) for header in headers}) == 1
     assert headers[0].producer_id >= 0
 
 
 def test_a_sequence_that_somebody_else_used_is_told_and_can_be_begun_anew(
-    target_cluster: LocalCluster,
+    cluster: AnyCluster,
 ) -> None:
     """As after a producer's state got lost, or was changed behind our back."""
     partition = TopicPartition("contract.writer-foreign", 0)
-    create_topic(target_cluster.bootstrap_servers, partition.topic)
+    create_topic(cluster.bootstrap_servers, partition.topic)
     unwritten = [numbered(1, at) for at in (2, 3, 4)]
-    with writing(ProducerSettings(connection(target_cluster)), [partition]) as writer:
+    with writing(ProducerSettings(connection(cluster)), [partition]) as writer:
         writer.append(partition, numbered(2))
         writer.await_acknowledged(partition, 2)
-        (ours,) = batches_on_disk(target_cluster, partition.topic)
+        (ours,) = stored_batches(cluster, partition.topic)
         foreign = batch_of(
             numbered(5, 100),
             producer_id=ours.header.producer_id,
             producer_epoch=ours.header.producer_epoch,
             base_sequence=2,
         )
-        with asking(target_cluster) as asker:
+        with asking(cluster) as asker:
             assert asker.produce_one(partition, foreign).error == 0
         writer.append(partition, *unwritten)
         await_value(lambda: len(writer.lost) > 0, WAIT_S, lambda: "nothing is told")
@@ -63,17 +63,17 @@ def test_a_sequence_that_somebody_else_used_is_told_and_can_be_begun_anew(
         ((told, error),) = writer.lost
         assert told == partition
         assert getattr(error, "code", 0) == error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER
-    assert keyed_of(target_cluster, *partition) == [*numbered(2), *numbered(5, 100), *numbered(3, 2)]
-    newest = batches_on_disk(target_cluster, partition.topic)[-1].header
+    assert keyed_of(cluster, *partition) == [*numbered(2), *numbered(5, 100), *numbered(3, 2)]
+    newest = stored_batches(cluster, partition.topic)[-1].header
     assert newest.producer_id != ours.header.producer_id
     assert newest.base_sequence == 2
 
 
-def test_a_refusal_discards_what_follows_and_leaves_no_hole(target_cluster: LocalCluster) -> None:
+def test_a_refusal_discards_what_follows_and_leaves_no_hole(cluster: AnyCluster) -> None:
     refused, well = (TopicPartition(f"contract.writer-{name}", 0) for name in ("refused", "well"))
-    create_topic(target_cluster.bootstrap_servers, refused.topic, config={"cleanup.policy": "compact"})
-    create_topic(target_cluster.bootstrap_servers, well.topic)
-    with writing(ProducerSettings(connection(target_cluster)), [refused, well]) as writer:
+    create_topic(cluster.bootstrap_servers, refused.topic, config={"cleanup.policy": "compact"})
+    create_topic(cluster.bootstrap_servers, well.topic)
+    with writing(ProducerSettings(connection(cluster)), [refused, well]) as writer:
         for partition in (refused, well):
             writer.append(
                 partition, numbered(2), [(None, b"no key")], *(numbered(1, at) for at in range(2, 9))
@@ -86,4 +86,4 @@ def test_a_refusal_discards_what_follows_and_leaves_no_hole(target_cluster: Loca
         assert partition == refused
         assert not error.retriable
         assert "Compacted topic cannot accept message without key" in str(error)
-    assert keyed_of(target_cluster, *refused) == numbered(5)
+    assert keyed_of(cluster, *refused) == numbered(5)

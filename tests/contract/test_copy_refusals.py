@@ -6,7 +6,8 @@ from typing import Final, NamedTuple
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
 from tests.contract.copying import Bench, Watch, remote, running
-from tests.support.broker_data import Keyed, append, batches_on_disk, configure, numbered
+from tests.support.broker_data import Keyed, append, configure, numbered
+from tests.support.broker_requests import stored_batches
 
 MINUTE_MS: Final = 60_000
 ONE_BATCH: Final = {"linger.ms": "1000", "batch.num.messages": "100000"}
@@ -77,12 +78,12 @@ def test_a_batch_above_the_targets_limit_is_split(bench: Bench) -> None:
         bench.create(topic, target_config={"max.message.bytes": str(limits[codec])})
         append(bench.source, topic, written, settings={"compression.type": codec, **ONE_BATCH})
         # The client may send the first record ahead of the others.
-        assert max(len(batch.data) for batch in batches_on_disk(bench.source, topic)) > limits[codec]
+        assert max(len(batch.data) for batch in stored_batches(bench.source, topic)) > limits[codec]
     with running(bench.plan(*(TopicPartition(topic, 0) for topic in topics.values()))):
         for topic in topics.values():
             bench.await_copied(topic, written)
     for codec, topic in topics.items():
-        sizes = [len(batch.data) for batch in batches_on_disk(bench.target, remote(topic))]
+        sizes = [len(batch.data) for batch in stored_batches(bench.target, remote(topic))]
         assert len(sizes) > 1
         assert max(sizes) <= limits[codec]
 

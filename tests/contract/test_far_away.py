@@ -5,11 +5,11 @@ from typing import Final
 
 import pytest
 
-from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST
 from sparkmirror.domain.ids import TopicPartition
 from tests.contract.copying import Bench, remote, running
 from tests.contract.network import Network
+from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import Keyed, append, end_offsets, records
 from tests.support.proxy import proxied
 from tests.support.waiting import await_value
@@ -55,6 +55,6 @@ def written(bench: Bench, topic: str) -> int:
     return sum(end_offsets(bench.target, [remote(topic)]).values())
 
 
-def records_of(cluster: LocalCluster, topic: str) -> Iterator[tuple[object, ...]]:
+def records_of(cluster: AnyCluster, topic: str) -> Iterator[tuple[object, ...]]:
     for record in records(cluster, topic):
         yield record.partition(), record.offset(), record.key(), record.value()

@@ -17,6 +17,7 @@ from sparkmirror.clusters.ports import HOST
 from sparkmirror.domain.ids import TopicPartition
 from tests.contract.copying import Bench, remote, running, store, stored
 from tests.contract.network import Network
+from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import admin, append, end_offsets, numbered
 from tests.support.proxy import Api, Deed, Moment, Proxy, proxied
 from tests.support.waiting import await_value
@@ -46,7 +47,7 @@ def topic(bench: Bench, request: pytest.FixtureRequest) -> str:
 class Writer:
     """Some thousands of numbered records a second, in small batches, into each partition until the end."""
 
-    def __init__(self, cluster: LocalCluster, partitions: Sequence[TopicPartition]) -> None:
+    def __init__(self, cluster: AnyCluster, partitions: Sequence[TopicPartition]) -> None:
         self.counts = Counter(dict.fromkeys(partitions, 0))
         self._producer = confluent.Producer(
             {"bootstrap.servers": cluster.bootstrap_servers, "linger.ms": 1, "log_level": 0}
@@ -321,7 +322,7 @@ def await_copies(bench: Bench, partitions: Sequence[TopicPartition], writer: Wri
     await_value(arrived, WAIT_S, lambda: f"not there: {wanted}")
 
 
-def create_assigned(cluster: LocalCluster, topic: str, assignment: list[list[int]]) -> None:
+def create_assigned(cluster: AnyCluster, topic: str, assignment: list[list[int]]) -> None:
     client = admin(cluster)  # its end would end what it was asked
     new_topic = NewTopic(topic, num_partitions=len(assignment), replica_assignment=assignment)
     (future,) = client.create_topics([new_topic]).values()

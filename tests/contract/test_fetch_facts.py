@@ -8,13 +8,13 @@ import pytest
 
 from sparkmirror.batches.aborted_transactions import AbortedTransactions
 from sparkmirror.batches.record_batch import CONTROL, TRANSACTIONAL, FetchedBatch, iterate_batches
-from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka import error_codes, fetch
 from sparkmirror.kafka.fetch import FetchedPartition, FetchPosition, FetchSession
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
 from tests.contract.looping import batch_of
+from tests.support.any_cluster import AnyCluster
 from tests.support.batches import decode
 from tests.support.broker_data import admin, create_topic, delete_records, numbered
 from tests.support.broker_requests import BYTES_MAX, NO_EPOCH, Asker, asking
@@ -27,10 +27,10 @@ RECORDS: Final = 10
 
 
 @pytest.fixture(scope="module")
-def asker(source_cluster: LocalCluster) -> Iterator[Asker]:
+def asker(cluster: AnyCluster) -> Iterator[Asker]:
     """Partitions 0 and 1 hold the same batches, 2 holds nothing."""
-    create_topic(source_cluster.bootstrap_servers, TOPIC, partitions=3)
-    with asking(source_cluster) as made:
+    create_topic(cluster.bootstrap_servers, TOPIC, partitions=3)
+    with asking(cluster) as made:
         for at in range(0, BATCHES * RECORDS, RECORDS):
             batch = batch_of(numbered(RECORDS, at))
             assert not any(told.error for told in made.produce({FULL: batch, SAME: batch}).partitions)
@@ -91,16 +91,16 @@ def test_an_offset_beyond_the_end_is_out_of_range_and_the_end_is_not(asker: Aske
     assert asker.fetch_one(FULL, 50).error == 0
 
 
-def test_offsets_before_the_logs_start_are_out_of_range(source_cluster: LocalCluster, asker: Asker) -> None:
+def test_offsets_before_the_logs_start_are_out_of_range(cluster: AnyCluster, asker: Asker) -> None:
     partition = TopicPartition("contract.fetched-beheaded", 0)
-    create_topic(source_cluster.bootstrap_servers, partition.topic)
+    create_topic(cluster.bootstrap_servers, partition.topic)
     for at in range(2):
         asker.produce_one(partition, batch_of(numbered(RECORDS, at)))
-    delete_records(source_cluster, partition.topic, 14)
+    delete_records(cluster, partition.topic, 14)
     fetched = asker.fetch_one(partition, 13)
     assert (fetched.error, len(fetched.records)) == (error_codes.OFFSET_OUT_OF_RANGE, 0)
     assert bases(asker.fetch_one(partition, 14)) == [10]
-    settings = ConsumerSettings(connection(source_cluster))
+    settings = ConsumerSettings(connection(cluster))
     assert list_offsets(settings, [partition], EARLIEST) == {partition: 14}
     assert list_offsets(settings, [partition], LATEST) == {partition: 20}
 
@@ -154,12 +154,12 @@ def test_a_lost_session_is_an_error_and_begins_anew(
 
 
 @pytest.fixture
-def transacted(source_cluster: LocalCluster) -> Iterator[tuple[TopicPartition, confluent.Producer]]:
+def transacted(cluster: AnyCluster) -> Iterator[tuple[TopicPartition, confluent.Producer]]:
     partition = TopicPartition("contract.fetched-transacted", 0)
-    create_topic(source_cluster.bootstrap_servers, partition.topic)
+    create_topic(cluster.bootstrap_servers, partition.topic)
     producer = confluent.Producer(
         {
-            "bootstrap.servers": source_cluster.bootstrap_servers,
+            "bootstrap.servers": cluster.bootstrap_servers,
             "transactional.id": "contract.fetched",
             "log_level": 0,
         }
@@ -215,12 +215,12 @@ def survivors(fetched: FetchedPartition) -> list[bytes | None]:
 
 
 def test_a_topic_made_anew_is_read_and_written_by_its_name_without_an_error(
-    source_cluster: LocalCluster, asker: Asker
+    cluster: AnyCluster, asker: Asker
 ) -> None:
     """Only a topic id (KIP-516) would tell that these are other records."""
     partition = TopicPartition("contract.fetched-anew", 0)
     for value in (b"first life", b"second life"):
-        create_topic(source_cluster.bootstrap_servers, partition.topic)
+        create_topic(cluster.bootstrap_servers, partition.topic)
         assert asker.produce_one(partition, batch_of([(None, value), (None, value)])).base_offset == 0
         session = FetchSession()
         session.want(partition, FetchPosition(1, 0, BYTES_MAX))  # as one who has read offset 0 in epoch 0
@@ -228,22 +228,22 @@ def test_a_topic_made_anew_is_read_and_written_by_its_name_without_an_error(
         assert fetched.error == 0
         (batch,) = batches(fetched)
         assert {record.value for record in decode(batch.data)} == {value}
-        client = admin(source_cluster)  # its end would end what it was asked
+        client = admin(cluster)  # its end would end what it was asked
         client.delete_topics([partition.topic])[partition.topic].result(20)
 
 
 def test_a_topic_made_anew_is_neither_read_nor_written_by_its_old_id(
-    source_cluster: LocalCluster, asker: Asker
+    cluster: AnyCluster, asker: Asker
 ) -> None:
     partition = TopicPartition("contract.fetched-by-id", 0)
     ids = []
     for _ in range(2):
-        create_topic(source_cluster.bootstrap_servers, partition.topic)
+        create_topic(cluster.bootstrap_servers, partition.topic)
         ids.append(asker.topic_id(partition.topic))
         assert asker.produce_by_id(partition, ids[-1], batch_of(numbered(2))).error == 0
         assert fetched_by_id(asker, partition, ids[-1]).error == 0
         if len(ids) == 1:
-            client = admin(source_cluster)  # its end would end what it was asked
+            client = admin(cluster)  # its end would end what it was asked
             client.delete_topics([partition.topic])[partition.topic].result(20)
     assert ids[0] != ids[1]
     assert fetched_by_id(asker, partition, ids[0]).error == error_codes.UNKNOWN_TOPIC_ID

@@ -15,10 +15,10 @@ from sparkmirror.batches.record_batch import (
     iterate_batches,
     stamp,
 )
-from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka import error_codes, produce
 from tests.contract.looping import batch_of
+from tests.support.any_cluster import AnyCluster
 from tests.support.batches import Rec, decode, encode
 from tests.support.broker_data import create_topic, numbered
 from tests.support.broker_requests import Asker, asking
@@ -41,19 +41,19 @@ NewPartition = Callable[[str], TopicPartition]
 
 
 @pytest.fixture(scope="module")
-def asker(target_cluster: LocalCluster) -> Iterator[Asker]:
-    with asking(target_cluster) as made:
+def asker(cluster: AnyCluster) -> Iterator[Asker]:
+    with asking(cluster) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def new(target_cluster: LocalCluster) -> NewPartition:
+def new(cluster: AnyCluster) -> NewPartition:
     """An empty partition, for everyone who asks, of a topic with one of the configs."""
     numbers = {}
     for name, config in CONFIGS.items():
         partitions = PARTITIONS if name == "plain" else 3
         create_topic(
-            target_cluster.bootstrap_servers, f"contract.produce-{name}", partitions=partitions, config=config
+            cluster.bootstrap_servers, f"contract.produce-{name}", partitions=partitions, config=config
         )
         numbers[name] = iter(range(partitions))
     return lambda name: TopicPartition(f"contract.produce-{name}", next(numbers[name]))

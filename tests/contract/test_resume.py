@@ -20,14 +20,13 @@ from tests.contract.copying import Bench, Watch, remote, running, store, stored
 from tests.contract.looping import batch_of
 from tests.support.broker_data import (
     append,
-    batches_on_disk,
     create_topic,
     delete_records,
     delete_topic,
     keyed,
     numbered,
 )
-from tests.support.broker_requests import asking
+from tests.support.broker_requests import asking, stored_batches
 from tests.support.waiting import await_value
 
 WAIT_S = 30.0
@@ -65,7 +64,7 @@ def test_the_first_position_is_stored_before_the_first_record(bench: Bench, topi
     assert state_of(begun).next_sequence == state_of(begun).next_offset == 0
     copied = copy_some(bench, topic, 5)
     assert state_of(copied) == state_of(begun).after(5, 5)
-    (batch,) = batches_on_disk(bench.target, remote(topic))
+    (batch,) = stored_batches(bench.target, remote(topic))
     assert (batch.header.producer_id, batch.header.producer_epoch) == state_of(begun).producer
 
 

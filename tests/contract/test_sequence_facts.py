@@ -10,6 +10,7 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER
 from tests.contract.looping import batch_of
+from tests.support.any_cluster import AnyCluster
 from tests.support.batches import NOW_MS, Rec, encode
 from tests.support.broker_data import create_topic, numbered
 from tests.support.broker_requests import Asker, asking
@@ -44,14 +45,14 @@ class Line:
 
 
 @pytest.fixture
-def line(target_cluster: LocalCluster, lines: Iterator[int]) -> Iterator[Line]:
-    with asking(target_cluster) as asker:
+def line(cluster: AnyCluster, lines: Iterator[int]) -> Iterator[Line]:
+    with asking(cluster) as asker:
         yield Line(asker, next(lines))
 
 
 @pytest.fixture(scope="module")
-def lines(target_cluster: LocalCluster) -> Iterator[int]:
-    create_topic(target_cluster.bootstrap_servers, TOPIC, partitions=9)
+def lines(cluster: AnyCluster) -> Iterator[int]:
+    create_topic(cluster.bootstrap_servers, TOPIC, partitions=9)
     return iter(range(9))
 
 
@@ -87,9 +88,9 @@ def test_sequences_wrap_inside_a_batch(line: Line) -> None:
     assert line.send(SEQUENCE_MODULUS - 1) == Told(0, 0)
 
 
-def test_another_connection_goes_on_with_the_same_sequence(line: Line, target_cluster: LocalCluster) -> None:
+def test_another_connection_goes_on_with_the_same_sequence(line: Line, cluster: AnyCluster) -> None:
     assert line.send(0) == Told(0, 0)
-    with asking(target_cluster) as other:
+    with asking(cluster) as other:
         assert Line(other, line.partition.partition).send(2) == Told(0, 2)
     assert line.send(4) == Told(0, 4)
 

@@ -9,11 +9,11 @@ import confluent_kafka as confluent
 import pytest
 
 from sparkmirror.batches.log_records import LogRecord
-from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST, ReservedPort
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.kafka.topic_log import TopicTail, TopicWriter, read_topic
+from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import append, create_topic, delete_records, keyed, numbered, records, topics
 from tests.support.connections import connection
 
@@ -21,8 +21,8 @@ MISSING: Final = "contract.log-missing"
 
 
 @pytest.fixture
-def settings(target_cluster: LocalCluster) -> ConnectionSettings:
-    return connection(target_cluster)
+def settings(cluster: AnyCluster) -> ConnectionSettings:
+    return connection(cluster)
 
 
 @pytest.fixture
@@ -33,14 +33,14 @@ def writer(settings: ConnectionSettings) -> Iterator[TopicWriter]:
 
 
 @pytest.fixture
-def topic(target_cluster: LocalCluster, request: pytest.FixtureRequest) -> str:
-    name = f"contract.{request.node.name}"
-    create_topic(target_cluster.bootstrap_servers, name, partitions=3)
+def topic(cluster: AnyCluster, request: pytest.FixtureRequest) -> str:
+    name = f"contract.{request.node.originalname}"
+    create_topic(cluster.bootstrap_servers, name, partitions=3)
     return name
 
 
 def test_written_records_are_there_at_their_offsets(
-    target_cluster: LocalCluster, writer: TopicWriter, topic: str
+    cluster: AnyCluster, writer: TopicWriter, topic: str
 ) -> None:
     written = [
         LogRecord(b"key", b"value", 1, 1_700_000_000_000),
@@ -49,7 +49,7 @@ def test_written_records_are_there_at_their_offsets(
     ]
     assert writer.write(topic, written) == [0, 1, 2]
     assert writer.write(topic, [LogRecord(b"key", b"again", 1)]) == [3]
-    found = list(records(target_cluster, topic))
+    found = list(records(cluster, topic))
     assert [(record.partition(), record.key(), record.value()) for record in found] == [
         (1, b"key", b"value"),
         (1, None, b""),
@@ -62,14 +62,14 @@ def test_written_records_are_there_at_their_offsets(
 
 
 def test_keys_choose_the_partition_that_java_would(
-    target_cluster: LocalCluster, writer: TopicWriter, topic: str
+    cluster: AnyCluster, writer: TopicWriter, topic: str
 ) -> None:
     """Connect finds a key's newest value because one partition holds all of them (murmur2)."""
     pairs = numbered(40)
     writer.write(topic, [LogRecord(key, value, partition=None) for key, value in pairs])
-    append(target_cluster, topic, pairs, partition=-1, settings={"partitioner": "murmur2_random"})
+    append(cluster, topic, pairs, partition=-1, settings={"partitioner": "murmur2_random"})
     placed: dict[bytes | None, list[int | None]] = {}
-    for record in records(target_cluster, topic):
+    for record in records(cluster, topic):
         placed.setdefault(record.key(), []).append(record.partition())
     assert {len(places) for places in placed.values()} == {2}
     assert {len(set(places)) for places in placed.values()} == {1}
@@ -77,10 +77,10 @@ def test_keys_choose_the_partition_that_java_would(
 
 
 def test_a_read_gives_every_partition_up_to_its_end(
-    target_cluster: LocalCluster, settings: ConnectionSettings, topic: str
+    cluster: AnyCluster, settings: ConnectionSettings, topic: str
 ) -> None:
     for number in range(2):
-        append(target_cluster, topic, numbered(700), partition=number)
+        append(cluster, topic, numbered(700), partition=number)
     found = list(read_topic(settings, topic))
     for number in range(2):
         of_partition = [record for record in found if record.partition == number]
@@ -89,10 +89,10 @@ def test_a_read_gives_every_partition_up_to_its_end(
 
 
 def test_a_read_ends_behind_the_marker_of_a_transaction(
-    target_cluster: LocalCluster, settings: ConnectionSettings, topic: str
+    cluster: AnyCluster, settings: ConnectionSettings, topic: str
 ) -> None:
     producer = confluent.Producer(
-        {"bootstrap.servers": target_cluster.bootstrap_servers, "transactional.id": topic, "log_level": 0}
+        {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": topic, "log_level": 0}
     )
     producer.init_transactions(30)
     for value, end in ((b"kept", producer.commit_transaction), (b"dropped", producer.abort_transaction)):
@@ -105,24 +105,24 @@ def test_a_read_ends_behind_the_marker_of_a_transaction(
 
 
 def test_a_tail_follows_from_an_offset_on(
-    target_cluster: LocalCluster, settings: ConnectionSettings, topic: str
+    cluster: AnyCluster, settings: ConnectionSettings, topic: str
 ) -> None:
-    append(target_cluster, topic, numbered(5))
+    append(cluster, topic, numbered(5))
     tail = TopicTail(settings, topic, from_offset=3)
     try:
         assert [record.offset for record in tail.read_to_end(20)] == [3, 4]
         assert tail.poll(0) == []
-        append(target_cluster, topic, numbered(1, 5))
+        append(cluster, topic, numbered(1, 5))
         assert [(record.key, record.value) for record in tail.poll(20)] == numbered(1, 5)
     finally:
         tail.close()
 
 
 def test_a_tail_below_the_logs_start_begins_there(
-    target_cluster: LocalCluster, settings: ConnectionSettings, topic: str
+    cluster: AnyCluster, settings: ConnectionSettings, topic: str
 ) -> None:
-    append(target_cluster, topic, numbered(5))
-    delete_records(target_cluster, topic, 2)
+    append(cluster, topic, numbered(5))
+    delete_records(cluster, topic, 2)
     tail = TopicTail(settings, topic)
     try:
         assert [record.offset for record in tail.read_to_end(20)] == [2, 3, 4]
@@ -131,7 +131,7 @@ def test_a_tail_below_the_logs_start_begins_there(
 
 
 def test_more_than_a_batch_holds_is_written_in_order(
-    target_cluster: LocalCluster, settings: ConnectionSettings, writer: TopicWriter, topic: str
+    cluster: AnyCluster, settings: ConnectionSettings, writer: TopicWriter, topic: str
 ) -> None:
     """Thousands of partitions report at once; a batch may have a megabyte."""
     written = [LogRecord(b"%d" % number, bytes(10_000), number % 2) for number in range(200)]
@@ -143,9 +143,7 @@ def test_more_than_a_batch_holds_is_written_in_order(
     ]
 
 
-def test_asking_for_a_topic_does_not_make_it(
-    target_cluster: LocalCluster, settings: ConnectionSettings
-) -> None:
+def test_asking_for_a_topic_does_not_make_it(cluster: AnyCluster, settings: ConnectionSettings) -> None:
     """Brokers make missing topics by default, with settings that a state topic must not have."""
     with pytest.raises(KafkaError, match=f"^read {MISSING}: .*UNKNOWN_TOPIC_OR_PARTITION"):
         list(read_topic(settings, MISSING))
@@ -158,20 +156,18 @@ def test_asking_for_a_topic_does_not_make_it(
     with pytest.raises(KafkaError, match=f"^write to {MISSING}: "):
         writer.write(MISSING, [LogRecord(b"key", b"value")])
     writer.close()
-    assert MISSING not in topics(target_cluster)
+    assert MISSING not in topics(cluster)
 
 
-def test_a_refused_record_is_an_error_that_names_the_topic(
-    target_cluster: LocalCluster, writer: TopicWriter
-) -> None:
+def test_a_refused_record_is_an_error_that_names_the_topic(cluster: AnyCluster, writer: TopicWriter) -> None:
     compacted = "contract.log-compacted"
-    create_topic(target_cluster.bootstrap_servers, compacted, config={"cleanup.policy": "compact"})
-    where = f"partition 0 on {connection(target_cluster).cluster}"
+    create_topic(cluster.bootstrap_servers, compacted, config={"cleanup.policy": "compact"})
+    where = f"partition 0 on {connection(cluster).cluster}"
     with pytest.raises(KafkaError, match=f"^write to {compacted}: {where}: INVALID_RECORD") as refused:
         writer.write(compacted, [LogRecord(None, b"no key")])
     assert not refused.value.retriable
     assert writer.write(compacted, [LogRecord(b"key", b"value")]) == [0]
-    assert keyed(target_cluster, compacted) == [(b"key", b"value")]
+    assert keyed(cluster, compacted) == [(b"key", b"value")]
 
 
 def test_nobody_there_is_said_within_the_time_and_healed_later() -> None:

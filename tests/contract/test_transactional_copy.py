@@ -37,8 +37,8 @@ from tests.contract.copying import (
     running,
 )
 from tests.contract.transaction_version import finalize
-from tests.support.broker_data import Keyed, append, batches_on_disk, create_topic, delete_topic, numbered
-from tests.support.broker_requests import asking
+from tests.support.broker_data import Keyed, append, create_topic, delete_topic, numbered
+from tests.support.broker_requests import asking, stored_batches
 from tests.support.connections import connection
 from tests.support.isolation import committed
 from tests.support.proxy import Api, Deed, Moment, Proxy, proxied
@@ -131,7 +131,7 @@ def test_records_come_with_their_positions(side: Bench, topic: str) -> None:
         position and (position.offset, position.producer)
         for position in (stored(side, topic, 0), stored(side, topic, 1))
     ] == [(55, None), (49, None)]
-    data = [batch.header for batch in batches_on_disk(side.target, remote(topic))]
+    data = [batch.header for batch in stored_batches(side.target, remote(topic))]
     assert all(header.attributes & TRANSACTIONAL for header in data)
     assert sum(bool(header.attributes & CONTROL) for header in data) >= 4
     with running(plan):

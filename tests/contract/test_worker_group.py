@@ -36,6 +36,7 @@ from sparkmirror.kafka.connection import Connection
 from sparkmirror.kafka.error_codes import NONE, REBALANCE_IN_PROGRESS
 from sparkmirror.kafka.group_wire import MEMBER_ID_REQUIRED, Joined, MemberIdentity
 from sparkmirror.kafka.worker_group import NOT_A_MEMBER, GroupOptions, Membership, WorkerGroup
+from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import admin, create_topic
 from tests.support.connections import connection
 from tests.support.freezing import frozen
@@ -111,8 +112,8 @@ def topic(frail_cluster: LocalCluster) -> str:
 
 
 @contextmanager
-def joining(cluster: LocalCluster | ConnectionSettings, options: GroupOptions, name: str) -> Iterator[Node]:
-    settings = connection(cluster) if isinstance(cluster, LocalCluster) else cluster
+def joining(cluster: AnyCluster | ConnectionSettings, options: GroupOptions, name: str) -> Iterator[Node]:
+    settings = cluster if isinstance(cluster, ConnectionSettings) else connection(cluster)
     node = Node(name, settings, options)
     node.group.start()
     try:
@@ -140,7 +141,7 @@ def await_agreed(nodes: Sequence[Node]) -> Node:
 class Hand:
     """A member whose every request a test sends."""
 
-    def __init__(self, cluster: LocalCluster, options: GroupOptions) -> None:
+    def __init__(self, cluster: AnyCluster, options: GroupOptions) -> None:
         self.options = options
         settings = connection(cluster)
         self.connection = Connection.open(*settings.bootstrap_servers[0], settings)
@@ -181,7 +182,7 @@ class Hand:
 
 
 @contextmanager
-def hand(cluster: LocalCluster, options: GroupOptions) -> Iterator[Hand]:
+def hand(cluster: AnyCluster, options: GroupOptions) -> Iterator[Hand]:
     """It leaves the group at the end."""
     made = Hand(cluster, options)
     try:
@@ -195,13 +196,13 @@ def hand(cluster: LocalCluster, options: GroupOptions) -> Iterator[Hand]:
 
 
 def test_one_leads_until_it_leaves_and_another_takes_over(
-    frail_cluster: LocalCluster, options: GroupOptions
+    group_cluster: AnyCluster, options: GroupOptions
 ) -> None:
     with ExitStack() as leaving:
-        nodes = [leaving.enter_context(joining(frail_cluster, options, "first"))]
+        nodes = [leaving.enter_context(joining(group_cluster, options, "first"))]
         nodes[0].await_leads()
         nodes += [
-            leaving.enter_context(joining(frail_cluster, options, name)) for name in ("second", "third")
+            leaving.enter_context(joining(group_cluster, options, name)) for name in ("second", "third")
         ]
         assert await_agreed(nodes) is nodes[0]
         assert nodes[0].has_always_led()
@@ -224,13 +225,13 @@ def group_threads() -> list[threading.Thread]:
 
 
 def test_a_leader_keeps_on_though_kafka_calls_another_the_leader(
-    frail_cluster: LocalCluster, options: GroupOptions
+    group_cluster: AnyCluster, options: GroupOptions
 ) -> None:
-    with hand(frail_cluster, options) as first, ExitStack() as leaving:
+    with hand(group_cluster, options) as first, ExitStack() as leaving:
         first.assign(first.join(), "http://hand:8083/")
         nodes = []
         for name in ("one", "two", "three"):
-            nodes.append(leaving.enter_context(joining(frail_cluster, options, name)))
+            nodes.append(leaving.enter_context(joining(group_cluster, options, name)))
             first.await_rebalance()
             joined = first.join()
             assert joined.is_leader
@@ -244,11 +245,11 @@ def test_a_leader_keeps_on_though_kafka_calls_another_the_leader(
 
 
 def test_a_leader_keeps_on_while_a_rebalance_waits_for_the_dead(
-    frail_cluster: LocalCluster, brief: GroupOptions
+    group_cluster: AnyCluster, brief: GroupOptions
 ) -> None:
     """For longer than its own session: heartbeats go on beside JoinGroup."""
     dead = brief._replace(session_timeout_s=2 * SESSION_S)
-    with hand(frail_cluster, dead) as corpse, joining(frail_cluster, brief, "leader") as leader:
+    with hand(group_cluster, dead) as corpse, joining(group_cluster, brief, "leader") as leader:
         leader.await_leads()
 
         def joined() -> bool:
@@ -257,25 +258,25 @@ def test_a_leader_keeps_on_while_a_rebalance_waits_for_the_dead(
 
         await_value(joined, WAIT_S, leader.state)
         began = time.monotonic()
-        with joining(frail_cluster, brief, "joiner") as joiner:
+        with joining(group_cluster, brief, "joiner") as joiner:
             assert await_agreed([leader, joiner]) is leader
         assert time.monotonic() - began > 1.5 * SESSION_S, "nobody was waited for"
         assert leader.has_always_led()
 
 
 def test_a_leader_that_is_to_give_way_has_done_so_before_another_leads(
-    frail_cluster: LocalCluster, options: GroupOptions
+    group_cluster: AnyCluster, options: GroupOptions
 ) -> None:
     """Though it hears of everything late."""
     spreading = options._replace(spreads=True)
     ranked = sorted(("one", "two"), key=lambda name: ranks_first(name, ("one", "two"), options.group_id))
-    with proxied(*((HOST, broker.port) for broker in frail_cluster.brokers)) as (proxy,):
+    with proxied(*((HOST, broker.port) for broker in group_cluster.brokers)) as (proxy,):
         proxy.delay(to_client_s=SLOW_S)
         far = ConnectionSettings((proxy.address,))
         with joining(far, spreading, ranked[0]) as slow:
             slow.await_leads()
             with (
-                joining(frail_cluster, spreading, ranked[1]) as successor,
+                joining(group_cluster, spreading, ranked[1]) as successor,
                 seen_to_lead(slow, successor) as together,
             ):
                 assert await_agreed([slow, successor]) is successor
@@ -294,12 +295,12 @@ def ranks_first(name: str, names: Sequence[str], group_id: str) -> bool:
 # who is cut off
 
 
-def test_who_is_cut_off_knows_before_others_lead(frail_cluster: LocalCluster, brief: GroupOptions) -> None:
-    with proxied(*((HOST, broker.port) for broker in frail_cluster.brokers)) as (proxy,):
+def test_who_is_cut_off_knows_before_others_lead(group_cluster: AnyCluster, brief: GroupOptions) -> None:
+    with proxied(*((HOST, broker.port) for broker in group_cluster.brokers)) as (proxy,):
         far = ConnectionSettings((proxy.address,))
         with joining(far, brief, "cut") as cut:
             cut.await_leads()
-            with joining(frail_cluster, brief, "well") as well:
+            with joining(group_cluster, brief, "well") as well:
                 assert await_agreed([cut, well]) is cut
                 with seen_to_lead(cut, well) as together:
                     proxy.silence()

@@ -18,7 +18,6 @@ from tests.memory.requests import Exchange, answer
 from tests.memory.transactions import TransactionCoordinators
 
 HOST: Final = "memory"
-_EPOCH_MS: Final = int(time.time() * 1000)
 _FIRST_PRODUCER_ID: Final = 1000
 
 
@@ -66,6 +65,7 @@ class MemoryCluster:
         self.name = name
         self.scheduler = scheduler
         self.rng = rng or random.Random(0)
+        self._wall_offset_s = time.time() - scheduler.time()
         self.topics: dict[str, MemoryTopic] = {}
         self.brokers = [MemoryBroker(self, at, f"{name}-{at}", 9092) for at in range(brokers)]
         self.transaction_version = 2
@@ -79,7 +79,7 @@ class MemoryCluster:
         self._waiting: dict[Callable[[], bool], Cancellable] = {}
 
     def now_ms(self) -> int:
-        return _EPOCH_MS + int(self.scheduler.time() * 1000)
+        return int((self._wall_offset_s + self.scheduler.time()) * 1000)
 
     # topics
 

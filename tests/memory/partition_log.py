@@ -29,6 +29,8 @@ from tests.support.batches import decode, marker, patch
 _MAX_MESSAGE_BYTES: Final = 1048588
 _SEGMENT_BYTES: Final = 1 << 30
 _HOUR_MS: Final = 3_600_000
+_BEFORE: Final = "message.timestamp.before.max.ms"
+_AFTER: Final = "message.timestamp.after.max.ms"
 _OFFSET = struct.Struct(">q")
 _EPOCH = struct.Struct(">i")
 
@@ -129,7 +131,12 @@ class PartitionLog:
             Appended(INVALID_RECORD, -1, "One or more records have been rejected"),
         )
         yield stamps and bool(header.attributes & LOG_APPEND_TIME), Appended(INVALID_TIMESTAMP, -1)
-        yield not stamps and header.max_timestamp > now_ms + _HOUR_MS, Appended(INVALID_TIMESTAMP, -1)
+        before_ms, after_ms = (int(self.config.get(name, _HOUR_MS)) for name in (_BEFORE, _AFTER))
+        is_past = _BEFORE in self.config and any(
+            record.timestamp < now_ms - before_ms for record in decode(batch.data)
+        )
+        is_future = header.max_timestamp > now_ms + after_ms
+        yield not stamps and (is_past or is_future), Appended(INVALID_TIMESTAMP, -1)
         yield (
             compacts and any(record.key is None for record in decode(batch.data)),
             Appended(INVALID_RECORD, -1, "Compacted topic cannot accept message without key"),
@@ -219,6 +226,11 @@ class PartitionLog:
         self.producers = ProducerStates()
         for batch in self.batches:
             self._replay(batch, now_ms)
+
+    def damage(self, at: int) -> None:
+        """The disk changes the last byte of a batch."""
+        stored = self.batches[at]
+        self.batches[at] = stored._replace(data=stored.data[:-1] + b"?")
 
     def delete_before(self, offset: int) -> None:
         """As retention and DeleteRecords do."""

@@ -1,5 +1,6 @@
 """Metadata, offsets, and what an administrator does to topics."""
 
+import re
 import uuid
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from tests.memory.cluster import MemoryCluster, MemoryTopic
     from tests.memory.requests import Exchange
 
+_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_INVALID_TOPIC: Final = 17
 _EARLIEST: Final = -2
 _LATEST: Final = -1
 _COMMITTED: Final = 1
@@ -175,6 +178,8 @@ def create(exchange: "Exchange") -> Any:
     results = []
     for asked in exchange.request.topics:
         error = TOPIC_ALREADY_EXISTS if asked.name in cluster.topics else NONE
+        if not _NAME.fullmatch(asked.name):
+            error = _INVALID_TOPIC
         if error == NONE and not exchange.request.validate_only:
             config = {entry.name: entry.value for entry in asked.configs or ()}
             cluster.create(asked.name, max(asked.num_partitions, 1), config)

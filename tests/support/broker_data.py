@@ -18,6 +18,7 @@ from sparkmirror.batches.record_batch import FetchedBatch, iterate_batches
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import TopicPartition
 from tests.support import topic_reader
+from tests.support.any_cluster import AnyCluster
 from tests.support.waiting import await_value
 
 _TIMEOUT_S: Final = 60.0
@@ -26,29 +27,29 @@ Keyed = tuple[bytes | None, bytes | None]
 """A record's key and value."""
 
 
-def admin(cluster: LocalCluster) -> AdminClient:
+def admin(cluster: AnyCluster) -> AdminClient:
     return AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
 
 
-def topics(cluster: LocalCluster) -> Mapping[str, int]:
+def topics(cluster: AnyCluster) -> Mapping[str, int]:
     """The topics and their numbers of partitions."""
     listed = admin(cluster).list_topics(timeout=_TIMEOUT_S).topics
     return {name: len(topic.partitions) for name, topic in listed.items()}
 
 
-def replication_factor(cluster: LocalCluster, topic: str) -> int:
+def replication_factor(cluster: AnyCluster, topic: str) -> int:
     (listed,) = admin(cluster).list_topics(topic, timeout=_TIMEOUT_S).topics.values()
     return len(listed.partitions[0].replicas)
 
 
-def config(cluster: LocalCluster, topic: str) -> Mapping[str, str | None]:
+def config(cluster: AnyCluster, topic: str) -> Mapping[str, str | None]:
     resource = ConfigResource(ResourceType.TOPIC, topic)
     client = admin(cluster)  # its end would end what it was asked
     (future,) = client.describe_configs([resource]).values()
     return {name: entry.value for name, entry in future.result(_TIMEOUT_S).items()}
 
 
-def configure(cluster: LocalCluster, topic: str, changes: Mapping[str, str]) -> None:
+def configure(cluster: AnyCluster, topic: str, changes: Mapping[str, str]) -> None:
     entries = [
         ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
         for name, value in changes.items()
@@ -59,14 +60,14 @@ def configure(cluster: LocalCluster, topic: str, changes: Mapping[str, str]) -> 
     future.result(_TIMEOUT_S)
 
 
-def grow(cluster: LocalCluster, topic: str, partitions: int) -> None:
+def grow(cluster: AnyCluster, topic: str, partitions: int) -> None:
     client = admin(cluster)  # its end would end what it was asked
     (future,) = client.create_partitions([NewPartitions(topic, partitions)]).values()
     future.result(_TIMEOUT_S)
 
 
 def append(
-    cluster: LocalCluster,
+    cluster: AnyCluster,
     topic: str,
     records: Iterable[Keyed],
     *,
@@ -94,24 +95,24 @@ def numbered(count: int, first: int = 0) -> list[Keyed]:
     return [(b"key-%d" % number, b"value-%d" % number) for number in range(first, first + count)]
 
 
-def records(cluster: LocalCluster, topic: str) -> Iterator[confluent.Message]:
+def records(cluster: AnyCluster, topic: str) -> Iterator[confluent.Message]:
     """All records of all partitions, aborted ones included; none if the topic doesn't exist."""
     with topic_reader.TopicReader(cluster.bootstrap_servers, topic) as reader:
         for partition in range(reader.partition_count()):
             yield from reader.read(partition)
 
 
-def keyed(cluster: LocalCluster, topic: str) -> list[Keyed]:
+def keyed(cluster: AnyCluster, topic: str) -> list[Keyed]:
     """Keys and values of all records."""
     return [(record.key(), record.value()) for record in records(cluster, topic)]
 
 
-def latest(cluster: LocalCluster, topic: str) -> Mapping[bytes | None, bytes | None]:
+def latest(cluster: AnyCluster, topic: str) -> Mapping[bytes | None, bytes | None]:
     """What compaction would leave."""
     return dict(keyed(cluster, topic))
 
 
-def end_offsets(cluster: LocalCluster, names: Collection[str]) -> Mapping[TopicPartition, int]:
+def end_offsets(cluster: AnyCluster, names: Collection[str]) -> Mapping[TopicPartition, int]:
     return topic_reader.end_offsets(cluster.bootstrap_servers, names)
 
 
@@ -136,7 +137,7 @@ def create_topic(
     topic_reader.await_leaders(bootstrap_servers, {topic: partitions})
 
 
-def delete_topic(cluster: LocalCluster, topic: str) -> None:
+def delete_topic(cluster: AnyCluster, topic: str) -> None:
     """Returns when the brokers have forgotten it."""
     client = admin(cluster)  # its end would end what it was asked
     client.delete_topics([topic])[topic].result(_TIMEOUT_S)
@@ -147,13 +148,13 @@ def delete_topic(cluster: LocalCluster, topic: str) -> None:
     )
 
 
-def keyed_of(cluster: LocalCluster, topic: str, partition: int = 0) -> list[Keyed]:
+def keyed_of(cluster: AnyCluster, topic: str, partition: int = 0) -> list[Keyed]:
     """Keys and values of one partition."""
     found = records(cluster, topic)
     return [(record.key(), record.value()) for record in found if record.partition() == partition]
 
 
-def delete_records(cluster: LocalCluster, topic: str, before: int) -> None:
+def delete_records(cluster: AnyCluster, topic: str, before: int) -> None:
     """The log of partition 0 begins there."""
     client = admin(cluster)  # its end would end what it was asked
     (future,) = client.delete_records([confluent.TopicPartition(topic, 0, before)]).values()

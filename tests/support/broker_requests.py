@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
-from sparkmirror.clusters import LocalCluster
+from sparkmirror.batches.record_batch import FetchedBatch, iterate_batches
 from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka import fetch, produce
@@ -14,6 +14,7 @@ from sparkmirror.kafka.connection import Connection
 from sparkmirror.kafka.fetch import FetchedPartition, FetchPosition, FetchResponse, FetchSession
 from sparkmirror.kafka.metadata import request_metadata
 from sparkmirror.kafka.produce import ProducedPartition, ProduceResponse
+from tests.support.any_cluster import AnyCluster
 from tests.support.connections import connection
 
 BYTES_MAX: Final = 1 << 20
@@ -23,7 +24,7 @@ NO_EPOCH: Final = -1
 class Asker:
     """A connection to one broker of a cluster, the first unless said."""
 
-    def __init__(self, cluster: LocalCluster, broker: int = 0) -> None:
+    def __init__(self, cluster: AnyCluster, broker: int = 0) -> None:
         self.settings = connection(cluster)
         host, port = self.settings.bootstrap_servers[broker]
         self.connection = Connection.open(host, port, self.settings)
@@ -114,9 +115,20 @@ class Asker:
 
 
 @contextmanager
-def asking(cluster: LocalCluster, broker: int = 0) -> Iterator[Asker]:
+def asking(cluster: AnyCluster, broker: int = 0) -> Iterator[Asker]:
     asker = Asker(cluster, broker)
     try:
         yield asker
     finally:
         asker.connection.close()
+
+
+def stored_batches(cluster: AnyCluster, topic: str, partition: int = 0) -> list[FetchedBatch]:
+    """The batches as the first broker keeps them, up to the high watermark."""
+    found: list[FetchedBatch] = []
+    offset = 0
+    with asking(cluster) as asker:
+        while data := asker.fetch_one(TopicPartition(topic, partition), offset).records:
+            found += iterate_batches(data)
+            offset = found[-1].header.last_offset + 1
+    return found

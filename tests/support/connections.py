@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST
 from sparkmirror.domain.client_settings import ConnectionSettings
+from tests.support.any_cluster import AnyCluster
 
 
-def connection(cluster: LocalCluster, **changes: float | str) -> ConnectionSettings:
+def connection(cluster: AnyCluster, **changes: float | str) -> ConnectionSettings:
     addresses = tuple((HOST, broker.port) for broker in cluster.brokers)
     return replace(ConnectionSettings(addresses), **changes)  # type: ignore[arg-type]  # its fields

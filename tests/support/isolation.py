@@ -4,14 +4,14 @@ from typing import Final
 
 import confluent_kafka as confluent
 
-from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import TopicPartition
+from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import Keyed
 
 WAIT_S: Final = 20.0
 
 
-def seen_by(cluster: LocalCluster, partition: TopicPartition, isolation: str) -> list[Keyed]:
+def seen_by(cluster: AnyCluster, partition: TopicPartition, isolation: str) -> list[Keyed]:
     """Up to the end that it is told."""
     settings = {
         "bootstrap.servers": cluster.bootstrap_servers,
@@ -37,5 +37,5 @@ def seen_by(cluster: LocalCluster, partition: TopicPartition, isolation: str) ->
     raise AssertionError(f"{partition} has no end")
 
 
-def committed(cluster: LocalCluster, topic: str, partition: int = 0) -> list[Keyed]:
+def committed(cluster: AnyCluster, topic: str, partition: int = 0) -> list[Keyed]:
     return seen_by(cluster, TopicPartition(topic, partition), "read_committed")

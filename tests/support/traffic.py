@@ -8,7 +8,7 @@ from typing import Final
 
 import confluent_kafka as confluent
 
-from sparkmirror.clusters import LocalCluster
+from tests.support.any_cluster import AnyCluster
 
 FLUSH_TIMEOUT_S: Final = 60.0
 _TICK_S: Final = 0.02
@@ -16,7 +16,7 @@ _TICK_S: Final = 0.02
 
 @contextmanager
 def flowing(
-    cluster: LocalCluster,
+    cluster: AnyCluster,
     topic: str,
     *,
     rate: int = 2000,
