@@ -5,7 +5,7 @@ import subprocess
 import sys
 from typing import Final
 
-RUNS: Final = 120
+RUNS: Final = 60
 
 
 def test_runs_with_faults_end_with_every_record_once_and_in_order() -> None:
