@@ -113,12 +113,12 @@ class NetworkedNode(ConnectNode):
         self.configure({**self._properties, **own})
 
     def cut_off(self) -> None:
-        """Nothing comes through any more, and nobody is told."""
+        """Cut the network silently, without closing connections."""
         for proxy in self._network:
             proxy.silence()
 
     def connect_again(self) -> None:
-        """What was under way arrives late."""
+        """Restore the network; held-back data arrives late."""
         for proxy in self._network:
             proxy.restore()
 

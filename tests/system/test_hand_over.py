@@ -49,7 +49,7 @@ class Log(NamedTuple):
     values: list[bytes | None]
 
     def read_by(self, committed: int) -> int:
-        """How many of them a group has read that has committed this offset."""
+        """The number of records that a group with this committed offset has read."""
         return bisect_left(self.offsets, committed)
 
 
@@ -150,7 +150,7 @@ def test_a_group_that_read_to_the_end_continues_at_the_end(handed_over: HandedOv
 
 
 def first_values(target: LocalCluster, group: str, topic: str) -> Mapping[TopicPartition, bytes | None]:
-    """What a member of the group gets first of each partition."""
+    """The first record of each partition that a member of the group receives."""
     partitions = len(end_offsets(target, [topic]))
     found: dict[TopicPartition, bytes | None] = {}
 

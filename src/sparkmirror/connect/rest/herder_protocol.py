@@ -85,7 +85,7 @@ class Herder(Protocol):
     def reset_offsets(self, name: str) -> None: ...
 
     def plan(self, name: str) -> Mapping[str, Any]:
-        """What a source connector would do now, as JSON. Reads from both of its clusters."""
+        """Return the plan of a source connector as JSON. Reads from both of its clusters."""
         ...
 
     def set_log_level(self, logger: str, level: str) -> None:

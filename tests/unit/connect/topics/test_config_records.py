@@ -277,13 +277,13 @@ WHOLE: Final = st.one_of(
     st.builds(target_state_record, NAMES, STATES).map(lambda record: [record]),
     st.just([session_key_record(KEY)]),
 )
-"""What a leader writes, from its first record to its last."""
+"""Complete sequences of records, as a leader writes them."""
 SINGLE: Final = st.one_of(
     WHOLE,
     st.builds(task_record, NAMES, COUNTS, st.just({"broken": "off"})).map(lambda record: [record]),
     st.builds(connector_record, NAMES, st.just(CONFIG)).map(lambda record: [record]),
 )
-"""The same, and leaders that die in between."""
+"""The same, and sequences of leaders that die in between."""
 
 
 @given(st.lists(WHOLE, max_size=12), st.data())
