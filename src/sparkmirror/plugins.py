@@ -1,4 +1,4 @@
-"""What authors of plug-ins import: the shapes that sparkmirror asks for, classes to start from, values.
+"""Exports the public API for authors of plug-ins: interfaces, base classes and values.
 
 A plug-in is a class. Policies and filters are called with the connector's properties (texts by name); an
 admin is a subclass of `ForwardingAdmin`. docs/plugins.md shows each, `sparkmirror.testing` tests them.
@@ -12,8 +12,8 @@ from sparkmirror.config.default_plugins import (
     DefaultTopicFilter,
     IdentityReplicationPolicy,
 )
-from sparkmirror.config.plugins import GroupFilterPlugin as GroupFilter
-from sparkmirror.config.plugins import TopicFilterPlugin as TopicFilter
+from sparkmirror.config.plugin_points import GroupFilterPlugin as GroupFilter
+from sparkmirror.config.plugin_points import TopicFilterPlugin as TopicFilter
 from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from sparkmirror.domain.errors import (
     AuthorizationError,
@@ -29,9 +29,15 @@ from sparkmirror.policies.accounts import (
     ScramCredential,
     ScramMechanism,
 )
-from sparkmirror.policies.admin_writes import AclResults, AdminWrites, QuotaResults, Results, TopicCreation
+from sparkmirror.policies.admin_writes import (
+    AclResults,
+    AdminWrites,
+    ForwardingAdmin,
+    QuotaResults,
+    Results,
+    TopicCreation,
+)
 from sparkmirror.policies.config_filter import AlterConfigOp, AlterConfigOpType, ConfigPropertyFilter
-from sparkmirror.policies.forwarding_admin import ForwardingAdmin
 from sparkmirror.policies.replication import ReplicationPolicy
 
 __all__ = [

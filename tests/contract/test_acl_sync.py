@@ -14,8 +14,7 @@ from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
 from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.flow_settings import SourceConfig, flow_settings
-from sparkmirror.connectors.internal_topics import ensure_topics
-from sparkmirror.connectors.own_topics import topics_on_target
+from sparkmirror.connectors.internal_topics import ensure_topics, topics_on_target
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.acls import (
     AclBinding,
@@ -37,8 +36,7 @@ from sparkmirror.policies.accounts import (
     ScramMechanism,
     salted,
 )
-from sparkmirror.policies.admin_writes import AclResults, AdminWrites
-from sparkmirror.policies.forwarding_admin import ForwardingAdmin
+from sparkmirror.policies.admin_writes import AclResults, AdminWrites, ForwardingAdmin
 from sparkmirror.setup.accounts import AccountPlan, AccountSync
 from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.acl_sync import AclSync

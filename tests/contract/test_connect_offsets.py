@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from sparkmirror.clusters import LocalCluster
-from sparkmirror.config.worker import InternalTopic, WorkerSettings
+from sparkmirror.config.worker_settings import InternalTopic, WorkerSettings
 from sparkmirror.connect.topics.offsets_topic import read_connector_offsets, write_connector_offsets
 from sparkmirror.connect.topics.topic_checks import check_connect_topics
 from sparkmirror.domain.connect import ConnectError, ConnectorOffset

@@ -98,9 +98,7 @@ def test_it_is_said_at_once(scene: Scene) -> None:
 
 
 def test_it_is_tried_again_with_growing_delays(scene: Scene) -> None:
-    said = [
-        clock(scene.mirror.await_log(rf"\[near->late Mirror.*trying again in {delay} s")) for delay in (1, 2)
-    ]
+    said = [clock(scene.mirror.await_log(rf"\[near->late Mirror.*retrying in {delay} s")) for delay in (1, 2)]
     assert timedelta(seconds=0.9) < said[1] - said[0] < timedelta(seconds=2)
 
 

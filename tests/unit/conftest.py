@@ -3,8 +3,8 @@ import pytest
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.policies.config_filter import DefaultConfigPropertyFilter
+from sparkmirror.policies.filters import DefaultTopicFilter
 from sparkmirror.policies.replication import DefaultReplicationPolicy
-from sparkmirror.policies.topic_filter import DefaultTopicFilter
 
 
 @pytest.fixture

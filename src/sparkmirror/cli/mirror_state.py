@@ -13,7 +13,7 @@ from sparkmirror.config.properties import read_properties
 from sparkmirror.domain.errors import MalformedRecordError
 from sparkmirror.offsets import formatters
 from sparkmirror.offsets.wire_records import Checkpoint, Heartbeat, OffsetSync
-from sparkmirror.policies.hops import sources
+from sparkmirror.policies.replication import sources
 
 _DONE = 0
 _NOTHING_FOUND = 1

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from sparkmirror.client.mirror_client import MirrorClient
-from sparkmirror.config.clients import mirror_client
+from sparkmirror.config.client_layers import mirror_client
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.errors import DisconnectedError, KafkaError
 from sparkmirror.domain.ids import Alias, GroupId, TopicPartition

@@ -8,13 +8,13 @@ from collections.abc import Collection, Iterator, Mapping
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from sparkmirror.config.clients import mirror_client
-from sparkmirror.config.plugins import REPLICATION_POLICY
+from sparkmirror.config.client_layers import mirror_client
+from sparkmirror.config.plugin_points import REPLICATION_POLICY
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.topic_log import read_topic
-from sparkmirror.policies.hops import NO_HOPS, hops, sources
+from sparkmirror.policies.replication import NO_HOPS, hops, sources
 from sparkmirror.storage.checkpoints import read_checkpoints
 
 

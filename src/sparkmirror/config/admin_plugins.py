@@ -1,4 +1,4 @@
-"""The plug-in point `forwarding.admin.class` (KIP-787): through whom what surrounds the data is written.
+"""Finds and creates the admin plug-ins of `forwarding.admin.class` (KIP-787).
 
 An admin plug-in is made for each cluster and connector, over an admin client that is connected already.
 """
@@ -9,15 +9,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, cast
 
-from sparkmirror.config.clients import admin_properties
+from sparkmirror.config.client_layers import admin_properties
 from sparkmirror.config.plugin_guard import FAILURES, Guarded, described
-from sparkmirror.config.plugins import PluginPoint, UnusablePluginError
+from sparkmirror.config.plugin_points import PluginPoint, UnusablePluginError
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.errors import KafkaError, PluginError
 from sparkmirror.domain.ids import Flow
 from sparkmirror.policies.accounts import QuotaChange, SaltedCredential
-from sparkmirror.policies.admin_writes import AdminWrites, TopicCreation
-from sparkmirror.policies.forwarding_admin import ForwardingAdmin
+from sparkmirror.policies.admin_writes import AdminWrites, ForwardingAdmin, TopicCreation
 
 FORWARDING_ADMIN: Final = PluginPoint[ForwardingAdmin](
     "forwarding.admin.class",
@@ -29,7 +28,7 @@ FORWARDING_ADMIN: Final = PluginPoint[ForwardingAdmin](
 
 @dataclass(frozen=True, slots=True)
 class AdminPlugins:
-    """What makes a connector's admin plug-ins; without a `kind` writes go to the clusters directly."""
+    """Creates a connector's admin plug-ins; without a `kind` writes go to the clusters directly."""
 
     name: str = ""
     kind: type[ForwardingAdmin] | None = None
@@ -37,7 +36,7 @@ class AdminPlugins:
     """By the alias of the cluster."""
 
     def over(self, delegate: AdminWrites, cluster: str) -> AdminWrites:
-        """What writes to the cluster of that alias. Raises PluginError."""
+        """The writer for the cluster of that alias. Raises PluginError."""
         if self.kind is None:
             return delegate
         try:
@@ -51,7 +50,7 @@ DIRECTLY: Final = AdminPlugins()
 
 
 def admin_plugins(connector: Properties, flow: Flow) -> AdminPlugins:
-    """What a connector's `forwarding.admin.class` says. Raises ConfigError."""
+    """The admin plug-ins of a connector's `forwarding.admin.class`. Raises ConfigError."""
     name = FORWARDING_ADMIN.name_in(connector)
     try:
         kind = FORWARDING_ADMIN.find(name)
@@ -68,7 +67,7 @@ def admin_plugins(connector: Properties, flow: Flow) -> AdminPlugins:
 
 
 class _Complete:
-    """Answers for what a plug-in says nothing of: nobody may take it for done."""
+    """Adds an error for each item that a plug-in returns no result for, so that none counts as done."""
 
     def __init__(self, plugin: Guarded) -> None:
         self._plugin = plugin
@@ -80,14 +79,14 @@ class _Complete:
 def _complete(
     name: str, ask: Callable[..., Mapping[Any, Any]], items: Mapping[Any, Any] | Sequence[Any]
 ) -> Mapping[Any, KafkaError | None]:
-    answer = ask(items)
+    results = ask(items)
     asked = map(_key, items)
-    missing = {key: KafkaError(f"{name} said nothing of {key}") for key in asked if key not in answer}
-    return {**answer, **missing}
+    missing = {key: KafkaError(f"{name} returned no result for {key}") for key in asked if key not in results}
+    return {**results, **missing}
 
 
 def _key(item: object) -> object:
-    """What the answer has for an item."""
+    """The key of an item's result."""
     match item:
         case TopicCreation():
             return item.name

@@ -191,14 +191,8 @@ def check_mirror_source(properties: Properties) -> None:
         raise properties.error(key, reason)
 
 
-def check_mirror_checkpoint(properties: Properties) -> None:
-    """Raises ConfigError with the first of `mirror_checkpoint_contradictions`."""
-    for key, reason in mirror_checkpoint_contradictions(properties).items():
-        raise properties.error(key, reason)
-
-
 def mirror_source_contradictions(properties: Properties) -> dict[str, str]:
-    """What MirrorSourceConnector's `validate` refuses beyond single values (KIP-618, KIP-1031)."""
+    """The errors of MirrorSourceConnector's `validate` beyond single values, by key (KIP-618, KIP-1031)."""
     found = {}
     if properties.get("exactly.once.support") == "required" and not reads_committed(properties):
         found["exactly.once.support"] = (
@@ -217,14 +211,14 @@ def mirror_source_contradictions(properties: Properties) -> dict[str, str]:
 
 
 def mirror_checkpoint_contradictions(properties: Properties) -> dict[str, str]:
-    """What MirrorCheckpointConnector's `validate` refuses beyond single values."""
+    """The errors of MirrorCheckpointConnector's `validate` beyond single values, by key."""
     if properties.get("enabled", "true") == "false":
         return {}
     return {key: reason for key, reason in _CHECKPOINT_NEEDS.items() if properties.get(key) == "false"}
 
 
 def reads_committed(properties: Properties) -> bool:
-    """Whether a source connector's consumer sees only what is committed."""
+    """Whether a source connector's consumer reads only committed records."""
     consumer = properties.under("consumer.") | properties.under("source.consumer.")
     return consumer.get("isolation.level") == "read_committed"
 

@@ -1,6 +1,6 @@
-"""Kafka's own policies and filters, made as every plug-in is: from a connector's properties.
+"""Creates Kafka's own policies and filters from a connector's properties, as every plug-in is created.
 
-What they do is the domain's; here is which settings they read. Plug-ins may be subclasses of them.
+`policies` has what they do. Plug-ins may be subclasses of these classes.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from sparkmirror.config.connector_options import MIRROR_CHECKPOINT, MIRROR_SOURC
 from sparkmirror.config.definitions import JAVA_WHITESPACE, Definition
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.errors import ConfigError
-from sparkmirror.policies import config_filter, group_filter, topic_filter
+from sparkmirror.policies import config_filter, filters
 from sparkmirror.policies import replication as policies
 from sparkmirror.policies.config_filter import DefaultsFrom
 
@@ -36,20 +36,18 @@ class CustomMM2ReplicationPolicy(policies.CustomMM2ReplicationPolicy):
     def __init__(self, properties: Mapping[str, str]) -> None:
         alias = _alias(properties)
         if alias is None:
-            raise ConfigError(
-                _ALIAS, None, "is missing; this policy says of every topic that it comes from there"
-            )
+            raise ConfigError(_ALIAS, None, "is missing; under this policy every topic comes from there")
         super().__init__(*_separators(properties), alias)
 
 
-class DefaultTopicFilter(topic_filter.DefaultTopicFilter):
+class DefaultTopicFilter(filters.DefaultTopicFilter):
     """Kafka's `DefaultTopicFilter`: `topics` and `topics.exclude`. Raises ConfigError."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         super().__init__(*_lists(MIRROR_SOURCE, properties, "topics", "topics.exclude"))
 
 
-class DefaultGroupFilter(group_filter.DefaultGroupFilter):
+class DefaultGroupFilter(filters.DefaultGroupFilter):
     """Kafka's `DefaultGroupFilter`: `groups` and `groups.exclude`. Raises ConfigError."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:

@@ -15,7 +15,7 @@ from sparkmirror.config.properties import HIDDEN, Properties
 from sparkmirror.domain.errors import ConfigError, InvalidConfigError
 
 JAVA_WHITESPACE: Final = "".join(map(chr, range(33)))
-"""What Java's `String.trim` removes."""
+"""The characters that Java's `String.trim` removes."""
 
 
 class Type(Enum):
@@ -59,7 +59,7 @@ Validator = Callable[[Value], Value]
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One setting. `doc` says what one of ours does; Kafka's are described by Kafka (`kafka_options`)."""
+    """One setting. `doc` describes an option of ours; `kafka_options` has the descriptions of Kafka's."""
 
     name: str
     type: Type
@@ -100,7 +100,7 @@ class Values:
         return iter(self._values)
 
     def given(self, name: str) -> bool:
-        """Whether somebody set the option, to whatever value."""
+        """Whether the option is set, to whatever value."""
         return name in self._given
 
     def boolean(self, name: str) -> bool:
@@ -168,7 +168,7 @@ class Definition:
 
 
 def nearest(key: str, names: Iterable[str], similarity: float = 0.7) -> str | None:
-    """The name that somebody who wrote `key` most likely meant, if one is similar enough."""
+    """The name most similar to `key`, if one is similar enough."""
     return next(iter(difflib.get_close_matches(key, sorted(names), n=1, cutoff=similarity)), None)
 
 

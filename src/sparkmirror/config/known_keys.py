@@ -1,13 +1,14 @@
-"""Which keys of mm2.properties anything reads, and what somebody who wrote another one most likely meant.
+"""Finds the keys of mm2.properties and of connectors that nothing reads, with the most similar known key.
 
-A key is known at the top level, below an alias, or below a flow; each place knows other names. A name that is
-known, but not where it stands, is reported too: it would have no effect, which MM2 never says.
+A key is known at the top level, below an alias, or below a flow; each place has other names. A name that is
+known, but not in its place, is reported too: it has no effect, and MM2 never reports that.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from sparkmirror.config.admin_plugins import FORWARDING_ADMIN
 from sparkmirror.config.client_options import ADMIN, CONSUMER, PRODUCER, SHARED_NAMES
 from sparkmirror.config.connector_options import (
     CONNECTOR_NAMES,
@@ -15,7 +16,13 @@ from sparkmirror.config.connector_options import (
     SOURCE_FRAMEWORK,
     USE_DEFAULTS_FROM,
 )
-from sparkmirror.config.definitions import nearest
+from sparkmirror.config.definitions import JAVA_WHITESPACE, nearest
+from sparkmirror.config.plugin_points import (
+    CONFIG_PROPERTY_FILTER,
+    GROUP_FILTER,
+    REPLICATION_POLICY,
+    TOPIC_FILTER,
+)
 from sparkmirror.config.worker_options import MIRROR_MAKER, WORKER
 from sparkmirror.domain.ids import Alias, Flow
 
@@ -44,7 +51,7 @@ RENAMED: Final = {
     "rest.host.name": ("listeners", _LISTENERS),
     "rest.port": ("listeners", _LISTENERS),
 }
-"""Names that once, or elsewhere, mean what another one means here, and why (KIP-629, KIP-208)."""
+"""Old names, and names of other tools, with the option of today and the reason (KIP-629, KIP-208)."""
 
 REMOVED: Final = {
     "use.incremental.alter.configs": "removed in Kafka 4.0, incremental alteration is always required",
@@ -73,7 +80,7 @@ class UnknownKey:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What is known in one place: names, prefixes below which all is free, and names below a prefix."""
+    """The known keys of one place: names, prefixes below which any key is allowed, names below a prefix."""
 
     names: frozenset[str]
     free: tuple[str, ...] = ()
@@ -168,7 +175,7 @@ def _explained(key: str, places: Mapping[str, Scope]) -> UnknownKey:
 
 
 def _elsewhere(name: str, head: str, places: Mapping[str, Scope]) -> str | None:
-    """The place where this very name is known; below the target for a flow, below a client for a cluster."""
+    """The key where this name is known: for a flow below its target, for a cluster below a client."""
     if head:
         scope = places[head]
         for client in _CLIENTS:
@@ -187,7 +194,7 @@ def _similar(name: str, head: str, places: Mapping[str, Scope]) -> str | None:
 
 
 def _of_another_cluster(key: str, places: Mapping[str, Scope]) -> str | None:
-    """For a key below an alias or a flow that isn't there: the same below the most similar one that is."""
+    """The key for a misspelled alias or flow: the same below the most similar one that exists."""
     source, arrow, rest = key.rpartition("->")
     head, _, name = rest.partition(".")
     scope = CONNECTOR if arrow else CLUSTER
@@ -195,3 +202,37 @@ def _of_another_cluster(key: str, places: Mapping[str, Scope]) -> str | None:
     if not there or not scope.knows(name):
         return None
     return f"{nearest(f'{source}{arrow}{head}.', there, similarity=0)}{name}"
+
+
+_USUAL = (".filter.", ".admin.", ".replication.policy.")
+"""Parts of the keys that plug-ins usually have."""
+
+
+def names_plugin(properties: Mapping[str, str]) -> bool:
+    """Whether any setting names a plug-in class, at the top level or below a prefix."""
+    points = (REPLICATION_POLICY, TOPIC_FILTER, GROUP_FILTER, CONFIG_PROPERTY_FILTER, FORWARDING_ADMIN)
+    return any(
+        f".{key}".endswith(f".{point.key}") and value.strip(JAVA_WHITESPACE) not in point.ours
+        for key, value in properties.items()
+        for point in points
+    )
+
+
+def unread(
+    unknown: Iterable[UnknownKey], properties: Mapping[str, str], below: tuple[str, ...]
+) -> tuple[UnknownKey, ...]:
+    """The unknown keys that no plug-in can read either; those `below` these prefixes reach one."""
+    if not names_plugin(properties):
+        return tuple(unknown)
+    return tuple(one for one in unknown if not (one.key.startswith(below) and _may_be_a_plugins(one)))
+
+
+def unread_connector_keys(config: Mapping[str, str]) -> tuple[UnknownKey, ...]:
+    """The keys of one connector's config that nothing reads, and no plug-in that it names."""
+    return unread(unknown_connector_keys(config), config, ("",))
+
+
+def _may_be_a_plugins(unknown: UnknownKey) -> bool:
+    """Whether a key is more likely a plug-in's than a mistake: it resembles no known and no former key."""
+    looks_known = unknown.nearest is not None or unknown.note is not None
+    return not looks_known or (unknown.note is None and any(part in f".{unknown.key}" for part in _USUAL))

@@ -1,7 +1,7 @@
-"""mm2.properties: which flows it describes, and the worker's and connectors' properties of each.
+"""Reads mm2.properties: the flows that it describes, and the worker's and connectors' properties of each.
 
-Follows Kafka's MirrorMakerConfig layer by layer, its surprises included: what stands at the top level reaches
-a connector only under a name that a connector knows, and what stands under `S->T.` never reaches the worker.
+The layers are those of Kafka's MirrorMakerConfig, with its surprises: a top-level key reaches a
+connector only if it has an option of that name, and a key under `S->T.` never reaches the worker.
 """
 
 import os
@@ -18,8 +18,7 @@ from sparkmirror.config.connector_options import (
     SOURCE_CONNECTOR,
 )
 from sparkmirror.config.definitions import JAVA_WHITESPACE
-from sparkmirror.config.known_keys import UnknownKey, unknown_keys
-from sparkmirror.config.plugin_names import unread
+from sparkmirror.config.known_keys import UnknownKey, unknown_keys, unread
 from sparkmirror.config.properties import Properties
 from sparkmirror.config.providers import PREFIX as CONFIG_PROVIDERS
 from sparkmirror.config.providers import configured_providers, resolved
@@ -41,7 +40,7 @@ WORKER_PREFIXES: Final = (
     "worker",
     "replication.policy",
 )
-"""What the top level passes on to every worker."""
+"""The top-level keys that every worker gets."""
 
 _CLIENTS = ("producer", "consumer", "admin")
 _EMIT_HEARTBEATS = "emit.heartbeats.enabled"
@@ -69,14 +68,14 @@ class MirrorMakerConfig:
         self.internal_rest = own.boolean("dedicated.mode.enable.internal.rest")
 
     def flows(self, only_targets: Collection[str] | None = None) -> tuple[FlowConfig, ...]:
-        """The flows to run, with all that they are told.
+        """The flows to run, with the properties of their worker and connectors.
 
         Raises ConfigError as `running` does, and for a cluster without bootstrap servers.
         """
         return tuple(self._flow_config(flow) for flow in self.running(only_targets))
 
     def running(self, only_targets: Collection[str] | None = None) -> tuple[Flow, ...]:
-        """Which flows run, of them only those into `only_targets` if given.
+        """The flows to run, if given only those into `only_targets`.
 
         A flow runs when it is enabled, or when it has heartbeats to emit (KAFKA-10710). Raises ConfigError
         for an unknown target, and when no flow is left.
@@ -130,7 +129,7 @@ class MirrorMakerConfig:
         return self.resolve(self._properties.starting(SPARK_PREFIX))
 
     def unknown_keys(self) -> tuple[UnknownKey, ...]:
-        """The keys of the file that nothing reads, each with what was most likely meant."""
+        """The keys of the file that nothing reads, each with the most similar known key."""
         below = tuple(f"{place}." for place in (*self.clusters, *self._pairs()))
         return unread(unknown_keys(self._properties, self.clusters), self._properties, below)
 
@@ -180,14 +179,14 @@ def _for_each_client(properties: Properties) -> Properties:
 
 
 def _connector_side(prefix: str, cluster: Properties) -> Properties:
-    # Kafka looks at the start of the key only, without a dot: `administrator` counts as `admin`.
+    # Kafka compares only the start of the key, without a dot: `administrator` counts as `admin`.
     clients = cluster.starting(*_CLIENTS)
     others = cluster.where(lambda key: not key.startswith(_CLIENTS))
     return others.below(f"{prefix}cluster.") | clients.below(prefix)
 
 
 def worker_defaults(flow: Flow) -> dict[str, str]:
-    """What a flow's Connect worker is told where nobody says otherwise."""
+    """The default properties of a flow's Connect worker."""
     return {
         "client.id": str(flow),
         "group.id": f"{flow.source}-mm2",

@@ -1,6 +1,6 @@
-"""Stands between us and somebody's plug-in: whatever goes wrong in there becomes a PluginError that names it.
+"""Guards calls of users' plug-ins: whatever fails in one becomes a PluginError that names it.
 
-What a method takes and answers is read from the Protocol of the plug-in point, the one place that says it.
+Arguments and results are checked against the Protocol of the plug-in point.
 """
 
 import inspect
@@ -11,7 +11,7 @@ from typing import Any, Final, get_origin, get_type_hints
 from sparkmirror.domain.errors import ConfigError, KafkaError, PluginError
 
 FAILURES: Final = (Exception, SystemExit)
-"""What foreign code may raise and must not end ours with: one that calls `sys.exit` fails like any other."""
+"""The exceptions of foreign code that are caught; a plug-in that calls `sys.exit` fails like any other."""
 
 _SHOWN_MAX: Final = 100
 
@@ -31,9 +31,9 @@ def lacking(kind: type, protocol: type) -> list[str]:
 
 
 class Guarded:
-    """The Protocol's methods, asked of a plug-in; each raises PluginError.
+    """Calls the Protocol's methods on a plug-in; each raises PluginError.
 
-    A ConfigError or KafkaError that a plug-in raises says enough, and is passed on. Raises PluginError itself
+    A ConfigError or KafkaError of the plug-in is passed on. Raises PluginError itself
     when a method can't be called with the Protocol's arguments.
     """
 
@@ -49,9 +49,9 @@ class Guarded:
 
 
 def described(error: BaseException) -> str:
-    """An exception in a line, by its class and what it says."""
-    said = " ".join(str(error).split())
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+    """An exception in a line: its class and message."""
+    message = " ".join(str(error).split())
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
 def _is_method(name: str, member: object) -> bool:
@@ -64,16 +64,14 @@ def _guarded(method: Callable[..., Any], name: str, declared: Callable[..., Any]
 
     def call(*arguments: object) -> Any:
         try:
-            answer = method(*arguments)
+            result = method(*arguments)
         except (ConfigError, KafkaError):
             raise
         except FAILURES as error:
             raise PluginError(f"{_asked(name, arguments)} raised {described(error)}") from error
-        if not isinstance(answer, kind):
-            raise PluginError(
-                f"{_asked(name, arguments)} answered {_shown(answer)}, which is no {_name(kind)}"
-            )
-        return answer
+        if not isinstance(result, kind):
+            raise PluginError(f"{_asked(name, arguments)} returned {_shown(result)}, not a {_name(kind)}")
+        return result
 
     return call
 
@@ -85,11 +83,11 @@ def _check_arguments(method: Callable[..., Any], name: str, declared: Callable[.
     except TypeError as error:
         raise PluginError(f"{name} can't be called with ({', '.join(parameters)}): {error}") from error
     except ValueError:
-        return  # written in C, and doesn't say
+        return  # written in C, without a signature
 
 
 def _kind(annotation: Any) -> Any:
-    """What `isinstance` takes for an annotation."""
+    """The class for `isinstance` that an annotation stands for."""
     origin = get_origin(annotation)
     return annotation if origin in (None, UnionType) else origin
 

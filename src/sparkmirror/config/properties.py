@@ -1,7 +1,7 @@
-"""Property maps: read from Java properties files, layered by prefix, never printing a secret.
+"""Holds property maps: read from Java properties files, layered by prefix, without ever printing a secret.
 
-A value remembers the key under which somebody wrote it. It may travel far (`A.consumer.fetch.max.bytes` ends
-as the consumer's `fetch.max.bytes`), but an error about it names what stands in the file.
+A value keeps the key under which it was written. `A.consumer.fetch.max.bytes` ends as the consumer's
+`fetch.max.bytes`, but an error about it names the key in the file.
 """
 
 import re
@@ -92,7 +92,7 @@ class Properties(Mapping[str, str]):
         return _of(found)
 
     def below(self, prefix: str) -> "Properties":
-        """The same entries with a prefix in front of each key; the inverse of `under`."""
+        """Put a prefix in front of each key; the inverse of `under`."""
         return _of({prefix + key: entry for key, entry in self._entries.items()})
 
     def mapped(self, change: Callable[[str, str], str]) -> "Properties":

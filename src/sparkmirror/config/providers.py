@@ -1,8 +1,8 @@
-"""Values kept outside of a configuration: `${provider:path:key}` (KIP-297, KIP-632, KIP-887).
+"""Resolves values kept outside of a configuration: `${provider:path:key}` (KIP-297, KIP-632, KIP-887).
 
 Kafka's three providers are built in: files of properties, environment variables, directories of files. A
 placeholder of a provider that isn't configured stays as it is, as in Kafka; one whose provider has no such
-value is an error here, because the placeholder itself is never the value that somebody wanted.
+value is an error here, because the placeholder itself is never a useful value.
 """
 
 import re
@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 from typing import Final, Protocol
 
 from sparkmirror.config.definitions import JAVA_WHITESPACE
-from sparkmirror.config.properties import Properties, read_properties
+from sparkmirror.config.properties import HIDDEN, Properties, read_properties
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.policies.java_regex import compile_list
 
@@ -21,7 +21,7 @@ _PLACEHOLDER = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
 
 
 class Provider(Protocol):
-    """Where values come from."""
+    """A source of values."""
 
     def value(self, path: str, key: str) -> str | None:
         """The value, None if there is none. Raises ConfigError, without values, if it can't be read."""
@@ -81,7 +81,7 @@ class AllowedPaths:
 
     @classmethod
     def of(cls, settings: Properties) -> "AllowedPaths":
-        """From the provider's `allowed.paths`. Raises ConfigError for a path that is relative or missing."""
+        """Read the provider's `allowed.paths`. Raises ConfigError for a path that is relative or missing."""
         folders = tuple(_normalized(item) for item in settings.get("allowed.paths", "").split(",") if item)
         for folder in folders:
             if not folder.is_absolute():
@@ -170,3 +170,29 @@ _MAKERS: Final[Mapping[str, Callable[[Properties, Mapping[str, str]], Provider]]
     "Directory": _directory,
     "EnvVar": _environment,
 }
+
+
+def user_names(file: str) -> frozenset[str]:
+    """The users in the file of `sync.users`. Raises ConfigError, naming the file, when it can't be read."""
+    return frozenset(_users(read_properties(Path(file))))
+
+
+def user_passwords(file: str, environment: Mapping[str, str]) -> Mapping[str, str]:
+    """The passwords in the file of `sync.users`, by user; the file configures its own config providers.
+
+    Raises ConfigError, without values, for what can't be read or resolved, and for an empty password.
+    """
+    properties = read_properties(Path(file))
+    try:
+        users = resolved(_users(properties), configured_providers(properties, environment))
+    except ConfigError as error:
+        # The text beside a placeholder, or instead of it, may be a password.
+        raise ConfigError(f"{file}: {error.key}", HIDDEN, error.reason) from None
+    empty = sorted(user for user, password in users.items() if not password)
+    if empty:
+        raise ConfigError(f"{file}: {', '.join(empty)}", None, "the password is empty")
+    return dict(users)
+
+
+def _users(properties: Properties) -> Properties:
+    return properties.where(lambda key: not key.startswith(PREFIX))

@@ -128,7 +128,7 @@ class NonEmpty:
 
 @dataclass(frozen=True, slots=True)
 class ConnectorNameText:
-    """What Connect accepts as a connector's name."""
+    """A text that Connect accepts as a connector's name."""
 
     def __call__(self, value: Value) -> Value:
         assert isinstance(value, str)

@@ -4,18 +4,18 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
 
-from sparkmirror.config.clients import worker_client
+from sparkmirror.config.client_layers import worker_client
 from sparkmirror.config.properties import Properties
 from sparkmirror.config.providers import configured_providers, resolved
-from sparkmirror.config.worker import WorkerSettings
+from sparkmirror.config.worker_settings import WorkerSettings
+from sparkmirror.connectors.connector_settings import mirror_source_enabled
 from sparkmirror.connectors.flow_settings import (
     FlowWorker,
     SourceConfig,
-    checkpoint_connector,
-    heartbeat_connector,
-    source_connector,
+    checkpoint_config,
+    heartbeat_config,
+    source_config,
 )
-from sparkmirror.connectors.settings import mirror_source_enabled
 from sparkmirror.domain.connect import ConnectorConfig
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Flow
@@ -47,7 +47,7 @@ class ConnectorSettings:
             )
         if not mirror_source_enabled(connector):
             raise ConfigError("enabled", "false", "lets the connector do nothing")
-        source = source_connector(connector, self.worker, self._settings)
+        source = source_config(connector, self.worker, self._settings)
         return self.on(source.settings.flow), source
 
     def on(self, flow: Flow) -> FlowWorker:
@@ -82,12 +82,12 @@ class ConnectorFactory:
             case "MirrorSource":
                 return self._source(connector, config)
             case "MirrorCheckpoint":
-                checkpoint = checkpoint_connector(connector, self._read.worker)
+                checkpoint = checkpoint_config(connector, self._read.worker)
                 if checkpoint is None:
                     return IdleRun
                 return partial(CheckpointRun, self._read.on(checkpoint.settings.flow), checkpoint)
             case "MirrorHeartbeat":
-                heartbeat = heartbeat_connector(connector)
+                heartbeat = heartbeat_config(connector)
                 return partial(HeartbeatRun, self._read.on(heartbeat.settings.flow), heartbeat)
             case other:
                 raise ConfigError("connector.class", other, "is none of MirrorMaker's connectors")

@@ -15,7 +15,7 @@ from sparkmirror.connect.topics.config_records import ConnectConfigs
 from sparkmirror.connect.topics.config_topic import ConfigTopic
 from sparkmirror.connect.topics.status_topic import StatusTopic
 from sparkmirror.connect.validation import KAFKA_VERSION
-from sparkmirror.connectors.periodic import begin, end
+from sparkmirror.connectors.periodic import start_all, stop_all
 from sparkmirror.domain.connect import ConnectorConfig, State, Status, TargetState
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.metrics.families import ConnectorReading
@@ -139,11 +139,11 @@ class Leader:
             started.trace = str(error)
             return
         _log.info("%s: starting", name)
-        begin(started.run.threads, self._leads)
+        start_all(started.run.threads, self._leads)
 
     def _end(self, names: Collection[str]) -> None:
         ended = [(name, self._started.pop(name).run) for name in names]
-        end([thread for _, run in ended if run is not None for thread in run.threads])
+        stop_all([thread for _, run in ended if run is not None for thread in run.threads])
         if stopped := sorted(name for name, run in ended if run is not None):
             _log.info("stopped %s", ", ".join(stopped))
 

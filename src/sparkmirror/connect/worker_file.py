@@ -9,17 +9,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from sparkmirror.config.client_layers import require_supported, worker_client
 from sparkmirror.config.client_options import ADMIN, CONSUMER, PRODUCER
-from sparkmirror.config.clients import require_supported, worker_client
 from sparkmirror.config.definitions import JAVA_WHITESPACE, Values
-from sparkmirror.config.known_keys import REMOVED, UnknownKey, unknown_worker_keys
-from sparkmirror.config.plugin_names import unread_connector_keys
+from sparkmirror.config.known_keys import REMOVED, UnknownKey, unknown_worker_keys, unread_connector_keys
 from sparkmirror.config.properties import Properties
 from sparkmirror.config.providers import PREFIX as PROVIDERS
 from sparkmirror.config.providers import Provider, configured_providers, resolved
-from sparkmirror.config.worker import WorkerSettings, worker_settings
 from sparkmirror.config.worker_options import WORKER
-from sparkmirror.connect.validation.converters import converter_effect
+from sparkmirror.config.worker_settings import WorkerSettings, worker_settings
+from sparkmirror.connect.validation.classes import converter_effect
 from sparkmirror.connect.validation.descriptions import BYTE_ARRAY_CONVERTER, without_package
 from sparkmirror.connect.validation.overrides import ALLOWLIST, policy_name
 from sparkmirror.domain.errors import ConfigError, InvalidConfigError

@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from sparkmirror.config.clients import worker_client
-from sparkmirror.config.worker import InternalTopic
+from sparkmirror.config.client_layers import worker_client
+from sparkmirror.config.worker_settings import InternalTopic
 from sparkmirror.connect.connector_factory import ConnectorFactory
 from sparkmirror.connect.herder import Herder, NodeTopics
 from sparkmirror.connect.leader import Leader

@@ -1,1 +1,1 @@
-"""What the MirrorMaker connectors are: validate, plan, reconcile. They run nothing."""
+"""Settings and rules of the three MirrorMaker connectors."""

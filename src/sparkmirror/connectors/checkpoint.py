@@ -1,4 +1,4 @@
-"""What MirrorCheckpointConnector is told, and which translated offsets of a group it emits. Runs nothing."""
+"""Settings of MirrorCheckpointConnector, and the rules by which it emits checkpoints of a group."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,9 +10,8 @@ from sparkmirror.offsets.checkpoints import CheckpointBook, target_topic
 from sparkmirror.offsets.resolution import ResolveOffsets
 from sparkmirror.offsets.translation import BEFORE_HISTORY, SyncHistory
 from sparkmirror.offsets.wire_records import Checkpoint
-from sparkmirror.policies.group_filter import GroupFilter
+from sparkmirror.policies.filters import GroupFilter, TopicFilter
 from sparkmirror.policies.replication import ReplicationPolicy
-from sparkmirror.policies.topic_filter import TopicFilter
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +42,12 @@ def came_back(settings: MirrorCheckpointSettings, topic: str) -> bool:
 
 
 def is_followed(settings: MirrorCheckpointSettings, topic: str) -> bool:
-    """Whether a topic's groups get checkpoints. What was mirrored here, the opposite flow has selected."""
+    """Whether a topic's groups get checkpoints; a topic that came back was selected by the opposite flow."""
     return settings.topic_filter.should_replicate(topic) or came_back(settings, topic)
 
 
 def counterpart(settings: MirrorCheckpointSettings, partition: TopicPartition) -> TopicPartition:
-    """What a partition of the source is called on the target."""
+    """The partition on the target that a partition of the source is mirrored to."""
     topic = partition.topic
     if came_back(settings, topic):  # it may have come from further away: there it has an alias less
         topic = settings.policy.upstream_topic(topic) or topic
@@ -60,7 +59,7 @@ def counterpart(settings: MirrorCheckpointSettings, partition: TopicPartition) -
 def counterparts(
     settings: MirrorCheckpointSettings, histories: Mapping[TopicPartition, SyncHistory]
 ) -> Mapping[TopicPartition, SyncHistory]:
-    """What is known of the offsets of the target's partitions, by their names there."""
+    """The sync histories by the partitions' names on the target."""
     return {counterpart(settings, partition): history for partition, history in histories.items()}
 
 
@@ -71,7 +70,7 @@ def news_of(
     histories: Mapping[TopicPartition, SyncHistory],
     book: CheckpointBook,
 ) -> Iterator[Checkpoint]:
-    """Where a group stands on the target, for each partition of which there is something new to tell.
+    """The new checkpoints of a group: one for each partition whose translated offset has changed.
 
     `committed` are offsets and metadata on the source. A partition that the flow does not mirror, without a
     sync, or with an offset older than all of them, is left out.

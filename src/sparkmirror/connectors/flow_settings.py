@@ -1,25 +1,25 @@
-"""Everything one flow needs, parsed and validated before anything is started."""
+"""Parses and validates the settings of a flow's worker, connectors and clients before anything is started."""
 
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sparkmirror.config import clients
+from sparkmirror.config import client_layers
 from sparkmirror.config.admin_plugins import DIRECTLY, AdminPlugins, admin_plugins
 from sparkmirror.config.mirror_maker import FlowConfig
-from sparkmirror.config.plugins import REPLICATION_POLICY
+from sparkmirror.config.plugin_points import REPLICATION_POLICY
 from sparkmirror.config.properties import Properties
-from sparkmirror.config.transactions import TransactionSettings, transaction_settings
-from sparkmirror.config.worker import WorkerSettings, worker_settings
+from sparkmirror.config.transaction_settings import TransactionSettings, transaction_settings
+from sparkmirror.config.worker_settings import WorkerSettings, worker_settings
 from sparkmirror.connectors.checkpoint import MirrorCheckpointSettings
-from sparkmirror.connectors.heartbeat import MirrorHeartbeatSettings
-from sparkmirror.connectors.settings import (
+from sparkmirror.connectors.connector_settings import (
     mirror_checkpoint_off,
     mirror_checkpoint_settings,
     mirror_heartbeat_settings,
     mirror_source_enabled,
     mirror_source_settings,
 )
+from sparkmirror.connectors.heartbeat import MirrorHeartbeatSettings
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import ConnectorName, Flow
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SourceConfig:
-    """A MirrorSourceConnector: what it is told, and how its clients connect; data clients per task."""
+    """A MirrorSourceConnector's settings and those of its clients; data clients per task."""
 
     name: ConnectorName
     settings: MirrorSourceSettings
@@ -40,18 +40,18 @@ class SourceConfig:
     consumers: Mapping[int, ConsumerSettings]
     producers: Mapping[int, ProducerSettings]
     transactions: TransactionSettings | None = None
-    """None where records are written without."""
+    """None where records are written without transactions."""
     admin_plugins: AdminPlugins = DIRECTLY
 
     @property
     def writes_producer_ids(self) -> bool:
-        """Whether every batch on the target says by its producer id that it's the flow's."""
+        """Whether every batch of the flow on the target carries one of its producer ids."""
         return self.transactions is not None or all(each.idempotent for each in self.producers.values())
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointConfig:
-    """A MirrorCheckpointConnector: what it is told, and how its clients connect."""
+    """A MirrorCheckpointConnector's settings and those of its clients."""
 
     name: ConnectorName
     settings: MirrorCheckpointSettings
@@ -61,7 +61,7 @@ class CheckpointConfig:
     checkpoints_consumer: ConnectionSettings
     producer: ConnectionSettings
     records_consumer: ConsumerSettings
-    """Sees of the source's records what the mirror copies."""
+    """Reads the records of the source that the mirror copies."""
     admin_plugins: AdminPlugins = DIRECTLY
 
 
@@ -75,7 +75,7 @@ class HeartbeatConfig:
 
 @dataclass(frozen=True, slots=True)
 class FlowWorker:
-    """From where to where, and the Connect worker on the target that keeps the positions."""
+    """A flow, and the Connect worker on the target that stores its positions."""
 
     flow: Flow
     worker: WorkerSettings
@@ -90,28 +90,28 @@ class FlowSettings(FlowWorker):
     checkpoint: CheckpointConfig | None
     heartbeat: HeartbeatConfig
     checkpoint_off: str | None = None
-    """The setting by which there is no checkpoint connector."""
+    """The setting that turns the checkpoint connector off."""
 
 
 def flow_settings(config: FlowConfig) -> FlowSettings:
     """Raises ConfigError with key, value and reason for whatever can't be used."""
-    heartbeat = heartbeat_connector(config.heartbeat)
+    heartbeat = heartbeat_config(config.heartbeat)
     enabled = mirror_source_enabled(config.source)
     worker = worker_settings(config.worker)
     settings = FlowSettings(
         flow=config.flow,
         worker=worker,
-        worker_client=clients.worker_client(config.worker, "offsets"),
-        source=source_connector(config.source, config.worker, worker) if enabled else None,
-        checkpoint=checkpoint_connector(config.checkpoint, config.worker),
+        worker_client=client_layers.worker_client(config.worker, "offsets"),
+        source=source_config(config.source, config.worker, worker) if enabled else None,
+        checkpoint=checkpoint_config(config.checkpoint, config.worker),
         heartbeat=heartbeat,
         checkpoint_off=mirror_checkpoint_off(config.checkpoint),
     )
-    clients.require_supported(settings.worker_client)
+    client_layers.require_supported(settings.worker_client)
     return settings
 
 
-def source_connector(
+def source_config(
     connector: Properties, worker_properties: Properties, worker: WorkerSettings
 ) -> SourceConfig:
     """Raises ConfigError with key, value and reason for whatever can't be used."""
@@ -123,12 +123,12 @@ def source_connector(
     made = SourceConfig(
         name=ConnectorName(connector["name"].strip()),
         settings=settings,
-        source_admin=clients.source_admin(connector),
-        target_admin=clients.target_admin(connector),
-        offset_syncs_admin=clients.offset_syncs_admin(connector),
-        offset_syncs_producer=clients.offset_syncs_producer(connector, 0).connection,
-        consumers={task: clients.source_consumer(connector, task) for task in tasks},
-        producers={task: clients.target_producer(worker_properties, connector, task) for task in tasks},
+        source_admin=client_layers.source_admin(connector),
+        target_admin=client_layers.target_admin(connector),
+        offset_syncs_admin=client_layers.offset_syncs_admin(connector),
+        offset_syncs_producer=client_layers.offset_syncs_producer(connector, 0).connection,
+        consumers={task: client_layers.source_consumer(connector, task) for task in tasks},
+        producers={task: client_layers.target_producer(worker_properties, connector, task) for task in tasks},
         transactions=transaction_settings(worker, worker_properties, connector),
         admin_plugins=admin_plugins(connector, settings.flow),
     )
@@ -138,7 +138,7 @@ def source_connector(
     return made
 
 
-def checkpoint_connector(connector: Properties, worker_properties: Properties) -> CheckpointConfig | None:
+def checkpoint_config(connector: Properties, worker_properties: Properties) -> CheckpointConfig | None:
     """None for one that has nothing to do. Raises ConfigError for whatever can't be used."""
     settings = mirror_checkpoint_settings(connector)
     if settings is None:
@@ -146,12 +146,12 @@ def checkpoint_connector(connector: Properties, worker_properties: Properties) -
     made = CheckpointConfig(
         name=ConnectorName(connector["name"].strip()),
         settings=settings,
-        source_admin=clients.source_admin(connector, "checkpoint-source-admin"),
-        target_admin=clients.target_admin(connector, "checkpoint-target-admin"),
-        offset_syncs_consumer=clients.offset_syncs_consumer(connector),
-        checkpoints_consumer=clients.checkpoints_consumer(connector),
-        producer=clients.target_producer(worker_properties, connector, 0).connection,
-        records_consumer=clients.source_consumer(connector, 0),
+        source_admin=client_layers.source_admin(connector, "checkpoint-source-admin"),
+        target_admin=client_layers.target_admin(connector, "checkpoint-target-admin"),
+        offset_syncs_consumer=client_layers.offset_syncs_consumer(connector),
+        checkpoints_consumer=client_layers.checkpoints_consumer(connector),
+        producer=client_layers.target_producer(worker_properties, connector, 0).connection,
+        records_consumer=client_layers.source_consumer(connector, 0),
         admin_plugins=admin_plugins(connector, settings.flow),
     )
     _require_supported(made.source_admin, made.target_admin, made.producer)
@@ -159,13 +159,13 @@ def checkpoint_connector(connector: Properties, worker_properties: Properties) -
     return made
 
 
-def heartbeat_connector(connector: Properties) -> HeartbeatConfig:
+def heartbeat_config(connector: Properties) -> HeartbeatConfig:
     """Raises ConfigError with key, value and reason for whatever can't be used."""
     settings = mirror_heartbeat_settings(connector)
     made = HeartbeatConfig(
         ConnectorName(connector["name"].strip()),
         settings,
-        clients.target_admin(connector, "heartbeats-target-admin"),
+        client_layers.target_admin(connector, "heartbeats-target-admin"),
         admin_plugins(connector, settings.flow),
     )
     _require_supported(made.admin)
@@ -174,4 +174,4 @@ def heartbeat_connector(connector: Properties) -> HeartbeatConfig:
 
 def _require_supported(*connections: ConnectionSettings) -> None:
     for connection in connections:
-        clients.require_supported(connection)
+        client_layers.require_supported(connection)

@@ -1,4 +1,4 @@
-"""What MirrorHeartbeatConnector is told and what it emits. Runs nothing."""
+"""Settings of MirrorHeartbeatConnector, and the records that it emits."""
 
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
@@ -28,6 +28,6 @@ class HeartbeatRecord(NamedTuple):
 
 
 def heartbeat_record(flow: Flow, now_ms: int) -> HeartbeatRecord:
-    """A flow's sign of life at a time in milliseconds since the epoch."""
+    """A flow's heartbeat at a time in milliseconds since the epoch."""
     heartbeat = Heartbeat(flow, now_ms)
     return HeartbeatRecord(heartbeat.encode_key(), heartbeat.encode_value(), heartbeat.timestamp_ms)

@@ -1,12 +1,24 @@
-"""Creates the topics that MM2 and Connect keep for themselves, and leaves existing ones alone."""
+"""Lists and creates the internal topics of MM2 and Connect; existing topics stay as they are."""
 
 import logging
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
 
+from sparkmirror.connectors.flow_settings import (
+    CheckpointConfig,
+    FlowWorker,
+    HeartbeatConfig,
+    SourceConfig,
+)
 from sparkmirror.domain.errors import AuthorizationError, TopicExistsError, UnfitTopicError
+from sparkmirror.domain.ids import Alias, Flow
+from sparkmirror.domain.incidents import OnBadBatch
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.policies.admin_writes import AdminWrites, TopicCreation
+from sparkmirror.storage.dead_letters import dead_letters_topic
+from sparkmirror.storage.producer_ids import PRODUCER_IDS_TOPIC
+from sparkmirror.storage.progress import progress_topic
+from sparkmirror.storage.synced_acls import synced_acls_topic
 
 _log = logging.getLogger(__name__)
 
@@ -17,16 +29,16 @@ COMPACTED: Final = {_POLICY: "compact"}
 def ensure_topics(
     admin: Admin, topics: Iterable[TopicCreation], through: AdminWrites | None = None
 ) -> set[str]:
-    """The names of those that were not there. Raises KafkaError for the first that can't be created.
+    """Create those that are missing, and return their names. Raises KafkaError for the first that fails.
 
-    They are created `through` what writes to this cluster, by the admin itself unless somebody else does.
-    A missing right is no error, as in MM2: the topic may exist, or be made by hand.
+    They are created `through` the writer for this cluster, by default the admin client itself.
+    A missing right is no error, as in MM2: the topic may exist, or be created by hand.
     """
     existing = admin.partition_counts()
     missing = [topic for topic in topics if topic.name not in existing]
     for name, error in (through or admin).create_topics(missing).items():
         if isinstance(error, AuthorizationError):
-            _log.warning("somebody else must create it: %s", error)
+            _log.warning("not created, create it by hand: %s", error)
         elif error is not None and not isinstance(error, TopicExistsError):
             raise error
         elif error is None:
@@ -61,3 +73,67 @@ def require_compacted(admin: Admin, key: str, topic: str, purpose: str) -> None:
                 f" {admin.bootstrap_servers} --alter --entity-type topics --entity-name {topic}"
                 f" --add-config {_POLICY}=compact",
             )
+
+
+_SEGMENT_BYTES: Final = "16777216"
+"""Positions are rewritten each second; with small segments compaction keeps the topic quick to read."""
+
+
+class OwnTopic(NamedTuple):
+    """An internal topic and the cluster that it is on.
+
+    `replicas_setting` is the option for its replication factor; `is_read`: the mirror reads it back.
+    """
+
+    cluster: Alias
+    creation: TopicCreation
+    replicas_setting: str
+    is_read: bool = True
+
+
+def topics_on_target(on: FlowWorker, connector: SourceConfig) -> Sequence[TopicCreation]:
+    """A MirrorSourceConnector's positions and progress, dead letters and producer ids if it keeps any."""
+    positions, source = on.worker.offset_topic, on.flow.source
+    replicas = positions.replication_factor
+    small = {"segment.bytes": _SEGMENT_BYTES}
+    topics = [
+        TopicCreation(positions.name, positions.partitions, replicas, {**small, **dict(positions.configs)}),
+        TopicCreation(progress_topic(source), 1, replicas, {**small, **COMPACTED}),
+    ]
+    if connector.settings.copying.reactions.on_bad_batch is OnBadBatch.SKIP:
+        topics.append(TopicCreation(dead_letters_topic(source), 1, replicas, COMPACTED))
+    if connector.settings.sync_acls_delete:
+        topics.append(TopicCreation(synced_acls_topic(source), 1, replicas, COMPACTED))
+    if not connector.settings.names_show_origin:
+        topics.append(TopicCreation(PRODUCER_IDS_TOPIC, 1, replicas, COMPACTED))
+    return topics
+
+
+def offset_syncs_topic(on: FlowWorker, connector: SourceConfig) -> OwnTopic | None:
+    """None where no offset syncs are emitted."""
+    settings = connector.settings
+    if settings.offset_syncs_topic is None:
+        return None
+    side = on.flow.source if settings.offset_syncs_on_source else on.flow.target
+    syncs = TopicCreation(settings.offset_syncs_topic, 1, settings.offset_syncs_replication_factor, COMPACTED)
+    return OwnTopic(side, syncs, "offset-syncs.topic.replication.factor", is_read=False)
+
+
+def checkpoints_topic(flow: Flow, connector: CheckpointConfig) -> OwnTopic:
+    settings = connector.settings
+    topic = TopicCreation(settings.checkpoints_topic, 1, settings.checkpoints_replication_factor, COMPACTED)
+    return OwnTopic(flow.target, topic, "checkpoints.topic.replication.factor")
+
+
+def heartbeats_topic(flow: Flow, connector: HeartbeatConfig) -> OwnTopic:
+    settings = connector.settings
+    topic = TopicCreation(settings.topic, 1, settings.replication_factor, COMPACTED)
+    return OwnTopic(flow.target, topic, "heartbeats.topic.replication.factor", is_read=False)
+
+
+def own_topics(flow: FlowWorker, source: SourceConfig) -> Sequence[OwnTopic]:
+    """All of a MirrorSourceConnector's."""
+    setting = "offset.storage.replication.factor"
+    syncs = offset_syncs_topic(flow, source)
+    on_target = [OwnTopic(flow.flow.target, topic, setting) for topic in topics_on_target(flow, source)]
+    return on_target if syncs is None else [*on_target, syncs]

@@ -4,20 +4,55 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from math import inf
 from typing import Final, TypeVar
 
 from sparkmirror.connectors.flow_log import FlowLog
-from sparkmirror.connectors.schedule import Job, Schedule
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.errors import SparkmirrorError, UnfitTopicError
 
 T = TypeVar("T")
 
 _STOP_TIMEOUT_S: Final = 7.5
-"""All that end at the same time together. Spark's JVM takes up to 2 s more; supervisors give ten before they
-kill."""
+"""The limit for all threads together. Spark's JVM takes up to 2 s more; supervisors kill after ten."""
 _MAY_NOT_RUN_S: Final = 0.5
 _UNREACHABLE: Final = Backoff(1.0, 30.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Runs `action` every `interval_s` (infinite: once), the first time after `first_after_s`."""
+
+    name: str
+    interval_s: float
+    action: Callable[[], None]
+    first_after_s: float = 0.0
+
+
+class Schedule:
+    """Runs jobs at a fixed delay: a late run is not made up for. Jobs without an interval are left out."""
+
+    def __init__(self, jobs: Iterable[Job], now: float) -> None:
+        self._next = {job.name: (now + job.first_after_s, job) for job in jobs}
+
+    def take_due(self, now: float) -> list[Job]:
+        """The jobs to run now, in order of their time; each is set to its next time."""
+        due = sorted((at, name) for name, (at, _) in self._next.items() if at <= now)
+        jobs = [self._next[name][1] for _, name in due]
+        for job in jobs:
+            self._next[job.name] = (now + job.interval_s, job)
+        return jobs
+
+    def hasten(self, name: str, at: float) -> None:
+        """Run a job at `at` instead, if that is sooner."""
+        planned, job = self._next[name]
+        self._next[name] = (min(planned, at), job)
+
+    def wait_s(self, now: float) -> float | None:
+        """The time until the next job; None when none is planned."""
+        soonest = min((at for at, _ in self._next.values()), default=inf)
+        return max(0.0, soonest - now) if soonest < inf else None
 
 
 class PeriodicThread:
@@ -39,15 +74,11 @@ class PeriodicThread:
 
     @property
     def may_run(self) -> bool:
-        """What `run_only_while` was told says so."""
+        """The result of the callable that `run_only_while` got."""
         return self._may_run()
 
-    @property
-    def is_stopping(self) -> bool:
-        return self._stopping.is_set()
-
     def run_only_while(self, may_run: Callable[[], bool]) -> None:
-        """Leave jobs out while that is not so. Before `start`."""
+        """Skip jobs while `may_run` returns False. Called before `start`."""
         self._may_run = may_run
 
     def start(self) -> None:
@@ -58,7 +89,7 @@ class PeriodicThread:
         self._stopping.set()
 
     def join(self, timeout_s: float) -> bool:
-        """Whether it has ended. One that still prepares is not waited for: it has nothing to end in order."""
+        """Whether the thread has ended. A thread that still prepares has nothing to finish: no wait."""
         if self._schedule is None:
             return True
         self._thread.join(timeout_s)
@@ -106,7 +137,7 @@ class PeriodicThread:
             self._log.exception("%s failed", job.name)
 
     def _prepared(self) -> Iterable[Job] | None:
-        """None when it is stopped before it may run."""
+        """The jobs; None when the thread is stopped before it may run."""
         while not self._may_run():
             if self._stopping.wait(_MAY_NOT_RUN_S):
                 return None
@@ -120,9 +151,9 @@ def persist(
     *,
     gives_up: Callable[[SparkmirrorError], bool] = lambda _: False,
 ) -> T | None:
-    """What the action returns when it works at last; None when it's to stop before that.
+    """Retry the action with back-off and return its result; None when `stopping` is set before it succeeds.
 
-    Raises SparkmirrorError when that is one to give up for.
+    Raises a SparkmirrorError for which `gives_up` returns True.
     """
     failures = 0
     while not stopping.is_set():
@@ -135,20 +166,20 @@ def persist(
                 break
             failures += 1
             delay_s = _UNREACHABLE.delay_s(failures, 0.5)
-            log.warning("%s; trying again in %.0f s", error, delay_s)
+            log.warning("%s; retrying in %.0f s", error, delay_s)
             stopping.wait(delay_s)
     return None
 
 
-def begin(threads: Iterable[PeriodicThread], may_run: Callable[[], bool]) -> None:
-    """`may_run` is asked before anything is done."""
+def start_all(threads: Iterable[PeriodicThread], may_run: Callable[[], bool]) -> None:
+    """Start the threads; each runs jobs only while `may_run` returns True."""
     for thread in threads:
         thread.run_only_while(may_run)
         thread.start()
 
 
-def end(threads: Sequence[PeriodicThread]) -> None:
-    """Return when all have ended, or after 7.5 s; who takes longer is said."""
+def stop_all(threads: Sequence[PeriodicThread]) -> None:
+    """Stop the threads; return when all have ended, or after 7.5 s with a warning for each that has not."""
     for thread in threads:
         thread.stop()
     deadline = time.monotonic() + _STOP_TIMEOUT_S

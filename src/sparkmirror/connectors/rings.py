@@ -1,9 +1,8 @@
-"""Flows that lead back to where they began, under policies that keep names: what would go round for ever.
+"""Refuses rings of flows whose policies keep topics' names: records would be mirrored in an endless cycle.
 
-Between two clusters producer ids tell what comes back (`domain.loops`). Around a longer ring, or where a flow
-writes without producer ids, only a header in every record does (`domain.passage`). Without it a configuration
-is refused as far as it shows that topics go round: a sample name for each pattern of the flows' topic filters
-says so.
+Between two clusters producer ids show which records come back (`batches.cycles`). In a longer ring, or for a
+flow without producer ids, only a header in every record does (`batches.provenance_header`). Without it,
+a configuration is refused if a sample topic name, one per pattern of the flows' topic filters, would cycle.
 """
 
 import re
@@ -15,7 +14,7 @@ from sparkmirror.connectors.source import MirrorSourceSettings, remote_topic, sh
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.incidents import OnLoop
-from sparkmirror.policies.topic_filter import DefaultTopicFilter
+from sparkmirror.policies.filters import DefaultTopicFilter
 
 _ESCAPED: Final = re.compile(r"\\(.)")
 _ANYTHING: Final = re.compile(r"(\.|\[[^\]]*\]|\\[dDwWsS])[*+?]?")
@@ -30,8 +29,8 @@ class RingFlow(NamedTuple):
 
 
 def check_rings(flows: Sequence[RingFlow]) -> None:
-    """Raises ConfigError that names the ring and a topic that goes round, or would."""
-    # Who wants records to go round, or sees by names that they would, needs no help.
+    """Raises ConfigError that names the ring and a topic that would be mirrored in a cycle."""
+    # Flows whose topic names show cycles, and flows that are to copy them, need no check.
     kept = [
         flow
         for flow in flows
@@ -52,8 +51,8 @@ def check_rings(flows: Sequence[RingFlow]) -> None:
             )
         for flow in by_flow.values():
             source, target = flow.settings.flow
-            is_told = flow.has_producer_ids or flow.settings.copying.provenance_header
-            if not is_told and Flow(target, source) in by_flow:
+            is_marked = flow.has_producer_ids or flow.settings.copying.provenance_header
+            if not is_marked and Flow(target, source) in by_flow:
                 raise _about(
                     "enable.idempotence",
                     (source, target, source),
@@ -80,10 +79,10 @@ def _ring(flows: Collection[Flow], through: Collection[Flow]) -> tuple[Alias, ..
     return min(rings, key=len, default=None)
 
 
-def _way(following: Mapping[Alias, Sequence[Alias]], begin: Alias, end: Alias) -> tuple[Alias, ...] | None:
+def _way(following: Mapping[Alias, Sequence[Alias]], start: Alias, end: Alias) -> tuple[Alias, ...] | None:
     """The shortest way over at least one other cluster."""
-    ways: deque[tuple[Alias, ...]] = deque([(begin,)])
-    seen = {begin}
+    ways: deque[tuple[Alias, ...]] = deque([(start,)])
+    seen = {start}
     while ways:
         way = ways.popleft()
         for alias in following.get(way[-1], ()):
@@ -107,6 +106,6 @@ def _samples(flows: Sequence[RingFlow]) -> Iterator[str]:
 
 
 def _sample(pattern: str) -> str:
-    """A name that most patterns like this one match; who relies on it tries."""
+    """A name that most patterns like this one match; the caller checks it."""
     dots_kept = pattern.replace(r"\.", "\0")
     return _ESCAPED.sub(r"\1", _ANYTHING.sub(_FILLER, dots_kept)).replace("\0", ".")

@@ -1,4 +1,4 @@
-"""What MirrorSourceConnector is told, and which topics that makes it replicate. Runs nothing."""
+"""Settings of MirrorSourceConnector, and the rules by which it selects and names topics."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -11,9 +11,9 @@ from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.incidents import DEFAULT_REACTIONS, Reactions
 from sparkmirror.domain.option_fields import FromOption
 from sparkmirror.policies.config_filter import ConfigPropertyFilter
+from sparkmirror.policies.filters import TopicFilter
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
 from sparkmirror.policies.replication import ReplicationPolicy, is_cycle
-from sparkmirror.policies.topic_filter import TopicFilter
 
 
 class TopicDeletes(Enum):
@@ -30,7 +30,7 @@ class CopySettings:
 
     reactions: Reactions = DEFAULT_REACTIONS
     provenance_header: Annotated[bool, FromOption("provenance.header")] = False
-    """Whether records get a header that says where they came from; only where topics' names don't."""
+    """Whether records get a header with their clusters of origin; only where topics' names don't."""
 
 
 DEFAULT_COPY_SETTINGS: Final = CopySettings()
@@ -84,7 +84,7 @@ def should_replicate(settings: MirrorSourceSettings, topic: str) -> bool:
 
 
 def why_not(settings: MirrorSourceSettings, topic: str) -> str | None:
-    """Why a topic of the source cluster is not mirrored, None if it is.
+    """The reason why a topic of the source cluster is not mirrored; None if it is.
 
     Heartbeats need no filter's consent unless `heartbeats.replication.enabled` is false (KIP-1089);
     internal topics and cycles are never mirrored.

@@ -41,7 +41,7 @@ class Throttle:
         allowed = self._limits.allowed(budget_bytes, self._loop.time())
         if allowed <= 0 < budget_bytes and self._waiting is None:
             self._waiting = self._loop.call_later(
-                self._limits.flow_rest_s(self._loop.time()), self._ask_again
+                self._limits.flow_throttle_s(self._loop.time()), self._ask_again
             )
         return allowed
 
@@ -52,7 +52,7 @@ class Throttle:
     def rests(self, partition: TopicPartition) -> bool:
         """Whether it must not be fetched now; `go_on` is called when it may."""
         if partition not in self._resting:
-            rest_s = self._limits.rest_s(partition, self._loop.time())
+            rest_s = self._limits.throttle_s(partition, self._loop.time())
             if rest_s <= 0:
                 return False
             self._resting[partition] = self._loop.call_later(rest_s, self._rested, partition)

@@ -10,10 +10,8 @@ from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.connectors.checkpoint import counterpart, counterparts, is_followed, news_of
 from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.flow_settings import CheckpointConfig, FlowWorker
-from sparkmirror.connectors.internal_topics import ensure_topics
-from sparkmirror.connectors.own_topics import checkpoints_topic
-from sparkmirror.connectors.periodic import PeriodicThread
-from sparkmirror.connectors.schedule import Job
+from sparkmirror.connectors.internal_topics import checkpoints_topic, ensure_topics
+from sparkmirror.connectors.periodic import Job, PeriodicThread
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import GroupId, TopicPartition

@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import NamedTuple
 
-from sparkmirror.config.transactions import transactional_id
+from sparkmirror.config.transaction_settings import transactional_id
 from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
 from sparkmirror.copy.copy_job import CopyJob

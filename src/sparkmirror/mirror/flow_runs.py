@@ -13,7 +13,7 @@ from concurrent.futures import Future
 
 from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.flow_settings import FlowSettings
-from sparkmirror.connectors.periodic import begin, end
+from sparkmirror.connectors.periodic import start_all, stop_all
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow
 from sparkmirror.kafka.worker_group import WorkerGroup
@@ -38,7 +38,7 @@ class FlowRun:
     def start(self, may_run: Callable[[], bool] = lambda: True) -> None:
         """`may_run` is checked before each job of a connector."""
         for connector in self.connectors:
-            begin(connector.threads, may_run)
+            start_all(connector.threads, may_run)
 
     @property
     def failure(self) -> SparkmirrorError | None:
@@ -54,7 +54,7 @@ class FlowRun:
 
 def end_flows(runs: Iterable[FlowRun]) -> None:
     """Stop all flows in order, at the same time, within 7.5 s."""
-    end([thread for run in runs for connector in run.connectors for thread in connector.threads])
+    stop_all([thread for run in runs for connector in run.connectors for thread in connector.threads])
 
 
 class SharedFlows:

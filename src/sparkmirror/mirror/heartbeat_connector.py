@@ -8,10 +8,8 @@ from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.flow_settings import FlowWorker, HeartbeatConfig
 from sparkmirror.connectors.heartbeat import heartbeat_record
-from sparkmirror.connectors.internal_topics import ensure_topics
-from sparkmirror.connectors.own_topics import heartbeats_topic
-from sparkmirror.connectors.periodic import PeriodicThread
-from sparkmirror.connectors.schedule import Job
+from sparkmirror.connectors.internal_topics import ensure_topics, heartbeats_topic
+from sparkmirror.connectors.periodic import Job, PeriodicThread
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.topic_log import TopicWriter
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from operator import attrgetter
 
 from sparkmirror.connectors.flow_log import flow_log
-from sparkmirror.connectors.periodic import PeriodicThread
-from sparkmirror.connectors.schedule import Job
+from sparkmirror.connectors.periodic import Job, PeriodicThread
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import ConnectorName, Flow, TopicPartition

@@ -5,8 +5,7 @@ from collections.abc import Iterable
 
 from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
-from sparkmirror.connectors.periodic import PeriodicThread
-from sparkmirror.connectors.schedule import Job
+from sparkmirror.connectors.periodic import Job, PeriodicThread
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.policies.rate_limits import RateLimits

@@ -5,13 +5,15 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import closing
 
-from sparkmirror.connectors.flow_log import flow_log
+from sparkmirror.connectors.flow_log import LogOnce, flow_log
 from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
-from sparkmirror.connectors.internal_topics import ensure_topics, require_compacted
-from sparkmirror.connectors.log_once import LogOnce
-from sparkmirror.connectors.own_topics import offset_syncs_topic, topics_on_target
-from sparkmirror.connectors.periodic import PeriodicThread
-from sparkmirror.connectors.schedule import Job
+from sparkmirror.connectors.internal_topics import (
+    ensure_topics,
+    offset_syncs_topic,
+    require_compacted,
+    topics_on_target,
+)
+from sparkmirror.connectors.periodic import Job, PeriodicThread
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.assignment import Assignment, PartitionAssignment, count_moves
 from sparkmirror.domain.errors import SparkmirrorError
@@ -192,7 +194,7 @@ class SourceConnector:
                 self.thread.hasten(_REFRESH, _WAITING_RETRY_S)
                 return
             self._wanted = self._append_time.noted(self._copy.ready)
-            self._unwritten.say(
+            self._unwritten.log(
                 f"its topic is not mirrored until that is known: {why}"
                 for why in self._append_time.unreadable
             )

@@ -1,4 +1,4 @@
-"""Client quotas (KIP-546) and SCRAM credentials (KIP-554) as values."""
+"""Represents client quotas (KIP-546) and SCRAM credentials (KIP-554) as values."""
 
 import hashlib
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ IP: Final = "ip"
 
 @dataclass(frozen=True, slots=True)
 class QuotaEntity:
-    """Whom a quota is for: names by `user`, `client-id` or `ip`, sorted; a name of None is the default."""
+    """The clients that a quota is for: sorted names by `user`, `client-id` or `ip`; None is the default."""
 
     names: tuple[tuple[str, str | None], ...]
 
@@ -51,7 +51,7 @@ _HASHES: Final = {ScramMechanism.SCRAM_SHA_256: "sha256", ScramMechanism.SCRAM_S
 
 @dataclass(frozen=True, slots=True)
 class ScramCredential:
-    """What Kafka tells of one: never what it is made of."""
+    """A credential as Kafka describes it, without its secrets."""
 
     user: str
     mechanism: ScramMechanism
@@ -63,7 +63,7 @@ class ScramCredential:
 
 @dataclass(frozen=True, slots=True)
 class SaltedCredential:
-    """What brokers are sent to make one. Whoever has it can log in: it's never printed."""
+    """A credential as brokers store it. It allows to log in, so it is never printed."""
 
     credential: ScramCredential
     salt: bytes = field(repr=False)

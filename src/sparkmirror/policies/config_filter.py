@@ -1,4 +1,4 @@
-"""Which topic configs follow the source, at creation and in the periodic sync (KIP-382, KIP-894)."""
+"""Selects topic configs to replicate, at creation and in the periodic sync (KIP-382, KIP-894)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ DEFAULT_CONFIG_PROPERTIES_EXCLUDE: Final = (
 
 
 class ConfigSource(IntEnum):
-    """Where a config's value comes from; numbers as in DescribeConfigs."""
+    """The source of a config's value; numbers as in DescribeConfigs."""
 
     UNKNOWN = 0
     DYNAMIC_TOPIC_CONFIG = 1
@@ -36,7 +36,7 @@ class ConfigSource(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """One config of a topic as DescribeConfigs answers it; a sensitive one has no value."""
+    """One config of a topic as DescribeConfigs returns it; a sensitive one has no value."""
 
     name: str
     value: str | None
@@ -67,7 +67,7 @@ class AlterConfigOp:
 
 
 class DefaultsFrom(Enum):
-    """Whose defaults a config that is not set on the source gets (`use.defaults.from`)."""
+    """The cluster whose defaults a config gets that is not set on the source (`use.defaults.from`)."""
 
     SOURCE = "source"
     TARGET = "target"
@@ -105,7 +105,7 @@ class DefaultConfigPropertyFilter:
 
 @dataclass(frozen=True, slots=True)
 class ConfigChanges:
-    """What to alter on a target topic. `unknown` names what the target's version does not have."""
+    """The changes to a target topic. `unknown` names what the target's version does not have."""
 
     operations: tuple[AlterConfigOp, ...] = ()
     unknown: tuple[str, ...] = ()

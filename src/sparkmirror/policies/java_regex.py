@@ -1,7 +1,7 @@
 r"""Java regular expressions, read by Java's rules and matched by Python's engine.
 
-MM2's lists of topics and groups are Java patterns. The two dialects look alike and differ in what `.`, `$`,
-`\w` and flags mean, so a pattern is parsed as `java.util.regex.Pattern` does and written anew without
+MM2's lists of topics and groups are Java patterns. The two dialects are similar but differ in what `.`, `$`,
+`\w` and flags mean, so a pattern is parsed as `java.util.regex.Pattern` does and rewritten without
 flags, every set spelled out. What has no faithful counterpart is refused, as is what Java refuses.
 """
 

@@ -1,7 +1,7 @@
-"""How fast a flow and its topics may be copied: what a user sets, what of it a task gets, when it must rest.
+"""Limits the rate of a flow and its topics: the configured limits, each task's share, the throttle times.
 
-Tasks don't talk to each other: each keeps to its share. A rate counts the bytes of batches as they are
-written to the target. Times are seconds of one monotonic clock that is handed in.
+Tasks don't communicate: each keeps to its share. A rate counts the bytes of batches as they are
+written to the target. Times are seconds of one monotonic clock given as an argument.
 """
 
 import re
@@ -17,17 +17,17 @@ FLOW_KEY: Final = "max.bytes.per.second"
 TOPICS_KEY: Final = "topic.max.bytes.per.second"
 
 BURST_S: Final = 1.0
-"""Who took less than the rate may take more later: at most what this time would have allowed."""
+"""Unused rate may be used later, up to the bytes of this time."""
 
 _ASK_AGAIN_S: Final = 0.1
-"""A flow at its limit asks for what this time allows at once: requests for a few bytes would be many."""
+"""A flow at its limit fetches the bytes of this time at once, because many small fetches would be costly."""
 
 _UNITS: Final = ((1e9, "GB"), (1e6, "MB"), (1e3, "KB"))
 
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:
-    """As configured, in bytes per second. `topics` pairs Java regexes with rates.
+    """The configured limits, in bytes per second. `topics` pairs Java regexes with rates.
 
     A regex is for whole names as on the source; the first that matches counts, for each topic on its own.
     Raises ConfigError for one that can't be used.
@@ -44,7 +44,7 @@ class RateLimits:
         return self.flow is not None or bool(self.topics)
 
     def __str__(self) -> str:
-        """What follows "copies": `at most 5 MB/s, each topic of orders.* at most 500 KB/s`."""
+        """The limits in words: `at most 5 MB/s, each topic of orders.* at most 500 KB/s`."""
         parts = [] if self.flow is None else [f"at most {_shown(self.flow)}"]
         parts += [f"each topic of {pattern} at most {_shown(rate)}" for pattern, rate in self.topics]
         return ", ".join(parts) or "without limits"
@@ -61,7 +61,7 @@ NO_LIMITS: Final = RateLimits()
 
 
 class TopicRates:
-    """The rate of each topic; remembers what it found."""
+    """Finds the rate of each topic, and caches it."""
 
     def __init__(self, patterns: Sequence[tuple[re.Pattern[str], int]]) -> None:
         self._patterns = patterns
@@ -77,18 +77,18 @@ class TopicRates:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """What part of the flow's rate, and of each topic's, a task may use; all of a topic that is left out."""
+    """The part of the flow's rate, and of each topic's, that a task may use; all of a topic not listed."""
 
     flow: float = 1.0
     topics: Mapping[str, float] = field(default_factory=dict)
 
 
 ALL: Final = Shares()
-"""For a task that is the only one."""
+"""The shares of a single task."""
 
 
 def shares(tasks: Sequence[Collection[TopicPartition]]) -> list[Shares]:
-    """For each task, given its partitions: the flow's rate goes by tasks, a topic's by its partitions."""
+    """The shares of each task by its partitions: all tasks get the same part of the flow's rate."""
     counts = [Counter(partition.topic for partition in partitions) for partitions in tasks]
     totals = Counter(partition.topic for partitions in tasks for partition in partitions)
     return [
@@ -101,9 +101,9 @@ def shares(tasks: Sequence[Collection[TopicPartition]]) -> list[Shares]:
 
 
 class TokenBucket:
-    """Bytes that may pass: `rate` more each second, at most those of `BURST_S` in store. Starts without any.
+    """A token bucket: `rate` bytes more each second, at most those of `BURST_S` in store. Starts empty.
 
-    Whoever takes is served whole, and the bucket goes into debt.
+    A request is always granted whole, and may leave the bucket in debt.
     """
 
     def __init__(self, rate: float, now: float) -> None:
@@ -114,7 +114,7 @@ class TokenBucket:
 
     @property
     def taken(self) -> int:
-        """All that was ever taken: a place in the queue for who remembers it after taking, see `delay_s`."""
+        """All bytes ever taken; after a `take` it is a place in the queue for `delay_s`."""
         return self._taken
 
     def take(self, size: int, now: float) -> None:
@@ -128,16 +128,16 @@ class TokenBucket:
         return self._stored
 
     def delay_s(self, now: float, taken: int | None = None) -> float:
-        """How long until all that had been taken at some time is paid for; now, unless `taken` says when."""
+        """The time until the debt is paid: that of now, or of the moment when `taken` was the total."""
         later = 0 if taken is None else self._taken - taken
         return max(0.0, -(self.left(now) + later) / self._rate)
 
     def refilled_s(self, seconds: float, now: float) -> float:
-        """How long until the store holds what `seconds` allow."""
+        """The time until the store holds the bytes of `seconds`."""
         return max(0.0, seconds - self.left(now) / self._rate)
 
     def change(self, rate: float, now: float) -> None:
-        """From now on; what is owed stays owed."""
+        """Change the rate from now on; a debt stays."""
         self._refill(now)
         self._rate = rate
         self._stored = min(self._stored, rate * BURST_S)
@@ -149,10 +149,10 @@ class TokenBucket:
 
 
 class TaskLimits:
-    """What a copy task asks. One owner: `change` is called where everything else is.
+    """The limits of a copy task, used by one thread.
 
-    The flow's limit says how much may be asked for (`allowed`). A topic's makes each of its partitions rest
-    until what that partition brought is paid for, so that partitions take turns.
+    The flow's limit bounds how much may be fetched (`allowed`). A topic's limit throttles each of its
+    partitions until that partition's bytes are paid for, so that partitions take turns.
     """
 
     def __init__(self, limits: RateLimits, shares: Shares, now: float) -> None:
@@ -165,7 +165,7 @@ class TaskLimits:
         self.change(limits, now)
 
     def change(self, limits: RateLimits, now: float) -> None:
-        """Keep to these from now on. Ask `rest_s` again for whoever rests, `allowed` for whoever waits."""
+        """Use these limits from now on. Callers that wait ask again."""
         flow_rate = None if limits.flow is None else limits.flow * self._shares.flow
         self._flow = _changed(self._flow, flow_rate, now)
         self._limited_topics = bool(limits.topics)
@@ -178,10 +178,10 @@ class TaskLimits:
         }
 
     def taken(self, partition: TopicPartition, size: int, now: float) -> float:
-        """Bytes of a partition are about to be written: for how many seconds it must rest, 0.0 for none."""
+        """Count bytes of a partition that are about to be written; return its throttle time or 0.0."""
         if self._flow is not None:
             self._flow.take(size, now)
-        if not self._limited_topics or size == 0:  # who brings nothing queues behind nobody
+        if not self._limited_topics or size == 0:  # no bytes, no place in the queue
             return 0.0
         bucket = self._bucket(partition.topic, now)
         if bucket is None:
@@ -190,19 +190,19 @@ class TaskLimits:
         self._turns[partition] = bucket.taken
         return bucket.delay_s(now)
 
-    def rest_s(self, partition: TopicPartition, now: float) -> float:
-        """How long a partition must still rest because of what it brought last; 0.0: it may go on."""
+    def throttle_s(self, partition: TopicPartition, now: float) -> float:
+        """The time for which a partition is still throttled; 0.0: it may continue."""
         turn = self._turns.get(partition)
         return 0.0 if turn is None else self._topics[partition.topic].delay_s(now, turn)
 
     def allowed(self, budget_bytes: int, now: float) -> int:
-        """How many of so many bytes the flow's limit lets a task ask for; 0 means: in `flow_rest_s` again."""
+        """The bytes that a task may fetch, up to `budget_bytes`; 0: none before `flow_throttle_s`."""
         if self._flow is None:
             return budget_bytes
-        return 0 if self.flow_rest_s(now) > 0 else min(budget_bytes, max(1, int(self._flow.left(now))))
+        return 0 if self.flow_throttle_s(now) > 0 else min(budget_bytes, max(1, int(self._flow.left(now))))
 
-    def flow_rest_s(self, now: float) -> float:
-        """How long until more may be asked for; 0.0: now."""
+    def flow_throttle_s(self, now: float) -> float:
+        """The time until more may be fetched; 0.0: now."""
         return 0.0 if self._flow is None else self._flow.refilled_s(_ASK_AGAIN_S, now)
 
     def _bucket(self, topic: str, now: float) -> TokenBucket | None:

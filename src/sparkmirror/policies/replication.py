@@ -163,7 +163,7 @@ def _looks_like_heartbeat(topic: str) -> bool:
 
 
 def is_cycle(policy: ReplicationPolicy, topic: str, target_alias: str) -> bool:
-    """Whether a topic's name says that it came from, or through, the target cluster."""
+    """Whether a topic's name shows that it came from, or through, the target cluster."""
     seen: set[str] = set()  # a policy may name a topic as its own upstream, directly or in a round
     upstream: str | None = topic
     while upstream is not None and upstream not in seen:
@@ -175,3 +175,28 @@ def is_cycle(policy: ReplicationPolicy, topic: str, target_alias: str) -> bool:
             return True
         upstream = policy.upstream_topic(upstream)
     return False
+
+
+NO_HOPS = -1
+
+
+def sources(policy: ReplicationPolicy, topic: str) -> list[str]:
+    """The clusters that a topic came through by its name, the nearest first (Java's `MirrorClient`).
+
+    Ends where a name repeats: under an Identity policy every topic is its source's.
+    """
+    found: list[str] = []
+    here: str | None = topic
+    while here is not None:
+        source = policy.topic_source(here)
+        if source is None or source in found:
+            break
+        found.append(source)
+        here = policy.upstream_topic(here)
+    return found
+
+
+def hops(policy: ReplicationPolicy, topic: str, alias: str) -> int:
+    """The number of replications from the cluster to here; NO_HOPS if the topic has not come from it."""
+    found = sources(policy, topic)
+    return found.index(alias) + 1 if alias in found else NO_HOPS

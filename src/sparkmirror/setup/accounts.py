@@ -6,9 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sparkmirror.config.user_passwords import user_names, user_passwords
-from sparkmirror.connectors.flow_log import FlowLog
-from sparkmirror.connectors.log_once import LogOnce
+from sparkmirror.config.providers import user_names, user_passwords
+from sparkmirror.connectors.flow_log import FlowLog, LogOnce
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.errors import ConfigError, UnsupportedVersionError
 from sparkmirror.policies.accounts import QuotaChange, Quotas, ScramCredential, salted
@@ -88,7 +87,7 @@ class AccountSync:
             else:
                 problems.append(str(error))
         problems += self._make_users(plan.users)
-        self._problems.say(problems)
+        self._problems.log(problems)
 
     def _plan_quotas(self) -> tuple[tuple[QuotaChange, ...], tuple[str, ...]]:
         if not self._settings.sync_quotas:

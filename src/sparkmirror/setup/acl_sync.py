@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Final
 
-from sparkmirror.connectors.flow_log import FlowLog
-from sparkmirror.connectors.log_once import LogOnce
+from sparkmirror.connectors.flow_log import FlowLog, LogOnce
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.acls import AclBinding, Claim, ResourceType, SyncAcls
 from sparkmirror.domain.errors import KafkaError
@@ -28,7 +27,7 @@ class AclSync:
         self._admins = admins
         self._log = log
         self._logged_unavailable = False
-        self._problems = LogOnce(log, lines_max=_PROBLEMS_MAX, rest="and %d more ACLs with problems")
+        self._problems = LogOnce(log, lines_max=_PROBLEMS_MAX, overflow="and %d more ACLs with problems")
 
     def run(self) -> None:
         """Raises KafkaError."""
@@ -67,7 +66,7 @@ class AclSync:
         for binding in _done(deleted):
             self._log.info("removed ACL %s, which is gone from the source", binding)
         refusals = [str(error) for error in [*created.values(), *deleted.values()] if error is not None]
-        self._problems.say([*plan.warnings, *refusals])
+        self._problems.log([*plan.warnings, *refusals])
 
     def _claims(self) -> Mapping[AclBinding, Claim] | None:
         if not self._settings.sync_acls_delete:

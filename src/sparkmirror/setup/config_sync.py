@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from sparkmirror.connectors.flow_log import FlowLog
-from sparkmirror.connectors.log_once import LogOnce
+from sparkmirror.connectors.flow_log import FlowLog, LogOnce
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.errors import UnsupportedVersionError
 from sparkmirror.kafka.error_codes import INVALID_CONFIG, INVALID_REQUEST, POLICY_VIOLATION
@@ -36,7 +35,7 @@ class ConfigSync:
         self._settings = settings
         self._admins = admins
         self._log = log
-        self._problems = LogOnce(log, lines_max=_LINES_MAX, rest="similar problems of %d more topics")
+        self._problems = LogOnce(log, lines_max=_LINES_MAX, overflow="similar problems of %d more topics")
         self._unreadable: list[str] = []
         self._incompatible: str | None = None
 
@@ -67,7 +66,7 @@ class ConfigSync:
             self._incompatible = None
             self._log_done([topic for topic in plan.changes if topic not in refusals])
             problems += (text for texts in refusals.values() for text in texts)
-        self._problems.say(sorted(problems))
+        self._problems.log(sorted(problems))
 
     def _too_old(self, plan: ConfigPlan, error: UnsupportedVersionError) -> str:
         target = self._settings.flow.target

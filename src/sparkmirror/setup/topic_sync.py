@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sparkmirror.connectors.flow_log import FlowLog
-from sparkmirror.connectors.log_once import LogOnce
+from sparkmirror.connectors.flow_log import FlowLog, LogOnce
 from sparkmirror.connectors.source import MirrorSourceSettings, TopicDeletes
 from sparkmirror.domain.errors import AuthorizationError, KafkaError, TopicExistsError
 from sparkmirror.domain.listed_topics import TopicListing
@@ -121,8 +120,8 @@ class TopicSync:
         self._tell_made("created", [topic for topic in made if topic in created])
         self._tell_made("grew", [topic for topic in made if topic in grown])
         held = () if plan.held is None else (f"no topic is deleted on the target: {plan.held}",)
-        self._problems.say(sorted([*plan.warnings, *held, *_failures(plan, results)]))
-        self._notes.say(sorted(map(str, plan.notes)))
+        self._problems.log(sorted([*plan.warnings, *held, *_failures(plan, results)]))
+        self._notes.log(sorted(map(str, plan.notes)))
         self._applied = plan
         if made:
             self._made |= made

@@ -1,4 +1,4 @@
-"""What every admin plug-in must keep to, and a cluster to try one with."""
+"""Tests for admin plug-ins, and a cluster to try one with."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, cast
@@ -8,9 +8,8 @@ from sparkmirror.config.plugin_guard import methods_of
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from sparkmirror.domain.errors import KafkaError, RetriableError
-from sparkmirror.policies.admin_writes import AdminWrites, TopicCreation
+from sparkmirror.policies.admin_writes import AdminWrites, ForwardingAdmin, TopicCreation
 from sparkmirror.policies.config_filter import AlterConfigOp, AlterConfigOpType
-from sparkmirror.policies.forwarding_admin import ForwardingAdmin
 
 _READ: Final = AclBinding(
     *(ResourceType.TOPIC, PatternType.LITERAL, "orders", "User:alice", "*"),
@@ -50,11 +49,11 @@ class ForwardingAdminContract:
 
     admin_class: ClassVar[type[ForwardingAdmin]]
     properties: ClassVar[Mapping[str, str]] = {}
-    """What an admin client is told: `bootstrap.servers` and what stands below `admin.`."""
+    """The admin client's properties: `bootstrap.servers` and the keys below `admin.`."""
 
     def admin(self, cluster: AskedAdmin) -> AdminWrites:
-        told = Properties({"bootstrap.servers": "localhost:9092", **self.properties})
-        plugins = AdminPlugins(self.admin_class.__name__, self.admin_class, {"eu": told})
+        properties = Properties({"bootstrap.servers": "localhost:9092", **self.properties})
+        plugins = AdminPlugins(self.admin_class.__name__, self.admin_class, {"eu": properties})
         return plugins.over(cast("AdminWrites", cluster), "eu")
 
     def test_it_does_what_it_is_asked(self) -> None:
@@ -67,20 +66,20 @@ class ForwardingAdminContract:
         cluster = AskedAdmin()
         for method, items in _ASKED.items():
             results = getattr(self.admin(cluster), method)(type(items)())
-            assert not results, f"{method} of nothing tells of {results}"
-        told = [method for method, items in cluster.asked if items]
-        assert not told, f"asked for nothing, it told the cluster to {told}"
+            assert not results, f"{method} of no items returned {results}"
+        written = [method for method, items in cluster.asked if items]
+        assert not written, f"without items, it wrote to the cluster: {written}"
 
     def test_it_tells_of_what_it_was_asked_and_nothing_else(self) -> None:
         for method, items in _ASKED.items():
             results = getattr(self.admin(AskedAdmin()), method)(items)
             expected = {item.name if isinstance(item, TopicCreation) else item for item in items}
-            assert results.keys() == expected, f"{method} of {expected} tells of {set(results)}"
+            assert results.keys() == expected, f"{method} of {expected} returned results for {set(results)}"
 
     def test_a_cluster_that_is_away_is_no_crash(self) -> None:
         for method, items in _ASKED.items():
-            away = AskedAdmin(RetriableError("nobody answers"))
+            away = AskedAdmin(RetriableError("no response"))
             try:
                 getattr(self.admin(away), method)(items)
             except KafkaError:
-                continue  # which says that the request as a whole failed
+                continue  # the request as a whole failed

@@ -1,14 +1,13 @@
-"""What every filter must keep to."""
+"""Tests for filter plug-ins."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from sparkmirror.config.plugins import CONFIG_PROPERTY_FILTER, GROUP_FILTER, TOPIC_FILTER
+from sparkmirror.config.plugin_points import CONFIG_PROPERTY_FILTER, GROUP_FILTER, TOPIC_FILTER
 from sparkmirror.config.properties import Properties
 from sparkmirror.policies.config_filter import ConfigPropertyFilter
-from sparkmirror.policies.group_filter import GroupFilter
-from sparkmirror.policies.topic_filter import TopicFilter
-from sparkmirror.testing.names import ODD, TOPICS
+from sparkmirror.policies.filters import GroupFilter, TopicFilter
+from sparkmirror.testing.policies import ODD, TOPICS
 
 
 class _NameFilterContract:
@@ -26,13 +25,13 @@ class _NameFilterContract:
         made = self.filter()
         for name in self.wanted:
             assert made.should_replicate(name), f"{name!r} is wanted"
-        assert self.wanted, "say at least one name that is wanted"
+        assert self.wanted, "set at least one name that is wanted"
 
     def test_it_leaves_out_what_is_not(self) -> None:
         made = self.filter()
         for name in self.unwanted:
             assert not made.should_replicate(name), f"{name!r} is not wanted"
-        assert self.unwanted, "say at least one name that is not wanted"
+        assert self.unwanted, "set at least one name that is not wanted"
 
     def test_it_answers_whatever_it_is_asked(self) -> None:
         made = self.filter()
@@ -44,7 +43,7 @@ class _NameFilterContract:
         names = (*self.wanted, *self.unwanted, *TOPICS, *ODD)
         forwards = {name: one.should_replicate(name) for name in names}
         backwards = {name: other.should_replicate(name) for name in reversed(names)}
-        assert forwards == backwards, "what is asked before, and by whom, must not matter"
+        assert forwards == backwards, "results must not depend on earlier calls"
 
 
 class TopicFilterContract(_NameFilterContract):
@@ -80,9 +79,9 @@ class ConfigPropertyFilterContract:
         for name in self.replicated:
             assert made.should_replicate_config_property(name), f"{name!r} is to be replicated"
         for name in self.excluded:
-            assert not made.should_replicate_config_property(name), f"{name!r} is to be kept away"
-        assert self.replicated, "say at least one config that is replicated"
-        assert self.excluded, "say at least one config that is kept away"
+            assert not made.should_replicate_config_property(name), f"{name!r} must be excluded"
+        assert self.replicated, "set at least one config that is replicated"
+        assert self.excluded, "set at least one config that is excluded"
 
     def test_it_always_answers_alike(self) -> None:
         one, other = self.filter(), self.filter()

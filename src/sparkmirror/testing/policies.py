@@ -1,14 +1,34 @@
-"""What every replication policy must keep to, or a mirror loops, loses its state or mixes topics up."""
+"""Tests for replication policies: one that fails them makes mirrors cycle, lose state or mix topics up."""
 
 import re
 from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import ClassVar, Final
 
-from sparkmirror.config.plugins import REPLICATION_POLICY
+from sparkmirror.config.plugin_points import REPLICATION_POLICY
 from sparkmirror.config.properties import Properties
 from sparkmirror.policies.replication import ReplicationPolicy, is_cycle
-from sparkmirror.testing.names import ODD, TOPICS
+
+TOPICS: Final = (
+    *("orders", "orders.v1", "orders-v1", "orders_v1", "a", "A", "0", "eu.orders", "us.eu.orders"),
+    *("orders.", "orders..", "o.r.d.e.r.s", "heartbeat", "my.internal", "checkpoints", "mm2", "x" * 200),
+)
+"""Names that users give to topics."""
+
+ODD: Final = (
+    *("", ".", "..", "...", "_", "__", "-", "--", ".a", "a.", "..a", "a..", "__consumer_offsets", ".hidden"),
+    *(
+        "heartbeats",
+        "us.heartbeats",
+        "my-heartbeats",
+        "heartbeats.",
+        "mm2-offsets.us.internal",
+        "mm2.internal",
+    ),
+    *("us.checkpoints.internal", "checkpoints.internal", "mm2-offset-syncs.us.internal", "x" * 249),
+    *("\u00fc", "\u2028", "\n", " ", "%", "(", "[", "\\", "\U0001f600", "\ud800", "\0"),
+)
+"""Unusual names: a plug-in must return a result for them, whatever it is."""
 
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _HOPS_MAX: Final = 300
@@ -25,9 +45,9 @@ class ReplicationPolicyContract:
     topics: ClassVar[Sequence[str]] = TOPICS
     """Users' topics that the policy is meant for."""
     names_source: ClassVar[bool] = True
-    """Whether a remote topic's name tells where it is from. Otherwise cycles can't be seen."""
+    """Whether a remote topic's name shows its source. Otherwise cycles can't be seen."""
     names_upstream: ClassVar[bool] = True
-    """Whether `upstream_topic` tells the name that a remote topic has there; otherwise it answers None."""
+    """Whether `upstream_topic` returns the name that a remote topic has there; otherwise it returns None."""
 
     def policy(self, alias: str) -> ReplicationPolicy:
         properties = Properties({"source.cluster.alias": alias, **self.properties})
@@ -48,7 +68,7 @@ class ReplicationPolicyContract:
             policy = self.policy(alias)
             remote = policy.format_remote_topic(alias, "orders")
             first = "orders" if self.names_upstream else remote
-            assert policy.original_topic("orders") == "orders", "nobody replicated 'orders'"
+            assert policy.original_topic("orders") == "orders", "'orders' was not replicated"
             assert policy.original_topic(remote) == first, f"original_topic({remote!r}) must be {first!r}"
 
     def test_a_name_tells_every_cluster_it_came_through(self) -> None:
@@ -68,7 +88,7 @@ class ReplicationPolicyContract:
     def _assert_no_cycle_is_seen(self) -> None:
         policy = self.policy(self.aliases[0])
         remote = policy.format_remote_topic("third", "orders")
-        assert not is_cycle(policy, remote, "third"), "cycles are seen, so say names_source = True"
+        assert not is_cycle(policy, remote, "third"), "cycles are seen, so set names_source = True"
 
     def test_no_two_topics_become_one(self) -> None:
         for alias in self.aliases:

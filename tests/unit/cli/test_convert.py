@@ -48,7 +48,7 @@ def test_to_a_folder_of_connectors_and_back(
     }
     assert capsys.readouterr().err == (
         "sparkmirror: A->B has its positions in mm2-offsets.A.internal, as connector MirrorSourceConnector;"
-        " under another name, or in a worker with another offset.storage.topic, it begins anew\n"
+        " under another name, or in a worker with another offset.storage.topic, it starts without positions\n"
     )
     back = tmp_path / "back.properties"
     files = [str(path) for path in folder.iterdir()]
@@ -80,7 +80,7 @@ def test_what_can_not_be_expressed_is_named_and_ends_with_3(
     assert main(["convert", str(file), "--to", "json"]) == 3
     captured = capsys.readouterr()
     assert "left out: spark.master: belongs to a process of its own" in captured.err
-    assert "left out: offset.flush.interval.ms of B: belong into the properties file" in captured.err
+    assert "left out: offset.flush.interval.ms of B: go into the properties file" in captured.err
     assert len(json.loads(captured.out)) == 2
 
 
@@ -105,7 +105,10 @@ def test_to_a_resource(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
             "topicsPattern": "orders",
         }
     ]
-    assert "the operator calls the connector A->B.MirrorSourceConnector, which begins anew" in captured.err
+    assert (
+        "the operator calls the connector A->B.MirrorSourceConnector, which starts without positions"
+        in captured.err
+    )
 
 
 def test_secrets_are_written_for_their_owner_and_said_to_nobody(

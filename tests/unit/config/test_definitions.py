@@ -89,7 +89,7 @@ def test_values_of_another_type(kind: Type, text: str, reason: str) -> None:
         (Type.STRING, ConnectorNameText(), "a\x01b", "had the following ASCII chars: 1"),
     ],
 )
-def test_what_validators_refuse(kind: Type, validator: Validator, text: str, reason: str) -> None:
+def test_validators_refuse_bad_values(kind: Type, validator: Validator, text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         option(kind, validator).parse(text)
 
@@ -104,7 +104,7 @@ def test_what_validators_refuse(kind: Type, validator: Validator, text: str, rea
         (Type.STRING, ConnectorNameText(), "é ✓", "é ✓"),
     ],
 )
-def test_what_validators_accept(kind: Type, validator: Validator, text: str, value: Value) -> None:
+def test_validators_accept_good_values(kind: Type, validator: Validator, text: str, value: Value) -> None:
     assert option(kind, validator).parse(text) == value
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sparkmirror.config.plugins import REPLICATION_POLICY
+from sparkmirror.config.plugin_points import REPLICATION_POLICY
 from sparkmirror.policies.replication import ReplicationPolicy
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "policies" / "policies.json"

@@ -80,18 +80,18 @@ def test_known_keys(key: str) -> None:
         ("A.zzz", None),
     ],
 )
-def test_what_was_meant(key: str, meant: str | None) -> None:
+def test_an_unknown_key_has_the_nearest_known_key(key: str, meant: str | None) -> None:
     assert [unknown.nearest for unknown in unknown_keys([key], ALIASES)] == [meant]
 
 
 @pytest.mark.parametrize("key", ["use.incremental.alter.configs", "A->B.add.source.alias.to.metrics"])
-def test_removed_settings_say_so(key: str) -> None:
+def test_removed_settings_are_reported_as_removed(key: str) -> None:
     (unknown,) = unknown_keys([key], ALIASES)
     assert unknown.nearest is None
     assert "removed in Kafka 4.0" in str(unknown)
 
 
-def test_how_a_warning_names_them() -> None:
+def test_a_warning_names_key_and_suggestion() -> None:
     assert str(UnknownKey("topik", "topics")) == "topik (did you mean topics?)"
     assert str(UnknownKey("zzz")) == "zzz"
 

@@ -138,7 +138,7 @@ def test_connectors_are_stored_with_their_placeholders() -> None:
     assert config(**given).connector_properties(AB, SOURCE_CONNECTOR)["topics"] == "${env:TOPICS}"
 
 
-def test_what_stands_below_a_flow_never_reaches_the_worker() -> None:
+def test_keys_below_a_flow_never_reach_the_worker() -> None:
     worker = config(**{"A->B.offset.flush.interval.ms": "1", "A->B.group.id": "g"}).worker_properties(AB)
     assert "offset.flush.interval.ms" not in worker
     assert worker["group.id"] == "A-mm2"

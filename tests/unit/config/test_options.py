@@ -12,8 +12,8 @@ from sparkmirror.config.connector_options import (
     MIRROR_SOURCE,
     OWN,
     SOURCE_FRAMEWORK,
-    check_mirror_checkpoint,
     check_mirror_source,
+    mirror_checkpoint_contradictions,
 )
 from sparkmirror.config.definitions import Definition, Option, Required
 from sparkmirror.config.properties import Properties
@@ -165,7 +165,7 @@ def test_empty_topics_are_legal() -> None:
         ({"exactly.once.support": "requested"}, False),
     ],
 )
-def test_what_mirror_source_refuses(given: dict[str, str], refused: bool) -> None:
+def test_mirror_source_refuses_contradictions(given: dict[str, str], refused: bool) -> None:
     if refused:
         with pytest.raises(ConfigError):
             check_mirror_source(Properties(given))
@@ -182,10 +182,7 @@ def test_what_mirror_source_refuses(given: dict[str, str], refused: bool) -> Non
         ({}, None),
     ],
 )
-def test_what_mirror_checkpoint_refuses(given: dict[str, str], key: str | None) -> None:
-    if key is None:
-        check_mirror_checkpoint(Properties(given))
-        return
-    with pytest.raises(ConfigError) as caught:
-        check_mirror_checkpoint(Properties(given))
-    assert caught.value.key == key
+def test_mirror_checkpoint_names_the_first_key_that_contradicts(
+    given: dict[str, str], key: str | None
+) -> None:
+    assert next(iter(mirror_checkpoint_contradictions(Properties(given))), None) == key

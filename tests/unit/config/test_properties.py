@@ -90,7 +90,7 @@ def test_starting_accepts_the_prefix_itself() -> None:
         ("key.converter", False),
     ],
 )
-def test_what_is_secret(key: str, secret: bool) -> None:
+def test_secret_keys_are_recognized(key: str, secret: bool) -> None:
     assert is_sensitive(key) is secret
 
 

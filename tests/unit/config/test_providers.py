@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from sparkmirror.config.properties import Properties
-from sparkmirror.config.providers import configured_providers, resolved
+from sparkmirror.config.providers import configured_providers, resolved, user_names, user_passwords
 from sparkmirror.domain.errors import ConfigError
 
 PACKAGE = "org.apache.kafka.common.config.provider."
@@ -65,7 +65,7 @@ def test_allowed_variables() -> None:
 
 
 @pytest.mark.parametrize("text", ["${other:a:b}", "${nocolon}", "$ {file:a:b}", "plain", "${}"])
-def test_what_is_no_placeholder_of_ours_stays(text: str) -> None:
+def test_foreign_placeholders_are_kept(text: str) -> None:
     assert resolve(text, providers("file", "File")) == text
 
 
@@ -122,3 +122,47 @@ def test_resolved_values_stay_out_of_errors_and_reprs(secrets: Path) -> None:
     assert properties["topics"] == "hush!"
     assert "hush" not in repr(properties) + str(properties.error("topics", "bad"))
     assert text in str(properties.error("topics", "bad"))
+
+
+PROVIDED = """
+config.providers = env
+config.providers.env.class = org.apache.kafka.common.config.provider.EnvVarConfigProvider
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "users.properties"
+
+
+def test_lines_name_users_and_passwords(file: Path) -> None:
+    file.write_text("alice = wonder=land\nCN\\=b\\:ob = größe\n", encoding="utf-8")
+    assert user_names(str(file)) == {"alice", "CN=b:ob"}
+    assert user_passwords(str(file), {}) == {"alice": "wonder=land", "CN=b:ob": "größe"}
+
+
+def test_passwords_may_come_from_providers(file: Path) -> None:
+    file.write_text(PROVIDED + "alice = ${env:ALICE}\n")
+    assert user_names(str(file)) == {"alice"}
+    assert user_passwords(str(file), {"ALICE": "hush"}) == {"alice": "hush"}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (PROVIDED + "alice = hush-${env:NOBODY}\n", r"alice: provider 'env' has no value for 'NOBODY'"),
+        ("alice =\n", r"users.properties: alice: the password is empty"),
+        ("alice = \\uhush\n", r"Malformed \\uxxxx"),
+    ],
+)
+def test_errors_contain_no_password(file: Path, text: str, why: str) -> None:
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=why) as error:
+        user_passwords(str(file), {})
+    assert "hush" not in str(error.value)
+    assert error.value.__context__ is None or error.value.__suppress_context__
+
+
+def test_a_missing_file_is_named(file: Path) -> None:
+    with pytest.raises(ConfigError, match=r"users\.properties: No such file"):
+        user_names(str(file))

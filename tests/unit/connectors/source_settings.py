@@ -1,7 +1,7 @@
 """Settings of a source connector as its properties give them."""
 
 from sparkmirror.config.properties import Properties
-from sparkmirror.connectors.settings import mirror_source_settings
+from sparkmirror.connectors.connector_settings import mirror_source_settings
 from sparkmirror.connectors.source import MirrorSourceSettings
 
 MIRROR = "org.apache.kafka.connect.mirror."

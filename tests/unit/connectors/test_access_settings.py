@@ -3,7 +3,7 @@
 import pytest
 
 from sparkmirror.config.properties import Properties
-from sparkmirror.connectors.settings import mirror_source_settings
+from sparkmirror.connectors.connector_settings import mirror_source_settings
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.acls import SyncAcls
 from sparkmirror.domain.errors import ConfigError

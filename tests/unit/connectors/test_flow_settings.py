@@ -57,13 +57,13 @@ def test_connectors_are_named_as_java_names_them() -> None:
         ({"A.consumer.security.protocol": "SSL"}, "security.protocol"),
     ],
 )
-def test_what_can_not_be_used_is_said_with_its_key(given: dict[str, str], key: str) -> None:
+def test_an_unusable_setting_is_refused_with_its_key(given: dict[str, str], key: str) -> None:
     with pytest.raises(ConfigError) as caught:
         settings(**{"A->B.enabled": "true", **given})
     assert key in caught.value.key
 
 
-def test_strimzis_former_policy_is_told_once_a_flow(caplog: pytest.LogCaptureFixture) -> None:
+def test_strimzis_former_policy_is_logged_once_a_flow(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     policy = "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy"
     flow = settings(**{"A->B.enabled": "true", "replication.policy.class": policy})["A->B"]

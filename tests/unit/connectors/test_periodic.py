@@ -5,13 +5,13 @@ import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from logging.handlers import QueueHandler
+from math import inf
 from typing import Final
 
 import pytest
 
 from sparkmirror.connectors.flow_log import flow_log
-from sparkmirror.connectors.periodic import PeriodicThread, begin, end, persist
-from sparkmirror.connectors.schedule import Job
+from sparkmirror.connectors.periodic import Job, PeriodicThread, Schedule, persist, start_all, stop_all
 from sparkmirror.domain.errors import ConfigError, DisconnectedError, UnfitTopicError
 from sparkmirror.domain.ids import Alias, Flow
 
@@ -62,7 +62,7 @@ def test_jobs_run_again_and_again(make: Make) -> None:
         assert ran.acquire(timeout=WAIT_S)
 
 
-def test_a_failed_job_is_said_and_runs_again(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failed_job_is_logged_and_runs_again(make: Make, caplog: pytest.LogCaptureFixture) -> None:
     done = threading.Event()
     action = failing(2, DisconnectedError("no answer"), done)
     make(lambda: [Job("ask", 0.001, action)]).start()
@@ -72,7 +72,7 @@ def test_a_failed_job_is_said_and_runs_again(make: Make, caplog: pytest.LogCaptu
     ] * 2
 
 
-def test_a_bug_in_a_job_is_shown_and_ends_neither_the_thread_nor_its_other_jobs(
+def test_a_bug_in_a_job_is_logged_and_ends_neither_the_thread_nor_its_other_jobs(
     make: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
     done, other = threading.Event(), threading.Semaphore(0)
@@ -85,7 +85,7 @@ def test_a_bug_in_a_job_is_shown_and_ends_neither_the_thread_nor_its_other_jobs(
     assert record.exc_info is not None
 
 
-def test_the_end_finishes_once_and_runs_no_further_job(make: Make) -> None:
+def test_a_stop_finishes_once_and_runs_no_further_job(make: Make) -> None:
     finished = threading.Semaphore(0)
     ran = threading.Event()
     thread = make(lambda: [Job("once", float("inf"), ran.set)], finished.release)
@@ -95,21 +95,20 @@ def test_the_end_finishes_once_and_runs_no_further_job(make: Make) -> None:
     assert thread.join(WAIT_S)
     assert finished.acquire(timeout=WAIT_S)
     assert not finished.acquire(blocking=False)
-    assert thread.is_stopping
 
 
-def test_threads_begin_and_end_together(make: Make) -> None:
+def test_threads_start_and_stop_together(make: Make) -> None:
     ran, finished = threading.Semaphore(0), threading.Semaphore(0)
     threads = [make(lambda: [Job("once", float("inf"), ran.release)], finished.release) for _ in range(2)]
-    begin(threads, lambda: True)
+    start_all(threads, lambda: True)
     for _ in threads:
         assert ran.acquire(timeout=WAIT_S)
-    end(threads)
+    stop_all(threads)
     for _ in threads:
         assert finished.acquire(blocking=False)
 
 
-def test_a_thread_that_does_not_end_in_time_is_said(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_thread_that_does_not_end_in_time_is_logged(make: Make, caplog: pytest.LogCaptureFixture) -> None:
     ran, answer = threading.Event(), threading.Event()
 
     def job() -> None:
@@ -138,7 +137,7 @@ def test_a_job_may_hasten_another(make: Make) -> None:
     assert hastened.wait(WAIT_S)
 
 
-def test_what_can_not_be_prepared_is_said_with_the_delay(make: Make) -> None:
+def test_a_failed_preparation_is_logged_with_the_delay(make: Make) -> None:
     said: queue.SimpleQueue[logging.LogRecord] = queue.SimpleQueue()
     handler = QueueHandler(said)
 
@@ -149,7 +148,7 @@ def test_what_can_not_be_prepared_is_said_with_the_delay(make: Make) -> None:
     make(prepare).start()
     record = said.get(timeout=WAIT_S)
     logging.getLogger(LOGGER).removeHandler(handler)
-    assert record.getMessage() == "can't connect to b; trying again in 1 s"
+    assert record.getMessage() == "can't connect to b; retrying in 1 s"
 
 
 def test_some_failures_are_to_be_given_up_for(caplog: pytest.LogCaptureFixture) -> None:
@@ -172,7 +171,7 @@ def test_a_thread_ends_with_the_error_when_its_topic_is_unfit(make: Make) -> Non
     assert isinstance(thread.failure, UnfitTopicError)
 
 
-def test_nobody_waits_for_what_can_not_be_prepared(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_thread_that_still_prepares_is_not_waited_for(make: Make, caplog: pytest.LogCaptureFixture) -> None:
     asked, answer = threading.Event(), threading.Event()
 
     def prepare() -> Iterable[Job]:
@@ -189,3 +188,63 @@ def test_nobody_waits_for_what_can_not_be_prepared(make: Make, caplog: pytest.Lo
     answer.set()
     assert finished.wait(WAIT_S)
     assert not caplog.records, "nobody tries again"
+
+
+def job(name: str, interval_s: float, first_after_s: float = 0.0) -> Job:
+    return Job(name, interval_s, nothing, first_after_s)
+
+
+def due(schedule: Schedule, now: float) -> list[str]:
+    return [each.name for each in schedule.take_due(now)]
+
+
+def test_a_job_is_due_at_once_and_then_after_its_interval() -> None:
+    schedule = Schedule([job("a", 10.0)], now=100.0)
+    assert due(schedule, 100.0) == ["a"]
+    assert due(schedule, 109.9) == []
+    assert schedule.wait_s(104.0) == 6.0
+    assert due(schedule, 110.0) == ["a"]
+
+
+def test_a_first_delay_of_its_own() -> None:
+    schedule = Schedule([job("a", 10.0, first_after_s=3.0)], now=100.0)
+    assert due(schedule, 102.9) == []
+    assert due(schedule, 103.0) == ["a"]
+    assert schedule.wait_s(103.0) == 10.0
+
+
+def test_a_late_run_is_not_made_up_for() -> None:
+    schedule = Schedule([job("a", 10.0)], now=0.0)
+    assert due(schedule, 35.0) == ["a"]
+    assert due(schedule, 36.0) == []
+    assert schedule.wait_s(36.0) == 9.0
+
+
+def test_jobs_come_in_the_order_of_their_time() -> None:
+    schedule = Schedule([job("a", 10.0, 2.0), job("b", 10.0, 1.0), job("c", 10.0, 9.0)], now=0.0)
+    assert due(schedule, 5.0) == ["b", "a"]
+
+
+def test_a_job_without_an_interval_runs_once() -> None:
+    schedule = Schedule([job("a", inf)], now=0.0)
+    assert due(schedule, 0.0) == ["a"]
+    assert due(schedule, 1e12) == []
+    assert schedule.wait_s(1e12) is None
+
+
+def test_without_jobs_there_is_no_waiting_time() -> None:
+    assert Schedule([], now=0.0).wait_s(5.0) is None
+
+
+def test_a_hastened_job_runs_sooner_but_never_later() -> None:
+    schedule = Schedule([job("a", 100.0)], now=0.0)
+    assert due(schedule, 0.0) == ["a"]
+    schedule.hasten("a", 30.0)
+    schedule.hasten("a", 60.0)
+    assert schedule.wait_s(0.0) == 30.0
+    assert due(schedule, 30.0) == ["a"]
+    assert schedule.wait_s(30.0) == 100.0
+
+
+def test_an_overdue_job_has_no_waiting_time() -> None:
+    assert Schedule([job("a", 1.0)], now=0.0).wait_s(50.0) == 0.0

@@ -36,7 +36,7 @@ def test_the_shortest_ring_is_named() -> None:
         ("A->B", "A->C", "B->C"),
     ],
 )
-def test_what_is_no_ring_or_one_of_two_is_not(names: tuple[str, ...]) -> None:
+def test_flows_without_a_longer_ring_are_accepted(names: tuple[str, ...]) -> None:
     check_rings([flow(name) for name in names])
 
 
@@ -77,7 +77,7 @@ def test_heartbeats_go_round_too_where_their_names_are_kept() -> None:
         {"replication.policy.class": "org.apache.kafka.connect.mirror.DefaultReplicationPolicy"},
     ],
 )
-def test_who_wants_it_or_sees_it_by_names_is_left_alone(more: dict[str, str]) -> None:
+def test_rings_with_cycles_allowed_or_visible_by_names_are_accepted(more: dict[str, str]) -> None:
     check_rings([flow("A->B", **more), *(flow(name) for name in RING[1:])])
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import parse_properties
-from sparkmirror.connectors.settings import mirror_source_settings
+from sparkmirror.connectors.connector_settings import mirror_source_settings
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.acls import (
     AclBinding,

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from sparkmirror.connectors.source import MirrorSourceSettings, remote_topic, should_replicate, why_not
+from sparkmirror.policies.filters import DefaultTopicFilter
 from sparkmirror.policies.replication import DefaultReplicationPolicy, IdentityReplicationPolicy
-from sparkmirror.policies.topic_filter import DefaultTopicFilter
 
 NO_TOPICS = DefaultTopicFilter([], [])
 ALL_TOPICS = DefaultTopicFilter([".*"], [])
@@ -32,12 +32,14 @@ def test_replicates(settings: MirrorSourceSettings, topic: str) -> None:
         ("target.heartbeats", "target"),
     ],
 )
-def test_says_why_a_topic_is_not_replicated(settings: MirrorSourceSettings, topic: str, reason: str) -> None:
+def test_the_reason_for_a_topic_not_replicated_is_given(
+    settings: MirrorSourceSettings, topic: str, reason: str
+) -> None:
     assert not should_replicate(settings, topic)
     assert reason in (why_not(settings, topic) or "")
 
 
-def test_internal_topics_are_left_out_whatever_the_filter_says(settings: MirrorSourceSettings) -> None:
+def test_internal_topics_are_left_out_whatever_the_filter_selects(settings: MirrorSourceSettings) -> None:
     everything = replace(settings, topic_filter=ALL_TOPICS)
     internal = ["__consumer_offsets", "mm2-offset-syncs.target.internal", "b.checkpoints.internal"]
     assert not any(should_replicate(everything, topic) for topic in internal)

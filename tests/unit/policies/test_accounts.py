@@ -42,7 +42,7 @@ def test_a_secret_is_never_printed(mechanism: ScramMechanism, size: int) -> None
     assert "salt" not in repr(made)
 
 
-def test_what_people_read() -> None:
+def test_accounts_have_readable_texts() -> None:
     entity = QuotaEntity(((CLIENT_ID, "app"), (USER, None)))
     assert str(entity) == "client-id app, user <default>"
     change = QuotaChange(entity, (("producer_byte_rate", 1048576.0), ("request_percentage", 12.5)))

@@ -87,7 +87,7 @@ def test_a_manual_change_on_the_target_is_reverted() -> None:
     assert config_changes(TARGET_DEFAULTS, source, target).operations == (set_to("retention.ms", "1"),)
 
 
-def test_what_an_older_target_lacks_is_reported_instead_of_failing_the_topic() -> None:
+def test_a_config_unknown_to_an_older_target_is_reported_and_skipped() -> None:
     source = [ConfigEntry("new.config", "1"), default("newer.config", "2"), ConfigEntry("retention.ms", "1")]
     changes = config_changes(TARGET_DEFAULTS, source, [ConfigEntry("retention.ms", "2")])
     assert changes == ConfigChanges((set_to("retention.ms", "1"),), unknown=("new.config",))

@@ -58,7 +58,7 @@ def test_a_pattern_that_java_refuses_is_refused() -> None:
         ),
     ],
 )
-def test_people_read_them(limits: RateLimits, words: str) -> None:
+def test_limits_have_a_readable_text(limits: RateLimits, words: str) -> None:
     assert str(limits) == words
     assert bool(limits) is (limits != NO_LIMITS)
 
@@ -73,7 +73,7 @@ def test_they_travel_to_tasks() -> None:
 HELD = [TopicPartition(topic, number) for topic in "abc" for number in range(3)]
 
 
-def test_a_topic_in_one_task_is_all_its_own() -> None:
+def test_a_topic_in_one_task_gets_its_whole_rate() -> None:
     tasks = [partitions("a", 3)[:2], [*partitions("a", 3)[2:], *partitions("b", 2)]]
     assert shares(tasks) == [Shares(0.5, {"a": 2 / 3}), Shares(0.5, {"a": 1 / 3})]
 
@@ -126,7 +126,7 @@ def test_never_more_than_the_rate_its_burst_and_the_last_taken(rate: int, taken:
 
 
 @given(rates, st.integers(1, 10**9))
-def test_a_debt_is_paid_when_it_says(rate: int, size: int) -> None:
+def test_a_debt_is_paid_after_its_delay(rate: int, size: int) -> None:
     bucket = TokenBucket(rate, BEGIN)
     bucket.take(size, BEGIN)
     delay_s = bucket.delay_s(BEGIN)
@@ -154,12 +154,12 @@ def test_a_clock_that_steps_back_pays_nothing() -> None:
 # what a task asks
 
 
-def test_without_limits_nobody_rests() -> None:
+def test_without_limits_nothing_is_throttled() -> None:
     limits = TaskLimits(NO_LIMITS, ALL, BEGIN)
     assert limits.taken(ORDERS, 10**12, BEGIN) == 0
-    assert limits.rest_s(ORDERS, BEGIN) == 0
+    assert limits.throttle_s(ORDERS, BEGIN) == 0
     assert limits.allowed(10**9, BEGIN) == 10**9
-    assert limits.flow_rest_s(BEGIN) == 0
+    assert limits.flow_throttle_s(BEGIN) == 0
 
 
 def test_a_topic_that_no_pattern_names_is_not_limited() -> None:
@@ -178,9 +178,9 @@ def test_partitions_of_a_topic_take_turns() -> None:
     limits = TaskLimits(RateLimits(topics=(("orders", 10),)), ALL, BEGIN)
     both = partitions("orders", 2)
     assert [limits.taken(partition, 100, BEGIN) for partition in both] == [10, 20]
-    assert [limits.rest_s(partition, BEGIN + 10) for partition in both] == [0, 10]
+    assert [limits.throttle_s(partition, BEGIN + 10) for partition in both] == [0, 10]
     assert limits.taken(both[0], 100, BEGIN + 10) == 20, "behind the other"
-    assert [limits.rest_s(partition, BEGIN + 20) for partition in both] == [10, 0]
+    assert [limits.throttle_s(partition, BEGIN + 20) for partition in both] == [10, 0]
 
 
 def test_a_partition_without_data_does_not_queue() -> None:
@@ -188,32 +188,32 @@ def test_a_partition_without_data_does_not_queue() -> None:
     busy, idle = partitions("orders", 2)
     limits.taken(busy, 100, BEGIN)
     assert limits.taken(idle, 0, BEGIN) == 0
-    assert limits.rest_s(idle, BEGIN) == 0
+    assert limits.throttle_s(idle, BEGIN) == 0
 
 
-def test_a_change_shortens_and_ends_rests() -> None:
+def test_a_change_shortens_and_ends_throttling() -> None:
     limits = TaskLimits(RateLimits(topics=(("orders", 10),)), ALL, BEGIN)
     both = partitions("orders", 2)
     for partition in both:
         limits.taken(partition, 100, BEGIN)
     limits.change(RateLimits(topics=((".*", 100),)), BEGIN)
-    assert [limits.rest_s(partition, BEGIN) for partition in both] == [1, 2]
+    assert [limits.throttle_s(partition, BEGIN) for partition in both] == [1, 2]
     limits.change(RateLimits(topics=(("payments", 100),)), BEGIN)
-    assert [limits.rest_s(partition, BEGIN) for partition in both] == [0, 0]
+    assert [limits.throttle_s(partition, BEGIN) for partition in both] == [0, 0]
     assert limits.taken(ORDERS, 10**9, BEGIN) == 0
     limits.change(RateLimits(topics=(("orders", 50),)), BEGIN)
     assert limits.taken(ORDERS, 100, BEGIN) == 2
 
 
-def test_a_flow_asks_for_what_its_limit_allows() -> None:
+def test_a_flow_fetches_no_more_than_its_limit_allows() -> None:
     limits = TaskLimits(RateLimits(1000), Shares(0.5), BEGIN)
     assert limits.allowed(10**6, BEGIN) == 0, "nothing is in store at first"
-    now = BEGIN + limits.flow_rest_s(BEGIN)
+    now = BEGIN + limits.flow_throttle_s(BEGIN)
     assert limits.allowed(10**6, now) == 50
     assert limits.allowed(30, now) == 30
     assert limits.taken(ORDERS, 550, now) == 0, "partitions don't rest: nobody asks"
     assert limits.allowed(10**6, now) == 0
-    assert limits.flow_rest_s(now) == pytest.approx(1.1)
+    assert limits.flow_throttle_s(now) == pytest.approx(1.1)
     assert limits.allowed(10**6, now + 100) == 500 * BURST_S
     assert limits.allowed(-5, now + 100) <= 0
 
@@ -222,7 +222,7 @@ def test_a_flow_s_change_takes_effect_at_once() -> None:
     limits = TaskLimits(RateLimits(10), ALL, BEGIN)
     limits.taken(ORDERS, 10_000, BEGIN)
     limits.change(RateLimits(10_000), BEGIN)
-    assert limits.flow_rest_s(BEGIN) == pytest.approx(1.1)
+    assert limits.flow_throttle_s(BEGIN) == pytest.approx(1.1)
     limits.change(NO_LIMITS, BEGIN)
     assert limits.allowed(77, BEGIN) == 77
     limits.change(RateLimits(1), BEGIN)
@@ -231,7 +231,7 @@ def test_a_flow_s_change_takes_effect_at_once() -> None:
 
 def test_even_the_slowest_flow_goes_on() -> None:
     limits = TaskLimits(RateLimits(1), Shares(0.01), BEGIN)
-    now = BEGIN + limits.flow_rest_s(BEGIN) + 1e-6
+    now = BEGIN + limits.flow_throttle_s(BEGIN) + 1e-6
     assert limits.allowed(10**6, now) == 1
 
 
@@ -240,7 +240,7 @@ def test_even_the_slowest_flow_goes_on() -> None:
     st.lists(st.integers(1, 10**6), min_size=1, max_size=8),
     st.lists(st.tuples(st.floats(0.1, 5), st.integers(1000, 10**8)), max_size=3),
 )
-def test_a_topic_keeps_to_its_rate_and_never_stands_still(
+def test_a_topic_keeps_to_its_rate_and_never_stalls(
     rate: int, sizes: list[int], changes: list[tuple[float, int]]
 ) -> None:
     """Partitions that always have more to copy, under a rate that changes now and then."""
@@ -264,7 +264,7 @@ def test_a_topic_keeps_to_its_rate_and_never_stands_still(
         now, rate = end, next_rate
         limits.change(RateLimits(topics=(("orders", rate),)), now)
         waking = [
-            (now + limits.rest_s(TopicPartition("orders", number), now), number)
+            (now + limits.throttle_s(TopicPartition("orders", number), now), number)
             for number in range(len(sizes))
         ]
         heapq.heapify(waking)

@@ -11,7 +11,9 @@ from sparkmirror.policies.replication import (
     DefaultReplicationPolicy,
     IdentityReplicationPolicy,
     ReplicationPolicy,
+    hops,
     is_cycle,
+    sources,
 )
 
 DEFAULT = DefaultReplicationPolicy()
@@ -205,7 +207,30 @@ class _Renamed(DefaultReplicationPolicy):
         return "us" if topic.startswith("us.") else None
 
 
-def test_a_subclass_may_say_another_source() -> None:
+def test_a_subclass_may_return_another_source() -> None:
     assert _Renamed().upstream_topic("us.orders") == "orders"
     assert _Renamed().original_topic("eu.orders") == "eu.orders"
     assert not _Renamed().is_heartbeats_topic("eu.heartbeats")
+
+
+@pytest.mark.parametrize(
+    ("topic", "alias", "expected"),
+    [
+        ("topic", "source", -1),
+        ("source", "source", -1),
+        ("sourcetopic", "source", -1),
+        ("source1.topic", "source2", -1),
+        ("source1.topic", "source1", 1),
+        ("source2.source1.topic", "source1", 2),
+        ("source2.source1.topic", "source2", 1),
+        ("source3.source2.source1.topic", "source4", -1),
+    ],
+)
+def test_hops_are_counted_by_the_name(topic: str, alias: str, expected: int) -> None:
+    assert hops(DEFAULT, topic, alias) == expected
+
+
+def test_a_chain_ends_where_a_cluster_repeats() -> None:
+    assert sources(DEFAULT, "a.b.a.orders") == ["a", "b"]
+    assert sources(IdentityReplicationPolicy(source_alias="us"), "orders") == ["us"]
+    assert sources(DEFAULT, "orders") == []

@@ -18,8 +18,8 @@ from sparkmirror.domain.acls import (
 )
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.policies.config_filter import DefaultConfigPropertyFilter
+from sparkmirror.policies.filters import DefaultTopicFilter
 from sparkmirror.policies.replication import DefaultReplicationPolicy, IdentityReplicationPolicy
-from sparkmirror.policies.topic_filter import DefaultTopicFilter
 from sparkmirror.setup.acl_plan import AclPlan, SourceAcls, plan_acls
 
 READ = AclBinding(

@@ -5,8 +5,8 @@ from sparkmirror.connectors.source import MirrorSourceSettings, TopicDeletes
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.policies.config_filter import ConfigEntry, ConfigSource
+from sparkmirror.policies.filters import DefaultTopicFilter
 from sparkmirror.policies.replication import IdentityReplicationPolicy
-from sparkmirror.policies.topic_filter import DefaultTopicFilter
 from sparkmirror.setup.topic_plan import (
     CopyPlan,
     GrowTopic,

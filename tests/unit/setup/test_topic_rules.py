@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from sparkmirror.connectors.source import MirrorSourceSettings, should_replicate
-from sparkmirror.policies.topic_filter import DefaultTopicFilter
+from sparkmirror.policies.filters import DefaultTopicFilter
 from sparkmirror.setup.topic_rules import first_refusal, verdicts
 
 NAMES = (

@@ -103,7 +103,7 @@ def test_broken_policies(policy: type, tests: set[str], says: str) -> None:
     assert says in " ".join(found.values())
 
 
-def test_what_a_policy_can_and_does_not_say_is_found() -> None:
+def test_a_policy_whose_flags_are_wrong_fails() -> None:
     assert failed(policy_suite(IdentityReplicationPolicy)).keys() == {
         "a_name_tells_every_cluster_it_came_through",
         "no_two_topics_become_one",
@@ -176,7 +176,7 @@ def test_broken_admins() -> None:
 
     assert found(ForwardingAdmin) == {}
     assert found(Deaf) == {
-        "it_does_what_it_is_asked": "create_topics: ['Deaf.create_topics said nothing of orders']"
+        "it_does_what_it_is_asked": "create_topics: ['Deaf.create_topics returned no result for orders']"
     }
     assert found(Eager).keys() == {
         "it_asks_for_nothing_unasked",

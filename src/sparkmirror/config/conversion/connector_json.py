@@ -1,7 +1,7 @@
-"""Connectors as Connect's REST API takes them: three JSON files for a flow, `mm2-{msc,hbc,cpc}-CLUSTER.json`.
+"""Reads and writes connectors as Connect's REST API takes them: JSON files `mm2-{msc,hbc,cpc}-CLUSTER.json`.
 
 A file holds the bare settings, as for `PUT /connectors/NAME/config`, or `{"name": …, "config": {…}}`, as for
-`POST /connectors`, or an array of the latter. The worker's own settings stand elsewhere: `worker_properties`.
+`POST /connectors`, or an array of the latter. `worker_of` reads the worker's own properties file.
 """
 
 import json
@@ -9,10 +9,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from sparkmirror.config.client_options import SHARED_NAMES
 from sparkmirror.config.conversion.model import (
     CLIENTS,
     CONVERTERS,
     OFFSETS_TOPIC,
+    PROVIDERS,
     Kind,
     MirroredFlow,
     Mirrors,
@@ -21,8 +23,8 @@ from sparkmirror.config.conversion.model import (
     renamed,
 )
 from sparkmirror.config.definitions import JAVA_WHITESPACE
+from sparkmirror.config.known_keys import unknown_worker_keys, unread_connector_keys
 from sparkmirror.config.mirror_maker import BYTE_ARRAY_CONVERTER, worker_defaults
-from sparkmirror.config.plugin_names import unread_connector_keys
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, Flow
@@ -92,7 +94,7 @@ def connector_files(mirrors: Mirrors, remarks: Remarks) -> dict[str, dict[str, s
 
 
 def conventional_names(flow: Flow) -> tuple[str, str, str]:
-    """The names of a source connector that say no more than its flow does."""
+    """The names of a source connector that follow from its flow."""
     kind = Kind.SOURCE
     return kind.simple_name, f"mm2-{kind.short}-{flow.source}", f"mm2-{kind.short}-{'-'.join(flow)}"
 
@@ -185,10 +187,38 @@ def _remark_on_worker(flow: MirroredFlow, remarks: Remarks) -> None:
     keys = [key for key, value in flow.worker.items() if defaults.get(key) != value and key not in CONVERTERS]
     if keys:
         remarks.leave_out(
-            f"{', '.join(keys)} of {flow.flow.target}: belong into the properties file of its Connect worker"
+            f"{', '.join(keys)} of {flow.flow.target}: go into the properties file of its Connect worker"
         )
     if Kind.SOURCE in flow.connectors and OFFSETS_TOPIC in flow.worker:
         remarks.note(
             f"{flow.flow} has its positions in {flow.worker[OFFSETS_TOPIC]}, as connector {flow.name}; under"
-            " another name, or in a worker with another offset.storage.topic, it begins anew"
+            " another name, or in a worker with another offset.storage.topic, it starts without positions"
         )
+
+
+def is_worker(properties: Properties) -> bool:
+    """Whether these are a worker's: mm2.properties have `clusters`."""
+    return "clusters" not in properties and {"group.id", "offset.storage.topic"} <= properties.keys()
+
+
+def worker_of(
+    properties: Properties, connectors: list[JsonConnector], file: str, remarks: Remarks
+) -> Properties:
+    """The worker's settings for the flows of its connectors, without those that the connectors have too."""
+    unknown = unknown_worker_keys(key for key in properties if not key.startswith(PROVIDERS))
+    for key in unknown:
+        remarks.note(f"{file}: nothing reads {key}")
+    for one in connectors:
+        _compare_clients(properties, one, file, remarks)
+    unread = {key.key for key in unknown} | SHARED_NAMES
+    others = properties.where(lambda key: key not in unread and not key.startswith(("consumer.", "admin.")))
+    shared = {f"producer.{key}" for key in SHARED_NAMES if f"producer.{key}" in others}
+    alike = {key for key in shared if properties[key] == properties.get(key.removeprefix("producer."))}
+    return others.where(lambda key: key not in alike)
+
+
+def _compare_clients(worker: Properties, one: JsonConnector, file: str, remarks: Remarks) -> None:
+    target = one.settings.under("target.cluster.")
+    for key in worker.only(SHARED_NAMES):
+        if worker[key] != target.get(key):
+            remarks.leave_out(f"{file}: {key} is not that of {one.flow.target}, and a flow has one target")

@@ -1,4 +1,4 @@
-"""Which form a file has, and from any of them to any other."""
+"""Recognizes the form of a configuration file, and converts between the forms."""
 
 import json
 from collections.abc import Sequence
@@ -10,7 +10,9 @@ from sparkmirror.config.conversion.connector_json import (
     JsonConnector,
     connector_files,
     flows_of,
+    is_worker,
     parse_connectors,
+    worker_of,
 )
 from sparkmirror.config.conversion.mirror_maker_properties import (
     mirror_maker_properties,
@@ -20,7 +22,6 @@ from sparkmirror.config.conversion.mirror_maker_properties import (
 from sparkmirror.config.conversion.model import Kind, MirroredFlow, Mirrors, Remarks
 from sparkmirror.config.conversion.strimzi import is_resource, parse_resources, resources
 from sparkmirror.config.conversion.strimzi_clusters import MOUNTED_SECRETS
-from sparkmirror.config.conversion.worker_properties import is_worker, worker_of
 from sparkmirror.config.conversion.yaml_section import yaml_text
 from sparkmirror.config.properties import Properties, parse_properties
 from sparkmirror.domain.errors import ConfigError
@@ -46,14 +47,14 @@ _POLICY: Final = {
 
 
 def form_of(file: File) -> Form:
-    """By its content; by its name where the content does not tell."""
+    """The form of a file by its content, or else by its name."""
     if is_resource(file.text) or file.name.endswith(_YAML):
         return Form.STRIMZI
     return Form.JSON if file.text.lstrip("\ufeff \t\r\n").startswith(("{", "[")) else Form.PROPERTIES
 
 
 def read(files: Sequence[File], remarks: Remarks, secrets: str = MOUNTED_SECRETS) -> Mirrors:
-    """What all the files say together. Raises ConfigError naming the file that can't be used."""
+    """Read several files as one configuration. Raises ConfigError naming the file that can't be used."""
     connectors: list[JsonConnector] = []
     workers: list[tuple[str, Properties]] = []
     found: list[Mirrors] = []
@@ -77,7 +78,7 @@ def read(files: Sequence[File], remarks: Remarks, secrets: str = MOUNTED_SECRETS
 
 
 def written(mirrors: Mirrors, form: Form, remarks: Remarks) -> list[File]:
-    """The files of a form that say the same."""
+    """Write a configuration as the files of a form."""
     match form:
         case Form.PROPERTIES:
             found = mirror_maker_properties(mirrors, remarks)
@@ -131,7 +132,7 @@ def _compare_policies(flow: MirroredFlow, remarks: Remarks) -> None:
         if checkpoint[key] != value:
             remarks.note(
                 f"{flow.flow}: {key} is {value} for its MirrorSourceConnector and {checkpoint[key]} for its"
-                " MirrorCheckpointConnector, so checkpoints are of topics that nobody writes; both need one"
+                " MirrorCheckpointConnector, so checkpoints are of topics that no flow writes; both need one"
             )
 
 

@@ -39,7 +39,7 @@ _OWN: Final = INTERNAL_REST.names | {"dedicated.mode.enable.internal.rest"}
 _PLACEHOLDER: Final = re.compile(r"\$\{([^}:]+):[^}]*\}")
 _NEEDLESS: Final = re.compile(r"(\\\\)|\\([:=#!])")
 _ANY_TASKS: Final = (Kind.HEARTBEAT,)
-"""What has one task, whatever tasks.max says."""
+"""The connectors that have one task, whatever tasks.max is."""
 
 
 def mirrors_of(properties: Properties, remarks: Remarks) -> Mirrors:
@@ -60,7 +60,7 @@ def mirrors_of(properties: Properties, remarks: Remarks) -> Mirrors:
 
 
 def mirror_maker_properties(mirrors: Mirrors, remarks: Remarks) -> Properties:
-    """The properties that say the same. Where the flows' connectors differ, the source connector is heard."""
+    """Write a configuration as properties. Where connectors differ, the source connector's value wins."""
     flows = [flow for flow in mirrors.flows if _has_usable_aliases(flow.flow, remarks)]
     aliases = dict.fromkeys(alias for flow in flows for alias in flow.flow)
     clusters = {alias: _cluster(alias, flows, remarks) for alias in aliases}
@@ -80,7 +80,7 @@ def mirror_maker_properties(mirrors: Mirrors, remarks: Remarks) -> Properties:
 
 
 def properties_text(properties: Mapping[str, str]) -> str:
-    """As a file, a blank line before each cluster and each flow. Java reads Latin-1, so all is ASCII."""
+    """The text of the file, a blank line before each cluster and flow; ASCII, because Java reads Latin-1."""
     aliases = [alias.strip() for alias in properties["clusters"].split(",")]
     lines, last = [], ""
     for key, value in properties.items():
@@ -106,7 +106,7 @@ def _value_text(value: str) -> str:
 
 def _flow(config: MirrorMakerConfig, given: Properties, flow: Flow, remarks: Remarks) -> MirroredFlow:
     cluster = config.cluster_properties(flow.target)
-    # `us.west.group.id` is also `us`'s `west.group.id`, which nobody meant; likewise `us.west->eu.topics`.
+    # `us.west.group.id` is also `us`'s `west.group.id`, but hardly meant so; likewise `us.west->eu.topics`.
     tails = [alias.removeprefix(f"{flow.target}.") for alias in config.clusters]
     others = tuple(tail + end for tail in tails if tail not in config.clusters for end in (".", "->"))
     cluster = cluster.where(lambda key: not key.startswith(others))
@@ -117,7 +117,7 @@ def _flow(config: MirrorMakerConfig, given: Properties, flow: Flow, remarks: Rem
         stated = config.connector_properties(flow, kind.connector_class)
         for alias, key in zip(flow, ("source.cluster.alias", "target.cluster.alias"), strict=True):
             if stated[key] != alias:
-                remarks.leave_out(f"{stated.origin(key)}: {stated[key]}; the connectors say {alias}")
+                remarks.leave_out(f"{stated.origin(key)}: {stated[key]}; the connectors have {alias}")
         if _runs(kind, stated):
             connectors[kind] = connector(kind, producer | stated, worker)
     name = config.connector_properties(flow, Kind.SOURCE.connector_class)["name"].strip(JAVA_WHITESPACE)
@@ -143,7 +143,7 @@ def _is_connector_s(key: str) -> bool:
 
 
 def _producer(cluster: Properties) -> Properties:
-    """What a worker's producer of data is told beyond what all clients of the target share."""
+    """The settings of a worker's producer of data beyond those that all clients of the target share."""
     own = cluster.under("producer.")
     return own.where(lambda key: key not in SHARED_NAMES or own[key] != cluster.get(key))
 
@@ -243,21 +243,21 @@ def _switches(flow: MirroredFlow, *, everywhere: bool, remarks: Remarks) -> Iter
 
 
 def _name(flow: MirroredFlow, remarks: Remarks) -> str | None:
-    """Positions are stored under a topic and a name: one without the other says nothing."""
+    """Positions are stored under a topic and a name: one without the other is of no use."""
     if flow.name is None or Kind.SOURCE not in flow.connectors or flow.name == Kind.SOURCE.simple_name:
         return None
     if OFFSETS_TOPIC in flow.worker:
         return flow.name
     remarks.note(
-        f"{flow.flow} begins anew unless {flow.flow.target}.{OFFSETS_TOPIC} is the topic in which the Connect"
-        f" worker has stored the positions of {flow.name}, and {flow.flow}.name that name; give its worker's"
-        " properties file too, and both are written"
+        f"{flow.flow} starts without positions unless {flow.flow.target}.{OFFSETS_TOPIC} is the topic in"
+        f" which the Connect worker has stored the positions of {flow.name}, and {flow.flow}.name that name;"
+        " give its worker's properties file too, and both are written"
     )
     return None if flow.name in conventional_names(flow.flow) else flow.name
 
 
 def _sides(flow: MirroredFlow, clusters: Mapping[Alias, Properties]) -> dict[str, str]:
-    """Where this flow reaches a cluster in another way than the cluster's own keys say."""
+    """The settings by which this flow connects to a cluster differently from the cluster's own keys."""
     own = {}
     for side, alias in zip(SIDES, flow.flow, strict=True):
         common = clusters[alias]
@@ -290,9 +290,9 @@ def _compare(flow: MirroredFlow, key: str, of: Kind, others: list[Kind], remarks
     for kind in others:
         if not reads(kind, key) or (key == "tasks.max" and kind in _ANY_TASKS):
             continue
-        theirs = flow.connectors[kind].get(key, value)
-        if theirs != value:
-            shown = HIDDEN if is_sensitive(key) else theirs
+        other = flow.connectors[kind].get(key, value)
+        if other != value:
+            shown = HIDDEN if is_sensitive(key) else other
             remarks.leave_out(
                 f"{key} = {shown} of {flow.flow}'s {kind.simple_name}: a flow's connectors have one value,"
                 f" that of {of.simple_name}"

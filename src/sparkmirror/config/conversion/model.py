@@ -1,4 +1,4 @@
-"""What every form of a MirrorMaker 2 configuration says: flows, their connectors, the workers' settings.
+"""Models a MirrorMaker 2 configuration of any form: flows, their connectors, the workers' settings.
 
 The connectors' settings are named as Connect's REST API takes them, the greatest thing that all forms share.
 Placeholders stay placeholders: nothing here resolves one.
@@ -72,14 +72,14 @@ _STRUCTURE: Final = frozenset(
         "emit.checkpoints.enabled",
     }
 )
-"""What the model says by its shape."""
+"""The keys that the structure of the model replaces."""
 
 _RENAMED: Final = {
     "topics.blacklist": "topics.exclude",
     "groups.blacklist": "groups.exclude",
     "config.properties.blacklist": "config.properties.exclude",
 }
-"""What MM2 accepted under both names from 2.7 to 3.9 (KIP-629)."""
+"""The options that MM2 accepted under both names from 2.7 to 3.9 (KIP-629)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class MirroredFlow:
     name: str | None = None
 
     def cluster(self, side: str) -> Properties:
-        """What the clients of one side share, as the first connector says."""
+        """The settings that the clients of one side share, those of the first connector."""
         return next((one.under(f"{side}.cluster.") for one in self.connectors.values()), Properties())
 
 
@@ -110,7 +110,7 @@ class Mirrors:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A sentence for people. What is `left_out` was said in one form and is not in the other."""
+    """A sentence for the user; `left_out` if it is about a setting that the other form can't express."""
 
     text: str
     left_out: bool = False
@@ -120,7 +120,7 @@ class Remark:
 
 
 class Remarks:
-    """Collects what readers and writers have to say, each sentence once, in order."""
+    """Collects the remarks of readers and writers, each once, in order."""
 
     __slots__ = ("_remarks",)
 
@@ -143,7 +143,7 @@ def reads(kind: Kind, key: str) -> bool:
 
 
 def renamed(properties: Properties, remarks: Remarks) -> Properties:
-    """With the names that MM2 has today."""
+    """Rename former keys to the names that MM2 has today."""
     successors = {
         key: key.removesuffix(old) + new
         for key in properties
@@ -152,7 +152,7 @@ def renamed(properties: Properties, remarks: Remarks) -> Properties:
     }
     for key, new in successors.items():
         if new in properties:
-            remarks.note(f"{key} counts for nothing beside {new}")
+            remarks.note(f"{key} has no effect beside {new}")
         else:
             remarks.note(f"{key} is called {new} since Kafka 2.7")
     moved = Properties({new: properties[key] for key, new in successors.items()})
@@ -160,30 +160,30 @@ def renamed(properties: Properties, remarks: Remarks) -> Properties:
 
 
 def connector(kind: Kind, properties: Properties, worker: Properties) -> Properties:
-    """A connector's settings in the one way in which the model writes them.
+    """A connector's settings in the model's canonical form.
 
-    Without what nothing reads, and without what says the same twice: a client's setting that its cluster has,
-    or a converter that the worker has.
+    Keys that nothing reads are dropped, and duplicates: a client's setting that its cluster has, or a
+    converter that the worker has.
     """
     for client in CLIENTS:
         shared = properties.under(f"{client}.").only(SHARED_NAMES)
         for side in SIDES:
             properties = shared.below(f"{side}.{client}.") | properties
-    return properties.where(lambda key: _is_said(kind, key, properties, worker))
+    return properties.where(lambda key: _is_kept(kind, key, properties, worker))
 
 
-def _is_said(kind: Kind, key: str, properties: Properties, worker: Properties) -> bool:
+def _is_kept(kind: Kind, key: str, properties: Properties, worker: Properties) -> bool:
     if key in _STRUCTURE or key in SECURITY.names or key.startswith(PROVIDERS) or not reads(kind, key):
         return False
     if key in CONVERTERS:
         return properties[key].strip(JAVA_WHITESPACE) != worker.get(key, BYTE_ARRAY_CONVERTER)
     first, _, rest = key.partition(".")
     if first in SIDES:
-        return _is_said_of_side(key, properties)
+        return _is_kept_of_side(key, properties)
     return first not in CLIENTS or rest not in SHARED_NAMES
 
 
-def _is_said_of_side(key: str, properties: Properties) -> bool:
+def _is_kept_of_side(key: str, properties: Properties) -> bool:
     side, _, rest = key.partition(".")
     client, _, name = rest.partition(".")
     if client == "cluster":

@@ -1,4 +1,4 @@
-"""Strimzi's KafkaMirrorMaker2 resources, of API v1 and before, as the operator turns them into connectors.
+"""Reads and writes Strimzi's KafkaMirrorMaker2 resources, of API v1 and before, as the operator does.
 
 The operator runs one Connect cluster for a resource, at its one target. Its connectors are called
 `S->T.MirrorSourceConnector` and so on. The v1 API has no heartbeat connector; the ones before had one.
@@ -26,8 +26,8 @@ from sparkmirror.config.conversion.strimzi_clusters import (
     secret_providers,
 )
 from sparkmirror.config.conversion.yaml_section import Section, documents
+from sparkmirror.config.known_keys import unread_connector_keys
 from sparkmirror.config.mirror_maker import worker_defaults
-from sparkmirror.config.plugin_names import unread_connector_keys
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, Flow
@@ -45,7 +45,7 @@ _WORKER: Final = {
 """The target's own fields in v1; before, keys of its `config`, with these defaults."""
 
 _FORBIDDEN: Final = ("ssl.", "sasl.", "security.", "listeners", "plugin.path", "rest.", "bootstrap.servers")
-"""Prefixes of what the operator takes from no worker's `config`."""
+"""Prefixes of keys that the operator ignores in a worker's `config`."""
 
 _CONNECTORS: Final = {
     "sourceConnector": Kind.SOURCE,
@@ -64,7 +64,7 @@ _OLD_PATTERNS: Final = {
     "groupsBlacklistPattern": "groups.exclude",
 }
 _NAME_MAX: Final = 50
-"""Of a resource's name; the operator makes longer ones of it, which Kubernetes limits to 63."""
+"""The length limit of a resource's name; the operator derives longer names, up to Kubernetes' limit of 63."""
 _ALIAS: Final = re.compile(r"[a-zA-Z0-9._\-]{1,100}")
 
 
@@ -147,14 +147,14 @@ class _Resource:
         return clusters[Alias(alias)]
 
     def _worker(self, target: _Cluster) -> Properties:
-        """What the resource's Connect workers are told; its producer's settings too, for `_flow`."""
+        """The settings of the resource's Connect workers; those of their producer too, for `_flow`."""
         config = target.section.settings("config")
         fields = {}
         for name, (key, default) in _WORKER.items():
             fields[key] = target.section.text(name) or config.get(key, default)
         for key in config:
             if key.startswith(_FORBIDDEN) and key not in SHARED_NAMES:
-                self._remarks.note(f"{target.section.path}.config.{key}: the operator takes it from nobody")
+                self._remarks.note(f"{target.section.path}.config.{key}: the operator ignores it")
         config = config.where(
             lambda key: key not in SHARED_NAMES and not key.startswith((*_FORBIDDEN, "consumer.", "admin."))
         )
@@ -203,14 +203,14 @@ class _Resource:
         config = renamed(section.settings("config"), self._remarks)
         for key in _CONNECTOR_FORBIDDEN:
             if key in config:
-                self._remarks.note(f"{section.path}.config.{key}: the operator takes it from nobody")
+                self._remarks.note(f"{section.path}.config.{key}: the operator ignores it")
         config = config.where(lambda key: key not in _CONNECTOR_FORBIDDEN)
         for unknown in unread_connector_keys(config):
             self._remarks.note(f"{section.path}.config: nothing reads {unknown}")
         fields = {"tasks.max": section.text("tasksMax"), "connector.plugin.version": section.text("version")}
         if "autoRestart" in section:
             section.ignore("autoRestart")
-            self._remarks.note(f"{section.path}.autoRestart: failed tasks are always tried again")
+            self._remarks.note(f"{section.path}.autoRestart: failed tasks are always restarted")
         state = "paused" if section.text("pause") == "true" else section.text("state") or "running"
         if state != "running":
             self._remarks.leave_out(f"{section.path}: is {state}, and does not run at all elsewhere")
@@ -219,7 +219,7 @@ class _Resource:
 
 
 def operator_s_name(flow: Flow) -> str:
-    """What the operator calls a flow's source connector."""
+    """The name that the operator gives a flow's source connector."""
     return f"{flow}.{Kind.SOURCE.simple_name}"
 
 
@@ -231,7 +231,7 @@ def _patterns(mirror: Section) -> Properties:
 
 
 def resources(mirrors: Mirrors, remarks: Remarks) -> list[dict[str, object]]:
-    """v1 resources that say the same: one for the flows that share a target and a Connect group."""
+    """Write v1 resources: one for the flows that share a target and a Connect group."""
     for key in mirrors.process:
         remarks.leave_out(f"{key}: belongs to a process of its own, not to the operator's pods")
     groups: list[list[MirroredFlow]] = []
@@ -252,7 +252,7 @@ def resources(mirrors: Mirrors, remarks: Remarks) -> list[dict[str, object]]:
 def _can_be_mirrored(flow: MirroredFlow, remarks: Remarks) -> bool:
     for alias in flow.flow:
         if not _ALIAS.fullmatch(alias):
-            remarks.leave_out(f"{flow.flow}: the operator takes no alias like '{alias}'")
+            remarks.leave_out(f"{flow.flow}: the operator accepts no alias like '{alias}'")
             return False
     if Kind.HEARTBEAT in flow.connectors:
         remarks.leave_out(f"{flow.flow}'s heartbeats: the v1 API has no heartbeat connector")
@@ -268,7 +268,7 @@ def _are_together(one: MirroredFlow, other: MirroredFlow) -> bool:
 
 
 def _name(flows: list[MirroredFlow], taken: list[str]) -> str:
-    """A name as Kubernetes takes it, which no other resource has."""
+    """A name that Kubernetes accepts and no other resource has."""
     sources = flows[0].flow.source if len(flows) == 1 else "all"
     words = f"mirror-{sources}-to-{flows[0].flow.target}".lower()
     name = re.sub(r"[^a-z0-9-]+", "-", words)[:_NAME_MAX].strip("-")
@@ -294,7 +294,7 @@ def _target(flows: list[MirroredFlow], remarks: Remarks) -> dict[str, object]:
     worker = first.worker.where(lambda key: key not in {key for key, _ in _WORKER.values()})
     worker = _without_idle_providers(worker, flows)
     for key in worker.starting(*_FORBIDDEN):
-        remarks.leave_out(f"{key} of {alias}'s worker: the operator takes it from nobody")
+        remarks.leave_out(f"{key} of {alias}'s worker: the operator ignores it")
     worker = worker.where(lambda key: not key.startswith(_FORBIDDEN))
     config = {**_config(section.pop("config", None)), **worker}
     return {**_head(section), **fields, **section, **({"config": config} if config else {})}
@@ -309,7 +309,7 @@ def _config(section: object) -> dict[str, str]:
 
 
 def _without_idle_providers(worker: Properties, flows: list[MirroredFlow]) -> Properties:
-    """The operator brings its own for secrets; what no value refers to goes without being missed."""
+    """Drop config providers that no value refers to; the operator has its own for secrets."""
     values = [value for flow in flows for one in flow.connectors.values() for value in one.values()]
     values += worker.values()
     names = [name.strip() for name in worker.get(PROVIDERS, "").split(",") if name.strip()]
@@ -327,13 +327,13 @@ def _mirror(flow: MirroredFlow, remarks: Remarks) -> dict[str, object]:
     if flow.name not in (None, operator_s_name(flow.flow)) and Kind.SOURCE in flow.connectors:
         remarks.note(
             f"{flow.flow} has its positions under the name {flow.name}; the operator calls the connector"
-            f" {operator_s_name(flow.flow)}, which begins anew"
+            f" {operator_s_name(flow.flow)}, which starts without positions"
         )
     patterns = {name: value for name, key in _PATTERNS.items() if (value := _common(flow, key)) is not None}
-    said = {_PATTERNS[name] for name in patterns}
+    written_keys = {_PATTERNS[name] for name in patterns}
     for field, kind in _CONNECTORS.items():
         if kind in flow.connectors and kind is not Kind.HEARTBEAT:
-            written[field] = _connector_section(flow, kind, said)
+            written[field] = _connector_section(flow, kind, written_keys)
     return written | patterns
 
 
@@ -345,18 +345,18 @@ def _common(flow: MirroredFlow, key: str) -> str | None:
     return values.pop() if len(values) == 1 else None
 
 
-def _connector_section(flow: MirroredFlow, kind: Kind, said: set[str]) -> dict[str, object]:
+def _connector_section(flow: MirroredFlow, kind: Kind, written_keys: set[str]) -> dict[str, object]:
     settings = flow.connectors[kind]
     tasks = settings.get("tasks.max", "").strip()
     version = settings.get("connector.plugin.version")
     section: dict[str, object] = {}
     if tasks.isdecimal():
         section["tasksMax"] = int(tasks)
-        said = said | {"tasks.max"}
+        written_keys = written_keys | {"tasks.max"}
     if version is not None:
         section["version"] = version
     for side in ("source", "target"):
         shared = flow.cluster(side).below(f"{side}.cluster.")
-        said = said | {key for key in shared if settings.get(key) == shared[key]}
-    config = settings.where(lambda key: key not in said and key != "connector.plugin.version")
+        written_keys = written_keys | {key for key in shared if settings.get(key) == shared[key]}
+    config = settings.where(lambda key: key not in written_keys and key != "connector.plugin.version")
     return section | ({"config": dict(config)} if config else {})

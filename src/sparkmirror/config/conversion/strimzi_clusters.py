@@ -1,4 +1,4 @@
-"""How a KafkaMirrorMaker2 resource reaches a Kafka cluster, in clients' settings and back.
+"""Converts the cluster sections of KafkaMirrorMaker2 resources to clients' settings and back.
 
 Secrets of Kubernetes are referred to, never read: `${strimzisecrets:FOLDER/SECRET:KEY}`. FOLDER is where they
 are mounted, a folder for each, and `strimzisecrets` is Kafka's own DirectoryConfigProvider.
@@ -15,7 +15,7 @@ from sparkmirror.config.conversion.yaml_section import Section
 from sparkmirror.config.properties import Properties
 
 MOUNTED_SECRETS: Final = "/mnt/secrets"
-"""Where secrets are expected if nobody says otherwise."""
+"""The default folder of mounted secrets."""
 
 SECRETS: Final = "strimzisecrets"
 """The operator's name for its own provider of secrets, so that no user has another of that name."""
@@ -32,7 +32,7 @@ _JAAS: Final = re.compile(r'([\w.]+) required username="((?:[^"\\]|\\.)*)" passw
 _TLS_CONFIG: Final = frozenset(
     {"ssl.endpoint.identification.algorithm", "ssl.cipher.suites", "ssl.protocol", "ssl.enabled.protocols"}
 )
-"""What a cluster's `config` may say of TLS; nothing else of `ssl.`, `sasl.`, `security.` may stand there."""
+"""The only keys below `ssl.`, `sasl.` and `security.` that a cluster's `config` may have."""
 
 
 def secret_providers(names: str | None) -> dict[str, str]:
@@ -56,7 +56,7 @@ class ClusterReader:
         self._remarks = remarks
 
     def clients(self, cluster: Section) -> Properties:
-        """What all clients of a cluster share. Raises ConfigError for what is missing."""
+        """The settings that all clients of a cluster share. Raises ConfigError for a missing one."""
         tls = self._tls(cluster.section("tls"))
         sasl, login = self._authentication(cluster.section("authentication"))
         protocol = ("SASL_" if sasl else "") + ("PLAINTEXT" if tls is None else "SSL")
@@ -121,23 +121,23 @@ class ClusterReader:
 
 
 def cluster_section(alias: str, clients: Properties, where: str, remarks: Remarks) -> dict[str, object]:
-    """A cluster of a resource: alias, servers, `tls`, `authentication` and what may stand in `config`."""
+    """A cluster of a resource: alias, servers, `tls`, `authentication` and the allowed keys of `config`."""
     protocol = clients.get("security.protocol", "PLAINTEXT").strip().upper()
     written: dict[str, object] = {"alias": alias, "bootstrapServers": clients.get("bootstrap.servers", "")}
-    said = {"bootstrap.servers", "security.protocol"}
+    expressed = {"bootstrap.servers", "security.protocol"}
     if protocol.endswith("SSL"):
         trusted = _references(clients.get("ssl.truststore.certificates", ""))
         if trusted is not None and clients.get("ssl.truststore.type", "PEM") == "PEM":
-            said |= {"ssl.truststore.certificates", "ssl.truststore.type"}
+            expressed |= {"ssl.truststore.certificates", "ssl.truststore.type"}
         certificates = [{"secretName": secret, "certificate": name} for secret, name in trusted or ()]
         written["tls"] = {"trustedCertificates": certificates} if certificates else {}
     authentication = _authentication(clients, sasl=protocol.startswith("SASL"))
     if authentication:
         section, of = authentication
         written["authentication"] = section
-        said |= of
+        expressed |= of
     config = clients.only(_TLS_CONFIG)
-    for key in clients.keys() - said - config.keys():
+    for key in clients.keys() - expressed - config.keys():
         remarks.leave_out(f"{key} of {where}: the operator takes {_instead(key)}")
     return written | ({"config": dict(config)} if config else {})
 
@@ -156,7 +156,7 @@ def _references(text: str) -> list[tuple[str, str]] | None:
 
 
 def _authentication(clients: Properties, *, sasl: bool) -> tuple[dict[str, object], set[str]] | None:
-    """The section and the settings that it stands for."""
+    """The section and the settings that it expresses."""
     if sasl and (login := _login(clients)) is not None:
         return login, {"sasl.mechanism", "sasl.jaas.config"}
     if not sasl and (certificate := _certificate(clients)) is not None:

@@ -1,4 +1,4 @@
-"""YAML as Kubernetes reads it, in sections that remember what nobody asked for."""
+"""Parses YAML as Kubernetes does, into sections that record which keys were never read."""
 
 import re
 from collections.abc import Hashable, Iterator
@@ -32,7 +32,7 @@ class Section:
         return None if key not in self._content else _text(self._content[key], self._below(key))
 
     def needed(self, key: str) -> str:
-        """The same. Raises ConfigError if it's absent or empty."""
+        """A text that must be there. Raises ConfigError if it's absent or empty."""
         text = self.text(key)
         if not text:
             raise ConfigError(self._below(key), None, "is missing")
@@ -43,7 +43,7 @@ class Section:
         return None if key not in self._content else self._child(self._content[key], self._below(key))
 
     def needed_section(self, key: str) -> "Section":
-        """The same. Raises ConfigError if it's absent."""
+        """A section that must be there. Raises ConfigError if it's absent."""
         found = self.section(key)
         if found is None:
             raise ConfigError(self._below(key), None, "is missing")
@@ -62,11 +62,11 @@ class Section:
         return Properties({} if found is None else {name: found.text(name) or "" for name in found})
 
     def ignore(self, *keys: str) -> None:
-        """Nobody is going to miss these."""
+        """Count these keys as read."""
         self._asked.update(keys)
 
     def left_over(self) -> Iterator[str]:
-        """The paths of what nobody has asked for."""
+        """The paths of the keys that were never read."""
         yield from (self._below(key) for key in self._content if key not in self._asked)
         for child in self._children.values():
             yield from child.left_over()
@@ -107,7 +107,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Lists stand two spaces further in, and nothing becomes an alias."""
+    """Indents lists by two spaces more, and writes no aliases."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002 - PyYAML's
         super().increase_indent(flow, indentless=False)
@@ -128,7 +128,7 @@ for _tag, _pattern in _RESOLVERS:
 
 
 def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Hashable, object]:
-    """Kubernetes refuses a key that is there twice; PyYAML would take the last."""
+    """Kubernetes refuses a repeated key; PyYAML would take the last."""
     seen: set[str] = set()
     for key, _ in node.value:
         if key.value == "<<":

@@ -1,6 +1,6 @@
 """Checks that Connect's three topics, where they exist, are compacted and have the right partitions."""
 
-from sparkmirror.config.worker import WorkerSettings
+from sparkmirror.config.worker_settings import WorkerSettings
 from sparkmirror.connectors.internal_topics import require_compacted
 from sparkmirror.domain.errors import UnfitTopicError
 from sparkmirror.kafka.admin import Admin

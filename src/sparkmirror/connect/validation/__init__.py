@@ -1,6 +1,6 @@
-"""Connect's plugins, how their options are described, and what `validate` says of a connector's config.
+"""Lists Connect's plugins, describes their options and validates connectors' configs.
 
-The answers are those of Kafka's own Connect worker, field by field, apart from two things: what sparkmirror
+The responses are those of Kafka's own Connect worker, field by field, apart from two things: what sparkmirror
 can't do is refused here, before anything is started, and what it has beyond is described too.
 """
 

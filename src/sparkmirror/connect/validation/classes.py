@@ -1,15 +1,21 @@
-"""What is wrong with a class that a plug-in setting names, without making one."""
+"""Checks the plug-in and converter classes that a config names, without creating an instance.
 
+sparkmirror copies batches byte for byte, as ByteArrayConverter does. A connector that names another converter
+is refused; one that only inherits it from the worker gets a note.
+"""
+
+from collections.abc import Mapping
 from typing import Final
 
 from sparkmirror.config.admin_plugins import FORWARDING_ADMIN
-from sparkmirror.config.plugins import (
+from sparkmirror.config.plugin_points import (
     CONFIG_PROPERTY_FILTER,
     GROUP_FILTER,
     REPLICATION_POLICY,
     TOPIC_FILTER,
     UnusablePluginError,
 )
+from sparkmirror.connect.validation.descriptions import BYTE_ARRAY_CONVERTER, without_package
 
 _POINTS: Final = {
     point.key: point
@@ -18,7 +24,7 @@ _POINTS: Final = {
 
 
 def class_problem(setting: str, name: str) -> str | None:
-    """Why a class can't be used for a setting; None if it can be, or if that is no plug-in point."""
+    """The reason why a class can't be used for a setting; None if it can, or if that is no plug-in point."""
     point = _POINTS.get(setting)
     if point is None:
         return None
@@ -27,3 +33,45 @@ def class_problem(setting: str, name: str) -> str | None:
     except UnusablePluginError as error:
         return str(error)
     return None
+
+
+_NUMBERS: Final = "takes no bytes, so that tasks would fail"
+_EFFECTS: Final[Mapping[str, str]] = {
+    "org.apache.kafka.connect.json.JsonConverter": "would write bytes as Base64 inside of JSON",
+    "org.apache.kafka.connect.storage.StringConverter": "would write Java's name of an array, as [B@1b6d3586",
+    "org.apache.kafka.connect.storage.SimpleHeaderConverter": "would write bytes as Base64",
+    **{
+        f"org.apache.kafka.connect.converters.{kind}Converter": _NUMBERS
+        for kind in ("Boolean", "Double", "Float", "Integer", "Long", "Short")
+    },
+}
+"""Connect's other converters, with their effect on records that are bytes."""
+
+
+def converter_class(text: str) -> str | None:
+    """The class that a name stands for: itself, or that without package, or without "Converter" too."""
+    for known in (BYTE_ARRAY_CONVERTER, *_EFFECTS):
+        simple = without_package(known)
+        short = simple.removesuffix("HeaderConverter").removesuffix("Converter")
+        if text in (known, simple, short, simple.removesuffix("Converter")):
+            return known
+    return None
+
+
+def converter_effect(text: str) -> str | None:
+    """The effect of this converter on records in Java; None if it leaves them as they are."""
+    known = converter_class(text)
+    if known == BYTE_ARRAY_CONVERTER:
+        return None
+    return _EFFECTS[known] if known else "is a Java class that is not known here"
+
+
+def converter_error(text: str) -> str | None:
+    """The reason why a connector can't have this converter; None if it can."""
+    known = converter_class(text)
+    if known == BYTE_ARRAY_CONVERTER:
+        return None
+    instead = f"Use {BYTE_ARRAY_CONVERTER}: records are copied byte for byte."
+    if known is None:
+        return f"Class {text} could not be found. {instead}"
+    return f"{without_package(known)} {_EFFECTS[known]}. {instead}"

@@ -1,4 +1,4 @@
-"""What Connect's `validate` says of a connector's config, step by step as Kafka's AbstractHerder says it.
+"""Validates a connector's config as Connect does, in the steps of Kafka's AbstractHerder.
 
 A connector's own view of an option replaces the framework's, errors included, as in Kafka.
 """
@@ -25,12 +25,11 @@ from sparkmirror.config.definitions import Definition
 from sparkmirror.config.kafka_options import KeyInfo
 from sparkmirror.config.properties import Properties
 from sparkmirror.config.providers import configured_providers
-from sparkmirror.config.transactions import NO_BOUNDARIES, NOT_ENABLED
+from sparkmirror.config.transaction_settings import NO_BOUNDARIES, NOT_ENABLED
 from sparkmirror.connect.validation import descriptions, limits, overrides
 from sparkmirror.connect.validation.descriptions import KAFKA_VERSION
-from sparkmirror.connect.validation.given import Given
 from sparkmirror.connect.validation.infos import ConfigValue, Infos, infos
-from sparkmirror.connect.validation.values import judged
+from sparkmirror.connect.validation.values import Given, judged
 from sparkmirror.domain.connect import ConnectError
 
 _CLASS: Final = "connector.class"
@@ -49,8 +48,8 @@ def validate(
     """ConfigInfos of a config. `plugin_in_path` is what a request names beside it; None where nothing does.
 
     `worker` are the properties of the Connect worker, with its config providers, for whose placeholders
-    `environment` is read. Raises ConnectError where there is nothing to say by options: no class, an unknown
-    one, another than the one in the path.
+    `environment` is read. Raises ConnectError without a class, for an unknown class, and for another
+    class than the one in the path.
     """
     _check_path(plugin_in_path, config.get(_CLASS))
     given = Given(config, configured_providers(worker, environment))
@@ -121,7 +120,7 @@ def _unknown(name: str) -> str:
 
 
 def _of_another_version(name: str, connector: str, given: Given) -> Infos:
-    """Connect says no more than this of a plugin whose version isn't there (KIP-891)."""
+    """Connect's short response for a plugin version that does not exist (KIP-891)."""
     version = given.shown(_VERSION).strip()
     only = version.strip("[]")
     wanted = version if "," in only else f"[{only},{only}]"
@@ -169,7 +168,7 @@ def _values(table: _Table, given: Given, worker: Properties) -> dict[str, Config
 def _framework_errors(
     values: Mapping[str, ConfigValue], table: _Table, given: Given, worker: Properties
 ) -> Iterator[tuple[str, str]]:
-    """What Kafka's DistributedHerder asks of source connectors (KIP-618)."""
+    """The errors by the checks of Kafka's DistributedHerder for source connectors (KIP-618)."""
     support, boundary = values["exactly.once.support"], values["transaction.boundary"]
     if not support.errors and _lowered(support, given) == "required":
         if worker.get("exactly.once.source.support", "disabled").strip().lower() != "enabled":
@@ -212,7 +211,7 @@ def _converter(
     if text is None or values[key].errors or values[f"{key}.plugin.version"].errors:
         return
     if text != text.strip():
-        return  # Connect validates the value trimmed, and then looks for options under it as it stands
+        return  # Connect validates the value trimmed, and then looks up its options untrimmed
     (definition,) = kafka_options.descriptions("converter")
     name = f"{key}.{_USE.name}"
     value = ConfigValue(name, kind)

@@ -38,12 +38,12 @@ def plugin_config_keys(plugin: str) -> list[KeyInfo]:
 
 
 def connector_class(name: str) -> str | None:
-    """The connector that a name stands for: its class, or that without package, or "Connector"."""
+    """The connector class of a name: the class, or it without package, or without "Connector" too."""
     return next((known for known in CONNECTORS if name in _aliases(known, "Connector")), None)
 
 
 def connector_table(connector: str) -> list[KeyInfo]:
-    """How a connector's options are described: Kafka's, then our own."""
+    """The descriptions of a connector's options: Kafka's, then our own."""
     return kafka_options.descriptions(connector) + [_described(option) for option in OWN_OPTIONS[connector]]
 
 

@@ -1,4 +1,4 @@
-"""Connect's ConfigInfos: what is said of every option of one config."""
+"""Builds Connect's ConfigInfos: the definition, value and errors of every option of a config."""
 
 import copy
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ _ENDPOINT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ConfigValue:
-    """What a config says for one option, as it may be shown, and what is wrong with it."""
+    """An option's value in a config as it may be shown, and its errors."""
 
     name: str
     value: str | None = None
@@ -48,9 +48,9 @@ def infos(name: str, groups: Iterable[str], configs: Iterable[dict[str, Any]]) -
     return {"name": name, "error_count": errors, "groups": list(groups), "configs": listed}
 
 
-def with_errors(said: Infos, error: ConfigError) -> Infos:
-    """The same, and what was found later: `error`, or each of those that it holds."""
-    found = copy.deepcopy(said)
+def with_errors(config_infos: Infos, error: ConfigError) -> Infos:
+    """Add an error that was found later, or each error that it holds."""
+    found = copy.deepcopy(config_infos)
     for one in error.errors if isinstance(error, InvalidConfigError) else (error,):
         values = (config["value"] for config in found["configs"])
         value = next((value for value in values if value["name"] == one.key), None)
@@ -61,10 +61,11 @@ def with_errors(said: Infos, error: ConfigError) -> Infos:
     return infos(found["name"], found["groups"], found["configs"])
 
 
-def invalid_config_message(said: Infos) -> str | None:
-    """What a request to configure a connector is refused with; None if nothing is wrong."""
-    if not said["error_count"]:
+def invalid_config_message(config_infos: Infos) -> str | None:
+    """The message with which a request to configure a connector is refused; None without errors."""
+    if not config_infos["error_count"]:
         return None
-    errors = [error for config in said["configs"] for error in config["value"]["errors"]]
-    head = f"Connector configuration is invalid and contains the following {said['error_count']} error(s):"
+    errors = [error for config in config_infos["configs"] for error in config["value"]["errors"]]
+    count = config_infos["error_count"]
+    head = f"Connector configuration is invalid and contains the following {count} error(s):"
     return "\n".join((head, *errors, _ENDPOINT))

@@ -1,18 +1,17 @@
-"""What Connect lets pass and a connector then dies of, and what sparkmirror can't do: said before."""
+"""Refuses configs that Connect accepts but a connector fails with, and features that are not supported."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from sparkmirror.config.connector_options import CHECKPOINT_CONNECTOR, SOURCE_CONNECTOR
 from sparkmirror.config.definitions import JAVA_WHITESPACE
-from sparkmirror.config.plugin_names import names_plugin
+from sparkmirror.config.known_keys import names_plugin
 from sparkmirror.connect.validation.descriptions import KAFKA_VERSION, is_spoken_version
-from sparkmirror.connect.validation.given import Given
 from sparkmirror.connect.validation.infos import ConfigValue
+from sparkmirror.connect.validation.values import Given
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.policies.config_filter import DefaultConfigPropertyFilter, DefaultsFrom
-from sparkmirror.policies.group_filter import DefaultGroupFilter
-from sparkmirror.policies.topic_filter import DefaultTopicFilter
+from sparkmirror.policies.filters import DefaultGroupFilter, DefaultTopicFilter
 
 _REFUSED: Final[Mapping[str, str]] = {
     "transforms": "Transformations are not supported: batches are copied without looking into them.",
@@ -31,7 +30,7 @@ _READERS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("groups", "groups.exclude"), "group.filter.class"),
     "config.properties.exclude": "config.property.filter.class",
 }
-"""Which filter reads each."""
+"""The filter that reads each list."""
 
 _TRIALS: Final[Mapping[str, Callable[[tuple[str, ...]], object]]] = {
     "topics": lambda items: DefaultTopicFilter(items, ()),
@@ -57,7 +56,7 @@ def refused(values: Mapping[str, ConfigValue], given: Given, connector: str) -> 
             )
     for key in _PATTERNS.get(connector, ()):
         if names_plugin(given.properties.only((_READERS[key],))):
-            continue  # whose filter it is knows what it means by that
+            continue  # a plug-in defines the meaning of its own list
         if given.resolved(key) is not None and (key not in values or not values[key].errors):
             error = _pattern_error(key, given)
             if error is not None:

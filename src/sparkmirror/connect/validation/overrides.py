@@ -1,4 +1,4 @@
-"""What a connector overrides of the worker's clients, and whether the worker lets it (KIP-458)."""
+"""Validates a connector's overrides of the worker's clients by the worker's override policy (KIP-458)."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -8,9 +8,8 @@ from sparkmirror.config import kafka_options
 from sparkmirror.config.client_options import ADMIN, PRODUCER
 from sparkmirror.config.definitions import JAVA_WHITESPACE, Definition
 from sparkmirror.config.properties import Properties
-from sparkmirror.connect.validation.given import Given
 from sparkmirror.connect.validation.infos import ConfigValue
-from sparkmirror.connect.validation.values import judged
+from sparkmirror.connect.validation.values import Given, judged
 
 POLICY: Final = "connector.client.config.override.policy"
 ALLOWLIST: Final = "connector.client.config.override.allowlist"
@@ -23,7 +22,7 @@ _OF_PRINCIPAL: Final = frozenset({"sasl.jaas.config", "sasl.mechanism", "securit
 
 
 def policy_name(worker: Properties) -> str:
-    """Which of Connect's policies a worker has. Raises ConfigError for any other class."""
+    """The name of a worker's override policy. Raises ConfigError for a class that is not one of Connect's."""
     given = worker.get(POLICY, "All").strip(JAVA_WHITESPACE)
     name = given.removeprefix(_PACKAGE).removesuffix(_SUFFIX)
     if name not in _POLICIES:

@@ -1,24 +1,79 @@
-"""One option's value as Kafka's ConfigDef validates it: parsed, judged, and with all that is wrong with it.
+"""Validates single options as Kafka's ConfigDef does: parses each value and collects its errors.
 
-A value that can't be parsed is judged as null, so one mistake may be told twice; Connect answers so too.
+A value that can't be parsed is validated as null, so one mistake may give two errors, as in Connect.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from sparkmirror.config.definitions import JAVA_WHITESPACE, Option, Required, Type, Value
+from sparkmirror.config.properties import HIDDEN, Properties, is_sensitive
+from sparkmirror.config.providers import Provider, resolved
 from sparkmirror.config.validators import AtLeast, DistinctItems, OneOf, OneOfAnyCase, UniqueAliases
-from sparkmirror.connect.validation.classes import class_problem
-from sparkmirror.connect.validation.converters import converter_class, converter_error
+from sparkmirror.connect.validation.classes import class_problem, converter_class, converter_error
 from sparkmirror.connect.validation.descriptions import shown
-from sparkmirror.connect.validation.given import Given
 from sparkmirror.connect.validation.infos import ConfigValue
+from sparkmirror.domain.errors import ConfigError
 
 _CONVERTERS: Final = ("key.converter", "value.converter", "header.converter")
 
 
+class Given:
+    """A connector's config as given; placeholders are resolved for validation, and never shown resolved.
+
+    `failures` are the keys whose placeholder can't be resolved, each with the reason.
+    """
+
+    __slots__ = ("_written", "failures", "properties")
+
+    def __init__(self, config: Mapping[str, str | None], providers: Mapping[str, Provider]) -> None:
+        self._written = dict(config)
+        self.failures: dict[str, str] = {}
+        self.properties = Properties()
+        """The values that are not null, resolved."""
+        for key, text in config.items():
+            if text is not None:
+                self.properties |= self._resolved(key, text, providers)
+
+    def only(self, key: str, name: str) -> "Given":
+        """One entry alone, under another name."""
+        found = Given({}, {})
+        found._written[name] = self._written[key]
+        found.properties = self.properties.only({key}).under(key.removesuffix(name))
+        return found
+
+    def _resolved(self, key: str, text: str, providers: Mapping[str, Provider]) -> Properties:
+        one = Properties({key: text})
+        try:
+            return resolved(one, providers)
+        except ConfigError as error:
+            self.failures[key] = str(error)
+            return one
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._written
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._written)
+
+    def nulls(self) -> list[str]:
+        return [key for key, text in self._written.items() if text is None]
+
+    def resolved(self, key: str) -> str | None:
+        return self.properties.get(key)
+
+    def is_resolved(self, key: str) -> bool:
+        """Whether the value of this key had a placeholder that was resolved."""
+        return self.properties.get(key) != self._written[key]
+
+    def shown(self, key: str) -> str:
+        """A value as it was written, if it may be shown at all."""
+        text = self._written[key]
+        return HIDDEN if is_sensitive(key) else "null" if text is None else text
+
+
 def judged(option: Option, default: str | None, given: Given) -> ConfigValue:
-    """What `given` says for an option; `default` is how Connect shows its default."""
+    """The value and errors of an option in a config; `default` is its default as Connect shows it."""
     name = option.name
     if name not in given:
         if isinstance(option.default, Required):
@@ -38,7 +93,7 @@ def judged(option: Option, default: str | None, given: Given) -> ConfigValue:
         return _rejected(
             ConfigValue(name, errors=(_invalid(name, written, str(error)),)), option, None, "null"
         )
-    # What stands behind a placeholder is not for whoever may ask.
+    # A resolved placeholder is never shown.
     text_shown = written if given.is_resolved(name) else shown(value)
     return _rejected(ConfigValue(name, text_shown), option, value, str(text_shown))
 
@@ -49,7 +104,7 @@ def _invalid(name: str, written: str, reason: str) -> str:
 
 
 def _rejected(found: ConfigValue, option: Option, value: Value, written: str) -> ConfigValue:
-    """With what the option's validator says of the value, if it says anything."""
+    """Add the error of the option's validator, if there is one."""
     error = _validator_error(option, value, written)
     return found if error is None else found.with_error(error)
 
@@ -74,7 +129,7 @@ def _validator_error(option: Option, value: Value, written: str) -> str | None:
 
 
 def _null_reason(option: Option) -> str | None:
-    """What Kafka's validator of this kind says of null, which it is given for what can't be parsed too."""
+    """The error of Kafka's validator for null; it gets null for a value that can't be parsed, too."""
     match option.validator:
         case AtLeast():
             return None if option.default is None else "Value must be non-null"
@@ -93,7 +148,7 @@ def _one_of_any_case(choices: Iterable[str]) -> str:
 
 
 def _list_error(name: str, validator: DistinctItems, value: Value) -> str | None:
-    """Of Kafka's ValidList, which has sentences of its own (KIP-1161)."""
+    """The error of Kafka's ValidList, which has its own messages (KIP-1161)."""
     if value is None:
         return f"Configuration '{name}' values must not be null."
     assert isinstance(value, tuple)
@@ -120,6 +175,6 @@ def _class(option: Option, text: str, given: Given) -> ConfigValue:
     if reason is None:
         return ConfigValue(name, class_name)
     if given.is_resolved(name):
-        reason = "what stands behind the placeholder can't be used"
+        reason = "the value of the placeholder can't be used"
     error = _invalid(name, written, f"Class {written} could not be found. {reason}")
     return ConfigValue(name, errors=(error,))

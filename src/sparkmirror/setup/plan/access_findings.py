@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from sparkmirror.connectors.own_topics import OwnTopic
+from sparkmirror.connectors.internal_topics import OwnTopic
 from sparkmirror.domain.ids import Alias
 from sparkmirror.domain.rights import Need, Right
 from sparkmirror.kafka import fetch, produce

@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.flow_settings import FlowSettings, FlowWorker, SourceConfig
-from sparkmirror.connectors.own_topics import OwnTopic, checkpoints_topic, heartbeats_topic, own_topics
+from sparkmirror.connectors.internal_topics import OwnTopic, checkpoints_topic, heartbeats_topic, own_topics
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.assignment import assign
 from sparkmirror.domain.errors import SparkmirrorError
@@ -17,7 +17,7 @@ from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.cluster_survey import survey
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.policies.admin_writes import Results, TopicCreation
-from sparkmirror.policies.topic_filter import DefaultTopicFilter
+from sparkmirror.policies.filters import DefaultTopicFilter
 from sparkmirror.setup.accounts import AccountPlan, AccountSync
 from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.acl_sync import AclSync

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from sparkmirror.connectors.own_topics import OwnTopic
+from sparkmirror.connectors.internal_topics import OwnTopic
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import Alias, TopicPartition

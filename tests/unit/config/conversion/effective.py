@@ -1,6 +1,6 @@
 """What a configuration comes to: every value that a connector or a client of it would use."""
 
-from sparkmirror.config import clients
+from sparkmirror.config import client_layers
 from sparkmirror.config.client_options import SECURITY
 from sparkmirror.config.connector_options import (
     MIRROR_CHECKPOINT,
@@ -34,7 +34,7 @@ def _flow(flow: FlowConfig) -> dict[str, object]:
     topics = dict(flow.worker.starting("offset.storage.", "config.storage.", "status.storage."))
     return {
         "worker": _values(WORKER, flow.worker) | topics,
-        "worker client": clients.worker_client(flow.worker, "offsets"),
+        "worker client": client_layers.worker_client(flow.worker, "offsets"),
         "source": _source(flow) if mirrors else None,
         "checkpoint": _checkpoint(flow) if checks else None,
         "heartbeat": _heartbeat(flow) if beats else None,
@@ -56,12 +56,12 @@ def _source(flow: FlowConfig) -> dict[str, object]:
     return _connector(MIRROR_SOURCE | OWN_SOURCE, told, worker) | {
         "name": told["name"],
         USE_DEFAULTS_FROM: told.get(USE_DEFAULTS_FROM),
-        "consumer": clients.source_consumer(told, 0),
-        "producer": clients.target_producer(worker, told, 0),
-        "source admin": clients.source_admin(told),
-        "target admin": clients.target_admin(told),
-        "syncs admin": clients.offset_syncs_admin(told),
-        "syncs": clients.offset_syncs_producer(told, 0),
+        "consumer": client_layers.source_consumer(told, 0),
+        "producer": client_layers.target_producer(worker, told, 0),
+        "source admin": client_layers.source_admin(told),
+        "target admin": client_layers.target_admin(told),
+        "syncs admin": client_layers.offset_syncs_admin(told),
+        "syncs": client_layers.offset_syncs_producer(told, 0),
     }
 
 
@@ -71,18 +71,18 @@ def _checkpoint(flow: FlowConfig) -> dict[str, object]:
     return _connector(MIRROR_CHECKPOINT, told, worker) | {
         "topics": told.get("topics"),
         "excluded": told.get("topics.exclude"),
-        "producer": clients.target_producer(worker, told, 0),
-        "source admin": clients.source_admin(told),
-        "target admin": clients.target_admin(told),
-        "syncs": clients.offset_syncs_consumer(told),
-        "checkpoints": clients.checkpoints_consumer(told),
+        "producer": client_layers.target_producer(worker, told, 0),
+        "source admin": client_layers.source_admin(told),
+        "target admin": client_layers.target_admin(told),
+        "syncs": client_layers.offset_syncs_consumer(told),
+        "checkpoints": client_layers.checkpoints_consumer(told),
     }
 
 
 def _heartbeat(flow: FlowConfig) -> dict[str, object]:
     told = flow.heartbeat | Properties({"name": "x"})
-    producer = clients.target_producer(flow.worker, told, 0)
+    producer = client_layers.target_producer(flow.worker, told, 0)
     return _connector(MIRROR_HEARTBEAT, told, flow.worker) | {
-        "admin": clients.target_admin(told),
+        "admin": client_layers.target_admin(told),
         "producer": producer,
     }

@@ -75,12 +75,12 @@ def test_numbers_and_booleans_become_texts() -> None:
         ("[" * 100_000, "is nested too deeply|is no JSON"),
     ],
 )
-def test_what_connect_would_refuse_is_refused(content: Content, reason: str) -> None:
+def test_a_config_that_connect_refuses_is_refused(content: Content, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         mirrors(content)
 
 
-def test_what_is_not_there_does_not_run() -> None:
+def test_a_missing_connector_does_not_run() -> None:
     written_, _ = properties(SOURCE)
     assert written_["A->B.emit.checkpoints.enabled"] == "false"
     assert written_["emit.heartbeats.enabled"] == "false"
@@ -100,7 +100,7 @@ def test_a_connector_that_is_turned_off_is_none() -> None:
     assert said == ["1.json: is turned off, so A->B has no MirrorCheckpointConnector"]
 
 
-def test_where_connectors_differ_the_source_connector_is_heard() -> None:
+def test_the_source_connector_wins_where_connectors_differ() -> None:
     written_, said = properties(
         {**SOURCE, "tasks.max": "4", "source.cluster.sasl.jaas.config": "hush"},
         {**CHECKPOINT, "tasks.max": "1", "source.cluster.sasl.jaas.config": "hush hush"},

@@ -23,12 +23,12 @@ POLICIES: Final = (
     "source-0->target-0: replication.policy.class is"
     " org.apache.kafka.connect.mirror.IdentityReplicationPolicy for its MirrorSourceConnector and"
     " org.apache.kafka.connect.mirror.DefaultReplicationPolicy for its"
-    " MirrorCheckpointConnector, so checkpoints are of topics that nobody writes; both need one"
+    " MirrorCheckpointConnector, so checkpoints are of topics that no flow writes; both need one"
 )
-BEGINS_ANEW: Final = (
-    "source-0->target-0 begins anew unless target-0.offset.storage.topic is the topic in which the Connect"
-    " worker has stored the positions of mm2-msc-source-0, and source-0->target-0.name that name; give its"
-    " worker's properties file too, and both are written"
+WITHOUT_POSITIONS: Final = (
+    "source-0->target-0 starts without positions unless target-0.offset.storage.topic is the topic in which"
+    " the Connect worker has stored the positions of mm2-msc-source-0, and source-0->target-0.name that name;"
+    " give its worker's properties file too, and both are written"
 )
 
 
@@ -56,7 +56,7 @@ def test_three_connectors() -> None:
     assert flow.source.source_admin.bootstrap_servers == (("kafka-source-0", 9092), ("kafka-source-1", 9092))
     assert flow.source.target_admin.bootstrap_servers == (("kafka-target-0", 9092), ("kafka-target-1", 9092))
     assert MirrorMakerConfig(properties, {}).unknown_keys() == ()
-    assert said == [POLICIES, BEGINS_ANEW]
+    assert said == [POLICIES, WITHOUT_POSITIONS]
 
 
 def test_with_their_worker_they_go_on_where_they_were() -> None:
@@ -140,7 +140,7 @@ def test_a_resource() -> None:
     assert said == ["left out: spec.mirrors[0].targetConnector: has no counterpart outside of the operator"]
 
 
-def test_a_part_of_a_resource_is_told_from_a_whole_one() -> None:
+def test_a_part_of_a_resource_is_not_taken_for_a_whole_one() -> None:
     with pytest.raises(ConfigError) as caught:
         converted("mirror-maker-2-fragment.yaml")
     assert str(caught.value) == (
@@ -173,7 +173,7 @@ def test_a_worker_takes_each_connector_without_a_word(name: str) -> None:
         ),
     ],
 )
-def test_a_part_of_a_connector_is_told_from_a_whole_one(text: str, reason: str) -> None:
+def test_a_part_of_a_connector_is_not_taken_for_a_whole_one(text: str, reason: str) -> None:
     with pytest.raises(ConfigError) as caught:
         read([File("part.json", text)], Remarks())
     assert str(caught.value).startswith(reason)

@@ -55,7 +55,7 @@ def test_nothing_is_resolved_and_no_secret_need_be_here() -> None:
     assert said == []
 
 
-def test_what_decides_over_the_shape_may_be_no_placeholder() -> None:
+def test_keys_of_the_structure_may_have_no_placeholder() -> None:
     with pytest.raises(
         ConfigError, match=r"A->B\.emit\.checkpoints\.enabled: .* placeholders are not resolved"
     ):
@@ -73,7 +73,7 @@ def test_former_names_are_written_as_they_are_today() -> None:
     ]
 
 
-def test_what_nothing_reads_is_said_and_goes() -> None:
+def test_keys_that_nothing_reads_are_noted_and_dropped() -> None:
     found, said = mirrors(**{"offset.flush.interval.ms": "5", "A.max.poll.records": "7"})
     assert said == [
         "nothing reads offset.flush.interval.ms (did you mean A.offset.flush.interval.ms?)",
@@ -82,7 +82,7 @@ def test_what_nothing_reads_is_said_and_goes() -> None:
     assert "max.poll.records" not in " ".join(found.flows[0].connectors[Kind.SOURCE])
 
 
-def test_what_is_the_process_s_own_stays() -> None:
+def test_keys_of_the_process_are_kept() -> None:
     given = {"spark.master": "local[2]", "dedicated.mode.enable.internal.rest": "true"}
     found, _ = mirrors(**given)
     assert found.process == given
@@ -119,7 +119,7 @@ def test_the_defaults_of_dedicated_mode_are_not_written() -> None:
 def test_a_name_without_its_topic(name: str, kept: str | None) -> None:
     found, said = written(flow_into_b(A, name))
     assert found.get("A->B.name") == kept
-    assert said[0].startswith("A->B begins anew unless B.offset.storage.topic is the topic")
+    assert said[0].startswith("A->B starts without positions unless B.offset.storage.topic is the topic")
 
 
 def test_heartbeats_everywhere_need_no_words() -> None:
@@ -132,13 +132,13 @@ def test_heartbeats_everywhere_need_no_words() -> None:
 @pytest.mark.parametrize(
     "value", ["", " ", " a", "a:b=c#d!e", "\\", "\\:", "a\\\\:b", "a\nb", "é😀", "#a", "=a", "\ta\f", "a "]
 )
-def test_what_is_written_is_read(value: str) -> None:
+def test_written_properties_can_be_read(value: str) -> None:
     properties = {"clusters": "A", "A.a b:=#!": value, "key": value}
     assert parse_properties(properties_text(properties), "f") == properties
     assert properties_text(properties).isascii()
 
 
-def test_what_is_written_is_for_people() -> None:
+def test_written_properties_are_readable() -> None:
     given = {"clusters": "A, A.B", "A.x": "h:1", "A.B.y": "a b", "A->A.B.z": ".*", "A->A.B.w": "1"}
     assert properties_text(given) == (
         "clusters = A, A.B\n\nA.x = h:1\n\nA.B.y = a b\n\nA->A.B.z = .*\nA->A.B.w = 1\n"

@@ -131,7 +131,9 @@ def test_resources_before_v1() -> None:
         ({"target": {**TARGET, "alias": ["b"]}, "mirrors": []}, r"spec\.target\.alias: is no text"),
     ],
 )
-def test_what_the_operator_would_refuse_is_refused_with_its_path(spec: dict[str, Any], reason: str) -> None:
+def test_a_resource_that_the_operator_refuses_is_refused_with_its_path(
+    spec: dict[str, Any], reason: str
+) -> None:
     with pytest.raises(ConfigError, match=rf"mm2\.yaml: .*{reason}|{reason}") as caught:
         flow(resource(spec))
     assert "mm2.yaml" in str(caught.value)
@@ -143,14 +145,14 @@ def test_another_group_s_resource_is_refused() -> None:
 
 
 @pytest.mark.parametrize("form", [{"state": "stopped"}, {"state": "paused"}, {"pause": True}])
-def test_what_does_not_run_there_does_not_run_here(form: dict[str, Any]) -> None:
+def test_a_connector_that_does_not_run_there_does_not_run_here(form: dict[str, Any]) -> None:
     found, said = flow(v1(checkpointConnector=form))
     assert list(found.connectors) == [Kind.SOURCE]
     assert len(said) == 1
     assert said[0].startswith("left out: spec.mirrors[0].checkpointConnector: is ")
 
 
-def test_what_has_no_counterpart_is_named_by_its_path() -> None:
+def test_a_field_without_counterpart_is_named_by_its_path() -> None:
     text = resource(
         {
             "version": "4.3.1",
@@ -172,11 +174,11 @@ def test_what_has_no_counterpart_is_named_by_its_path() -> None:
     )
     _, said = flow(text)
     assert said == [
-        "spec.target.config.rest.advertised.port: the operator takes it from nobody",
+        "spec.target.config.rest.advertised.port: the operator ignores it",
         "nothing reads spec.mirrors[0].source.config.max.poll.records",
-        "spec.mirrors[0].sourceConnector.config.name: the operator takes it from nobody",
+        "spec.mirrors[0].sourceConnector.config.name: the operator ignores it",
         "spec.mirrors[0].sourceConnector.config: nothing reads topiks (did you mean topics?)",
-        "spec.mirrors[0].sourceConnector.autoRestart: failed tasks are always tried again",
+        "spec.mirrors[0].sourceConnector.autoRestart: failed tasks are always restarted",
         "left out: spec.template: has no counterpart outside of the operator",
         "left out: spec.rack: has no counterpart outside of the operator",
         "left out: spec.mirrors[0].sourceConnector.listOffsets: has no counterpart outside of the operator",
@@ -216,7 +218,7 @@ def test_secrets_become_references() -> None:
     ]
 
 
-def test_what_no_reference_can_say_is_named() -> None:
+def test_a_secret_that_no_reference_expresses_is_named() -> None:
     by_pattern = {"trustedCertificates": [{"secretName": "ca", "pattern": "*.crt"}]}
     unknown = {"type": "oauth", "clientSecret": {"secretName": "s", "key": "k"}}
     found, said = in_properties(v1(source={**SOURCE, "tls": by_pattern, "authentication": unknown}))

@@ -59,7 +59,7 @@ def test_several_documents() -> None:
     assert documents("---\na: 1\n---\n---\nb: 2\n", "f") == [{"a": 1}, {"b": 2}]
 
 
-def test_what_nobody_asked_for_is_left_over() -> None:
+def test_keys_never_read_are_listed() -> None:
     section = Section({"a": {"b": 1, "c": 2}, "d": [{"e": 1}], "f": 1, "g": None}, "")
     inner = section.needed_section("a")
     inner.text("b")

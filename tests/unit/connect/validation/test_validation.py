@@ -99,7 +99,7 @@ def test_defaults_are_shown() -> None:
     assert value(infos, "topics")["value"] == ".*"
 
 
-def test_what_is_missing_is_an_error() -> None:
+def test_a_missing_option_is_an_error() -> None:
     infos = said({"connector.class": "MirrorSource"})
     message = invalid_config_message(infos)
     assert message is not None
@@ -114,7 +114,7 @@ def test_what_is_missing_is_an_error() -> None:
     ]
 
 
-def test_what_is_no_number_is_judged_as_null_too() -> None:
+def test_a_text_that_is_no_number_is_validated_as_null_too() -> None:
     assert errors({"tasks.max": "many"}) == {
         "tasks.max": [
             "Invalid value many for configuration tasks.max: Not a number of type INT",
@@ -174,7 +174,7 @@ def test_exactly_once_needs_a_worker_that_has_it(name: str) -> None:
     assert len(found) - len(able.get("exactly.once.support", [])) == 1
 
 
-def test_what_a_connector_finds_replaces_what_the_framework_found() -> None:
+def test_a_connectors_errors_replace_those_of_the_framework() -> None:
     (found,) = errors({"exactly.once.support": "required"})["exactly.once.support"]
     assert found.startswith("MirrorSourceConnector can only provide exactly-once guarantees when")
     asked: Config = {"emit.offset-syncs.enabled": "false", "offset-syncs.topic.location": "target"}
@@ -290,7 +290,7 @@ def test_placeholders_are_judged_resolved_and_shown_as_written(tmp_path: Path) -
     assert "provider 'file' has no value for 'nothing'" in value(infos, "replication.factor")["errors"][0]
 
 
-def test_what_stands_behind_a_placeholder_is_in_no_error(tmp_path: Path) -> None:
+def test_a_resolved_placeholder_is_in_no_error(tmp_path: Path) -> None:
     secrets = tmp_path / "secrets.properties"
     secrets.write_text("secret=geheim\nclass=MirrorSource\n", encoding="utf-8")
     worker = Properties(
@@ -336,7 +336,7 @@ def test_the_path_and_the_body_name_one_class(path: str, included: str) -> None:
         (None, {"connector.class": "FileStreamSink"}, ", ".join(sorted(CONNECTORS))),
     ],
 )
-def test_nothing_to_say_by_options(path: str | None, config: Config, message: str) -> None:
+def test_a_config_without_a_usable_class_is_refused(path: str | None, config: Config, message: str) -> None:
     with pytest.raises(ConnectError) as caught:
         validate(path, config, WORKER)
     assert caught.value.status == 400
@@ -380,7 +380,7 @@ def test_classes_that_can_not_be_used(key: str, name: str, reason: str) -> None:
     assert reason in found[key][0]
 
 
-def test_a_class_behind_a_placeholder_is_not_told() -> None:
+def test_a_class_behind_a_placeholder_is_not_shown() -> None:
     worker = Properties(
         {
             "config.providers": "env",
@@ -390,11 +390,11 @@ def test_a_class_behind_a_placeholder_is_not_told() -> None:
     config: Config = {**GOOD, "replication.policy.class": "${env:POLICY}"}
     infos = said(config, worker, {"POLICY": "secret_module:Policy"})
     (error,) = value(infos, "replication.policy.class")["errors"]
-    assert "what stands behind the placeholder can't be used" in error
+    assert "the value of the placeholder can't be used" in error
     assert "secret_module" not in str(infos)
 
 
-def test_what_a_filter_of_peoples_own_reads_is_its_affair() -> None:
+def test_options_of_a_plugin_filter_are_not_validated() -> None:
     own: Config = {"topic.filter.class": PLUGIN + "Initials", "topics": "["}
     assert errors(own) == {}
     assert errors({**own, "config.properties.exclude": "["}).keys() == {"config.properties.exclude"}

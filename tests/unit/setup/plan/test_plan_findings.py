@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from sparkmirror.connectors.own_topics import OwnTopic
+from sparkmirror.connectors.internal_topics import OwnTopic
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.acls import AclOperation
 from sparkmirror.domain.errors import AuthorizationError, KafkaError

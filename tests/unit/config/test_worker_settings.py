@@ -1,7 +1,7 @@
 import pytest
 
 from sparkmirror.config.properties import Properties
-from sparkmirror.config.worker import InternalTopic, worker_settings
+from sparkmirror.config.worker_settings import InternalTopic, worker_settings
 from sparkmirror.domain.errors import ConfigError
 
 NEEDED = {
@@ -68,7 +68,7 @@ def test_a_local_spark_is_ready_before_it_is_needed(given: dict[str, str], stand
         ({"session.timeout.ms": "45000", "heartbeat.interval.ms": "500"}, 45.0, 0.5),
     ],
 )
-def test_a_crash_is_noticed_sooner_than_by_java_unless_somebody_says_when(
+def test_a_crash_is_noticed_sooner_than_by_java_by_default(
     given: dict[str, str], session_s: float, heartbeat_s: float
 ) -> None:
     settings = worker_settings(Properties(NEEDED | given))

@@ -1,4 +1,4 @@
-"""MM2's plug-in points: how the class that a setting names is found, checked and made.
+"""Finds, checks and creates the classes that MM2's plug-in settings name.
 
 A setting names a Java class that has a counterpart here, an entry point of the point's group (which may be
 called like a Java class), or `package.module:Class`. The class is called with the connector's properties.
@@ -25,9 +25,8 @@ from sparkmirror.config.plugin_guard import FAILURES, Guarded, described, lackin
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.errors import ConfigError, PluginError
 from sparkmirror.policies.config_filter import ConfigPropertyFilter
-from sparkmirror.policies.group_filter import GroupFilter
+from sparkmirror.policies.filters import GroupFilter, TopicFilter
 from sparkmirror.policies.replication import ReplicationPolicy
-from sparkmirror.policies.topic_filter import TopicFilter
 
 T = TypeVar("T")
 
@@ -40,7 +39,7 @@ _NOTES: Final[Mapping[str, str]] = {
 
 
 class TopicFilterPlugin(Protocol):
-    """What somebody's `topic.filter.class` must have."""
+    """The interface of a user's `topic.filter.class`."""
 
     def should_replicate(self, topic: str) -> bool:
         """Whether the user wants this topic, named as on the source cluster."""
@@ -48,7 +47,7 @@ class TopicFilterPlugin(Protocol):
 
 
 class GroupFilterPlugin(Protocol):
-    """What somebody's `group.filter.class` must have."""
+    """The interface of a user's `group.filter.class`."""
 
     def should_replicate(self, group: str) -> bool:
         """Whether the user wants this group's offsets on the target."""
@@ -56,7 +55,7 @@ class GroupFilterPlugin(Protocol):
 
 
 class UnusablePluginError(Exception):
-    """A class that a setting names can't be found, or is no such plug-in; the message says what to do."""
+    """A class that a setting names can't be found, or is no such plug-in; the message has the remedy."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +66,11 @@ class PluginPoint(Generic[T]):
     group: str
     """Where packages announce such plug-ins (entry points)."""
     protocol: type
-    """What the class must have."""
+    """The interface of the class."""
     ours: Mapping[str, type[T]]
     """Java classes that have a counterpart here; the first is the default."""
     finished: Callable[[Any, str], T] = field(default=lambda plugin, _: cast("T", plugin))
-    """Makes of a guarded plug-in what connectors use; gets its name too."""
+    """Turns a guarded plug-in and its name into the object that connectors use."""
 
     def find(self, name: str) -> type:
         """The class of that name. Raises UnusablePluginError."""
@@ -109,7 +108,7 @@ class PluginPoint(Generic[T]):
         return self.finished(Guarded(plugin, name, self.protocol), name)
 
     def note(self, properties: Mapping[str, str]) -> str | None:
-        """What whoever wrote these properties should know of the class they name."""
+        """A note for the user about the class that these properties name, if there is one."""
         name = self.name_in(properties)
         return f"{self.key}={name}: {_NOTES[name]}" if name in _NOTES else None
 
@@ -166,7 +165,7 @@ def _made(kind: type, properties: Properties) -> object:
 
 
 def _problem(kind: object, wanted: type) -> str | None:
-    """Why a value is no class that has what a Protocol wants, or no subclass where that is no Protocol."""
+    """The reason why an object is not a class that fits; None if it is. A Protocol fits by its methods."""
     if not isinstance(kind, type):
         return f"is of type {type(kind).__name__}; it must be a class"
     if not getattr(wanted, "_is_protocol", False):
@@ -179,7 +178,7 @@ def _problem(kind: object, wanted: type) -> str | None:
 
 
 class _Filter:
-    """A guarded filter that says which setting keeps a name away."""
+    """A guarded filter that names the setting by which it refuses a name."""
 
     def __init__(self, plugin: TopicFilterPlugin | GroupFilterPlugin, setting: str) -> None:
         self.should_replicate = plugin.should_replicate

@@ -1,6 +1,6 @@
 import pytest
 
-from sparkmirror.config import clients
+from sparkmirror.config import client_layers
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.client_settings import OffsetReset, SecurityProtocol
 from sparkmirror.domain.errors import ConfigError
@@ -30,11 +30,11 @@ def connector(**more: str) -> Properties:
     ],
 )
 def test_only_a_user_turns_idempotence_off(own: dict[str, str], *, expected: bool) -> None:
-    assert clients.target_producer(WORKER, connector(**own), 0).idempotent is expected
+    assert client_layers.target_producer(WORKER, connector(**own), 0).idempotent is expected
 
 
 def test_consumer_defaults() -> None:
-    consumer = clients.source_consumer(CONNECTOR, 3)
+    consumer = client_layers.source_consumer(CONNECTOR, 3)
     assert consumer.connection.bootstrap_servers == (("a", 1),)
     assert consumer.connection.client_id == "A->B|msc-3|replication-consumer"
     assert (consumer.connection.send_buffer_bytes, consumer.connection.receive_buffer_bytes) == (-1, -1)
@@ -53,7 +53,7 @@ def test_consumer_defaults() -> None:
     ],
 )
 def test_consumer_layers(given: dict[str, str], expected: int) -> None:
-    assert clients.source_consumer(connector(**given), 0).fetch_bytes_max == expected
+    assert client_layers.source_consumer(connector(**given), 0).fetch_bytes_max == expected
 
 
 def test_consumer_settings_have_effect() -> None:
@@ -72,7 +72,7 @@ def test_consumer_settings_have_effect() -> None:
         "receive.buffer.bytes": "-1",
         "client.id": "mine",
     }
-    consumer = clients.source_consumer(
+    consumer = client_layers.source_consumer(
         connector(**{f"consumer.{key}": text for key, text in given.items()}), 0
     )
     assert (consumer.fetch_bytes_min, consumer.fetch_wait_max_s, consumer.partition_fetch_bytes_max) == (
@@ -105,11 +105,11 @@ def test_bad_values_name_the_key_as_written(key: str, text: str, reason: str) ->
     with pytest.raises(
         ConfigError, match=rf"Invalid value {text} for configuration source\.consumer\.{key}: .*{reason}"
     ):
-        clients.source_consumer(connector(**{f"source.consumer.{key}": text}), 0)
+        client_layers.source_consumer(connector(**{f"source.consumer.{key}": text}), 0)
 
 
 def test_producer_defaults_are_connect_s() -> None:
-    producer = clients.target_producer(WORKER, CONNECTOR, 1)
+    producer = client_layers.target_producer(WORKER, CONNECTOR, 1)
     assert producer.connection.bootstrap_servers == (("b", 2),)
     assert producer.connection.client_id == "connector-producer-msc-1"
     assert producer.connection.receive_buffer_bytes == -1
@@ -126,17 +126,17 @@ def test_producer_defaults_are_connect_s() -> None:
     ],
 )
 def test_producer_layers(worker: dict[str, str], own: dict[str, str], acks: int) -> None:
-    assert clients.target_producer(WORKER | Properties(worker), connector(**own), 0).acks == acks
+    assert client_layers.target_producer(WORKER | Properties(worker), connector(**own), 0).acks == acks
 
 
 def test_acks_0_is_refused_because_nothing_could_be_synced() -> None:
     with pytest.raises(ConfigError, match=r"Invalid value 0 for configuration producer\.acks: .*offsets"):
-        clients.target_producer(WORKER | Properties({"producer.acks": "0"}), CONNECTOR, 0)
+        client_layers.target_producer(WORKER | Properties({"producer.acks": "0"}), CONNECTOR, 0)
 
 
 def test_the_producer_inherits_the_worker_s_security() -> None:
     worker = WORKER | Properties({"security.protocol": "ssl", "ssl.truststore.location": "/t"})
-    connection = clients.target_producer(worker, CONNECTOR, 0).connection
+    connection = client_layers.target_producer(worker, CONNECTOR, 0).connection
     assert connection.security_protocol is SecurityProtocol.SSL
     assert connection.security == (("ssl.truststore.location", "/t"),)
 
@@ -149,14 +149,14 @@ def test_producer_settings_have_effect() -> None:
         "producer.delivery.timeout.ms": "40000",
         "producer.client.id": "p",
     }
-    producer = clients.target_producer(WORKER | Properties(given), CONNECTOR, 0)
+    producer = client_layers.target_producer(WORKER | Properties(given), CONNECTOR, 0)
     assert (producer.request_bytes_max, producer.compression, producer.in_flight_max) == (2000, "none", 1)
     assert producer.connection.client_id == "p"
 
 
 def test_no_more_is_in_flight_than_a_broker_remembers() -> None:
     worker = WORKER | Properties({"producer.max.in.flight.requests.per.connection": "50"})
-    assert clients.target_producer(worker, CONNECTOR, 0).in_flight_max == 5
+    assert client_layers.target_producer(worker, CONNECTOR, 0).in_flight_max == 5
 
 
 @pytest.mark.parametrize(
@@ -170,11 +170,11 @@ def test_no_more_is_in_flight_than_a_broker_remembers() -> None:
 )
 def test_bad_producer_values(key: str, text: str, reason: str) -> None:
     with pytest.raises(ConfigError, match=rf"configuration producer\.{key}: {reason}"):
-        clients.target_producer(WORKER | Properties({f"producer.{key}": text}), CONNECTOR, 0)
+        client_layers.target_producer(WORKER | Properties({f"producer.{key}": text}), CONNECTOR, 0)
 
 
 def test_offset_syncs_live_at_the_source() -> None:
-    producer = clients.offset_syncs_producer(connector(**{"source.producer.acks": "1"}), 2)
+    producer = client_layers.offset_syncs_producer(connector(**{"source.producer.acks": "1"}), 2)
     assert producer.connection.bootstrap_servers == (("a", 1),)
     assert producer.connection.client_id == "A->B|msc-2|offset-syncs-source-producer"
     assert producer.acks == 1
@@ -182,16 +182,19 @@ def test_offset_syncs_live_at_the_source() -> None:
 
 def test_offset_syncs_live_at_the_target() -> None:
     given = connector(**{"offset-syncs.topic.location": "target", "producer.client.id": "me"})
-    assert clients.offset_syncs_producer(given, 0).connection.client_id == (
+    assert client_layers.offset_syncs_producer(given, 0).connection.client_id == (
         "me|A->B|msc-0|offset-syncs-target-producer"
     )
-    admin = clients.offset_syncs_admin(given)
+    admin = client_layers.offset_syncs_admin(given)
     assert (admin.bootstrap_servers, admin.client_id) == ((("b", 2),), "A->B|msc|offset-syncs-target-admin")
 
 
 def test_admins() -> None:
     given = connector(**{"admin.request.timeout.ms": "5", "target.admin.request.timeout.ms": "6"})
-    source, target = clients.source_admin(given), clients.target_admin(given, "heartbeats-target-admin")
+    source, target = (
+        client_layers.source_admin(given),
+        client_layers.target_admin(given, "heartbeats-target-admin"),
+    )
     assert (source.request_timeout_s, source.client_id) == (0.005, "A->B|msc|replication-source-admin")
     assert (target.request_timeout_s, target.client_id) == (0.006, "A->B|msc|heartbeats-target-admin")
     assert [settings.cluster for settings in (source, target)] == ["A", "B"], "errors name another cluster"
@@ -199,13 +202,13 @@ def test_admins() -> None:
 
 def test_the_worker_s_own_clients_use_unprefixed_keys() -> None:
     worker = WORKER | Properties({"request.timeout.ms": "7", "producer.request.timeout.ms": "8"})
-    connection = clients.worker_client(worker, "offsets")
+    connection = client_layers.worker_client(worker, "offsets")
     assert (connection.request_timeout_s, connection.client_id) == (0.007, "connect-A-mm2-A->B-offsets")
 
 
 def test_a_missing_cluster_is_named() -> None:
     with pytest.raises(ConfigError, match=r"^source\.cluster\.bootstrap\.servers: is missing"):
-        clients.source_consumer(Properties({"name": "n"}), 0)
+        client_layers.source_consumer(Properties({"name": "n"}), 0)
 
 
 @pytest.mark.parametrize(
@@ -220,7 +223,7 @@ def test_a_missing_cluster_is_named() -> None:
     ],
 )
 def test_bootstrap_servers(text: str, expected: tuple[tuple[str, int], ...]) -> None:
-    assert clients.bootstrap_servers(Properties({"bootstrap.servers": text})) == expected
+    assert client_layers.bootstrap_servers(Properties({"bootstrap.servers": text})) == expected
 
 
 @pytest.mark.parametrize(
@@ -238,22 +241,22 @@ def test_bootstrap_servers(text: str, expected: tuple[tuple[str, int], ...]) -> 
 def test_bad_bootstrap_servers(text: str, reason: str) -> None:
     properties = Properties({"A.bootstrap.servers": text}).under("A.")
     with pytest.raises(ConfigError) as caught:
-        clients.bootstrap_servers(properties)
+        client_layers.bootstrap_servers(properties)
     assert str(caught.value) == f"Invalid value {text} for configuration A.bootstrap.servers: {reason}"
 
 
 def test_only_plaintext_is_supported_yet() -> None:
-    clients.require_supported(clients.source_admin(CONNECTOR))
+    client_layers.require_supported(client_layers.source_admin(CONNECTOR))
     secured = connector(
         **{"source.cluster.security.protocol": "SASL_SSL", "source.cluster.sasl.mechanism": "PLAIN"}
     )
-    settings = clients.source_admin(secured)
+    settings = client_layers.source_admin(secured)
     assert settings.security == (("sasl.mechanism", "PLAIN"),)
     with pytest.raises(ConfigError, match=r"security\.protocol: is not supported yet"):
-        clients.require_supported(settings)
+        client_layers.require_supported(settings)
 
 
 def test_secrets_are_not_printed() -> None:
-    settings = clients.source_admin(connector(**{"source.cluster.sasl.jaas.config": "hush"}))
+    settings = client_layers.source_admin(connector(**{"source.cluster.sasl.jaas.config": "hush"}))
     assert ("sasl.jaas.config", "hush") in settings.security
     assert "hush" not in repr(settings)

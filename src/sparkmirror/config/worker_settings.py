@@ -1,4 +1,4 @@
-"""What a Connect worker's properties say about its group, its three topics and its rhythm."""
+"""Reads a Connect worker's settings: its group, its three topics, its intervals and time-outs."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -10,8 +10,8 @@ from sparkmirror.domain.leader_election import GroupOptions
 
 _SESSION_TIMEOUT_S: Final = 8.0
 _HEARTBEAT_INTERVAL_S: Final = 1.0
-"""Sooner than Java's 10 and 3 s where nobody says otherwise: data should flow again 15 s after a crash.
-Java's workers need not be so quick, because they wait for minutes whether a lost one comes back."""
+"""Shorter than Java's defaults of 10 and 3 s: records should flow again 15 s after a crash. Java's workers
+don't need that, because they wait minutes for a lost worker to return."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +38,17 @@ class WorkerSettings:
     """Whether source connectors write in transactions (KIP-618). `preparing` is the first of the two rounds
     in which the nodes of a Java cluster are restarted: nothing is written in transactions yet."""
     session_timeout_s: float = _SESSION_TIMEOUT_S
-    """How long a node may be silent before the others take over what it does."""
+    """How long a node may be silent before the other nodes take over its work."""
     heartbeat_interval_s: float = _HEARTBEAT_INTERVAL_S
     rebalance_timeout_s: float = 60.0
     session_key_ttl_s: float = 3600.0
-    """How long nodes sign with the same key; 0 for ever."""
+    """How long nodes sign with the same key; 0 means without end."""
     topic_tracking: bool = True
     standby_session: bool = True
-    """Whether a node has Spark ready before it leads, as in dedicated mode."""
+    """Whether a node starts Spark before it leads, as in dedicated mode."""
 
     def group(self, *, spreads: bool = False) -> GroupOptions:
-        """How the workers' nodes are a group."""
+        """The settings of the group that the worker's nodes form."""
         return GroupOptions(
             self.group_id,
             self.session_timeout_s,
@@ -61,7 +61,7 @@ class WorkerSettings:
 def worker_settings(worker: Properties) -> WorkerSettings:
     """Parse a worker's properties. Raises ConfigError with everything that is wrong."""
     values = WORKER.parse(worker)
-    session_timeout_s, heartbeat_interval_s = _rhythm(values)
+    session_timeout_s, heartbeat_interval_s = _group_times(values)
     return WorkerSettings(
         group_id=values.string("group.id"),
         config_topic=_topic(worker, values, "config", partitions=1),
@@ -79,8 +79,8 @@ def worker_settings(worker: Properties) -> WorkerSettings:
     )
 
 
-def _rhythm(values: Values) -> tuple[float, float]:
-    """Session time-out and heartbeat interval: Java's defaults count only for one that is set alone."""
+def _group_times(values: Values) -> tuple[float, float]:
+    """Session time-out and heartbeat interval. If only one is set, the other has Java's default."""
     names = "session.timeout.ms", "heartbeat.interval.ms"
     if not any(map(values.given, names)):
         return _SESSION_TIMEOUT_S, _HEARTBEAT_INTERVAL_S
@@ -89,7 +89,7 @@ def _rhythm(values: Values) -> tuple[float, float]:
 
 
 def _standby_session(worker: Properties, values: Values) -> bool:
-    """Unless somebody says so, not on a cluster, where it would hold executors that do nothing."""
+    """By default only where Spark is local: on a cluster it would hold idle executors."""
     if values.given("standby.spark.session"):
         return values.boolean("standby.spark.session")
     return (worker.get("spark.master") or "local").startswith("local")

@@ -1,4 +1,4 @@
-"""From a connector's and a worker's properties to the settings of each client, layered as MM2 does.
+"""Puts together the settings of each client from a connector's and a worker's properties, layered as in MM2.
 
 MM2's own clients start from `source.cluster.*` or `target.cluster.*`, of which only bootstrap servers and
 security count, then take `consumer.*`, then `source.consumer.*`. The producer of the data is Connect's.
@@ -21,23 +21,23 @@ from sparkmirror.domain.client_settings import (
 from sparkmirror.domain.errors import ConfigError
 
 IN_FLIGHT_MAX: Final = 5
-"""How many batches of a producer id a broker remembers; more in flight could not be resent safely."""
+"""The number of batches of a producer id that a broker remembers; more could not be resent safely."""
 
 _ACKS: Final[dict[str, Literal[-1, 1]]] = {"all": -1, "-1": -1, "1": 1}
 _ENDPOINT = re.compile(r"(?:[0-9a-zA-Z\-%._]*://)?\[?([0-9a-zA-Z\-%._:]*)]?:([0-9]+)", re.ASCII)
 
 
 def source_consumer(connector: Properties, task: int) -> ConsumerSettings:
-    """What reads the source's records for one task."""
+    """The consumer of one task that reads the source's records."""
     properties = _layers(connector, "source", "consumer")
     whole_id = _named(properties, client_id(connector, "replication-consumer", task))
     return _consumer(properties, whole_id, _alias(connector, "source"))
 
 
 def target_producer(worker: Properties, connector: Properties, task: int) -> ProducerSettings:
-    """What writes a connector's records: the Connect worker's producer, with the connector's overrides.
+    """The producer of a connector's records: the Connect worker's, with the connector's overrides.
 
-    Its client id is Connect's `connector-producer-NAME-TASK` unless somebody set another.
+    Its client id is Connect's `connector-producer-NAME-TASK` unless another is set.
     """
     properties = target_producer_properties(worker, connector)
     default_id = f"connector-producer-{connector['name'].strip(JAVA_WHITESPACE)}-{task}"
@@ -45,12 +45,12 @@ def target_producer(worker: Properties, connector: Properties, task: int) -> Pro
 
 
 def target_producer_properties(worker: Properties, connector: Properties) -> Properties:
-    """The layers of what writes a connector's records."""
+    """The properties of the producer of a connector's records."""
     return worker.only(SHARED_NAMES) | worker.under("producer.") | connector.under("producer.override.")
 
 
 def offset_syncs_producer(connector: Properties, task: int) -> ProducerSettings:
-    """What writes offset syncs, on the cluster that `offset-syncs.topic.location` names."""
+    """The producer of offset syncs, on the cluster that `offset-syncs.topic.location` names."""
     side = _offset_syncs_side(connector)
     properties = _layers(connector, side, "producer")
     whole_id = _named(properties, client_id(connector, f"offset-syncs-{side}-producer", task))
@@ -58,39 +58,39 @@ def offset_syncs_producer(connector: Properties, task: int) -> ProducerSettings:
 
 
 def offset_syncs_consumer(connector: Properties) -> ConnectionSettings:
-    """What reads offset syncs, on the cluster that `offset-syncs.topic.location` names."""
+    """The consumer of offset syncs, on the cluster that `offset-syncs.topic.location` names."""
     side = _offset_syncs_side(connector)
     return _state_consumer(connector, side, f"offset-syncs-{side}-consumer")
 
 
 def checkpoints_consumer(connector: Properties) -> ConnectionSettings:
-    """What reads a checkpoint connector's own checkpoints when it starts."""
+    """The consumer with which a checkpoint connector reads its own checkpoints when it starts."""
     return _state_consumer(connector, "target", "checkpoints-target-consumer")
 
 
 def offset_syncs_admin(connector: Properties) -> ConnectionSettings:
-    """What creates the offset-syncs topic."""
+    """The admin client that creates the offset-syncs topic."""
     side = _offset_syncs_side(connector)
     return _admin(connector, side, f"offset-syncs-{side}-admin")
 
 
 def source_admin(connector: Properties, role: str = "replication-source-admin") -> ConnectionSettings:
-    """What lists and describes at the source."""
+    """The admin client that lists and describes at the source."""
     return _admin(connector, "source", role)
 
 
 def target_admin(connector: Properties, role: str = "replication-target-admin") -> ConnectionSettings:
-    """What creates and alters at the target."""
+    """The admin client that creates and alters at the target."""
     return _admin(connector, "target", role)
 
 
 def admin_properties(connector: Properties, side: str) -> Properties:
-    """What an admin client of `source` or `target` is made of, as an admin plug-in gets it."""
+    """The properties of the admin client of `source` or `target`, as an admin plug-in gets them."""
     return _layers(connector, side, "admin")
 
 
 def worker_client(worker: Properties, role: str) -> ConnectionSettings:
-    """What reads and writes Connect's own topics; `role` is `offsets`, `configs` or `statuses`.
+    """The client that reads and writes Connect's own topics; `role` is `offsets`, `configs` or `statuses`.
 
     Uses the worker's unprefixed keys, and Connect's client ids: `connect-GROUP[-CLIENT]-ROLE`.
     """
@@ -100,8 +100,8 @@ def worker_client(worker: Properties, role: str) -> ConnectionSettings:
 
 def mirror_client(properties: Properties, client: str) -> ConnectionSettings:
     """One of a `MirrorClient`'s clients: only servers and security count, `admin.` and the like in front."""
-    told = properties.only(SHARED_NAMES) | properties.under(f"{client}.").only(SHARED_NAMES)
-    settings = _connection(told, ADMIN.parse(told), "sparkmirror-client")
+    shared = properties.only(SHARED_NAMES) | properties.under(f"{client}.").only(SHARED_NAMES)
+    settings = _connection(shared, ADMIN.parse(shared), "sparkmirror-client")
     require_supported(settings)
     return settings
 
@@ -116,7 +116,7 @@ def client_id(connector: Properties, role: str, task: int | None = None) -> str:
 
 
 def require_supported(settings: ConnectionSettings) -> None:
-    """Raise ConfigError for what can be parsed but not be done yet."""
+    """Raise ConfigError for settings that are not supported yet."""
     if settings.security_protocol is not SecurityProtocol.PLAINTEXT:
         raise ConfigError(
             "security.protocol", settings.security_protocol.value, "is not supported yet, only PLAINTEXT is"
@@ -141,7 +141,7 @@ def _endpoint(url: str, properties: Properties) -> tuple[str, int]:
 
 
 def _layers(connector: Properties, side: str, client: str) -> Properties:
-    """One of MM2's own clients: what `MirrorConnectorConfig` puts together."""
+    """The properties of one of MM2's own clients, as `MirrorConnectorConfig` puts them together."""
     cluster = connector.under(f"{side}.cluster.").only(SHARED_NAMES)
     properties = cluster | connector.under(f"{client}.") | connector.under(f"{side}.{client}.")
     if "bootstrap.servers" in properties:
@@ -206,7 +206,7 @@ def _producer(properties: Properties, whole_id: str, alias: str) -> ProducerSett
         request_bytes_max=values.integer("max.request.size"),
         in_flight_max=min(IN_FLIGHT_MAX, values.integer("max.in.flight.requests.per.connection")),
         compression=None if compression is None else cast("Codec", compression),
-        # Connect's default is False; here nothing is lost by it unless somebody says so.
+        # Connect's default is False; here idempotence costs nothing, so it is on unless it is turned off.
         idempotent=values.boolean("enable.idempotence") or not values.given("enable.idempotence"),
     )
 
@@ -244,5 +244,5 @@ def _connection(properties: Properties, values: Values, whole_id: str, alias: st
 
 
 def _given_size(values: Values, name: str) -> int:
-    """A socket buffer's size if somebody set it: a fixed one is small, and turns the system's tuning off."""
+    """A socket buffer's size if it is set: a fixed size is small, and turns the system's tuning off."""
     return values.integer(name) if values.given(name) else -1

@@ -1,6 +1,6 @@
-"""From a connector's properties to what it is told: policies and filters made, intervals in seconds.
+"""Parses a connector's properties into its settings: policies and filters created, intervals in seconds.
 
-Everything that can be wrong with a connector's own options is found here, before anything is started.
+Errors in a connector's own options are found here, before anything is started.
 """
 
 import re
@@ -19,7 +19,12 @@ from sparkmirror.config.connector_options import (
     check_mirror_source,
 )
 from sparkmirror.config.definitions import JAVA_WHITESPACE, Definition, Values
-from sparkmirror.config.plugins import CONFIG_PROPERTY_FILTER, GROUP_FILTER, REPLICATION_POLICY, TOPIC_FILTER
+from sparkmirror.config.plugin_points import (
+    CONFIG_PROPERTY_FILTER,
+    GROUP_FILTER,
+    REPLICATION_POLICY,
+    TOPIC_FILTER,
+)
 from sparkmirror.config.properties import Properties
 from sparkmirror.connectors.checkpoint import MirrorCheckpointSettings
 from sparkmirror.connectors.heartbeat import MirrorHeartbeatSettings
@@ -40,7 +45,7 @@ def mirror_source_settings(connector: Properties) -> MirrorSourceSettings:
     check_mirror_source(connector)
     flow, policy = _flow(values), REPLICATION_POLICY.make(connector)
     offset_syncs_topic = _offset_syncs_topic(values, flow, policy)
-    rest = partial(
+    others = partial(
         MirrorSourceSettings,
         flow=flow,
         policy=policy,
@@ -56,7 +61,7 @@ def mirror_source_settings(connector: Properties) -> MirrorSourceSettings:
         sync_users=_users_file(values),
         sync_accounts_interval_s=_accounts_interval_s(connector, values),
     )
-    return filled(rest, values)
+    return filled(others, values)
 
 
 def mirror_source_enabled(connector: Properties) -> bool:
@@ -65,7 +70,7 @@ def mirror_source_enabled(connector: Properties) -> bool:
 
 
 def mirror_checkpoint_off(connector: Properties) -> str | None:
-    """The setting by which a MirrorCheckpointConnector has nothing to do; None if it has."""
+    """The setting that turns a MirrorCheckpointConnector off; None if it is on."""
     values, source = MIRROR_CHECKPOINT.parse(connector), MIRROR_SOURCE.parse(connector)
     switches = {
         "enabled": values.boolean("enabled"),
@@ -78,13 +83,13 @@ def mirror_checkpoint_off(connector: Properties) -> str | None:
 
 
 def mirror_checkpoint_settings(connector: Properties) -> MirrorCheckpointSettings | None:
-    """What a MirrorCheckpointConnector is told, None where it has nothing to do. Raises ConfigError."""
+    """The settings of a MirrorCheckpointConnector; None where it has nothing to do. Raises ConfigError."""
     values = _parsed(connector, MIRROR_CHECKPOINT | OWN_CHECKPOINT)
     emit_interval_s = _interval_s(connector, values, "emit.checkpoints")
     if emit_interval_s is None or mirror_checkpoint_off(connector):
         return None
     flow, policy = _flow(values), REPLICATION_POLICY.make(connector)
-    rest = partial(
+    others = partial(
         MirrorCheckpointSettings,
         flow=flow,
         policy=policy,
@@ -98,21 +103,21 @@ def mirror_checkpoint_settings(connector: Properties) -> MirrorCheckpointSetting
         offset_syncs_on_source=_are_syncs_on_source(values),
         reverse_syncs_topic=_reverse_syncs_topic(values, flow, policy),
     )
-    return filled(rest, values)
+    return filled(others, values)
 
 
 def mirror_heartbeat_settings(connector: Properties) -> MirrorHeartbeatSettings:
-    """What a MirrorHeartbeatConnector is told. Raises ConfigError with key, value and reason."""
+    """The settings of a MirrorHeartbeatConnector. Raises ConfigError with key, value and reason."""
     values = _parsed(connector, MIRROR_HEARTBEAT)
     interval_s = _interval_s(connector, values, "emit.heartbeats")
-    rest = partial(
+    others = partial(
         MirrorHeartbeatSettings,
         flow=_flow(values),
         emit=interval_s is not None,
         interval_s=interval_s or float("inf"),
         topic=REPLICATION_POLICY.make(connector).heartbeats_topic(),
     )
-    return filled(rest, values)
+    return filled(others, values)
 
 
 def _parsed(connector: Properties, definition: Definition) -> Values:
@@ -174,7 +179,7 @@ def _users_file(values: Values) -> str | None:
 
 
 def _accounts_interval_s(connector: Properties, values: Values) -> float | None:
-    """As often as ACLs, also where those are not synced."""
+    """The interval of ACLs, whether those are synced or not."""
     is_wanted = values.boolean("sync.quotas") or _users_file(values) is not None
     return _seconds(connector, values, "sync.topic.acls") if is_wanted else None
 

@@ -5,7 +5,7 @@ import pytest
 
 from sparkmirror.config.properties import Properties
 from sparkmirror.connectors.checkpoint import MirrorCheckpointSettings, counterpart, is_followed
-from sparkmirror.connectors.settings import (
+from sparkmirror.connectors.connector_settings import (
     mirror_checkpoint_off,
     mirror_checkpoint_settings,
     mirror_heartbeat_settings,
@@ -199,7 +199,7 @@ def test_empty_topics_match_nothing() -> None:
         ("tasks.max", "0", "Value must be at least 1"),
     ],
 )
-def test_what_cannot_be_used_names_key_and_value(key: str, text: str, reason: str) -> None:
+def test_an_unusable_value_is_refused_with_key_and_value(key: str, text: str, reason: str) -> None:
     written = Properties({f"A->B.{key}": text}).under("A->B.")
     with pytest.raises(ConfigError) as caught:
         mirror_source_settings(Properties(CONNECTOR) | written)
@@ -265,7 +265,7 @@ def test_the_opposite_flows_syncs_lie_on_the_other_cluster(location: str, own: s
     assert checkpoint_settings(**told).reverse_syncs_topic is None
 
 
-def test_what_came_from_the_target_gets_its_name_there() -> None:
+def test_a_topic_from_the_target_gets_its_name_there() -> None:
     def named(topic: str, **more: str) -> tuple[str, bool]:
         settings = checkpoint_settings(topics="orders", **more)
         assert counterpart(settings, TopicPartition(topic, 3)).partition == 3

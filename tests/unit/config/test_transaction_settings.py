@@ -3,8 +3,12 @@
 import pytest
 
 from sparkmirror.config.properties import Properties
-from sparkmirror.config.transactions import TransactionSettings, transaction_settings, transactional_id
-from sparkmirror.config.worker import worker_settings
+from sparkmirror.config.transaction_settings import (
+    TransactionSettings,
+    transaction_settings,
+    transactional_id,
+)
+from sparkmirror.config.worker_settings import worker_settings
 from sparkmirror.domain.errors import ConfigError
 
 WORKER = {
@@ -55,7 +59,7 @@ def test_without_the_worker_there_are_none(support: dict[str, str]) -> None:
     ],
     ids=str,
 )
-def test_how_long_transactions_last(
+def test_transactions_last_as_configured(
     worker: dict[str, str], connector: dict[str, str], expected: TransactionSettings
 ) -> None:
     assert settings(ENABLED | worker, connector) == expected
@@ -106,7 +110,7 @@ def test_how_long_transactions_last(
     ],
     ids=str,
 )
-def test_what_cannot_be_is_said_with_key_and_value(
+def test_an_impossible_setting_is_refused_with_key_and_value(
     worker: dict[str, str], connector: dict[str, str], reason: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:

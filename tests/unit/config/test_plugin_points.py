@@ -8,9 +8,9 @@ from typing import cast
 import pytest
 
 from sparkmirror.config.admin_plugins import DIRECTLY, AdminPlugins, admin_plugins
+from sparkmirror.config.known_keys import unread_connector_keys
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
-from sparkmirror.config.plugin_names import unread_connector_keys
-from sparkmirror.config.plugins import (
+from sparkmirror.config.plugin_points import (
     CONFIG_PROPERTY_FILTER,
     GROUP_FILTER,
     REPLICATION_POLICY,
@@ -27,8 +27,13 @@ from sparkmirror.policies.accounts import (
     ScramCredential,
     ScramMechanism,
 )
-from sparkmirror.policies.admin_writes import AdminWrites, QuotaResults, Results, TopicCreation
-from sparkmirror.policies.forwarding_admin import ForwardingAdmin
+from sparkmirror.policies.admin_writes import (
+    AdminWrites,
+    ForwardingAdmin,
+    QuotaResults,
+    Results,
+    TopicCreation,
+)
 from sparkmirror.policies.replication import ReplicationPolicy
 
 HERE = "tests.support.some_plugins:"
@@ -93,7 +98,7 @@ def test_an_announced_class(name: str, tmp_path: Path, monkeypatch: pytest.Monke
     assert class_problem("topic.filter.class", name) is not None
 
 
-def test_nobody_takes_the_place_of_kafkas_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kafkas_own_classes_can_not_be_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
     announce(tmp_path, monkeypatch, "sparkmirror.replication_policies", f"{name} = {HERE}Suffixed")
     assert policy(name).format_remote_topic("us", "orders") == "orders"
@@ -165,7 +170,7 @@ def test_a_java_class_without_a_counterpart() -> None:
         (HERE + "Unmakeable", "making it raised TypeError: "),
         (HERE + "Raising", f"{HERE}Raising.topic_source('topic') raised LookupError: no such topic"),
         (HERE + "Exiting", f"{HERE}Exiting.topic_source('topic') raised SystemExit: 3"),
-        (HERE + "Numbering", f"{HERE}Numbering.checkpoints_topic('source') answered 7, which is no str"),
+        (HERE + "Numbering", f"{HERE}Numbering.checkpoints_topic('source') returned 7, not a str"),
         (HERE + "ForOneArgument", "format_remote_topic can't be called with (source_alias, topic): too many"),
         (
             "tests.unit.config.broken_plugin:Policy",
@@ -177,7 +182,7 @@ def test_a_java_class_without_a_counterpart() -> None:
         ("a:b:c", "is not of the form package.module:Class"),
     ],
 )
-def test_what_can_not_be_used(name: str, reason: str) -> None:
+def test_an_unusable_plugin_is_refused_with_the_reason(name: str, reason: str) -> None:
     assert reason in refusal(name)
 
 
@@ -217,11 +222,11 @@ def test_filters_of_groups_and_configs() -> None:
     assert not configs.should_replicate_source_default("any")
 
 
-def test_a_filter_that_answers_no_boolean() -> None:
+def test_a_filter_that_returns_no_boolean_is_an_error() -> None:
     made = TOPIC_FILTER.make({"topic.filter.class": HERE + "Matching", "topics": "o.*"})
-    with pytest.raises(PluginError, match=r"Matching.should_replicate\('orders'\) answered <re.Match"):
+    with pytest.raises(PluginError, match=r"Matching.should_replicate\('orders'\) returned <re.Match"):
         made.should_replicate("orders")
-    with pytest.raises(PluginError, match=r"answered None, which is no bool"):
+    with pytest.raises(PluginError, match=r"returned None, not a bool"):
         made.should_replicate("payments")
 
 
@@ -275,10 +280,10 @@ def test_an_admin_plugin_gets_what_javas_gets() -> None:
     assert cluster.asked == [[ORDERS], {"orders": 3}]
 
 
-def test_an_admin_plugin_that_says_nothing_has_not_done_it() -> None:
+def test_an_item_without_a_result_of_an_admin_plugin_is_an_error() -> None:
     result = admin("Deaf", Cluster()).create_topics([ORDERS])["orders"]
     assert isinstance(result, KafkaError)
-    assert str(result) == f"{HERE}Deaf.create_topics said nothing of orders"
+    assert str(result) == f"{HERE}Deaf.create_topics returned no result for orders"
 
 
 def test_an_admin_plugin_that_raises_is_named() -> None:
@@ -341,9 +346,10 @@ def test_no_item_goes_missing() -> None:
 
     silent = AdminPlugins("mine", Silent, {"eu": {}}).over(Cluster(), "eu")
     entity = QuotaEntity((("user", "alice"),))
-    assert str(silent.alter_quotas([QuotaChange(entity, ())])[entity]).startswith("mine.alter_quotas said no")
+    error = silent.alter_quotas([QuotaChange(entity, ())])[entity]
+    assert str(error).startswith("mine.alter_quotas returned no result")
     credential = SaltedCredential(ScramCredential("bob", ScramMechanism.SCRAM_SHA_256, 4096), b"s", b"p")
-    assert str(silent.alter_users([credential])["bob"]) == "mine.alter_users said nothing of bob"
+    assert str(silent.alter_users([credential])["bob"]) == "mine.alter_users returned no result for bob"
 
 
 def test_keys_that_a_plugin_may_read_are_not_called_unread() -> None:

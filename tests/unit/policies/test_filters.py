@@ -1,7 +1,7 @@
 import pytest
 
 from sparkmirror.domain.errors import ConfigError
-from sparkmirror.policies.topic_filter import DefaultTopicFilter
+from sparkmirror.policies.filters import DefaultGroupFilter, DefaultTopicFilter, NameLists
 
 
 @pytest.mark.parametrize("topic", ["orders", "orders.internal", "orders-internal", "us.orders", "heartbeats"])
@@ -36,3 +36,31 @@ def test_patterns_see_the_name_on_the_source_cluster() -> None:
 def test_a_bad_pattern_names_its_list() -> None:
     with pytest.raises(ConfigError, match=r"topics\.exclude"):
         DefaultTopicFilter([".*"], ["("])
+
+
+@pytest.mark.parametrize(
+    ("name", "refused_by"),
+    [
+        ("orders", None),
+        ("orders-7", None),
+        ("orders.internal", "topics.exclude (.*[.]internal)"),
+        ("pages", "topics"),
+        ("an-orders", "topics"),
+    ],
+)
+def test_the_setting_that_keeps_a_name_away_is_named(name: str, refused_by: str | None) -> None:
+    lists = NameLists("topics", ["orders.*", "payments"], ["x", ".*[.]internal"])
+    assert lists.refused_by(name) == refused_by
+    assert lists.selects(name) is (refused_by is None)
+
+
+def test_both_filters_name_the_setting_that_refuses() -> None:
+    assert DefaultTopicFilter().refused_by("__consumer_offsets") == "topics.exclude (__.*)"
+    assert DefaultGroupFilter([], []).refused_by("billing") == "groups"
+    with pytest.raises(ConfigError, match=r"groups\.exclude"):
+        DefaultGroupFilter([".*"], ["("])
+
+
+def test_literal_names_in_the_list_are_found() -> None:
+    lists = NameLists("topics", ["orders", "pay.*", "a.b", ".", "secret", "x|y"], ["secret"])
+    assert lists.named == {"orders", "a.b"}

@@ -1,14 +1,14 @@
-"""What a worker's and a source connector's properties say about transactions (KIP-618)."""
+"""Reads the transaction settings of a worker and a source connector (KIP-618)."""
 
 from dataclasses import dataclass
 from typing import Final
 
+from sparkmirror.config.client_layers import target_producer_properties
 from sparkmirror.config.client_options import PRODUCER
-from sparkmirror.config.clients import target_producer_properties
 from sparkmirror.config.connector_options import SOURCE_FRAMEWORK
 from sparkmirror.config.definitions import JAVA_WHITESPACE, Values
 from sparkmirror.config.properties import Properties
-from sparkmirror.config.worker import WorkerSettings
+from sparkmirror.config.worker_settings import WorkerSettings
 
 NOT_ENABLED: Final = "This worker does not have exactly-once source support enabled."
 NO_BOUNDARIES: Final = (
@@ -17,14 +17,14 @@ NO_BOUNDARIES: Final = (
 )
 _INTERVAL = "transaction.boundary.interval.ms"
 _TIMEOUT_SHARE_MAX = 0.5
-"""What an interval that nobody set may take of the time-out: Kafka's defaults for both are a minute."""
+"""The default interval as a share of the time-out: Kafka's defaults for both are a minute."""
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionSettings:
-    """`interval_s` is how long a transaction lasts, None where each ends as soon as that is worth it.
+    """`interval_s` is how long a transaction lasts; None ends each as soon as that is efficient.
 
-    The coordinator aborts what is open for longer than `timeout_s`.
+    The coordinator aborts a transaction that is open for longer than `timeout_s`.
     """
 
     interval_s: float | None
@@ -48,20 +48,20 @@ def transaction_settings(
     if not enabled:
         return None
     producer = target_producer_properties(worker, connector)
-    told = PRODUCER.parse(producer)
-    _check_producer(producer, told)
-    timeout_s = told.seconds("transaction.timeout.ms")
+    parsed = PRODUCER.parse(producer)
+    _check_producer(producer, parsed)
+    timeout_s = parsed.seconds("transaction.timeout.ms")
     interval_s = _interval_s(settings, connector, values, timeout_s) if boundary == "interval" else None
     return TransactionSettings(interval_s, timeout_s)
 
 
-def _check_producer(producer: Properties, told: Values) -> None:
-    """What no transactional producer may have. Java overrules some of it with a warning."""
-    if told.given("enable.idempotence") and not told.boolean("enable.idempotence"):
+def _check_producer(producer: Properties, values: Values) -> None:
+    """Refuse settings that no transactional producer may have. Java overrules some with a warning."""
+    if values.given("enable.idempotence") and not values.boolean("enable.idempotence"):
         raise producer.error("enable.idempotence", "contradicts exactly.once.source.support=enabled")
-    if told.string("acks") == "1":
+    if values.string("acks") == "1":
         raise producer.error("acks", "must be all with exactly.once.source.support=enabled")
-    if told.integer("transaction.timeout.ms") <= 0:
+    if values.integer("transaction.timeout.ms") <= 0:
         raise producer.error("transaction.timeout.ms", "must be at least 1")
 
 
@@ -76,5 +76,5 @@ def _interval_s(settings: WorkerSettings, connector: Properties, values: Values,
 
 
 def transactional_id(group_id: str, connector_name: str, task: int) -> str:
-    """As Connect names the producer of a task, so that Java MM2 and this project fence each other."""
+    """The transactional id that Connect gives a task's producer: Java MM2 and we fence each other."""
     return f"{group_id}-{connector_name.strip(JAVA_WHITESPACE)}-{task}"

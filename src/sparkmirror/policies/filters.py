@@ -1,0 +1,105 @@
+"""Selects topics and consumer groups by two lists of Java regexes; excludes win (KIP-382)."""
+
+import re
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from sparkmirror.policies.java_regex import compile_list
+
+DEFAULT_TOPICS: Final = (".*",)
+DEFAULT_TOPICS_EXCLUDE: Final = (r"mm2.*\.internal", r".*\.replica", "__.*")
+"""Since KIP-1074: user topics that end in `.internal` or `-internal` are no longer excluded."""
+
+
+class TopicFilter(Protocol):
+    """MM2's plug-in point `topic.filter.class`."""
+
+    def should_replicate(self, topic: str) -> bool:
+        """Whether the user wants this topic, named as on the source cluster."""
+        ...
+
+    def refused_by(self, topic: str) -> str | None:
+        """The setting that excludes the topic; None if it is selected."""
+        ...
+
+
+class DefaultTopicFilter:
+    """Selects topics by two lists of Java regexes over whole names. Raises ConfigError like `NameLists`."""
+
+    def __init__(
+        self, topics: Sequence[str] = DEFAULT_TOPICS, topics_exclude: Sequence[str] = DEFAULT_TOPICS_EXCLUDE
+    ) -> None:
+        self.topics = tuple(topics)
+        self._lists = NameLists("topics", topics, topics_exclude)
+
+    @property
+    def named(self) -> frozenset[str]:
+        """The topics that are asked for by their names, whether they exist or not."""
+        return self._lists.named
+
+    def should_replicate(self, topic: str) -> bool:
+        return self._lists.selects(topic)
+
+    def refused_by(self, topic: str) -> str | None:
+        return self._lists.refused_by(topic)
+
+
+class GroupFilter(Protocol):
+    """MM2's plug-in point `group.filter.class`."""
+
+    def should_replicate(self, group: str) -> bool:
+        """Whether the user wants this group's offsets on the target."""
+        ...
+
+    def refused_by(self, group: str) -> str | None:
+        """The setting that excludes the group; None if it is selected."""
+        ...
+
+
+class DefaultGroupFilter:
+    """Selects groups by two lists of Java regexes over whole ids. Raises ConfigError like `NameLists`."""
+
+    def __init__(self, groups: Sequence[str], groups_exclude: Sequence[str]) -> None:
+        self._lists = NameLists("groups", groups, groups_exclude)
+
+    def should_replicate(self, group: str) -> bool:
+        return self._lists.selects(group)
+
+    def refused_by(self, group: str) -> str | None:
+        return self._lists.refused_by(group)
+
+
+_NAME: Final = re.compile(r"[a-zA-Z0-9._-]*[a-zA-Z0-9][a-zA-Z0-9._-]*")
+
+
+class NameLists:
+    """Selects names by `topics` and `topics.exclude`, or the like; an empty list selects none.
+
+    Raises ConfigError for a pattern that can't be used.
+    """
+
+    def __init__(self, key: str, included: Sequence[str], excluded: Sequence[str]) -> None:
+        """`key` is the first list's; the second's has `.exclude` behind it."""
+        self._key = key
+        self._exclude_key = f"{key}.exclude"
+        self._includes = included
+        self._excludes = excluded
+        self._included = compile_list(included, self._key)
+        self._excluded = compile_list(excluded, self._exclude_key)
+
+    @property
+    def named(self) -> frozenset[str]:
+        """The literal names in the first list: such a pattern matches itself, at least."""
+        return frozenset(name for name in self._includes if _NAME.fullmatch(name) and self.selects(name))
+
+    def selects(self, name: str) -> bool:
+        return bool(self._included.fullmatch(name)) and not self._excluded.fullmatch(name)
+
+    def refused_by(self, name: str) -> str | None:
+        """The setting that excludes the name, with its pattern if there is one; None if it is selected."""
+        if self._excluded.fullmatch(name):
+            pattern = next(
+                (one for one in self._excludes if compile_list([one], self._exclude_key).fullmatch(name)), ""
+            )
+            return f"{self._exclude_key} ({pattern})"
+        return None if self._included.fullmatch(name) else self._key
