@@ -6,12 +6,11 @@ them, and `descriptions` shows them as Connect does.
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
-from sparkmirror.config.definitions import REQUIRED, Definition, Option, Type, Validator, Value
+from sparkmirror.config.definitions import REQUIRED, Definition, Option, Required, Type, Validator, Value
 from sparkmirror.config.validators import described_validator
 
 KeyInfo = dict[str, Any]
@@ -67,12 +66,17 @@ def options(
 def _option(
     entry: KeyInfo, defaults: Mapping[str, Value], validators: Mapping[str, Validator | None]
 ) -> Option:
-    name = entry["name"]
+    name, kind = entry["name"], Type(entry["type"])
     validator = validators[name] if name in validators else described_validator(entry[_VALIDATOR])
-    option = Option(name, Type(entry["type"]), REQUIRED, validator=validator)
     if name in defaults:
-        return replace(option, default=defaults[name])
-    if entry["required"]:
-        return option
-    text = entry["default_value"]
-    return replace(option, default=None if text is None else option.parse_type(text))
+        default: Value | Required = defaults[name]
+    elif entry["required"]:
+        default = REQUIRED
+    else:
+        default = _default(kind, entry["default_value"])
+    return Option(name, kind, default, validator=validator)
+
+
+@cache
+def _default(kind: Type, text: str | None) -> Value:
+    return None if text is None else Option("", kind, None).parse_type(text)

@@ -6,6 +6,7 @@ A validator returns the value to use or raises ValueError with the reason; `str(
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from sparkmirror.config.definitions import Validator, Value
@@ -146,6 +147,7 @@ class ConnectorNameText:
         return "non-empty string without ISO control characters"
 
 
+@cache
 def described_validator(text: str | None) -> Validator | None:
     """The validator that describes itself in Java by this text; None for those that have no counterpart."""
     if text is None:

@@ -57,7 +57,7 @@ def check_rings(flows: Sequence[RingFlow]) -> None:
                     "enable.idempotence",
                     (source, target, source),
                     f"would send records of a topic like '{topic}' round for ever: {source}->{target} writes "
-                    "without producer ids, by which the other flow tells what came from its target. Let its "
+                    "without producer ids, by which the other flow recognizes records of its target. Let its "
                     "producer have enable.idempotence=true and acks=all",
                 )
 
