@@ -51,6 +51,8 @@ from sparkmirror.kafka.metadata import request_metadata
 from sparkmirror.kafka.transactions import Transactions, fence
 from tests.contract.looping import batch_of
 from tests.contract.transaction_version import finalize
+from tests.memory.server import serving
+from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import Keyed, admin, create_topic, numbered
 from tests.support.broker_requests import Asker, asking
 from tests.support.connections import connection
@@ -73,7 +75,7 @@ TRANSACTION_ABORTABLE: Final = 120
 class Side:
     """A cluster, the version of transactions that it has finalized, and partitions nobody else has."""
 
-    cluster: LocalCluster
+    cluster: AnyCluster
     version: int
     asker: Asker
     numbers: Iterator[int]
@@ -214,7 +216,30 @@ def old_side(frail_cluster: LocalCluster) -> Iterator[Side]:
             finalize(asker, 2)
 
 
-@pytest.fixture(params=["old_side", "new_side"])
+def in_memory(version: int) -> Iterator[Side]:
+    with serving(f"transactions {version}") as server:
+        server.cluster.transaction_version = version
+        create_topic(server.bootstrap_servers, TOPIC, partitions=PARTITIONS)
+        with asking(server) as asker:
+            yield Side(server, version, asker, iter(range(PARTITIONS)))
+
+
+@pytest.fixture(scope="module")
+def old_memory_side() -> Iterator[Side]:
+    yield from in_memory(1)
+
+
+@pytest.fixture(scope="module")
+def new_memory_side() -> Iterator[Side]:
+    yield from in_memory(2)
+
+
+IN_MEMORY: Final = [
+    pytest.param(name, marks=pytest.mark.memory) for name in ("old_memory_side", "new_memory_side")
+]
+
+
+@pytest.fixture(params=[*IN_MEMORY, "old_side", "new_side"])
 def side(request: pytest.FixtureRequest) -> Side:
     made = request.getfixturevalue(request.param)
     assert isinstance(made, Side)

@@ -17,10 +17,13 @@ from typing import Final, NamedTuple
 from sparkmirror.domain.ids import TopicPartition
 from tests.memory.cluster import MemoryCluster
 from tests.memory.network import Fate
-from tests.memory.stage import REMOTE, RunningTask, Shape, Stage
+from tests.memory.stage import REMOTE, TOPIC, RunningTask, Shape, Stage
 from tests.memory.virtual_time import StuckError
 
 FAULTS_LAST_S: Final = 20.0
+CALM_S: Final = 20.0
+"""For so long records are written after the last fault."""
+
 RECOVERY_S: Final = 180.0
 """Longer than any sequence of time-outs and back-offs that the last fault can leave behind."""
 
@@ -66,12 +69,14 @@ class Drill:
             lag_max=rng.choice([0, 10, 100]),
             in_flight_max=rng.choice([1, 5, 5]),
             buffer_bytes=rng.choice([1 << 11, 1 << 16, 32 << 20]),
+            is_lossy=rng.random() < 0.25,
         )
         self.stage = Stage(rng, shape, f"-{seed}")
         self.requests = DrawnFaults(rng, rng.choice([0.0, 0.01, 0.05]))
         self.stage.network.faults = self.requests
         self.tasks: list[RunningTask] = []
         self.faults: list[str] = []
+        self._ends_at = 0.0
 
     def run(self) -> Result:
         try:
@@ -95,9 +100,10 @@ class Drill:
         for fault in self._drawn():
             stage.time.call_later(self.rng.uniform(0, FAULTS_LAST_S), self._do, fault)
         stage.time.call_later(FAULTS_LAST_S, self._calm)
+        self._ends_at = stage.time.time() + FAULTS_LAST_S + CALM_S
         self._advance(FAULTS_LAST_S)
         finished = stage.run_until(
-            lambda: bool(stage.violations) or self._have_ended() or stage.is_complete, RECOVERY_S
+            lambda: bool(stage.violations) or self._have_ended() or self._is_complete, RECOVERY_S
         )
         if stage.violations:
             return stage.violations[0]
@@ -122,6 +128,11 @@ class Drill:
     def _have_ended(self) -> bool:
         return all(task.is_over for task in self.tasks)
 
+    @property
+    def _is_complete(self) -> bool:
+        """Also what is written after the faults."""
+        return self.stage.time.time() > self._ends_at and self.stage.is_complete
+
     def _progress(self) -> str:
         stage = self.stage
         return ", ".join(f"{len(stage.copied(at))} of {count}" for at, count in stage.written.items())
@@ -142,14 +153,21 @@ class Drill:
             self._move_coordinator,
             self._forget_producers,
         ]
+        if self.stage.shape.is_lossy:
+            kinds += [self._lose_records, self._truncate, self._replace_topic]
+        else:  # here, too, both tasks would take new producer ids
+            kinds.append(self._start_twice)
         return [self.rng.choice(kinds) for _ in range(self.rng.randint(0, 8))]
 
     def _do(self, fault: Callable[[], str]) -> None:
         self.faults.append(f"{self.stage.time.time():.3f} {fault()}")
 
     def _calm(self) -> None:
-        """No faults from now on."""
+        """No faults from now on, and some more records."""
         self.requests.rate = 0.0
+        self.stage.calm()
+        for partition in self.stage.written:
+            self.stage.time.call_later(self.rng.uniform(0, CALM_S), self.stage.write, partition, 3)
         for cluster in (self.stage.source, self.stage.target):
             for broker in cluster.brokers:
                 if not broker.is_up:
@@ -206,6 +224,44 @@ class Drill:
             self.stage.network.disconnect()
         self.tasks.append(self.stage.run_task())
         return "the task is killed and starts again"
+
+    def _start_twice(self) -> str:
+        """A task that was given up lives on for a while beside its successor.
+
+        Only once positions are stored: two tasks that both see none would each take a producer id.
+        """
+        if not self.stage.has_positions:
+            return "nothing"
+        old = self.tasks[-1]
+        self.tasks.append(self.stage.run_task())
+
+        def end() -> None:
+            if old in self.tasks:
+                self.tasks.remove(old)
+                old.kill()
+
+        self.stage.time.call_later(self.rng.uniform(0.05, 10.0), end)
+        return "the task is started again while it runs"
+
+    def _lose_records(self) -> str:
+        partition = TopicPartition(TOPIC, self.rng.randrange(self.stage.shape.partitions))
+        log = self.stage.source.log(partition)
+        log.delete_before(self.rng.randint(log.start, log.end))
+        return f"retention removes what is before offset {log.start} of {partition}"
+
+    def _truncate(self) -> str:
+        """At the source only: what a target loses after it was acknowledged is reported, not repaired."""
+        cluster = self.stage.source
+        partition = TopicPartition(TOPIC, self.rng.randrange(self.stage.shape.partitions))
+        log = cluster.log(partition)
+        log.truncate(self.rng.randint(max(log.start, log.end - 5), log.end), cluster.now_ms())
+        cluster.changed()
+        return f"{cluster.name}: {partition} has a leader that has it up to offset {log.end} only"
+
+    def _replace_topic(self) -> str:
+        cluster, topic = self.rng.choice([(self.stage.source, TOPIC), (self.stage.target, REMOTE)])
+        self.stage.replace_topic(cluster, topic)
+        return f"{cluster.name}: {topic} is deleted and created again"
 
     def _move_coordinator(self) -> str:
         self.stage.target.coordinator_shift += 1

@@ -46,6 +46,8 @@ class Shape:
     lag_max: int = 10
     in_flight_max: int = 5
     buffer_bytes: int = 32 << 20
+    is_lossy: bool = False
+    """Whether logs may lose records and topics may be replaced: then only what comes later must arrive."""
 
 
 class RunningTask:
@@ -86,6 +88,8 @@ class Stage:
         self.violations: list[str] = []
         self.written: dict[int, int] = dict.fromkeys(range(shape.partitions), 0)
         self._copied: dict[int, list[int]] = {at: [] for at in self.written}
+        self._must_arrive: dict[int, list[int]] = {at: [] for at in self.written}
+        self._is_calm = not shape.is_lossy
         self.source.create(TOPIC, shape.partitions)
         self.source.create(SYNCS)
         self.target.create(REMOTE, shape.partitions)
@@ -133,8 +137,21 @@ class Stage:
         now_ms = int(time.time() * 1000)
         records = [Rec(at, now_ms, b"key", b"%d" % (first + at)) for at in range(count)]
         self.source.log(TopicPartition(TOPIC, partition)).append(bytes(encode(records)), self.source.now_ms())
+        if self._is_calm:
+            self._must_arrive[partition] += range(first, first + count)
         self.written[partition] += count
         self.source.changed()
+
+    def calm(self) -> None:
+        """Nothing is lost from now on."""
+        self._is_calm = True
+
+    def replace_topic(self, cluster: MemoryCluster, topic: str) -> None:
+        cluster.delete(topic)
+        cluster.create(topic, self.shape.partitions)
+        if topic == REMOTE:
+            self._copied = {at: [] for at in self.written}
+        cluster.changed()
 
     def copied(self, partition: int) -> list[int]:
         """The source's offsets of the target's records, as a reader of committed ones sees them."""
@@ -143,8 +160,21 @@ class Stage:
         ]
 
     @property
+    def has_positions(self) -> bool:
+        """Whether each partition has a stored position."""
+        logs = (self.target.log(TopicPartition(POSITIONS, at)) for at in range(2))
+        keys = {record.key for log in logs for batch in visible(log) for record in decode_log_batch(batch, 0)}
+        return len(keys) == self.shape.partitions
+
+    @property
     def is_complete(self) -> bool:
-        return all(self.copied(at) == list(range(count)) for at, count in self.written.items())
+        return all(self._is_copied(at) for at in self.written)
+
+    def _is_copied(self, partition: int) -> bool:
+        copied, due = self.copied(partition), self._must_arrive[partition]
+        if self.shape.is_lossy:
+            return copied[len(copied) - len(due) :] == due
+        return copied == due
 
     def run_until(self, holds: Callable[[], bool], timeout_s: float) -> bool:
         """Whether it held in time."""
@@ -158,10 +188,11 @@ class Stage:
         if partition.topic == REMOTE:
             copied = self._copied[partition.partition]
             for offset in (int(record.value or b"-1") for record in decode(stored.data)):
-                if offset != len(copied):
+                is_next = offset > max(copied, default=-1) if self.shape.is_lossy else offset == len(copied)
+                if not is_next:
                     self._violated(f"{partition}: record {offset} where {len(copied)} belongs")
                 copied.append(offset)
-        elif partition.topic == POSITIONS:
+        elif partition.topic == POSITIONS and not self.shape.is_lossy:
             for record in _records(stored):
                 self._check_position(record)
 
@@ -174,7 +205,7 @@ class Stage:
             self._violated(f"position {offset} of partition {partition} is ahead of {acknowledged} records")
 
     def _source_has(self, partition: TopicPartition, stored: Stored) -> None:
-        if partition.topic != SYNCS:
+        if partition.topic != SYNCS or self.shape.is_lossy:
             return
         for record in _records(stored):
             run_sync = parse_offset_sync(record)
@@ -188,6 +219,8 @@ class Stage:
 
     def check_committed(self) -> None:
         """At any time: the committed positions name committed records only."""
+        if self.shape.is_lossy:
+            return
         for partition in range(2):
             log = self.target.log(TopicPartition(POSITIONS, partition))
             for batch in visible(log):

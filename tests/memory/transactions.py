@@ -20,6 +20,7 @@ from sparkmirror.kafka.error_codes import (
     INVALID_PRODUCER_EPOCH,
     INVALID_PRODUCER_ID_MAPPING,
     INVALID_REQUEST,
+    INVALID_TRANSACTION_TIMEOUT,
     INVALID_TXN_STATE,
     NONE,
     NOT_COORDINATOR,
@@ -38,6 +39,8 @@ _NO_PRODUCER_ID: Final = -1
 _EPOCH_MAX: Final = 32766
 _BUMPING_END_FROM: Final = 5
 _MARKERS_AFTER_S: Final = 0.004
+_TIMEOUT_MAX_MS: Final = 900_000
+"""A broker's `transaction.max.timeout.ms`."""
 
 
 class State(Enum):
@@ -129,7 +132,8 @@ class TransactionCoordinators:
         found = self._transactions.get(name)
         if found is None or found.producer_id != producer[0]:
             return INVALID_PRODUCER_ID_MAPPING, -1, -1
-        is_retry = bumps and producer[1] == found.epoch - 1 and found.state is not State.ONGOING
+        has_ended = found.state not in (State.EMPTY, State.ONGOING)
+        is_retry = bumps and producer[1] == found.epoch - 1 and has_ended
         if producer[1] != found.epoch and not is_retry:
             return PRODUCER_FENCED, -1, -1
         error = self._end(found, commit=commit, bumps=bumps, is_retry=is_retry)
@@ -200,6 +204,8 @@ def init_producer_id(exchange: "Exchange") -> Any:
     error, producer_id, epoch = NONE, -1, -1
     if not request.transactional_id:
         error = INVALID_REQUEST
+    elif request.transaction_timeout_ms > _TIMEOUT_MAX_MS:
+        error = INVALID_TRANSACTION_TIMEOUT
     elif exchange.cluster.coordinator(request.transactional_id) is not exchange.broker:
         error = NOT_COORDINATOR
     else:
