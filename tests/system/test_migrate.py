@@ -1,6 +1,6 @@
 """`sparkmirror migrate` beside a mirror that runs: a real group moves, goes on exactly there, and comes back.
 
-The target's topic holds records of somebody else before the first of the mirror, so no offset is the same.
+The target's topic holds records of another producer before the first of the mirror, so no offset is the same.
 """
 
 import json
@@ -147,7 +147,7 @@ def test_a_group_moves_goes_on_exactly_and_comes_back(
     assert main(moving.consumers(group, "--roll-back", "--yes")) == 0
     assert committed(target, group, REMOTE, 2) == {1: 3}
     assert main(moving.consumers(group, "--roll-back")) == 0
-    assert "nothing that a migration wrote on B is left" in capsys.readouterr().err
+    assert "no offset that a migration wrote on B is left" in capsys.readouterr().err
     assert committed(source, group, TOPIC, 2) == on_source
 
 
@@ -191,7 +191,7 @@ def test_producers_move_once_all_that_they_wrote_is_there(moving: Moving, tmp_pa
     with running(moving.command("producers", *wanted), log) as process:
         await_comment(log, f"stop the producers of {TOPIC} on {ALIAS}")
         written = 0
-        while f"somebody still writes to {TOPIC}-1" not in log.read_text():
+        while f"records are still written to {TOPIC}-1" not in log.read_text():
             assert process.poll() is None, log.read_text()
             append(moving.source, TOPIC, numbered(1, first=5000 + written), partition=1)
             written += 1
@@ -212,7 +212,7 @@ def test_without_the_mirror_nothing_moves(moving: Moving, capsys: pytest.Capture
     append(moving.source, TOPIC, numbered(5, first=9000))
     commit(moving.source, "moved-late", TOPIC, {0: RECORDS + 5})
     assert main(moving.consumers("moved-late", "--yes", "--timeout", "1")) == 1
-    assert f"the mirror has to copy, and to tell by an offset sync: {TOPIC}-0" in capsys.readouterr().err
+    assert f"the mirror has not copied, or written an offset sync for: {TOPIC}-0" in capsys.readouterr().err
     assert committed(moving.target, "moved-late", REMOTE, 2) == {}
     producers = moving.command("producers", "--topic", TOPIC, "--still-for", "1", "--timeout", "2")
     assert main([*producers, "--yes"]) == 1

@@ -1,7 +1,7 @@
-"""Moves consumer groups to the target of a flow, and back: looks at both clusters, writes offsets.
+"""Moves consumer groups to the target of a flow, and back: surveys both clusters, writes offsets.
 
-Which step is due follows from a look at both clusters (`domain.group_moves`). All that is stored is what was
-overwritten, in the migrations topic, so that it can be restored.
+The step that is due follows from a survey (`group_moves`). Only offsets that were overwritten are stored, in
+the migrations topic, so that they can be restored.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -21,12 +21,12 @@ from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.migrate.flow_access import CheckpointAccess, FlowAccess
 from sparkmirror.migrate.flow_offsets import FlowOffsets, Translation, existing_offsets
 from sparkmirror.migrate.group_moves import (
-    BackState,
-    GroupBack,
     GroupMove,
-    LeftBehind,
-    PartitionBack,
+    GroupRollback,
+    NotMirrored,
     PartitionMove,
+    PartitionRollback,
+    RollbackState,
     WrittenOffset,
 )
 from sparkmirror.migrate.written_offsets import (
@@ -45,30 +45,30 @@ _TOPIC_CONFIGS = {"cleanup.policy": "compact"}
 
 Refused = Mapping[TopicPartition, KafkaError]
 Ends = Mapping[TopicPartition, int | None]
-"""None for what does not exist."""
+"""None for partitions that do not exist."""
 
 
-class _Logs(NamedTuple):
-    """Begins and ends of the partitions of a look, each by its name on its own cluster."""
+class _LogRanges(NamedTuple):
+    """Start and end offsets of partitions, each by its name on its own cluster."""
 
-    source_begins: Ends
+    source_starts: Ends
     source_ends: Ends
-    target_begins: Ends
+    target_starts: Ends
     target_ends: Ends
     counts: Mapping[str, int]
-    """Numbers of partitions of the source's topics."""
+    """Partition counts of the source's topics."""
 
 
 class ConsumerMigration:
     """One flow that emits checkpoints. One owner. Every method blocks and raises KafkaError."""
 
     def __init__(
-        self, access: FlowAccess, checkpoint: CheckpointAccess, *, leave_unknown: bool = False
+        self, access: FlowAccess, checkpoint: CheckpointAccess, *, leave_untranslated: bool = False
     ) -> None:
-        """`leave_unknown` moves groups although some of their offsets can't be translated."""
+        """`leave_untranslated` moves groups although some of their offsets can't be translated."""
         self._access = access
         self._checkpoint = checkpoint
-        self._leave_unknown = leave_unknown
+        self._leave_untranslated = leave_untranslated
         self._topic = migrations_topic(access.flow.source)
         self._offsets = FlowOffsets(access)
         topic = checkpoint.settings.checkpoints_topic
@@ -80,12 +80,13 @@ class ConsumerMigration:
         for client in (self._offsets, self._checkpoints, self._source, self._target):
             client.close()
 
-    # there
+    # the move
 
-    def look(self, groups: Collection[GroupId]) -> list[GroupMove]:
-        """How far each group is."""
-        at_source, at_target = self._source.listed(), self._target.listed()
-        committed, there = _told_by(self._source, groups), _told_by(self._target, groups)
+    def survey(self, groups: Collection[GroupId]) -> list[GroupMove]:
+        """The state of each group on both clusters."""
+        on_source, on_target = self._source.listed(), self._target.listed()
+        committed = _committed(self._source, groups)
+        target_committed = _committed(self._target, groups)
         mirrored = {group: self._mirrored(committed[group]) for group in groups}
         partitions = {partition for offsets in mirrored.values() for partition in offsets}
         self._offsets.read(partitions)
@@ -94,28 +95,28 @@ class ConsumerMigration:
         return [
             self._move(
                 group,
-                (committed[group], there[group]),
-                (at_source.get(group), at_target.get(group)),
-                self._moves(mirrored[group], there[group], book.of_group(group), logs),
+                (committed[group], target_committed[group]),
+                (on_source.get(group), on_target.get(group)),
+                self._moves(mirrored[group], target_committed[group], book.of_group(group), logs),
                 logs,
             )
             for group in groups
         ]
 
     def write(self, move: GroupMove) -> Refused:
-        """Write what is to be written. What was there before is kept first, to be restored one day."""
+        """Write the translated offsets. Those that they replace are stored before, to be restored."""
         wanted = {
             each.target: Committed(each.translated, each.metadata)
             for each in move.to_write
             if each.translated is not None
         }
-        there = self._committed_there(move.group)
-        kept = self._kept().get(move.group, {})
+        committed = self._committed_on_target(move.group)
+        stored = self._stored().get(move.group, {})
         records = []
         for partition, (offset, _) in wanted.items():
-            now, before = there.get(partition), kept.get(partition)
+            now, before = committed.get(partition), stored.get(partition)
             if before is not None and now is not None and now.offset == before.written:
-                earlier, metadata = before.earlier, before.earlier_metadata  # our own is nobody's earlier one
+                earlier, metadata = before.earlier, before.earlier_metadata  # not the offset that we wrote
             else:
                 earlier, metadata = (None, "") if now is None else now
             records.append(written_record(move.group, WrittenOffset(partition, offset, earlier, metadata)))
@@ -123,42 +124,44 @@ class ConsumerMigration:
         self._store(records)
         return self._target.write(move.group, wanted)
 
-    # and back
+    # the roll-back
 
-    def look_back(self, groups: Collection[GroupId]) -> list[GroupBack]:
-        """What of each group can be taken back."""
-        listed, kept = self._target.listed(), self._kept()
+    def survey_rollback(self, groups: Collection[GroupId]) -> list[GroupRollback]:
+        """Of each group, the offsets that a migration wrote and the ones before."""
+        listed, stored = self._target.listed(), self._stored()
         syncs_by_itself = self._checkpoint.settings.sync_group_offsets_interval_s is not None
         found = []
-        for group, committed in _told_by(self._target, groups).items():
-            trouble = str(committed) if isinstance(committed, KafkaError) else None
-            there = {} if isinstance(committed, KafkaError) else committed
+        for group, committed in _committed(self._target, groups).items():
+            obstacle = str(committed) if isinstance(committed, KafkaError) else None
+            current = {} if isinstance(committed, KafkaError) else committed
             partitions = [
-                PartitionBack(offset, there[partition].offset if partition in there else None)
-                for partition, offset in sorted(kept.get(group, {}).items())
+                PartitionRollback(offset, current[partition].offset if partition in current else None)
+                for partition, offset in sorted(stored.get(group, {}).items())
             ]
             is_active = group in listed and listed[group].is_active
-            found.append(GroupBack(self._access.flow, group, partitions, is_active, trouble, syncs_by_itself))
+            found.append(
+                GroupRollback(self._access.flow, group, partitions, is_active, obstacle, syncs_by_itself)
+            )
         return found
 
-    def restore(self, back: GroupBack) -> Refused:
-        """Set back and remove what is to be; what nothing was refused of counts as done."""
+    def restore(self, rollback: GroupRollback) -> Refused:
+        """Restore the offsets before, remove those that were new; the ones not refused count as done."""
         wanted = {
             each.offset.partition: Committed(each.offset.earlier, each.offset.earlier_metadata)
-            for each in back.those(BackState.TO_RESTORE)
+            for each in rollback.in_state(RollbackState.TO_RESTORE)
             if each.offset.earlier is not None
         }
-        removed = [each.offset.partition for each in back.those(BackState.TO_REMOVE)]
+        removed = [each.offset.partition for each in rollback.in_state(RollbackState.TO_REMOVE)]
         refused: dict[TopicPartition, KafkaError] = {}
         if wanted:
-            refused.update(self._target.write(back.group, wanted))
+            refused.update(self._target.write(rollback.group, wanted))
         if removed:
-            refused.update(self._target.remove(back.group, removed))
-        done = [each.offset.partition for each in back.partitions if each.offset.partition not in refused]
-        self._store([restored_record(back.group, partition) for partition in done])
+            refused.update(self._target.remove(rollback.group, removed))
+        done = [each.offset.partition for each in rollback.partitions if each.offset.partition not in refused]
+        self._store([restored_record(rollback.group, partition) for partition in done])
         return refused
 
-    # looking
+    # the survey
 
     def _mirrored(self, committed: Offsets | KafkaError) -> Mapping[TopicPartition, Committed]:
         if isinstance(committed, KafkaError):
@@ -169,14 +172,14 @@ class ConsumerMigration:
             if why_not(self._access.source, partition.topic) is None
         }
 
-    def _logs(self, partitions: Collection[TopicPartition]) -> _Logs:
+    def _logs(self, partitions: Collection[TopicPartition]) -> _LogRanges:
         source, target = self._access.consumer, self._access.target_consumer
-        there = [self._target_partition(partition) for partition in partitions]
-        return _Logs(
+        targets = [self._target_partition(partition) for partition in partitions]
+        return _LogRanges(
             existing_offsets(source, partitions, EARLIEST),
             existing_offsets(source, partitions, LATEST),
-            existing_offsets(target, there, EARLIEST),
-            existing_offsets(target, there, LATEST),
+            existing_offsets(target, targets, EARLIEST),
+            existing_offsets(target, targets, LATEST),
             read_metadata(source.connection, {partition.topic for partition in partitions}).partitions,
         )
 
@@ -186,7 +189,7 @@ class ConsumerMigration:
         committed: tuple[Offsets | KafkaError, Offsets | KafkaError],
         listed: tuple[ListedGroup | None, ListedGroup | None],
         partitions: Sequence[PartitionMove],
-        logs: _Logs,
+        logs: _LogRanges,
     ) -> GroupMove:
         on_source, on_target = listed
         return GroupMove(
@@ -194,14 +197,14 @@ class ConsumerMigration:
             group=group,
             partitions=partitions,
             without_offset=_without_offset(partitions, logs.counts),
-            left_behind=self._left_behind(committed[0], logs),
+            not_mirrored=self._not_mirrored(committed[0], logs),
             has_members_on_source=on_source is not None and on_source.is_active,
             has_members_on_target=on_target is not None and on_target.is_active,
-            trouble=self._trouble(group, committed, listed),
-            leave_unknown=self._leave_unknown,
+            obstacle=self._obstacle(group, committed, listed),
+            leave_untranslated=self._leave_untranslated,
         )
 
-    def _trouble(
+    def _obstacle(
         self,
         group: GroupId,
         committed: tuple[Offsets | KafkaError, Offsets | KafkaError],
@@ -213,27 +216,27 @@ class ConsumerMigration:
                 return str(offsets)
         for found, cluster in zip(listed, flow, strict=True):
             if found is not None and not found.commits_offsets:
-                return f"it is no consumer group on {cluster}, but a {found.word} group"
+                return f"it is not a consumer group on {cluster}, but a {found.word} group"
         if listed[0] is None and not committed[0]:
             return f"there is no group {group} on {flow.source}"
         return None
 
-    def _left_behind(self, committed: Offsets | KafkaError, logs: _Logs) -> list[LeftBehind]:
+    def _not_mirrored(self, committed: Offsets | KafkaError, logs: _LogRanges) -> list[NotMirrored]:
         left = []
         for partition in () if isinstance(committed, KafkaError) else sorted(committed):
             why = why_not(self._access.source, partition.topic)
             if why is None and logs.source_ends[partition] is None:
                 why = "it does not exist any more"
             if why is not None:
-                left.append(LeftBehind(partition, why))
+                left.append(NotMirrored(partition, why))
         return left
 
     def _moves(
         self,
         committed: Mapping[TopicPartition, Committed],
-        there: Offsets | KafkaError,
+        target_committed: Offsets | KafkaError,
         checkpoints: Mapping[TopicPartition, Checkpoint],
-        logs: _Logs,
+        logs: _LogRanges,
     ) -> list[PartitionMove]:
         translations = self._offsets.translate(
             {
@@ -242,14 +245,14 @@ class ConsumerMigration:
                 if logs.source_ends[partition] is not None
             }
         )
-        now = {} if isinstance(there, KafkaError) else there
+        now = {} if isinstance(target_committed, KafkaError) else target_committed
         moves = []
         for source, translation in sorted(translations.items()):
             offset, metadata = committed[source]
             target, end = self._target_partition(source), logs.source_ends[source]
             target_end = logs.target_ends[target]
             assert end is not None
-            # A mirror that is ahead of the end speaks of a topic of that name that is gone.
+            # A mirrored position beyond the end belongs to a deleted topic of the same name.
             is_of_this_log = (self._offsets.mirrored_to(source) or 0) <= end
             known = self._best(source, offset, translation, checkpoints.get(target), logs)
             moves.append(
@@ -273,16 +276,16 @@ class ConsumerMigration:
         offset: int,
         translation: Translation,
         checkpoint: Checkpoint | None,
-        logs: _Logs,
+        logs: _LogRanges,
     ) -> Translation:
-        """The mirror may have known more when it wrote the checkpoint than the syncs that are left tell."""
+        """The checkpoint may be more exact: it was written when older offset syncs still existed."""
         target = self._target_partition(source)
         end = logs.target_ends[target]
         if end is None:
             return translation
-        is_empty = logs.source_begins[source] == logs.source_ends[source]
-        if translation.offset is None and is_empty and logs.target_begins[target] == end:
-            return Translation(end, is_settled=True)  # nothing was ever there, or is left, on either side
+        is_empty = logs.source_starts[source] == logs.source_ends[source]
+        if translation.offset is None and is_empty and logs.target_starts[target] == end:
+            return Translation(end, is_settled=True)  # the partition is empty on both clusters
         if checkpoint is None or checkpoint.upstream_offset > offset or checkpoint.downstream_offset > end:
             return translation
         return Translation(
@@ -302,15 +305,15 @@ class ConsumerMigration:
         topic = target_topic(self._access.source.policy, self._access.flow, source.topic)
         return TopicPartition(topic, source.partition)
 
-    # storing
+    # the stored offsets
 
-    def _committed_there(self, group: GroupId) -> Offsets:
+    def _committed_on_target(self, group: GroupId) -> Offsets:
         committed = self._target.committed([group])[group]
         if isinstance(committed, KafkaError):
             raise committed
         return committed
 
-    def _kept(self) -> Mapping[GroupId, Mapping[TopicPartition, WrittenOffset]]:
+    def _stored(self) -> Mapping[GroupId, Mapping[TopicPartition, WrittenOffset]]:
         try:
             return read_written(self._checkpoint.target_admin, self._topic)
         except KafkaError as error:
@@ -336,8 +339,8 @@ class ConsumerMigration:
                 writer.write(self._topic, records)
 
 
-def _told_by(cluster: Groups, groups: Collection[GroupId]) -> Mapping[GroupId, Offsets | KafkaError]:
-    """Errors that last, for each group of its own. Raises those that don't: another look may do."""
+def _committed(cluster: Groups, groups: Collection[GroupId]) -> Mapping[GroupId, Offsets | KafkaError]:
+    """Per group, its offsets or an error that is not retriable. Raises retriable errors."""
     found = cluster.committed(groups)
     for offsets in found.values():
         if isinstance(offsets, KafkaError) and offsets.retriable:
@@ -346,7 +349,7 @@ def _told_by(cluster: Groups, groups: Collection[GroupId]) -> Mapping[GroupId, O
 
 
 def _without_offset(moves: Sequence[PartitionMove], counts: Mapping[str, int]) -> list[TopicPartition]:
-    """Of the topics that move."""
+    """The partitions of the moved topics for which the group has no offset."""
     moved = {move.source for move in moves}
     every = (
         TopicPartition(topic, number)

@@ -1,9 +1,11 @@
-"""How to reach what a flow's mirror works on and leaves: both clusters, its positions, syncs, checkpoints."""
+"""Holds the connections of a flow's mirror: both clusters, its positions, offset syncs, checkpoints."""
 
 from dataclasses import dataclass
+from typing import Self
 
 from sparkmirror.config.admin_plugins import DIRECTLY, AdminPlugins
 from sparkmirror.connectors.checkpoint import MirrorCheckpointSettings
+from sparkmirror.connectors.flow_settings import FlowSettings, SourceConfig
 from sparkmirror.connectors.heartbeat import MirrorHeartbeatSettings
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
@@ -38,7 +40,33 @@ class FlowAccess:
     heartbeat_admin: ConnectionSettings
     checkpoint: CheckpointAccess | None
 
+    @classmethod
+    def of(cls, flow: FlowSettings, source: SourceConfig) -> Self:
+        checkpoint = flow.checkpoint
+        return cls(
+            flow=flow.flow,
+            connector=source.name,
+            source=source.settings,
+            source_admin=source.source_admin,
+            target_admin=source.target_admin,
+            consumer=source.consumers[0],
+            positions=flow.worker_client,
+            positions_topic=flow.worker.offset_topic.name,
+            heartbeat=flow.heartbeat.settings,
+            heartbeat_admin=flow.heartbeat.admin,
+            checkpoint=None
+            if checkpoint is None
+            else CheckpointAccess(
+                settings=checkpoint.settings,
+                source_admin=checkpoint.source_admin,
+                target_admin=checkpoint.target_admin,
+                offset_syncs=checkpoint.offset_syncs_consumer,
+                checkpoints=checkpoint.checkpoints_consumer,
+                admin_plugins=checkpoint.admin_plugins,
+            ),
+        )
+
     @property
     def target_consumer(self) -> ConsumerSettings:
-        """Asks the target for offsets, as a consumer of the same isolation would see them."""
+        """To read offsets of the target at the isolation level of the flow's consumer."""
         return ConsumerSettings(self.target_admin, read_committed=self.consumer.read_committed)

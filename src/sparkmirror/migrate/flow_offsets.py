@@ -1,30 +1,33 @@
-"""What a flow's mirror, Java's or this one, has told of offsets: how far it is, what is where there."""
+"""Translates offsets of a flow, by the positions and offset syncs of its mirror, Java's or this one."""
 
 from collections.abc import Collection, Mapping
 from contextlib import closing
 from typing import NamedTuple
 
+from sparkmirror.batches.aborted_transactions import AbortedTransactions
+from sparkmirror.batches.record_batch import CONTROL, iterate_batches
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, Needed, error_for
+from sparkmirror.kafka.fetch import FetchedPartition
 from sparkmirror.kafka.offsets import require_offsets
+from sparkmirror.kafka.partition_reader import PartitionReader
 from sparkmirror.migrate.flow_access import FlowAccess
-from sparkmirror.migrate.left_records import with_records
 from sparkmirror.offsets.translation import BEFORE_HISTORY, SyncHistory
 from sparkmirror.storage.offset_syncs import OffsetSyncsReader
 from sparkmirror.storage.positions import Position, read_positions
 from sparkmirror.storage.progress import PartitionState, ProgressReader, progress_topic
 
 _READ_TIMEOUT_S = 60.0
-_LOOKED_THROUGH_MAX = 1000
-"""In offsets. Behind the last record that is told of there are markers at most, if the mirror is done."""
+_SEARCHED_MAX = 1000
+"""In offsets. Behind the last record with an offset sync there are only markers, if the mirror is done."""
 
 
 class Translation(NamedTuple):
-    """`offset` is None where it can't be told. `is_settled`: nothing that the mirror does will better it."""
+    """`offset` is None where it is unknown. `is_settled`: the mirror will not make it more exact."""
 
     offset: int | None
     is_settled: bool
@@ -46,11 +49,11 @@ class FlowOffsets:
             self._syncs.close()
 
     def read(self, partitions: Collection[TopicPartition]) -> None:
-        """Take in what the mirror has told by now. Raises KafkaError."""
-        told = self._access
-        positions, topic, source = told.positions, told.positions_topic, told.flow.source
+        """Read the positions and offset syncs that exist now. Raises KafkaError."""
+        access = self._access
+        positions, topic, source = access.positions, access.positions_topic, access.flow.source
         try:
-            self._positions = read_positions(positions, topic, told.connector, source, partitions)
+            self._positions = read_positions(positions, topic, access.connector, source, partitions)
         except KafkaError as error:
             if error.code != UNKNOWN_TOPIC_OR_PARTITION:
                 raise
@@ -59,52 +62,54 @@ class FlowOffsets:
             self._syncs.catch_up(_READ_TIMEOUT_S)
 
     def mirrored_to(self, partition: TopicPartition) -> int | None:
-        """The next offset of the source to be copied; None before the mirror has begun with it.
+        """The next source offset to be copied; None before the mirror has begun with the partition.
 
-        By its position or, where that is not to be found (Java's on a Connect cluster), its newest sync.
+        By its position or, where none is found (Java's on a Connect cluster), by its newest offset sync.
         """
-        position, told_to = self._positions.get(partition), self._told_to(partition)
+        position, known_to = self._positions.get(partition), self._known_to(partition)
         known = [] if position is None else [position.offset + 1]
-        known += [] if told_to is None else [told_to]
+        known += [] if known_to is None else [known_to]
         return max(known, default=None)
 
     def translate(self, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, Translation]:
-        """Where on the target a reader goes on that is to read these offsets next. Raises KafkaError.
+        """The target offsets at which a consumer of these source offsets continues. Raises KafkaError.
 
-        Syncs are written now and then; the position, each second, says by itself where the newest run is.
+        Offset syncs are written now and then; the position, each second, also holds the newest run.
         """
-        told_to = {partition: self._told_to(partition) for partition in offsets}
+        known_to = {partition: self._known_to(partition) for partition in offsets}
         unclear = {
             partition: (known, offset)
             for partition, offset in offsets.items()
-            if (known := told_to[partition]) is not None and 0 < offset - known <= _LOOKED_THROUGH_MAX
+            if (known := known_to[partition]) is not None and 0 < offset - known <= _SEARCHED_MAX
         }
-        more_to_tell = with_records(self._access.consumer, unclear)
+        with_more = with_records(self._access.consumer, unclear)
         return {
             partition: Translation(
                 self._translate(partition, offset),
-                self._is_told(told_to[partition], offset, partition in unclear)
-                and partition not in more_to_tell,
+                self._is_known(known_to[partition], offset, partition in unclear)
+                and partition not in with_more,
             )
             for partition, offset in offsets.items()
         }
 
     def left_to_mirror(self, ends: Mapping[TopicPartition, int]) -> Collection[TopicPartition]:
-        """Those in which there is a record before that end that is not on the target. Raises KafkaError."""
+        """The partitions with a record before that end that is not on the target. Raises KafkaError."""
         begins = {partition: self.mirrored_to(partition) or 0 for partition in ends}
         unclear, left = {}, set()
         for partition, end in ends.items():
             behind = end - begins[partition]
-            if 0 < behind <= _LOOKED_THROUGH_MAX:
+            if 0 < behind <= _SEARCHED_MAX:
                 unclear[partition] = (begins[partition], end)
-            elif behind:  # far, or ahead of the end: the topic began anew, and the mirror does not know yet
+            elif (
+                behind
+            ):  # far, or beyond the end: the topic was created again, and the mirror has not noticed yet
                 left.add(partition)
         return left | set(with_records(self._access.consumer, unclear))
 
     def errors(self) -> Mapping[TopicPartition, str]:
-        """What the mirror itself says of partitions that it can't get on with; Java's says nothing."""
-        told = self._access
-        with closing(ProgressReader(told.positions, progress_topic(told.flow.source))) as reader:
+        """The mirror's own error for each partition that it can't copy; Java's mirror reports none."""
+        access = self._access
+        with closing(ProgressReader(access.positions, progress_topic(access.flow.source))) as reader:
             try:
                 reader.catch_up()
             except KafkaError:
@@ -127,16 +132,16 @@ class FlowOffsets:
         found = BEFORE_HISTORY if history is None else history.translate(offset)
         return None if found == BEFORE_HISTORY else found
 
-    def _told_to(self, partition: TopicPartition) -> int | None:
-        """Behind the last record whose offset on the target is known."""
+    def _known_to(self, partition: TopicPartition) -> int | None:
+        """The offset after the last record whose target offset is known."""
         history, position = self._history(partition), self._positions.get(partition)
         known = [] if history is None else [history.syncs[0].upstream_offset]
         known += [position.run.last_upstream] if position is not None and position.run is not None else []
         return max(known) + 1 if known else None
 
     @staticmethod
-    def _is_told(told_to: int | None, offset: int, is_looked_through: bool) -> bool:
-        return told_to is not None and (offset <= told_to or is_looked_through)
+    def _is_known(known_to: int | None, offset: int, is_searched: bool) -> bool:
+        return known_to is not None and (offset <= known_to or is_searched)
 
 
 def existing_offsets(
@@ -144,7 +149,7 @@ def existing_offsets(
 ) -> Mapping[TopicPartition, int | None]:
     """EARLIEST or LATEST offsets; None for a partition that does not exist. Raises KafkaError.
 
-    One that has no leader for the moment is not missing.
+    A partition that has no leader at the moment does exist.
     """
     if not partitions:
         return {}
@@ -156,3 +161,40 @@ def existing_offsets(
             needed = Needed(settings.connection, (Need.DESCRIBE_TOPIC.of(topic),))
             raise error_for(code, topic, needed=needed)
     return {**dict.fromkeys(partitions), **require_offsets(settings, there, which, metadata)}
+
+
+def with_records(
+    settings: ConsumerSettings, ranges: Mapping[TopicPartition, tuple[int, int]]
+) -> Collection[TopicPartition]:
+    """The partitions with a record to mirror from the first offset up to, not including, the second.
+
+    Transaction markers, batches that compaction has emptied and, for `read_committed`, aborted records don't
+    count. Offsets that are gone, or don't fit into one response, count as records. Raises KafkaError.
+    """
+    if not ranges:
+        return ()
+    offsets = {partition: begin for partition, (begin, _) in ranges.items()}
+    with closing(PartitionReader(settings)) as reader:
+        responses = {response.partition: response for response in reader.fetch(offsets, 0.0)}
+    return {
+        partition
+        for partition, (begin, end) in ranges.items()
+        if partition not in responses or _holds_records(responses[partition], begin, end, settings)
+    }
+
+
+def _holds_records(response: FetchedPartition, begin: int, end: int, settings: ConsumerSettings) -> bool:
+    if response.error:
+        return True
+    aborted = AbortedTransactions(response.aborted)
+    seen_to = begin
+    for batch in iterate_batches(response.records):
+        header = batch.header
+        if header.base_offset >= end:
+            return False
+        is_dropped = aborted.drops(batch) and settings.read_committed
+        is_nothing = header.attributes & CONTROL or header.record_count == 0 or is_dropped
+        if header.last_offset >= begin and not is_nothing:
+            return True
+        seen_to = max(seen_to, header.last_offset + 1)
+    return seen_to < end

@@ -1,6 +1,6 @@
-"""Moving a consumer group to the target of a flow: where it stands on both sides, and what is due next.
+"""Derives the steps that move a consumer group to a flow's target, or roll that back, from its offsets.
 
-Everything follows from what both clusters hold, so whoever looks again sees how far the move is.
+Everything follows from what both clusters hold, so that an interrupted move can be continued.
 """
 
 from collections.abc import Collection, Sequence
@@ -13,21 +13,21 @@ from sparkmirror.migrate.steps import Step, StepState, some_of
 
 class MoveState(StrEnum):
     NOT_MIRRORED = "not mirrored yet"
-    """The mirror has not copied, or not told of, all that the group has read."""
+    """The mirror has not copied all that the group has read, or not yet written offset syncs for it."""
     UNKNOWN = "unknown"
-    """Which offset it is on the target can't be told."""
+    """No offset sync translates the group's offset."""
     TO_WRITE = "to write"
-    THERE = "there"
+    WRITTEN = "there"
     AHEAD = "ahead"
-    """The group has read on on the target; it's never set back."""
+    """The group has read further on the target; it's never set back."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionMove:
-    """`source_offset` is committed on the source; `translated` is what it is on the target, if that is known.
+    """`source_offset` is committed on the source; `translated` is its offset on the target, if that is known.
 
-    `is_settled`: nothing that the mirror still does will make the translation better. `source_end` and
-    `target_end` are where the partitions end; `target_end` is None while the target lacks the partition.
+    `is_settled`: the mirror will not make the translation more exact. `source_end` and `target_end` are
+    end offsets; `target_end` is None while the target lacks the partition.
     """
 
     source: TopicPartition
@@ -48,7 +48,7 @@ class PartitionMove:
             return MoveState.UNKNOWN
         if self.target_offset is None or self.target_offset < self.translated:
             return MoveState.TO_WRITE
-        return MoveState.THERE if self.target_offset == self.translated else MoveState.AHEAD
+        return MoveState.WRITTEN if self.target_offset == self.translated else MoveState.AHEAD
 
     @property
     def source_lag(self) -> int:
@@ -56,14 +56,16 @@ class PartitionMove:
 
     @property
     def target_lag(self) -> int | None:
-        """From where the group goes on: its own offset there, or the one that is to be written."""
-        begin = self.translated if self.state is MoveState.TO_WRITE else self.target_offset
-        return None if begin is None or self.target_end is None else max(0, self.target_end - begin)
+        """From the group's next offset there: its own, or the one that is to be written."""
+        next_offset = self.translated if self.state is MoveState.TO_WRITE else self.target_offset
+        if next_offset is None or self.target_end is None:
+            return None
+        return max(0, self.target_end - next_offset)
 
 
 @dataclass(frozen=True, slots=True)
-class LeftBehind:
-    """An offset of the group in something that this flow does not mirror."""
+class NotMirrored:
+    """A partition that the group has an offset for and that this flow does not mirror."""
 
     source: TopicPartition
     why: str
@@ -74,29 +76,29 @@ class GroupMove:
     """One group as it was found on both clusters.
 
     `partitions` are those of mirrored topics that it has an offset for; `without_offset` the others of these
-    topics. `trouble` is why it can't be moved at all. `leave_unknown` lets it move although some offsets
-    can't be translated: there its consumers begin as their `auto.offset.reset` says.
+    topics. `obstacle` is the reason why it can't be moved at all. `leave_untranslated` lets it move although
+    some offsets can't be translated: there its consumers start as their `auto.offset.reset` says.
     """
 
     flow: Flow
     group: GroupId
     partitions: Sequence[PartitionMove] = ()
     without_offset: Sequence[TopicPartition] = ()
-    left_behind: Sequence[LeftBehind] = ()
+    not_mirrored: Sequence[NotMirrored] = ()
     has_members_on_source: bool = False
     has_members_on_target: bool = False
-    trouble: str | None = None
-    leave_unknown: bool = False
+    obstacle: str | None = None
+    leave_untranslated: bool = False
 
-    def those(self, *states: MoveState) -> list[PartitionMove]:
+    def in_state(self, *states: MoveState) -> list[PartitionMove]:
         return [partition for partition in self.partitions if partition.state in states]
 
     @property
     def to_write(self) -> list[PartitionMove]:
-        return self.those(MoveState.TO_WRITE)
+        return self.in_state(MoveState.TO_WRITE)
 
     def steps(self) -> list[Step]:
-        """All of them, in order. After one that waits the others say what they would do now."""
+        """All of them, in order. Steps after one that waits state what they would do now."""
         return [self._check(), self._wait(), self._mirrored(), self._sync(), self._verify()]
 
     def _check(self) -> Step:
@@ -104,30 +106,30 @@ class GroupMove:
         if why is not None:
             return Step("check", StepState.IMPOSSIBLE, why)
         behind = sum(partition.source_lag for partition in self.partitions)
-        text = f"{_partitions(self.partitions)}, {behind:,} records not read yet on {self.flow.source}"
+        text = f"{_partitions(self.partitions)}, {behind:,} records of lag on {self.flow.source}"
         if self.without_offset:
             text += f"; it has no offset for {some_of(self.without_offset)}: auto.offset.reset decides there"
-        if self.left_behind:
-            left = some_of([f"{each.source} ({each.why})" for each in self.left_behind])
+        if self.not_mirrored:
+            left = some_of([f"{each.source} ({each.why})" for each in self.not_mirrored])
             text += f"; this flow does not mirror {left}"
         return Step("check", StepState.DONE, text)
 
     def _impossible(self) -> str | None:
-        target, unknown = self.flow.target, self.those(MoveState.UNKNOWN)
-        if self.trouble is not None:
-            return self.trouble
+        target, unknown = self.flow.target, self.in_state(MoveState.UNKNOWN)
+        if self.obstacle is not None:
+            return self.obstacle
         if not self.partitions:
             return f"it has committed nothing on {self.flow.source} that this flow mirrors"
-        if unknown and not self.leave_unknown:
+        if unknown and not self.leave_untranslated:
             names = some_of([f"{partition.source} offset {partition.source_offset}" for partition in unknown])
             return (
-                f"no offset sync is old enough to tell where on {target} this is: {names}. "
+                f"no offset sync is old enough to translate these offsets to {target}: {names}. "
                 "--leave-untranslated moves the others; there auto.offset.reset decides"
             )
         if self.has_members_on_target and self.to_write:
             names = some_of([partition.target for partition in self.to_write])
             return (
-                f"it has members on {target}, and is behind there in {names}: "
+                f"it has members on {target}, and its offsets there are behind in {names}: "
                 "offsets can be written for a group without members only, so stop its consumers there"
             )
         return None
@@ -140,43 +142,43 @@ class GroupMove:
         return Step("wait", StepState.DONE, f"it has no members on {source}")
 
     def _mirrored(self) -> Step:
-        behind = self.those(MoveState.NOT_MIRRORED)
+        behind = self.in_state(MoveState.NOT_MIRRORED)
         if not behind:
             return Step("mirror", StepState.DONE, "the mirror has copied all that the group has read")
         names = some_of([f"{partition.source} up to {partition.source_offset}" for partition in behind])
-        text = f"the mirror has to copy, and to tell by an offset sync: {names}. Does it run?"
+        text = f"the mirror has not copied, or written an offset sync for: {names}. Is it running?"
         return Step("mirror", StepState.WAITING, text)
 
     def _sync(self) -> Step:
         target, count = self.flow.target, len(self.to_write)
         if count:
             return Step("sync", StepState.TO_DO, f"write {count:,} offsets on {target}")
-        ahead = self.those(MoveState.AHEAD)
+        ahead = self.in_state(MoveState.AHEAD)
         text = f"its offsets are on {target}"
         if ahead:
             text += f"; it is ahead there in {some_of([partition.target for partition in ahead])}"
         return Step("sync", StepState.DONE, text)
 
     def _verify(self) -> Step:
-        target, found = self.flow.target, self.those(MoveState.THERE, MoveState.AHEAD)
+        target, found = self.flow.target, self.in_state(MoveState.WRITTEN, MoveState.AHEAD)
         beyond = [each for each in found if (each.target_offset or 0) > (each.target_end or 0)]
         if beyond:
             names = some_of([f"{each.target} offset {each.target_offset}" for each in beyond])
             return Step("verify", StepState.IMPOSSIBLE, f"the log on {target} ends before {names}")
-        if len(found) + len(self.those(MoveState.UNKNOWN)) < len(self.partitions):
+        if len(found) + len(self.in_state(MoveState.UNKNOWN)) < len(self.partitions):
             return Step("verify", StepState.TO_DO, f"read the offsets back from {target}")
         return Step("verify", StepState.DONE, f"{len(found):,} offsets read back from {target}")
 
 
-class BackState(StrEnum):
+class RollbackState(StrEnum):
     TO_RESTORE = "to restore"
     TO_REMOVE = "to remove"
-    BACK = "back"
+    RESTORED = "back"
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenOffset:
-    """An offset that a migration wrote on the target, and what was there before; None: nothing was."""
+    """An offset that a migration wrote on the target, and the one before; None if there was none."""
 
     partition: TopicPartition
     written: int
@@ -185,62 +187,67 @@ class WrittenOffset:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionBack:
+class PartitionRollback:
     """`current` is the group's offset on the target now."""
 
     offset: WrittenOffset
     current: int | None
 
     @property
-    def state(self) -> BackState:
+    def state(self) -> RollbackState:
         if self.current == self.offset.earlier:
-            return BackState.BACK
-        return BackState.TO_REMOVE if self.offset.earlier is None else BackState.TO_RESTORE
+            return RollbackState.RESTORED
+        return RollbackState.TO_REMOVE if self.offset.earlier is None else RollbackState.TO_RESTORE
 
 
 @dataclass(frozen=True, slots=True)
-class GroupBack:
-    """Taking back what a migration wrote: the group's offsets on the target become what they were before."""
+class GroupRollback:
+    """One group whose offsets on the target are to become what they were before a migration wrote them."""
 
     flow: Flow
     group: GroupId
-    partitions: Sequence[PartitionBack] = ()
+    partitions: Sequence[PartitionRollback] = ()
     has_members_on_target: bool = False
-    trouble: str | None = None
+    obstacle: str | None = None
     syncs_by_itself: bool = False
     """Whether the flow has `sync.group.offsets.enabled`."""
 
     def steps(self) -> list[Step]:
         return [self._check(), self._wait(), self._restore()]
 
-    def those(self, state: BackState) -> list[PartitionBack]:
+    def in_state(self, state: RollbackState) -> list[PartitionRollback]:
         return [partition for partition in self.partitions if partition.state is state]
 
     def _check(self) -> Step:
         target = self.flow.target
-        if self.trouble is not None:
-            return Step("check", StepState.IMPOSSIBLE, self.trouble)
+        if self.obstacle is not None:
+            return Step("check", StepState.IMPOSSIBLE, self.obstacle)
         if not self.partitions:
-            return Step("check", StepState.DONE, f"nothing that a migration wrote on {target} is left")
+            return Step("check", StepState.DONE, f"no offset that a migration wrote on {target} is left")
         moved = [each for each in self.partitions if (each.current or 0) > each.offset.written]
         text = f"{len(self.partitions):,} offsets were written on {target}"
         if moved:
             names = some_of([each.offset.partition for each in moved])
-            text += f"; it has read on there since, in {names}, and will read that again"
+            text += f"; it has read further there since, in {names}, and will read these records again"
         if self.syncs_by_itself and self.partitions:
-            text += f"; sync.group.offsets.enabled lets {self.flow} write offsets again: stop that first"
+            text += (
+                f"; {self.flow} has sync.group.offsets.enabled and will write offsets again: disable it first"
+            )
         return Step("check", StepState.DONE, text)
 
     def _wait(self) -> Step:
         target = self.flow.target
         if self.has_members_on_target and (
-            self.those(BackState.TO_RESTORE) or self.those(BackState.TO_REMOVE)
+            self.in_state(RollbackState.TO_RESTORE) or self.in_state(RollbackState.TO_REMOVE)
         ):
             return Step("wait", StepState.WAITING, f"it has members on {target}: stop its consumers there")
-        return Step("wait", StepState.DONE, f"no member on {target} is in the way")
+        return Step("wait", StepState.DONE, f"it has no active members on {target}")
 
     def _restore(self) -> Step:
-        restore, remove = len(self.those(BackState.TO_RESTORE)), len(self.those(BackState.TO_REMOVE))
+        restore, remove = (
+            len(self.in_state(RollbackState.TO_RESTORE)),
+            len(self.in_state(RollbackState.TO_REMOVE)),
+        )
         if not restore and not remove:
             return Step(
                 "restore", StepState.DONE, f"its offsets on {self.flow.target} are what they were before"

@@ -1,6 +1,6 @@
-"""Watches topics of a flow until its producers may go on at the target. Writes nothing.
+"""Surveys topics of a flow until their producers can continue on the target. Writes nothing.
 
-Which step is due follows from a look at both clusters (`domain.drains`).
+The step that is due follows from a survey of both clusters (`topic_drains`).
 """
 
 import re
@@ -17,7 +17,7 @@ from sparkmirror.kafka.offsets import LATEST
 from sparkmirror.kafka.topic_log import TopicTail
 from sparkmirror.migrate.flow_access import FlowAccess
 from sparkmirror.migrate.flow_offsets import FlowOffsets, Translation, existing_offsets
-from sparkmirror.migrate.topic_drains import HeartbeatsSeen, PartitionDrain, StandStill, TopicsDrain
+from sparkmirror.migrate.topic_drains import HeartbeatsSeen, PartitionDrain, TopicsDrain, UnchangedEnds
 from sparkmirror.offsets.wire_records import Heartbeat
 from sparkmirror.setup.topic_plan import SourceTopic, copy_partitions
 
@@ -27,31 +27,31 @@ _READ_TIMEOUT_S = 60.0
 
 
 class ProducerMigration:
-    """Those of a flow's topics whose whole names match. One owner. Every method raises KafkaError."""
+    """A flow's topics whose whole names match. One owner. Every method raises KafkaError."""
 
     def __init__(self, access: FlowAccess, topics: re.Pattern[str], still_for_s: float) -> None:
         self._access = access
         self._topics = topics
         self._still_for_s = still_for_s
-        self._still = StandStill()
+        self._ends = UnchangedEnds()
         self._offsets = FlowOffsets(access)
         self._heartbeats: TopicTail | None = None
         self._first_heartbeat_ms: int | None = None
         self._last_heartbeat_ms: int | None = None
-        self._began_at: float | None = None
+        self._first_survey_at: float | None = None
 
     def close(self) -> None:
         self._offsets.close()
         if self._heartbeats is not None:
             self._heartbeats.close()
 
-    def look(self) -> TopicsDrain:
-        """How far it is."""
+    def survey(self) -> TopicsDrain:
+        """The state of the topics on both clusters."""
         plan = self._plan()
         sources = [each.source for each in plan]
         self._offsets.read(sources)
         ends = self._source_ends(sources)  # read later: no position of the same log is ahead of them
-        still_s = self._still.observe(ends, time.monotonic())
+        still_s = self._ends.observe(ends, time.monotonic())
         left = self._offsets.left_to_mirror(ends)
         translations = self._offsets.translate(ends)
         target_ends = existing_offsets(self._access.target_consumer, [each.target for each in plan], LATEST)
@@ -74,8 +74,8 @@ class ProducerMigration:
             heartbeats=self._heartbeats_seen(),
             still_s=still_s,
             still_for_s=self._still_for_s,
-            moved=self._still.moved,
-            trouble=None if plan else self._nothing(),
+            changed=self._ends.changed,
+            obstacle=None if plan else self._no_topic(),
         )
 
     def _plan(self) -> list[CopyPartition]:
@@ -91,20 +91,20 @@ class ProducerMigration:
             plan = copy_partitions(self._access.source, source, at_target.partition_counts())
         return [*plan.ready, *plan.waiting]
 
-    def _nothing(self) -> str:
+    def _no_topic(self) -> str:
         flow = self._access.flow
         return f"no topic that {flow} mirrors has a name like {self._topics.pattern} on {flow.source}"
 
     def _source_ends(self, sources: list[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """High watermarks: what is not committed yet counts as written."""
+        """High watermarks: records of open transactions count as written."""
         everything = ConsumerSettings(self._access.consumer.connection)
         found = existing_offsets(everything, sources, LATEST)
         return {partition: end for partition, end in found.items() if end is not None}
 
     def _heartbeats_seen(self) -> HeartbeatsSeen:
         now = time.monotonic()
-        if self._began_at is None:
-            self._began_at = now
+        if self._first_survey_at is None:
+            self._first_survey_at = now
             self._read_heartbeats()
             self._first_heartbeat_ms = self._last_heartbeat_ms
         else:
@@ -114,7 +114,7 @@ class ProducerMigration:
             first_ms=self._first_heartbeat_ms,
             last_ms=self._last_heartbeat_ms,
             now_ms=int(time.time() * 1000),
-            looked_for_s=now - self._began_at,
+            waited_s=now - self._first_survey_at,
         )
 
     def _read_heartbeats(self) -> None:
@@ -141,6 +141,6 @@ def _next(
     translations: Mapping[TopicPartition, Translation],
     target_ends: Mapping[TopicPartition, int | None],
 ) -> int | None:
-    """Where the record comes that is written to the source next; a mirror that has not begun begins at 0."""
+    """The target offset of the record that is written to the source next; 0 on a target without records."""
     found = translations[each.source].offset
     return 0 if found is None and target_ends[each.target] == 0 else found

@@ -1,4 +1,4 @@
-"""Goes through the steps of migrations: looks, does what is due, waits for what others have to do."""
+"""Runs migrations: surveys both clusters, applies the step that is due, waits for mirror and users."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -9,12 +9,12 @@ from sparkmirror.domain.errors import KafkaError, RetriableError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.migrate.steps import Step, StepState, next_step
 
-_LOOK_EVERY_S = 1.0
-_FIRST_LOOK_S = 10.0
+_SURVEY_EVERY_S = 1.0
+_FIRST_SURVEY_S = 10.0
 
 
 class Migration(Protocol):
-    """What a look has found: `GroupMove`, `GroupBack`, `TopicsDrain`."""
+    """The result of a survey: `GroupMove`, `GroupRollback`, `TopicsDrain`."""
 
     def steps(self) -> list[Step]: ...
 
@@ -23,53 +23,55 @@ M = TypeVar("M", bound=Migration)
 
 
 @dataclass(frozen=True, slots=True)
-class Ending(Generic[M]):
-    """How it was found last, and why it is not done; None if it is."""
+class MigrationResult(Generic[M]):
+    """The migration as of the last survey, and the reason why it is not done; None if it is."""
 
     found: M
     failure: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Course(Generic[M]):
-    """How to go through migrations that are looked at together, always in the same order.
+class MigrationRun(Generic[M]):
+    """Migrations that are surveyed together, always in the same order.
 
-    `act` does what is to do and returns what was refused. `tell` gets every look, `tell_trouble` what kept
-    one from being had.
+    `apply` does what is to do and returns what was refused. `report` gets the result of every survey,
+    `report_error` the error of one that failed and is repeated.
     """
 
-    look: Callable[[], Sequence[M]]
-    act: Callable[[M], Mapping[TopicPartition, KafkaError]]
-    tell: Callable[[Sequence[M]], None]
-    tell_trouble: Callable[[str], None]
+    survey: Callable[[], Sequence[M]]
+    apply: Callable[[M], Mapping[TopicPartition, KafkaError]]
+    report: Callable[[Sequence[M]], None]
+    report_error: Callable[[str], None]
     clock: Callable[[], float] = time.monotonic
-    pause: Callable[[float], None] = time.sleep
+    sleep: Callable[[float], None] = time.sleep
 
-    def run(self, timeout_s: float) -> list[Ending[M]]:
-        """Until each is done or can't go on, or the time is over. One that can't keeps none from going on.
+    def run(self, timeout_s: float) -> list[MigrationResult[M]]:
+        """Until each is done or impossible, or the time is over. An impossible one doesn't stop the others.
 
         Raises KafkaError, a retriable one only when the time is over.
         """
         deadline = self.clock() + timeout_s
         failures: dict[int, str] = {}
-        acted: set[int] = set()
+        applied: set[int] = set()
         while True:
-            found = self._look(deadline)
-            self.tell(found)
-            waiting = self._go_on(found, failures)
-            # The first time somebody acted, what came of it shows at once.
-            fresh = {number for number, step in waiting.items() if step.state is StepState.TO_DO} - acted
-            acted |= fresh
+            found = self._survey(deadline)
+            self.report(found)
+            waiting = self._advance(found, failures)
+            # After a migration's first change the next survey follows at once.
+            fresh = {number for number, step in waiting.items() if step.state is StepState.TO_DO} - applied
+            applied |= fresh
             if not waiting or (not fresh and self.clock() >= deadline):
                 late = {
                     number: f"not within {timeout_s:g} s: {step.text}" for number, step in waiting.items()
                 }
-                return [Ending(each, (failures | late).get(number)) for number, each in enumerate(found)]
+                return [
+                    MigrationResult(each, (failures | late).get(number)) for number, each in enumerate(found)
+                ]
             if not fresh:
-                self.pause(_LOOK_EVERY_S)
+                self.sleep(_SURVEY_EVERY_S)
 
-    def _go_on(self, found: Sequence[M], failures: dict[int, str]) -> dict[int, Step]:
-        """Do what is to do, note what can't go on, return the steps that are not done yet."""
+    def _advance(self, found: Sequence[M], failures: dict[int, str]) -> dict[int, Step]:
+        """Apply what is to do, note what is impossible, return the steps that are not done yet."""
         left = {}
         for number, migration in enumerate(found):
             step = next_step(migration.steps())
@@ -77,22 +79,22 @@ class Course(Generic[M]):
                 continue
             if step.state is StepState.IMPOSSIBLE:
                 failures[number] = step.text
-            elif step.state is StepState.TO_DO and (refused := self.act(migration)):
+            elif step.state is StepState.TO_DO and (refused := self.apply(migration)):
                 failures[number] = "; ".join(dict.fromkeys(map(str, refused.values())))
             else:
                 left[number] = step
         return left
 
     def first(self) -> Sequence[M]:
-        """What there is to plan with. Raises KafkaError, a retriable one only after some seconds."""
-        return self._look(self.clock() + _FIRST_LOOK_S)
+        """A survey to plan with. Raises KafkaError, a retriable one only after some seconds."""
+        return self._survey(self.clock() + _FIRST_SURVEY_S)
 
-    def _look(self, deadline: float) -> Sequence[M]:
+    def _survey(self, deadline: float) -> Sequence[M]:
         while True:
             try:
-                return self.look()
+                return self.survey()
             except RetriableError as error:
                 if self.clock() >= deadline:
                     raise
-                self.tell_trouble(f"{error}; looking again")
-                self.pause(_LOOK_EVERY_S)
+                self.report_error(f"{error}; retrying")
+                self.sleep(_SURVEY_EVERY_S)

@@ -1,4 +1,4 @@
-"""The steps of a migration as values. Each says what is so now: going through them again does no harm."""
+"""Defines a migration's steps. A step states what holds now, so that a migration can be repeated."""
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
@@ -8,15 +8,15 @@ from typing import NamedTuple
 class StepState(StrEnum):
     DONE = "done"
     WAITING = "waiting"
-    """For a person, or for the mirror."""
+    """For users, or for the mirror."""
     TO_DO = "to do"
-    """The command itself has to do it, once the steps before are done."""
+    """By the command itself, once the steps before are done."""
     IMPOSSIBLE = "impossible"
-    """Until a person changes something."""
+    """Until users change something."""
 
 
 class Step(NamedTuple):
-    """`text` says what was found, or what is to be done."""
+    """`text` states what was found, or what is to be done."""
 
     name: str
     state: StepState

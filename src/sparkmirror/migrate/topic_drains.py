@@ -1,7 +1,7 @@
-"""Moving producers to the target of a flow: whether they have stopped, and whether all of it has arrived.
+"""Derives the steps that move producers to a flow's target: stopped producers, drained topics, heartbeats.
 
-Everything but the standing still follows from what both clusters hold, so whoever looks again sees how far
-it is.
+All but the time since the end offsets changed follows from what both clusters hold, so that an interrupted
+migration can be continued.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,20 +14,20 @@ _HEARTBEATS_MISSED_MAX = 3
 _HEARTBEAT_GRACE_S = 5.0
 
 
-class StandStill:
-    """For how long end offsets have not moved."""
+class UnchangedEnds:
+    """Measures for how long end offsets have not changed."""
 
     def __init__(self) -> None:
         self._ends: Mapping[TopicPartition, int] | None = None
         self._since = 0.0
-        self.moved: list[TopicPartition] = []
-        """Which did between the last two looks."""
+        self.changed: list[TopicPartition] = []
+        """The partitions whose end changed between the last two observations."""
 
     def observe(self, ends: Mapping[TopicPartition, int], now: float) -> float:
         """Seconds; `now` is of a clock that only goes forward."""
         before, self._ends = self._ends, dict(ends)
-        self.moved = [] if before is None else sorted(p for p, end in ends.items() if before.get(p) != end)
-        if before is None or self.moved:
+        self.changed = [] if before is None else sorted(p for p, end in ends.items() if before.get(p) != end)
+        if before is None or self.changed:
             self._since = now
         return now - self._since
 
@@ -37,8 +37,8 @@ class PartitionDrain:
     """`source_end` and `target_end` are end offsets; the latter is None while the target lacks the partition.
 
     `mirrored_to` is the next source offset that the mirror will copy, None before its first. `is_drained`:
-    nothing that it would copy is left. `target_next` is where the record of `source_end` would be on the
-    target, None if that can't be told. `error` is the mirror's own word on why it does not get on.
+    no record is left to copy. `target_next` is the target offset of the record at `source_end`, None if it is
+    unknown. `error` is the mirror's own report of why it can't copy the partition.
     """
 
     source: TopicPartition
@@ -52,25 +52,25 @@ class PartitionDrain:
 
     @property
     def lag(self) -> int:
-        """In offsets; 0 where only markers of transactions are left."""
+        """In offsets; 0 where only transaction markers are left."""
         return 0 if self.is_drained else max(0, self.source_end - (self.mirrored_to or 0))
 
     @property
     def is_exact(self) -> bool:
-        """Whether the target ends exactly where the source's end is there: nobody else wrote to it."""
+        """Whether the target ends at the translated end of the source: nothing else was written to it."""
         return self.target_next is not None and self.target_next == self.target_end
 
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatsSeen:
-    """The flow's heartbeats on the target: the last one, and the last when we began to look; epoch, in ms."""
+    """The flow's heartbeats on the target: the last one, and the last at the first survey; epoch, in ms."""
 
     interval_s: float
     """Infinite for a flow that emits none."""
     first_ms: int | None
     last_ms: int | None
     now_ms: int
-    looked_for_s: float
+    waited_s: float
 
     def step(self, target: str) -> Step:
         if self.interval_s == float("inf"):
@@ -79,29 +79,29 @@ class HeartbeatsSeen:
         seen = f"the last one on {target} was emitted {ago}" if self.last_ms else f"there is none on {target}"
         if self.last_ms is not None and self.last_ms != self.first_ms:
             return Step("heartbeat", StepState.DONE, seen)
-        if self.looked_for_s > _HEARTBEATS_MISSED_MAX * self.interval_s + _HEARTBEAT_GRACE_S:
-            return Step("heartbeat", StepState.DONE, f"{seen}: the mirror does not run any more")
+        if self.waited_s > _HEARTBEATS_MISSED_MAX * self.interval_s + _HEARTBEAT_GRACE_S:
+            return Step("heartbeat", StepState.DONE, f"{seen}: the mirror is not running any more")
         return Step("heartbeat", StepState.WAITING, f"wait for the next one; {seen}")
 
 
 @dataclass(frozen=True, slots=True)
 class TopicsDrain:
-    """Some topics of a flow as they were found on both clusters. Seconds are of standing still."""
+    """Some topics of a flow as found on both clusters; their end offsets have not changed for `still_s`."""
 
     flow: Flow
     partitions: Sequence[PartitionDrain]
     heartbeats: HeartbeatsSeen
     still_s: float
     still_for_s: float
-    moved: Sequence[TopicPartition] = ()
-    trouble: str | None = None
+    changed: Sequence[TopicPartition] = ()
+    obstacle: str | None = None
 
     @property
     def topics(self) -> list[str]:
         return sorted({partition.source.topic for partition in self.partitions})
 
     def steps(self) -> list[Step]:
-        """All of them, in order. After one that waits the others say how it is now."""
+        """All of them, in order. Steps after one that waits state what holds now."""
         return [
             self._check(),
             self._stop(),
@@ -111,8 +111,8 @@ class TopicsDrain:
         ]
 
     def _check(self) -> Step:
-        if self.trouble is not None:
-            return Step("check", StepState.IMPOSSIBLE, self.trouble)
+        if self.obstacle is not None:
+            return Step("check", StepState.IMPOSSIBLE, self.obstacle)
         lag = sum(partition.lag for partition in self.partitions)
         count = f"{len(self.partitions):,} partitions of {len(self.topics):,} topics"
         return Step("check", StepState.DONE, f"{count}, {lag:,} records not mirrored yet")
@@ -120,23 +120,23 @@ class TopicsDrain:
     def _stop(self) -> Step:
         source = self.flow.source
         if self.still_s >= self.still_for_s:
-            text = f"nobody has written to them on {source} for {self.still_s:.0f} s"
+            text = f"no records have been written to them on {source} for {self.still_s:.0f} s"
             return Step("stop", StepState.DONE, text)
         text = f"stop the producers of {some_of(self.topics)} on {source}; "
-        if self.moved:
-            text += f"somebody still writes to {some_of(self.moved)}"
+        if self.changed:
+            text += f"records are still written to {some_of(self.changed)}"
         else:
-            text += f"its end offsets have to stand still for {self.still_for_s:g} s"
+            text += f"their end offsets must not change for {self.still_for_s:g} s"
         return Step("stop", StepState.WAITING, text)
 
     def _drain(self) -> Step:
         behind = [partition for partition in self.partitions if not partition.is_drained]
         if not behind:
-            return Step("drain", StepState.DONE, f"all of it is on {self.flow.target}")
+            return Step("drain", StepState.DONE, f"all records are on {self.flow.target}")
         failed = [partition for partition in behind if partition.error is not None]
         text = f"the mirror has to copy {sum(partition.lag for partition in behind):,} more records: "
         text += some_of([f"{partition.source} up to {partition.source_end}" for partition in behind])
-        text += f". It says of {failed[0].source}: {failed[0].error}" if failed else ". Does it run?"
+        text += f". It reports for {failed[0].source}: {failed[0].error}" if failed else ". Is it running?"
         return Step("drain", StepState.WAITING, text)
 
     def _verify(self) -> Step:
@@ -147,7 +147,9 @@ class TopicsDrain:
                 [f"{each.target} (at {each.target_end}, not {each.target_next})" for each in short]
             )
             return Step(
-                "verify", StepState.IMPOSSIBLE, f"{target} has lost records: these end too early: {names}"
+                "verify",
+                StepState.IMPOSSIBLE,
+                f"{target} has lost records, these partitions end too early: {names}",
             )
         if not all(partition.is_drained for partition in self.partitions):
             return Step("verify", StepState.TO_DO, "compare the end offsets of both clusters")

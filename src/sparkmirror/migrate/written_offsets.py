@@ -1,7 +1,7 @@
-"""The migrations topic, `mm2-migrations.<source>.internal` on the target: what migrations wrote there.
+"""Reads and writes the migrations topic, `mm2-migrations.<source>.internal` on the target.
 
-Made by the first one. Compacted, one partition, a record for each offset that was written for a group, with
-the one that it replaced, so that it can be restored; a tombstone where that was done.
+Created by the first migration. Compacted, one partition, a record for each offset that was written for a
+group, with the offset that it replaced; a tombstone once that is restored.
 """
 
 import json
@@ -30,15 +30,15 @@ def restored_record(group: GroupId, partition: TopicPartition) -> LogRecord:
 
 
 def parse_written(record: LogRecord) -> tuple[GroupId, TopicPartition, WrittenOffset | None] | None:
-    """Of which group and partition it speaks, with None for a tombstone; None for what is none of ours."""
+    """Its group, partition and offset (None for a tombstone); None for a record of another kind."""
     try:
         group, topic, partition = json.loads(record.key or b"null")
         place = TopicPartition(str(topic), int(partition))
         if record.value is None:
             return GroupId(group), place, None
-        told = json.loads(record.value)
-        earlier = None if told["earlier"] is None else int(told["earlier"])
-        written = WrittenOffset(place, int(told["written"]), earlier, str(told["metadata"]))
+        value = json.loads(record.value)
+        earlier = None if value["earlier"] is None else int(value["earlier"])
+        written = WrittenOffset(place, int(value["written"]), earlier, str(value["metadata"]))
     except (ValueError, TypeError, KeyError):
         return None
     return GroupId(group), place, written
@@ -47,7 +47,7 @@ def parse_written(record: LogRecord) -> tuple[GroupId, TopicPartition, WrittenOf
 def read_written(
     settings: ConnectionSettings, topic: str
 ) -> Mapping[GroupId, Mapping[TopicPartition, WrittenOffset]]:
-    """What is not taken back. Raises KafkaError, also for a topic that doesn't exist."""
+    """The offsets that were not restored. Raises KafkaError, also for a topic that doesn't exist."""
     found: dict[GroupId, dict[TopicPartition, WrittenOffset]] = {}
     for record in read_topic(settings, topic):
         parsed = parse_written(record)

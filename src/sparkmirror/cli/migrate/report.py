@@ -1,20 +1,21 @@
-"""What a migration found and left, for people (a table) and for programs (JSON)."""
+"""Formats the state of a migration as tables and as JSON."""
 
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from sparkmirror.cli.terminal import aligned
 from sparkmirror.domain.ids import Flow
-from sparkmirror.migrate.group_moves import GroupBack, GroupMove
+from sparkmirror.migrate.group_moves import GroupMove, GroupRollback
 from sparkmirror.migrate.steps import Step
 from sparkmirror.migrate.topic_drains import TopicsDrain
 
 Row = Mapping[str, str | int | None]
-"""A column's name says `source` and `target`; people read the aliases instead."""
+"""Columns are named `source…` and `target…`; tables show the aliases instead."""
 
 
 class Reported(NamedTuple):
-    """One group, or all topics together. `failure` is why it's not done, None if it is, or in a dry run."""
+    """One group, or all topics together. `failure` is None if it is done, or in a dry run."""
 
     name: str
     steps: Sequence[Step]
@@ -39,7 +40,7 @@ def move_rows(move: GroupMove) -> list[Row]:
     ]
 
 
-def back_rows(back: GroupBack) -> list[Row]:
+def rollback_rows(rollback: GroupRollback) -> list[Row]:
     return [
         {
             "target": str(each.offset.partition),
@@ -48,12 +49,12 @@ def back_rows(back: GroupBack) -> list[Row]:
             "earlier": each.offset.earlier,
             "state": each.state.value,
         }
-        for each in back.partitions
+        for each in rollback.partitions
     ]
 
 
 def drain_rows(drain: TopicsDrain) -> list[Row]:
-    """`target_next` is where the record comes that is written to the source next."""
+    """`target_next` is the target offset of the record that is written to the source next."""
     return [
         {
             "source": str(each.source),
@@ -69,21 +70,13 @@ def drain_rows(drain: TopicsDrain) -> list[Row]:
 
 
 def table_lines(flow: Flow, reported: Reported) -> list[str]:
-    """As wide as it has to be: an offset that is cut off helps nobody."""
+    """The name, a table of its rows, an empty line; nothing without rows."""
     if not reported.rows:
         return []
     headings = [_heading(flow, name) for name in reported.rows[0]]
-    table = [headings, *([_cell(value) for value in row.values()] for row in reported.rows)]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    is_text = [isinstance(value, str) for value in reported.rows[0].values()]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if left else cell.rjust(width)
-            for cell, width, left in zip(cells, widths, is_text, strict=True)
-        ).rstrip()
-        for cells in table
-    ]
-    return [reported.name, *(f"  {line}" for line in lines), ""]
+    numbers = {at for at, value in enumerate(reported.rows[0].values()) if not isinstance(value, str)}
+    rows = [[_cell(value) for value in row.values()] for row in reported.rows]
+    return [reported.name, *(f"  {line}" for line in aligned([headings, *rows], right=numbers)), ""]
 
 
 def to_json(flow: Flow, reported: Sequence[Reported], *, is_dry_run: bool) -> str:

@@ -1,9 +1,22 @@
 import json
 
-from sparkmirror.cli.migrate.conversation import plan_lines
-from sparkmirror.cli.migrate.report import Reported, back_rows, drain_rows, move_rows, table_lines, to_json
+from sparkmirror.cli.migrate.execution import plan_lines
+from sparkmirror.cli.migrate.report import (
+    Reported,
+    drain_rows,
+    move_rows,
+    rollback_rows,
+    table_lines,
+    to_json,
+)
 from sparkmirror.domain.ids import Alias, Flow, GroupId, TopicPartition
-from sparkmirror.migrate.group_moves import GroupBack, GroupMove, PartitionBack, PartitionMove, WrittenOffset
+from sparkmirror.migrate.group_moves import (
+    GroupMove,
+    GroupRollback,
+    PartitionMove,
+    PartitionRollback,
+    WrittenOffset,
+)
 from sparkmirror.migrate.steps import Step, StepState
 from sparkmirror.migrate.topic_drains import HeartbeatsSeen, PartitionDrain, TopicsDrain
 
@@ -75,13 +88,15 @@ def test_json_calls_them_source_and_target() -> None:
 
 
 def test_a_dry_run_has_done_nothing() -> None:
-    told = json.loads(to_json(FLOW, [Reported("group billing", [], [])], is_dry_run=True))
-    assert (told["dry_run"], told["done"]) == (True, False)
+    found = json.loads(to_json(FLOW, [Reported("group billing", [], [])], is_dry_run=True))
+    assert (found["dry_run"], found["done"]) == (True, False)
 
 
 def test_the_other_tables() -> None:
-    back = GroupBack(FLOW, GroupId("billing"), [PartitionBack(WrittenOffset(TARGET, 97, None), 99)])
-    assert table(Reported("back", [], back_rows(back)))[-1] == [
+    rollback = GroupRollback(
+        FLOW, GroupId("billing"), [PartitionRollback(WrittenOffset(TARGET, 97, None), 99)]
+    )
+    assert table(Reported("back", [], rollback_rows(rollback)))[-1] == [
         *("target.orders-0", "99", "97", "-", "to", "remove")
     ]
     heartbeats = HeartbeatsSeen(1.0, None, None, 0, 0.0)

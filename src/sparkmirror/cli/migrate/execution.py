@@ -1,0 +1,137 @@
+"""Carries a migration out on the command line: shows the plan, asks, reports progress and the result."""
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from rich.console import Console
+
+from sparkmirror.cli.migrate.report import Reported, Row, table_lines, to_json
+from sparkmirror.cli.terminal import StatusLines, confirmed
+from sparkmirror.domain.errors import KafkaError
+from sparkmirror.domain.ids import Flow, TopicPartition
+from sparkmirror.migrate.run import Migration, MigrationResult, MigrationRun
+from sparkmirror.migrate.steps import Step, StepState, are_done
+
+_DONE = 0
+_NOT_DONE = 1
+_WRONG_USAGE = 2
+_MARKS = {
+    StepState.DONE: "✓",
+    StepState.WAITING: "…",
+    StepState.TO_DO: "→",
+    StepState.IMPOSSIBLE: "✗",
+}
+
+M = TypeVar("M", bound=Migration)
+NamedSteps = Sequence[tuple[str, Sequence[Step]]]
+"""The steps of each group, or of all topics together."""
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationKind(Generic[M]):
+    """Consumers, a roll-back or producers: its texts, actions and tables. `done` is printed at the end."""
+
+    flow: Flow
+    title: str
+    survey: Callable[[], Sequence[M]]
+    apply: Callable[[M], Mapping[TopicPartition, KafkaError]]
+    name: Callable[[M], str]
+    rows: Callable[[M], Sequence[Row]]
+    done: str
+
+    def named_steps(self, migrations: Sequence[M]) -> NamedSteps:
+        return [(self.name(each), each.steps()) for each in migrations]
+
+    def reported(self, migration: M, failure: str | None = None) -> Reported:
+        return Reported(self.name(migration), migration.steps(), self.rows(migration), failure)
+
+
+def carry_out(arguments: argparse.Namespace, kind: MigrationKind[M]) -> int:
+    """The exit code. Raises KafkaError when a cluster does not answer."""
+    progress = StepProgress(StatusLines(Console(stderr=True)))
+    run = MigrationRun(
+        survey=kind.survey,
+        apply=kind.apply,
+        report=lambda found: progress.report(kind.named_steps(found)),
+        report_error=progress.status.print,
+    )
+    found = run.first()
+    if arguments.dry_run:
+        return _show_plan(arguments, kind, found)
+    sys.stderr.write("\n".join(plan_lines(kind.title, kind.named_steps(found))) + "\n\n")
+    if not arguments.yes and not all(are_done(each.steps()) for each in found):
+        if not sys.stdin.isatty():
+            text = "standard input is no terminal: confirm with --yes, or show the plan with --dry-run"
+            return fail(arguments, text, _WRONG_USAGE)
+        if not confirmed("Start?"):
+            return fail(arguments, "nothing was changed", _NOT_DONE)
+    return _report(arguments, kind, run.run(arguments.timeout))
+
+
+def plan_lines(title: str, named_steps: NamedSteps) -> list[str]:
+    """A plan as text, with a mark for the state of each step."""
+    lines = [title]
+    for name, steps in named_steps:
+        lines += ["", name]
+        lines += [f"  {_MARKS[step.state]} {step.name:<9} {step.text}" for step in steps]
+    return [*lines, "", "  ✓ done already   … waiting for others   → to do   ✗ not possible"]
+
+
+def fail(arguments: argparse.Namespace, reason: object, code: int) -> int:
+    sys.stderr.write(f"{arguments.prog}: {reason}\n")
+    return code
+
+
+class StepProgress:
+    """Prints on standard error which steps have changed since the last report."""
+
+    def __init__(self, status: StatusLines) -> None:
+        self.status = status
+        self._printed: dict[tuple[str, str], tuple[StepState, str]] = {}
+
+    def report(self, named_steps: NamedSteps) -> None:
+        """Of each migration, the steps up to the first that is not done."""
+        for name, steps in named_steps:
+            for step in steps:
+                self._print_change(name, step)
+                if step.state is not StepState.DONE:
+                    break
+
+    def _print_change(self, name: str, step: Step) -> None:
+        now = (step.state, step.text)
+        if self._printed.get((name, step.name)) != now:
+            self._printed[name, step.name] = now
+            self.status.print(f"{name}: {_MARKS[step.state]} {step.name}: {step.text}")
+
+
+def _show_plan(arguments: argparse.Namespace, kind: MigrationKind[M], found: Sequence[M]) -> int:
+    reported = [kind.reported(each) for each in found]
+    if arguments.output == "text":
+        sys.stdout.write("\n".join(plan_lines(kind.title, kind.named_steps(found))) + "\n\n")
+    _print(arguments, kind.flow, reported)
+    steps = [step for each in reported for step in each.steps]
+    return _NOT_DONE if any(step.state is StepState.IMPOSSIBLE for step in steps) else _DONE
+
+
+def _report(
+    arguments: argparse.Namespace, kind: MigrationKind[M], results: Sequence[MigrationResult[M]]
+) -> int:
+    reported = [kind.reported(each.found, each.failure) for each in results]
+    _print(arguments, kind.flow, reported)
+    failed = [each for each in reported if each.failure is not None]
+    for each in failed:
+        fail(arguments, f"{each.name}: {each.failure}", _NOT_DONE)
+    if not failed:
+        sys.stderr.write(f"{kind.done}\n")
+    return _NOT_DONE if failed else _DONE
+
+
+def _print(arguments: argparse.Namespace, flow: Flow, reported: Sequence[Reported]) -> None:
+    if arguments.output == "json":
+        sys.stdout.write(to_json(flow, reported, is_dry_run=arguments.dry_run) + "\n")
+        return
+    for each in reported:
+        sys.stdout.writelines(f"{line}\n" for line in table_lines(flow, each))
