@@ -181,7 +181,9 @@ def mirror(
 
 
 @both_workers
-def test_a_connector_lives_as_it_is_told(command: Commands, heartbeats: Path, tmp_path: Path) -> None:
+def test_a_connector_is_created_paused_resumed_and_deleted(
+    command: Commands, heartbeats: Path, tmp_path: Path
+) -> None:
     out, _ = command.run("connectors", "create", heartbeats, "name=life", "--wait")
     assert out == "life: created\nlife: RUNNING, 1 task\n"
     _, err = command.run("connectors", "create", heartbeats, "name=life", code=1)
@@ -232,7 +234,7 @@ def test_settings_go_back_and_forth_and_secrets_stay_hidden(
     assert config["unused.password"] == "[hidden]"
     assert (config["tasks.max"], config["name"]) == ("2", "settings")
     _, err = command.run("connectors", "put", "settings", write(tmp_path / "masked", config), code=2)
-    assert "stands for a secret that wasn't shown" in err
+    assert "is the placeholder of a secret" in err
     told = command.json("connectors", "config", "settings", "--show-secrets")
     assert told["unused.password"] == SECRET
     out, _ = command.run("connectors", "put", "settings", write(tmp_path / "told", told), "tasks.max=3")
@@ -249,7 +251,7 @@ def test_settings_go_back_and_forth_and_secrets_stay_hidden(
     command.run("connectors", "delete", "settings")
 
 
-def test_a_worker_judges_settings(command: Commands, heartbeats: Path) -> None:
+def test_a_worker_validates_settings(command: Commands, heartbeats: Path) -> None:
     out, _ = command.run("connectors", "validate", heartbeats)
     assert out.endswith("MirrorHeartbeatConnector: no errors\n")
     out, _ = command.run("connectors", "validate", heartbeats, "tasks.max=0", code=1)
@@ -258,9 +260,7 @@ def test_a_worker_judges_settings(command: Commands, heartbeats: Path) -> None:
     assert "400 Bad Request: Connector configuration is invalid and contains the following 1 error(s)" in err
 
 
-def test_a_connector_that_java_lets_fail_is_not_waited_for_in_vain(
-    command: Commands, heartbeats: Path
-) -> None:
+def test_waiting_ends_at_a_connector_that_java_lets_fail(command: Commands, heartbeats: Path) -> None:
     unusable = "target.cluster.security.protocol=SASL_PLAINTEXT"
     _, err = command.run("connectors", "put", "failing", heartbeats, unusable, "--wait", code=1)
     assert err.startswith("failing: the connector is FAILED\nfailing: org.apache.kafka")
@@ -270,7 +270,7 @@ def test_a_connector_that_java_lets_fail_is_not_waited_for_in_vain(
     command.run("connectors", "delete", "failing")
 
 
-def test_names_may_hold_what_they_like(command: Commands, heartbeats: Path) -> None:
+def test_names_may_hold_special_characters(command: Commands, heartbeats: Path) -> None:
     names = ["ü → ö", "+;=&,", "a?b#c", "[x] (y)"]
     for name in names:
         command.run("connectors", "create", heartbeats, f"name={name}", "--state", "stopped")
@@ -296,7 +296,7 @@ def test_plugins_and_loggers_are_shown_and_levels_set(command: Commands) -> None
     assert err.startswith("sparkmirror connectors loggers: 404 Not Found: ")
 
 
-def test_a_watch_says_what_changes_and_ends_with_how_it_is(
+def test_a_watch_prints_changes_and_ends_with_the_last_state(
     command: Commands, heartbeats: Path, worker_url: str
 ) -> None:
     command.run("connectors", "put", "watched", heartbeats, "--wait")
@@ -337,7 +337,7 @@ def _read(stream: IO[str], lines: "Queue[str]") -> None:
 
 @both_workers
 @pytest.mark.usefixtures("read_topic")
-def test_mm2_sh_deploys_tells_and_undeploys(command: Commands, mirror: Mm2Sh) -> None:
+def test_mm2_sh_deploys_shows_states_and_undeploys(command: Commands, mirror: Mm2Sh) -> None:
     states = "".join(f'{part} connector: "RUNNING"\n' for part in ("Checkpoint", "Heartbeat", "Source"))
     deploying = "".join(f"Deploying {part} connector\n" for part in ("checkpoints", "heartbeats", "source"))
     undeployed = "".join(f"{part} connector undeployed\n" for part in ("Checkpoints", "Heartbeats", "Source"))

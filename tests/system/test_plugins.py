@@ -88,4 +88,4 @@ def test_plugins_of_ones_own(
             "plug mm2-offset-syncs.in.internal 1",
         ]
     )
-    assert "keys that nothing reads" not in mirror.log_text()
+    assert "unknown keys" not in mirror.log_text()

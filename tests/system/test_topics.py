@@ -101,4 +101,4 @@ def test_flows_both_ways_make_no_cycle(mirrored: Mirrored) -> None:
 
 
 def test_the_file_has_no_unknown_key(mirrored: Mirrored) -> None:
-    assert "keys that nothing reads" not in mirrored.mirror.log_text()
+    assert "unknown keys" not in mirrored.mirror.log_text()

@@ -1,4 +1,4 @@
-"""`sparkmirror archive`: what executors of a Spark cluster need of Python, in one file."""
+"""Defines `sparkmirror archive`: packs the Python packages that executors need into one file."""
 
 import argparse
 from pathlib import Path
@@ -11,8 +11,8 @@ from sparkmirror.spark.shipping import ARCHIVE
 
 _DESCRIPTION = """\
 Write sparkmirror and the packages that its tasks import into one archive (about 60 MB) for the executors of a
-Spark cluster. Commands that run on a cluster make and bring one by themselves. Make your own to put it where
-the cluster gets it faster than from the machine of the driver, or to see what is in it.
+Spark cluster. Commands that run on a cluster make and ship one by themselves. Make your own to store it
+nearer to the cluster than the driver's machine is, or to inspect it.
 
 Executors need a Python of the driver's minor version and platform, and nothing else.
 """
@@ -23,14 +23,14 @@ examples:
   hdfs dfs -put sparkmirror.tar.gz /apps/
   # and in mm2.properties:
   {ARCHIVE} = hdfs:///apps/sparkmirror.tar.gz
-  {ARCHIVE} = none        # executors have sparkmirror installed, in an image say
+  {ARCHIVE} = none        # executors have sparkmirror installed, for example in an image
 """
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "archive",
-        help="pack what executors of a Spark cluster need of Python",
+        help="pack the Python packages for executors of a Spark cluster",
         description=_DESCRIPTION,
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -42,7 +42,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         action="append",
         default=[],
         metavar="DISTRIBUTION",
-        help="an installed distribution to pack too, with what it requires",
+        help="an installed distribution to pack too, with its requirements",
     )
     parser.set_defaults(run=run)
 
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     status.print(
         f"{arguments.file}: {size_mb:.0f} MB for Python {python_version()} (modules *{binary_suffix()})"
     )
-    status.print(f"In it: sparkmirror, {', '.join(contents.distributions)}")
+    status.print(f"Contents: sparkmirror, {', '.join(contents.distributions)}")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Types of arguments that several commands take."""
+"""Defines types of arguments that several commands take."""
 
 import argparse
 

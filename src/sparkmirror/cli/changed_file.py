@@ -1,4 +1,4 @@
-"""Notices that a running mirror's mm2.properties has changed, and passes on what may change while it runs."""
+"""Notices changes of a running mirror's mm2.properties, and returns its rate limits."""
 
 import logging
 import re
@@ -19,7 +19,7 @@ _NAMED_MAX: Final = 10
 
 
 class _Version(NamedTuple):
-    """What tells a written file from what it was before; editors put a new file in its place."""
+    """Identifies a version of the file; editors put a new file in its place."""
 
     modified_ns: int
     size: int
@@ -27,7 +27,7 @@ class _Version(NamedTuple):
 
 
 class ChangedFile:
-    """`look` now and then. To be made before the mirror's settings are read: it notices a change in between.
+    """To be created before the mirror's settings are read, so that it notices a change in between.
 
     Raises ConfigError when the file can't be read.
     """
@@ -38,10 +38,10 @@ class ChangedFile:
         self._seen = self._taken = _version(file)
         self._at_start = self._now = read_mirror_maker_properties(file)
 
-    def look(self) -> Mapping[Flow, RateLimits]:
+    def poll(self) -> Mapping[Flow, RateLimits]:
         """The limits of the file's flows when it has changed, else nothing.
 
-        A new version counts when it's still the same at the second look: somebody may be writing it.
+        A new version counts when it's the same at the next poll: before, it may still be being written.
         """
         seen, self._seen = self._seen, _version(self._file)
         if self._seen is None or self._seen != seen or self._seen == self._taken:
@@ -51,20 +51,20 @@ class ChangedFile:
             properties = read_mirror_maker_properties(self._file)
             flows = read_mirror_maker_file(self._file, self._into_clusters).flows
         except SparkmirrorError as error:
-            _log.warning("the file has changed and can't be used, so nothing changes here: %s", error)
+            _log.warning("the file has changed and is invalid, settings stay as they are: %s", error)
             return {}
         self._warn(properties)
         return {flow.flow: flow.source.settings.rate_limits for flow in flows if flow.source is not None}
 
     def _warn(self, properties: Properties) -> None:
-        """Once for each change: whoever edits limits again need not hear again what waits for the start."""
+        """Once for each change of other keys, not each time that limits change after it."""
         before, self._now = self._now, properties
         waiting = _changed(self._at_start, properties)
         if not waiting or not _changed(before, properties):
             return
         more = f" and {len(waiting) - _NAMED_MAX} more" if len(waiting) > _NAMED_MAX else ""
         _log.warning(
-            "%s%s changed in %s; that takes effect at the next start; only %s and %s take effect now",
+            "%s%s changed in %s and will take effect at the next start; only %s and %s take effect now",
             ", ".join(waiting[:_NAMED_MAX]),
             more,
             self._file,

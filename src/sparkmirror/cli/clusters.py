@@ -1,16 +1,16 @@
-"""`sparkmirror clusters`: local Kafka clusters with a name: up, down, and how they are."""
+"""Defines `sparkmirror clusters`: starts, stops and shows named local Kafka clusters."""
 
 import argparse
 import json
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 
 from rich.console import Console
 from rich.filesize import decimal
 
-from sparkmirror.cli.terminal import StatusLines
+from sparkmirror.cli.terminal import StatusLines, aligned
 from sparkmirror.clusters.broker import Broker
 from sparkmirror.clusters.local import LocalCluster
 from sparkmirror.clusters.named import ClusterRequest, NamedClusters
@@ -33,7 +33,7 @@ exit codes: 0 done (status: every broker is up), 1 failed (status: a broker is d
 
 @dataclass(frozen=True, slots=True)
 class BrokerStatus:
-    """One broker as `status` shows it; `up` means that it answers."""
+    """One broker as `status` shows it; `up` means that it responds."""
 
     id: int
     up: bool
@@ -67,8 +67,8 @@ class ClusterStatus:
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "clusters",
-        help="local Kafka clusters to play with",
-        description="Start, stop and show local Kafka clusters: real brokers, which live on until `down`.",
+        help="local Kafka clusters for trying things out",
+        description="Start, stop and show local Kafka clusters: real brokers, which run until `down`.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -104,7 +104,7 @@ def status(arguments: argparse.Namespace) -> int:
     if arguments.output == "json":
         sys.stdout.write(json.dumps([asdict(cluster) for cluster in found], indent=2) + "\n")
     elif found:
-        sys.stdout.write(_table(found))
+        sys.stdout.writelines(f"{line}\n" for line in aligned(list(_rows(found))))
     else:
         sys.stdout.write("There are no clusters yet. Start two with: sparkmirror clusters up\n")
     everything_up = all(broker.up for cluster in found for broker in cluster.brokers)
@@ -112,7 +112,7 @@ def status(arguments: argparse.Namespace) -> int:
 
 
 def _add_up(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = actions.add_parser("up", help="start clusters, with the data they had")
+    parser = actions.add_parser("up", help="start clusters, with their earlier data")
     default = ["source", "target"]
     parser.add_argument(
         "names", nargs="*", metavar="NAME", type=_name, default=default, help=" ".join(default)
@@ -134,7 +134,7 @@ def _add_down(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("names", nargs="*", metavar="NAME", default=[])
     which.add_argument("--all", action="store_true", help="every cluster")
-    parser.add_argument("--delete-data", action="store_true", help="forget the clusters altogether")
+    parser.add_argument("--delete-data", action="store_true", help="delete the clusters and their data")
     parser.set_defaults(run=down)
 
 
@@ -146,7 +146,9 @@ def _add_status(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def _name(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no name: letters, digits, dots, dashes, underscores")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a name: letters, digits, dots, dashes, underscores"
+        )
     return text
 
 
@@ -157,13 +159,10 @@ def _setting(text: str) -> tuple[str, str]:
     return key.strip(), value.strip()
 
 
-def _table(clusters: Iterable[ClusterStatus]) -> str:
-    rows = [("CLUSTER", "BROKER", "STATE", "ADDRESS", "DATA", "LOG")]
+def _rows(clusters: Iterable[ClusterStatus]) -> Iterator[tuple[str, ...]]:
+    yield ("CLUSTER", "BROKER", "STATE", "ADDRESS", "DATA", "LOG")
     for cluster in clusters:
         for broker in cluster.brokers:
             state = "up" if broker.up else "no answer" if broker.pid else "down"
             size = decimal(broker.data_bytes)
-            rows.append((cluster.name, str(broker.id), state, broker.address, size, broker.log))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
-    return "".join(f"{line}\n" for line in lines)
+            yield (cluster.name, str(broker.id), state, broker.address, size, broker.log)

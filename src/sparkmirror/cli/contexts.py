@@ -1,4 +1,4 @@
-"""Which Connect REST API a command asks: `--url`, or a context, a name for one in a file of the user's.
+"""Finds the Connect REST API of a command by `--url` or by a context, a name for it in a user's file.
 
     current: prod               # without --url and --context; optional
     contexts:
@@ -8,7 +8,7 @@
         password_env: CONNECT_PASSWORD
         ca: /etc/ssl/connect-ca.pem
 
-Passwords stand in an environment variable or in a file of their own: never there, and on no command line.
+Passwords are in an environment variable or in a file of their own: never there, and on no command line.
 """
 
 import argparse
@@ -33,10 +33,10 @@ A context is a name for a Connect REST API, in $XDG_CONFIG_HOME/sparkmirror/cont
   contexts:
     prod:
       url: https://connect-1.example.com:8083
-      user: ops                     # basic authentication; the password stands elsewhere,
-      password_env: CONNECT_PASSWORD          # here, or by password_file in a file of its own
-      ca: /etc/ssl/connect-ca.pem   # whom to trust (default: whom the system trusts)
-      cert: /etc/ssl/me.pem         # who we are, where the worker wants to know
+      user: ops                     # basic authentication; the password is elsewhere:
+      password_env: CONNECT_PASSWORD          # in this variable, or in the file that password_file names
+      ca: /etc/ssl/connect-ca.pem   # trusted CAs (default: those of the system)
+      cert: /etc/ssl/me.pem         # client certificate, where the worker asks for one
       key: /etc/ssl/me.key
     test:
       url: http://localhost:8083
@@ -61,7 +61,7 @@ def add_access_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def connected(arguments: argparse.Namespace) -> "closing[ConnectRest]":
-    """A client to be used in a `with`. Raises ConfigError when it can't be told whom to ask."""
+    """A client to be used in a `with`. Raises ConfigError for an unusable URL or context."""
     return closing(ConnectRest(_access(arguments)))
 
 
@@ -71,7 +71,7 @@ def contexts_file(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 class Contexts:
-    """What the file says; nothing if there is none. Raises ConfigError naming what is wrong with it."""
+    """The contexts of the file; none without a file. Raises ConfigError naming what is wrong with it."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -88,14 +88,14 @@ class Contexts:
         return {name: _url(section.needed("url"), section.path) for name, section in self._sections.items()}
 
     def access(self, name: str, environment: Mapping[str, str]) -> Access:
-        """Where this context is, with its password. Raises ConfigError."""
+        """The context's URL, user, password and certificates. Raises ConfigError."""
         if name not in self._sections:
             known = ", ".join(self._sections) or "none"
             raise ConfigError(str(self._file), None, f"has no context {name} (it has: {known})")
         section = self._sections[name]
         cert, key = _pem(section, "cert"), _pem(section, "key")
         if key is not None and cert is None:
-            raise ConfigError(section.path, None, "has a key, and no cert that it belongs to")
+            raise ConfigError(section.path, None, "has a key without a cert")
         user = section.text("user")
         return Access(
             _url(section.needed("url"), section.path),
@@ -107,14 +107,14 @@ class Contexts:
         )
 
     def _refuse_unknown(self, root: Section) -> None:
-        """A password that is written out, above all."""
+        """Above all a password that is written out."""
         for section in self._sections.values():
             for key in _KEYS:
                 section.text(key)
         for path in root.left_over():
             reason = f"is not known; a context has {', '.join(_KEYS)}"
             if path.rpartition(".")[2] == _WRITTEN_OUT:
-                reason = "does not stand here: password_env or password_file says where it is"
+                reason = "must not be here: name its place by password_env or password_file"
             raise ConfigError(path, None, reason)
 
 
@@ -127,7 +127,7 @@ def _access(arguments: argparse.Namespace) -> Access:
 
 
 def _url(text: str, origin: str) -> str:
-    """With its scheme, which people leave out."""
+    """With http:// unless it has a scheme."""
     url = text if "://" in text else f"http://{text}"
     try:
         parts = urlsplit(url)

@@ -1,4 +1,4 @@
-"""`sparkmirror convert`: from any form in which MirrorMaker 2 is configured to any other."""
+"""Defines `sparkmirror convert`: converts configurations of MirrorMaker 2 between their forms."""
 
 import argparse
 import os
@@ -25,12 +25,12 @@ _HELP = """\
 Read a configuration of MirrorMaker 2 in one form and write it in another:
 
   properties   the mm2.properties of connect-mirror-maker.sh and of sparkmirror run
-  json         connectors as people PUT them to Kafka Connect: mm2-msc-A.json, mm2-hbc-A.json, mm2-cpc-A.json
+  json         connectors for PUT requests to Kafka Connect: mm2-msc-A.json, mm2-hbc-A.json, mm2-cpc-A.json
                for a flow from A
   strimzi      KafkaMirrorMaker2 resources; v1 and v1beta2 are read, v1 is written
 
-What a file is, its content says. The properties of the Connect worker that runs the connectors may be given
-beside their JSON files: they say where positions are stored, so that the flows go on from there.
+A file's form is recognized by its content. The properties of the Connect worker that runs the connectors may
+be given beside their JSON files: they name the topic of positions, so that the flows continue there.
 """
 
 _EPILOG = """\
@@ -40,11 +40,11 @@ examples:
   sparkmirror convert mirror-maker-2.yaml --to properties --secrets /run/secrets
   sparkmirror run mirror-maker-2.yaml               needs no conversion
 
-What the other form can't express is named on standard error as `left out`; other lines there are worth
-knowing. Placeholders like ${file:/a.properties:key} stay as they are, and Kubernetes' secrets become such
-placeholders: none is looked up. Files are written for their owner only, since they may hold passwords.
+What the other form can't express is named on standard error as `left out`; other lines there are notes.
+Placeholders like ${file:/a.properties:key} stay as they are, and Kubernetes' secrets become such
+placeholders: none is resolved. Files are written for their owner only, since they may hold passwords.
 
-exit codes: 0 everything is expressed, 2 a file can't be used, or wrong usage, 3 something was left out
+exit codes: 0 everything is converted, 2 an unusable file, or wrong usage, 3 something was left out
 """
 
 
@@ -56,8 +56,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="what belongs together")
-    parser.add_argument("--to", required=True, choices=[form.value for form in Form], help="what to write")
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="the files of one configuration")
+    parser.add_argument(
+        "--to", required=True, choices=[form.value for form in Form], help="the form to write"
+    )
     parser.add_argument(
         "-o",
         "--output",
@@ -102,7 +104,7 @@ def _write(files: Sequence[File], form: Form, arguments: argparse.Namespace) -> 
     paths = {output / file.name if output.is_dir() else output: file for file in files}
     for path in paths:
         if path.resolve() in inputs:
-            raise ConfigError(str(path), None, "is what is converted; write to another file")
+            raise ConfigError(str(path), None, "is an input file; write to another file")
     for path, file in paths.items():
         path.unlink(missing_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _READABLE_BY_OWNER)

@@ -1,6 +1,6 @@
-"""`sparkmirror deploy|undeploy|redeploy|status CLUSTER`: the three connectors of a mirror, by three files.
+"""Deploys the three connectors of a mirror by three files: `sparkmirror deploy CLUSTER` and its opposites.
 
-What people's `mm2.sh` does with curl, in the words that it prints: connectors `mm2-cpc-CLUSTER`,
+Does what `mm2.sh` does with curl, and prints the same lines: connectors `mm2-cpc-CLUSTER`,
 `mm2-hbc-CLUSTER` and `mm2-msc-CLUSTER`, configured by files of these names and `.json`.
 """
 
@@ -11,12 +11,20 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from sparkmirror.cli.connectors.asking import DONE, REFUSED, Verb, add_verb, complain, not_empty, say
-from sparkmirror.cli.connectors.changing import tell
-from sparkmirror.cli.connectors.documents import read_file
-from sparkmirror.cli.connectors.showing import status_view
+from sparkmirror.cli.connectors.changes import print_result
+from sparkmirror.cli.connectors.input_files import read_file
+from sparkmirror.cli.connectors.queries import status_view
+from sparkmirror.cli.connectors.rest_commands import (
+    DONE,
+    REFUSED,
+    RestCommand,
+    add_rest_command,
+    not_empty,
+    print_error,
+    print_line,
+)
 from sparkmirror.cli.connectors.views import View, add_output_argument, show
-from sparkmirror.cli.connectors.waiting import GONE, Waiting, add_timeout_argument, status_of
+from sparkmirror.cli.connectors.wait import GONE, StateWait, add_timeout_argument, status_of
 from sparkmirror.client.connect_objects import ConnectorStateInfo
 from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest
 from sparkmirror.domain.errors import ConfigError, SparkmirrorError
@@ -26,11 +34,11 @@ _RUNNING: Final = "RUNNING"
 
 _FILES_HELP = """\
 The files are mm2-cpc-CLUSTER.json, mm2-hbc-CLUSTER.json and mm2-msc-CLUSTER.json, for the checkpoint, the
-heartbeat and the source connector of a mirror from CLUSTER; the connectors are called as their files.
+heartbeat and the source connector of a mirror from CLUSTER; each connector has the name of its file.
 """
 _DEPLOY_HELP = f"""\
 Configure the connectors of a mirror, wait until they run, and print their states. Those that run already are
-left as they are: `redeploy` lets changed files take effect.
+not changed: `redeploy` applies changed files.
 
 {_FILES_HELP}
 examples:
@@ -39,13 +47,13 @@ examples:
 """
 _UNDEPLOY_HELP = """\
 Remove the connectors of a mirror, and wait until they are gone. Their offsets stay: a mirror that is deployed
-again goes on where it was.
+again continues where it was.
 
 example:
   sparkmirror undeploy source-0
 """
 _REDEPLOY_HELP = f"""\
-Remove the connectors of a mirror, if they are there, and deploy them again. The files are looked at first.
+Remove the connectors of a mirror, if they are there, and deploy them again. The files are checked first.
 
 {_FILES_HELP}
 example:
@@ -62,7 +70,7 @@ examples:
 
 
 class _Part(NamedTuple):
-    """One of the three connectors of a mirror, and what the lines that are printed call it."""
+    """One of the three connectors of a mirror, and its names in the lines that are printed."""
 
     short: str
     word: str
@@ -92,7 +100,7 @@ class _Connector(NamedTuple):
 
 
 class _Wanted(NamedTuple):
-    """What its file wants of a connector."""
+    """A connector and the configuration in its file."""
 
     connector: _Connector
     config: Mapping[str, str]
@@ -107,27 +115,29 @@ class _Wanted(NamedTuple):
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     for verb in (
-        Verb("deploy", "run the connectors of a mirror, by their files", _DEPLOY_HELP, _deploy),
-        Verb("redeploy", "remove the connectors of a mirror, and run them again", _REDEPLOY_HELP, _redeploy),
+        RestCommand("deploy", "run the connectors of a mirror, by their files", _DEPLOY_HELP, _deploy),
+        RestCommand(
+            "redeploy", "remove the connectors of a mirror, and run them again", _REDEPLOY_HELP, _redeploy
+        ),
     ):
         parser = _add(subparsers, verb)
         parser.add_argument(
             "--dir", type=Path, default=_FOLDER, metavar="DIR", help="where the files are (%(default)s)"
         )
         parser.add_argument("--no-wait", action="store_true", help="do not wait until they run")
-    _add(subparsers, Verb("undeploy", "remove the connectors of a mirror", _UNDEPLOY_HELP, _undeploy))
-    status = Verb("status", "the states of a mirror's connectors", _STATUS_HELP, _status)
-    parser = add_verb(subparsers, status)
+    _add(subparsers, RestCommand("undeploy", "remove the connectors of a mirror", _UNDEPLOY_HELP, _undeploy))
+    status = RestCommand("status", "the states of a mirror's connectors", _STATUS_HELP, _status)
+    parser = add_rest_command(subparsers, status)
     parser.add_argument("cluster", type=not_empty, metavar="CLUSTER", help="the cluster that is mirrored")
     add_output_argument(parser)
 
 
 def _add(
-    subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]", verb: Verb
+    subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]", verb: RestCommand
 ) -> argparse.ArgumentParser:
-    parser = add_verb(subparsers, verb)
+    parser = add_rest_command(subparsers, verb)
     parser.add_argument("cluster", type=not_empty, metavar="CLUSTER", help="the cluster that is mirrored")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be done, and do nothing")
     add_timeout_argument(parser)
     return parser
 
@@ -135,16 +145,16 @@ def _add(
 def _deploy(connect: ConnectRest, arguments: argparse.Namespace) -> int:
     wanted = _read_files(arguments)
     if arguments.dry_run:
-        return max(_foretell(connect, each) for each in wanted)
-    say(f"Deploying cluster {arguments.cluster}")
+        return max(_print_plan(connect, each) for each in wanted)
+    print_line(f"Deploying cluster {arguments.cluster}")
     return _put_all(connect, arguments, wanted)
 
 
 def _redeploy(connect: ConnectRest, arguments: argparse.Namespace) -> int:
     wanted = _read_files(arguments)
     if arguments.dry_run:
-        return max(_foretell(connect, each, is_removed_first=True) for each in wanted)
-    say(f"Redeploying cluster {arguments.cluster}")
+        return max(_print_plan(connect, each, is_removed_first=True) for each in wanted)
+    print_line(f"Redeploying cluster {arguments.cluster}")
     code = _remove_all(connect, arguments)
     return code if code != DONE else _put_all(connect, arguments, wanted)
 
@@ -153,11 +163,11 @@ def _undeploy(connect: ConnectRest, arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         for each in _connectors(arguments.cluster):
             state = _state(connect, each.name)
-            say(
+            print_line(
                 f"{each.part.title} connector: " + ("does not exist" if state is None else "would be removed")
             )
         return DONE
-    say(f"Undeploying cluster {arguments.cluster}")
+    print_line(f"Undeploying cluster {arguments.cluster}")
     return _remove_all(connect, arguments)
 
 
@@ -168,11 +178,11 @@ def _status(connect: ConnectRest, arguments: argparse.Namespace) -> int:
     code = DONE
     for each, status in found.items():
         if arguments.output == "table":
-            _say_state(each, status)
+            _print_state(each, status)
         view = status_view([] if status is None else [status], None)
         for note in view.notes:
-            complain(arguments.prog, note)
-        code = max(code, DONE if status is not None and view.is_well else REFUSED)
+            print_error(arguments.prog, note)
+        code = max(code, DONE if status is not None and view.is_healthy else REFUSED)
     return code
 
 
@@ -195,7 +205,7 @@ def _read(connector: _Connector) -> _Wanted:
     if given.name not in (None, connector.name):
         raise ConfigError(str(connector.file), None, f"is of {given.name}, not of {connector.name}")
     if not given.config.get("connector.class"):
-        raise ConfigError(str(connector.file), None, "has no connector.class, so it's no connector")
+        raise ConfigError(str(connector.file), None, "has no connector.class")
     return _Wanted(connector, given.texts())
 
 
@@ -203,26 +213,28 @@ def _put_all(connect: ConnectRest, arguments: argparse.Namespace, wanted: Sequen
     codes = [_put(connect, each) for each in wanted]
     deployed = [each.connector for each, code in zip(wanted, codes, strict=True) if code == DONE]
     if not arguments.no_wait:
-        endings = Waiting(connect, _RUNNING, arguments.timeout).until_there([each.name for each in deployed])
-        for each, ending in zip(deployed, endings, strict=True):
-            _say_state(each, ending.status)
+        results = StateWait(connect, _RUNNING, arguments.timeout).results([each.name for each in deployed])
+        for each, ending in zip(deployed, results, strict=True):
+            _print_state(each, ending.status)
             if ending.why is not None:
-                codes.append(tell(ending))
+                codes.append(print_result(ending))
     return max(codes)
 
 
 def _put(connect: ConnectRest, wanted: _Wanted) -> int:
     connector, part = wanted.connector, wanted.connector.part
     if _state(connect, connector.name) == _RUNNING:
-        say(f"{part.title} connector already deployed")
+        print_line(f"{part.title} connector already deployed")
         if wanted.differences(connect.config(connector.name)):
-            complain(connector.name, f"runs with other settings than {connector.file}; redeploy applies them")
+            print_error(
+                connector.name, f"runs with other settings than {connector.file}; redeploy applies them"
+            )
         return DONE
-    say(f"Deploying {part.word} connector")
+    print_line(f"Deploying {part.word} connector")
     try:
         connect.put(connector.name, wanted.config)
     except ConnectRefusedError as error:
-        complain(f"ERROR: Failed to deploy {part.word} connector", error)
+        print_error(f"ERROR: Failed to deploy {part.word} connector", error)
         return REFUSED
     return DONE
 
@@ -230,8 +242,8 @@ def _put(connect: ConnectRest, wanted: _Wanted) -> int:
 def _remove_all(connect: ConnectRest, arguments: argparse.Namespace) -> int:
     connectors = _connectors(arguments.cluster)
     codes = [_remove(connect, each) for each in connectors]
-    endings = Waiting(connect, GONE, arguments.timeout).until_there([each.name for each in connectors])
-    return max(codes + [tell(ending) for ending in endings if ending.why is not None])
+    results = StateWait(connect, GONE, arguments.timeout).results([each.name for each in connectors])
+    return max(codes + [print_result(ending) for ending in results if ending.why is not None])
 
 
 def _remove(connect: ConnectRest, connector: _Connector) -> int:
@@ -240,15 +252,15 @@ def _remove(connect: ConnectRest, connector: _Connector) -> int:
         connect.delete(connector.name)
     except ConnectRefusedError as error:
         if error.status != HTTPStatus.NOT_FOUND:
-            complain(f"ERROR: Failed to undeploy {word} connector", error)
+            print_error(f"ERROR: Failed to undeploy {word} connector", error)
             return REFUSED
-        say(f"WARN: {word} connector not found")
-    say(f"{word.capitalize()} connector undeployed")
+        print_line(f"WARN: {word} connector not found")
+    print_line(f"{word.capitalize()} connector undeployed")
     return DONE
 
 
-def _foretell(connect: ConnectRest, wanted: _Wanted, *, is_removed_first: bool = False) -> int:
-    """Say what would become of a connector, and what the worker thinks of its settings."""
+def _print_plan(connect: ConnectRest, wanted: _Wanted, *, is_removed_first: bool = False) -> int:
+    """Print what would be done with a connector, and what its worker's validation finds."""
     connector, config = wanted.connector, {**wanted.config, "name": wanted.connector.name}
     state = _state(connect, connector.name)
     plan = f"would be created from {connector.file}"
@@ -257,14 +269,14 @@ def _foretell(connect: ConnectRest, wanted: _Wanted, *, is_removed_first: bool =
         if is_removed_first:
             plan = f"is {state}, would be removed, and created from {connector.file}, which changes {changed}"
         elif state == _RUNNING:
-            plan = f"is RUNNING and would be left as it is; {connector.file} would change {changed}"
+            plan = f"is RUNNING and would not be changed; {connector.file} would change {changed}"
         else:
             plan = f"is {state} and would be configured from {connector.file}, which changes {changed}"
-    say(f"{connector.part.title} connector: {plan}")
+    print_line(f"{connector.part.title} connector: {plan}")
     infos = connect.validate(config.get("connector.class", ""), config)
     for each in infos["configs"]:
         for error in each["value"]["errors"]:
-            complain(connector.name, error)
+            print_error(connector.name, error)
     return REFUSED if infos["error_count"] else DONE
 
 
@@ -273,7 +285,7 @@ def _state(connect: ConnectRest, name: str) -> str | None:
     return None if status is None else status["connector"]["state"]
 
 
-def _say_state(connector: _Connector, status: ConnectorStateInfo | None) -> None:
-    """As `jq .connector.state` prints it, for whoever reads these lines with a program."""
+def _print_state(connector: _Connector, status: ConnectorStateInfo | None) -> None:
+    """In the format of `jq .connector.state`, which scripts parse."""
     state = None if status is None else status["connector"]["state"]
-    say(f"{connector.part.in_states} connector: {json.dumps(state)}")
+    print_line(f"{connector.part.in_states} connector: {json.dumps(state)}")

@@ -1,4 +1,4 @@
-"""`sparkmirror group-offset-sync`: MM2GroupOffsetSync, with its flags and its properties file."""
+"""Defines `sparkmirror group-offset-sync`: MM2GroupOffsetSync, with its flags and its properties file."""
 
 import argparse
 import logging
@@ -34,12 +34,12 @@ _KEYSTORE: Final = {
     "SSL_KEYSTORE_PASSWORD_CONFIG": ("ssl.keystore.password", "password"),
     "SSL_KEY_PASSWORD_CONFIG": ("ssl.key.password", "password"),
 }
-"""The file's names, Kafka's, and what the tool took for what is missing or empty."""
+"""The file's names, Kafka's, and the tool's defaults for missing or empty values."""
 
 _HELP = """\
-Lets a consumer group go on in the cluster that it moves to: commits the checkpoints that a mirror has left
-there, Java's or this one, as the group's offsets. The group is left alone while it has members there, and is
-never set back. Mirrors with sync.group.offsets.enabled=true do the same by themselves.
+Lets a consumer group continue in the cluster that it moves to: commits the checkpoints that a mirror, Java's
+or this one, has written there as the group's offsets. Offsets are not changed while the group has members
+there, and never set back. Mirrors with sync.group.offsets.enabled=true do the same by themselves.
 
 examples:
   sparkmirror group-offset-sync -cgi billing -src us-west -pfp /etc/kafka/consumer.properties_sync_dest
@@ -51,10 +51,10 @@ examples:
 the properties file, about the cluster that the group moves to:
   BOOTSTRAP_SERVERS_CONFIG = b1:9092, b2:9092
   SSL_TRUSTSTORE_LOCATION_CONFIG, SSL_KEYSTORE_LOCATION_CONFIG, SSL_KEYSTORE_PASSWORD_CONFIG,
-  SSL_KEY_PASSWORD_CONFIG with -ssl and -mtls; Kafka's own names (bootstrap.servers, …) are taken too
+  SSL_KEY_PASSWORD_CONFIG with -ssl and -mtls; Kafka's own names (bootstrap.servers, …) are accepted too
 
-exit codes: 0 the group is at its checkpoints, or it was stopped in order; 1 the last pass could not
-sync it (members, no checkpoint, a refusal, nobody answers); 2 wrong usage
+exit codes: 0 the group is at its checkpoints, or the command was stopped; 1 the last pass could not sync it
+(members, no checkpoint, a refusal, an unreachable cluster); 2 wrong usage
 """
 
 
@@ -91,7 +91,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument("-ssl", "--sslEnable", dest="ssl", action="store_true", help="use TLS")
     parser.add_argument(
-        "-mtls", "--mTLSEnable", dest="mtls", action="store_true", help="use TLS with a key of one's own"
+        "-mtls", "--mTLSEnable", dest="mtls", action="store_true", help="use TLS with a client key"
     )
     parser.add_argument(
         "-rpc",
@@ -107,7 +107,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         metavar="TEXT",
         help="the mirror's replication.policy.separator (.)",
     )
-    parser.add_argument("-t", "--topic", help=argparse.SUPPRESS)  # the tool took it, and used it for nothing
+    parser.add_argument("-t", "--topic", help=argparse.SUPPRESS)  # the tool accepts and ignores it
     _add_times(parser)
     add_logging_arguments(parser)
     parser.set_defaults(run=run)
@@ -131,10 +131,12 @@ def _add_times(parser: argparse.ArgumentParser) -> None:
         type=not_negative,
         default=0,
         metavar="SECONDS",
-        help="end after this time (0: run until SIGINT or SIGTERM)",
+        help="end after this time (0: run until SIGINT, SIGTERM or SIGHUP)",
     )
     how_long.add_argument("--once", action="store_true", help="one pass")
-    how_long.add_argument("--dry-run", action="store_true", help="one pass that says what it would write")
+    how_long.add_argument(
+        "--dry-run", action="store_true", help="one pass that prints the offsets it would write"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -151,33 +153,33 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def client_properties(arguments: argparse.Namespace, file: Properties) -> Mapping[str, str]:
-    """What a `MirrorClient` is told: the tool's names in the file, and Kafka's where they say nothing."""
-    told = {key: value for key, value in file.items() if not key.endswith("_CONFIG")}
+    """Properties for a `MirrorClient`: the tool's names in the file, else Kafka's."""
+    properties = {key: value for key, value in file.items() if not key.endswith("_CONFIG")}
     wanted = dict(_SERVERS)
     if arguments.ssl or arguments.mtls:
         wanted |= _TRUSTSTORE
-        told["security.protocol"] = "SSL"
+        properties["security.protocol"] = "SSL"
     if arguments.mtls:
         wanted |= _KEYSTORE
     for name, (key, default) in wanted.items():
-        told[key] = file.get(name, "").strip() or told.get(key) or default
+        properties[key] = file.get(name, "").strip() or properties.get(key) or default
     if arguments.policy_class:
-        told["replication.policy.class"] = arguments.policy_class
+        properties["replication.policy.class"] = arguments.policy_class
     if arguments.separator is not None:
-        told["replication.policy.separator"] = arguments.separator
-    return told
+        properties["replication.policy.separator"] = arguments.separator
+    return properties
 
 
 def _read(file: Path | None) -> Properties:
-    """As the tool, which takes its defaults for a missing file, unless somebody named that one."""
+    """As the tool does: a missing file means its defaults, unless the file was named."""
     if file is None and not _DEFAULT_FILE.exists():
-        _log.warning("there is no %s: asking %s; -pfp names another file", _DEFAULT_FILE, _DEFAULT_SERVERS)
+        _log.warning("there is no %s: using %s; -pfp names another file", _DEFAULT_FILE, _DEFAULT_SERVERS)
         return Properties()
     return read_properties(file or _DEFAULT_FILE)
 
 
 def _passes(sync: GroupOffsetSync, arguments: argparse.Namespace, stopping: threading.Event) -> bool:
-    """Whether the last pass left the group synced. What a pass runs into ends it, not those after it."""
+    """Whether the last pass left the group synced. An error ends its pass, not those after it."""
     deadline = time.monotonic() + (arguments.run_for_s or float("inf"))
     is_single = arguments.once or arguments.dry_run
     while True:
@@ -193,13 +195,13 @@ def _pass(sync: GroupOffsetSync, arguments: argparse.Namespace) -> bool:
     except KafkaError as error:
         _log.error("group %s: %s", arguments.group, error)
         return False
-    _tell(found, arguments)
+    _log_result(found, arguments)
     return found.is_synced
 
 
-def _tell(found: SyncPass, arguments: argparse.Namespace) -> None:
+def _log_result(found: SyncPass, arguments: argparse.Namespace) -> None:
     group, source = arguments.group, arguments.source
-    verb = "would go on" if arguments.dry_run else "goes on"
+    verb = "would continue" if arguments.dry_run else "continues"
     for partition, checkpoint in sorted(found.offsets.items()):
         downstream, upstream = checkpoint.downstream_offset, checkpoint.upstream_offset
         _log.info(
@@ -209,15 +211,15 @@ def _tell(found: SyncPass, arguments: argparse.Namespace) -> None:
         _log.error("group %s: %s is not written: %s", group, partition, error)
     match found.outcome:
         case Outcome.HAS_MEMBERS:
-            _log.warning("group %s has members on the target cluster: its offsets are left alone", group)
+            _log.warning("group %s has members on the target cluster: its offsets are not changed", group)
         case Outcome.NO_CHECKPOINT:
             _log.warning(
-                "group %s has no checkpoint from %s: it has committed nothing there, the mirror's groups "
-                "leave it out, or -src is not the alias that the mirror uses",
+                "group %s has no checkpoint from %s: it has committed no offsets there, the mirror's groups "
+                "exclude it, or -src is not the alias that the mirror uses",
                 group,
                 source,
             )
         case Outcome.NO_CONSUMER_GROUP:
-            _log.warning("group %s is no consumer group: left alone", group)
+            _log.warning("group %s is not a consumer group: not changed", group)
         case Outcome.NOTHING_NEW:
             _log.info("group %s is at its %d checkpoints, or ahead of them", group, len(found.checkpoints))

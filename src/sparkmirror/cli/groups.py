@@ -1,4 +1,4 @@
-"""`sparkmirror groups`: what a mirror does about consumer groups, for people and scripts."""
+"""Defines `sparkmirror groups`: explains the offsets of a consumer group on the target, as tables or JSON."""
 
 import argparse
 from typing import Any
@@ -7,7 +7,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from sparkmirror.cli.explaining import WRONG_USAGE, add_explain_arguments, explained
+from sparkmirror.cli.mirroring_flows import WRONG_USAGE, add_explain_arguments, explained
 from sparkmirror.domain.ids import GroupId
 from sparkmirror.groups.group_explanation import GroupExplanation, PartitionExplanation, explain
 from sparkmirror.groups.group_facts import group_facts
@@ -16,40 +16,40 @@ _FOLLOWS = 0
 _KEPT_BACK = 1
 
 _EXPLAIN_HELP = """\
-Says for every partition that a consumer group reads why the group is where it is on the target of a flow, by
-what both clusters and the flow's offset syncs and checkpoints say now. Changes nothing; the mirror may run,
-Java's or this one.
+Explains for every partition of a consumer group its offset on the target of a flow, by the current state of
+both clusters and of the flow's offset syncs and checkpoints. Changes nothing; the mirror, Java's or this one,
+may be running.
 
-what keeps a group, or one of its partitions, from following:
-  filtered                    a filter leaves the group or the topic out; the setting is named
-  no sync yet                 the mirror has not told of any record of the partition
-  older than the first sync   where so old an offset is on the target can't be told
+why the offsets of a group, or of one of its partitions, are not synced:
+  filtered                    a filter excludes the group or the topic; the setting is named
+  no sync yet                 the mirror has written no offset sync for the partition
+  older than the first sync   the offset is too old to be translated
   active on the target        the group has members there; they are named
-  share, streams group        such groups commit no offsets that could be translated
+  share, streams group        such groups commit no offsets that can be translated
   unreadable                  a right is missing, or the topic
 
 an offset is translated:
-  exactly                     nothing is read again, nothing is left out
-  approximately               nothing is left out; so many records at most are read again
+  exactly                     no record is read again or skipped
+  approximately               no record is skipped; at most so many records are read again
 
 examples:
   sparkmirror groups explain billing mm2.properties
   sparkmirror groups explain billing mm2.properties --flow 'us-west->us-east' -o json
 
-exit codes: 0 the group follows, 1 something keeps it, or it could not be told, 2 wrong usage
+exit codes: 0 the group's offsets are synced, 1 not all of them are, or a cluster can't be read, 2 wrong usage
 """
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "groups",
-        help="why consumer groups are where they are on a target",
-        description="What a mirror does about consumer groups.",
+        help="consumer groups and their offsets on a target, explained",
+        description="Explain what a mirror does with consumer groups.",
     )
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     explaining = verbs.add_parser(
         "explain",
-        help="why a group is where it is, partition by partition",
+        help="a group's offsets on a target, partition by partition",
         description=_EXPLAIN_HELP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -1,6 +1,6 @@
-"""Our log on standard error: lines for people, or JSON lines for machines.
+"""Writes the log to standard error, as text or as JSON lines.
 
-Attributes given as `extra` travel along: `flow` and `connector` stand before a line's message, JSON has all.
+Attributes given as `extra` are kept: text has `flow` and `connector` before the message, JSON has all.
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import Literal, TextIO
 LogFormat = Literal["text", "json"]
 
 _CHATTY_LIBRARIES = ("kafka", "py4j")
-"""What goes wrong in them comes back as an error, which is told in our words, once."""
+"""Their failures are raised as errors, which are logged once, by us."""
 _PLAIN_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"asctime", "message", "taskName"}
 
 
@@ -23,15 +23,15 @@ def add_logging_arguments(parser: ArgumentParser) -> None:
         "--log-format",
         choices=["text", "json"],
         default="text",
-        help="log lines for people, or one JSON object per line (default: text)",
+        help="text, or one JSON object per line (default: text)",
     )
 
 
 def configure_logging(log_format: LogFormat, stream: TextIO | None = None) -> None:
-    """Send every logger of this process to one handler, replacing those there were."""
+    """Send every logger of this process to one handler, replacing earlier handlers."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
-    # Py4J tells the root logger, with a stack, when the JVM is gone; we name our loggers.
+    # Py4J logs to the root logger, with a stack trace, when the JVM is gone; our loggers have names.
     handler.addFilter(lambda record: record.name != "root")
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     for name in _CHATTY_LIBRARIES:

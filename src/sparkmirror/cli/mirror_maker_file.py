@@ -1,7 +1,4 @@
-"""What every command does that is given an mm2.properties: read it, and make ready for Spark.
-
-A Strimzi KafkaMirrorMaker2 resource does as well: it's read as the mm2.properties that it stands for.
-"""
+"""Reads an mm2.properties, or the Strimzi resource that stands for one, and prepares for Spark."""
 
 import logging
 import os
@@ -27,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 class MirrorMakerFile(NamedTuple):
-    """`spark` holds the file's `spark.*`; `unknown_keys` those that nothing reads.
+    """`spark` holds the file's `spark.*`; `unknown_keys` are ignored.
 
     `shared`: other processes run the same file, and share its flows (KIP-710).
     """
@@ -39,7 +36,7 @@ class MirrorMakerFile(NamedTuple):
 
 
 def read_mirror_maker_file(file: Path, into_clusters: Collection[str] | None = None) -> MirrorMakerFile:
-    """Everything that can be wrong with the file is found here. Raises SparkmirrorError naming it."""
+    """Finds every error of the file. Raises SparkmirrorError naming the file."""
     remarks = Remarks()
     properties = read_mirror_maker_properties(file, remarks)
     for remark in remarks:
@@ -55,7 +52,7 @@ def read_mirror_maker_file(file: Path, into_clusters: Collection[str] | None = N
 
 
 def _check_rings(config: MirrorMakerConfig, flows: Sequence[FlowSettings]) -> None:
-    """With the file's other flows, which run elsewhere: what is wrong with those is told there."""
+    """Also with the file's other flows, which run elsewhere: their errors are reported there."""
     every = {flow.flow: flow for flow in flows}
     with suppress(ConfigError):
         every.update(
@@ -66,7 +63,7 @@ def _check_rings(config: MirrorMakerConfig, flows: Sequence[FlowSettings]) -> No
 
 
 def read_mirror_maker_properties(file: Path, remarks: Remarks | None = None) -> Properties:
-    """Those of an mm2.properties, or those that a Strimzi resource stands for. Raises ConfigError."""
+    """The properties of the file, or the equivalent of a Strimzi resource. Raises ConfigError."""
     remarks = Remarks() if remarks is None else remarks
     given = forms.File(str(file), read_text(file))
     if forms.form_of(given) is not forms.Form.STRIMZI:
@@ -82,5 +79,5 @@ def require_java() -> None:
 
 
 def spark_log_file(command: str) -> Path:
-    """Where Spark's own words go when the user names no file."""
+    """The file for Spark's own log when none is named."""
     return log_directory() / f"spark-{command}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"

@@ -1,4 +1,4 @@
-"""What mirrors leave on a cluster, for people and scripts: translated offsets, MM2's own records as text."""
+"""Prints what mirrors have written to a cluster: translated offsets, replicated topics, MM2's own records."""
 
 import argparse
 import json
@@ -19,14 +19,15 @@ _DONE = 0
 _NOTHING_FOUND = 1
 
 _TRANSLATE_HELP = """\
-Where consumer groups of an upstream cluster go on in this one, by the last checkpoints that a mirror wrote,
-Java's or this one.
+Print the offsets at which consumer groups of an upstream cluster continue in this one, by the last
+checkpoints of a mirror, Java's or this one.
 
 examples:
   sparkmirror translate-offsets --bootstrap-server east-1:9092 --source us-west --group billing
   sparkmirror translate-offsets --bootstrap-server east-1:9092 --source us-west --group a --group b -o json
 
-exit codes: 0 found, 1 no checkpoint of any of the groups, or it could not be told, 2 wrong usage
+exit codes: 0 found, 1 no checkpoint of any of the groups, or the cluster can't be read, 2 wrong
+usage
 """
 
 
@@ -77,7 +78,7 @@ _DUMPS = (
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "translate-offsets",
-        help="where consumer groups go on in the cluster that they move to",
+        help="where consumer groups continue in the cluster that they move to",
         description=_TRANSLATE_HELP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -91,13 +92,13 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "topics",
         help="print the topics that were replicated into a cluster, or why one is mirrored or not",
         description="Print the topics that were replicated into a cluster, a line each: the topic, the "
-        "cluster it comes from, its name there, and all clusters it has come through, the nearest first.",
+        "cluster it comes from, its name there, and all clusters on its way, the nearest first.",
     )
     _add_cluster(parser, is_required=False)
     parser.add_argument("--source", metavar="ALIAS", help="only those from this cluster")
     parser.set_defaults(run=lambda arguments: topics(arguments, parser))
     verbs = parser.add_subparsers(title="commands", metavar="[COMMAND]")
-    topics_explain.add_verb(verbs)
+    topics_explain.add_command(verbs)
     for dump in _DUMPS:
         _add_dump(subparsers, dump)
 
@@ -128,7 +129,7 @@ def translate_offsets(arguments: argparse.Namespace) -> int:
 
 def topics(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     if arguments.bootstrap_server is None:
-        parser.error("--bootstrap-server is needed; or a command")
+        parser.error("--bootstrap-server is required, unless a command is given")
     with _client(arguments) as client:
         policy = client.policy
         for topic in sorted(client.remote_topics(arguments.source)):
@@ -156,13 +157,13 @@ def _records(client: MirrorClient, dump: _Dump, arguments: argparse.Namespace) -
         try:
             yield dump.parse(key, value)
         except MalformedRecordError as error:
-            sys.stderr.write(f"sparkmirror: left out a record that is none of MM2's: {error}\n")
+            sys.stderr.write(f"sparkmirror: skipped a record that is not MM2's: {error}\n")
 
 
 def _client(arguments: argparse.Namespace) -> MirrorClient:
-    told = dict(read_properties(arguments.command_config)) if arguments.command_config else {}
+    properties = dict(read_properties(arguments.command_config)) if arguments.command_config else {}
     alias = {"source.cluster.alias": arguments.source} if getattr(arguments, "source", None) else {}
-    return MirrorClient({**alias, **told, "bootstrap.servers": arguments.bootstrap_server})
+    return MirrorClient({**alias, **properties, "bootstrap.servers": arguments.bootstrap_server})
 
 
 def _add_dump(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]", dump: _Dump) -> None:
@@ -180,13 +181,13 @@ def _add_dump(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]",
 
 def _add_cluster(parser: argparse.ArgumentParser, *, is_required: bool = True) -> None:
     parser.add_argument(
-        "--bootstrap-server", required=is_required, metavar="HOST:PORT", help="the cluster to ask"
+        "--bootstrap-server", required=is_required, metavar="HOST:PORT", help="the cluster to read from"
     )
     parser.add_argument(
         "--command-config",
         type=Path,
         metavar="FILE",
-        help="properties for its clients, and replication.policy.* where they are not the defaults",
+        help="properties of its clients, and replication.policy.* if not the defaults",
     )
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="(text)")
 

@@ -1,12 +1,21 @@
-"""The flows of an mm2.properties that mirror topics, and those of them that an option names."""
+"""Selects the flows of an mm2.properties that mirror topics, and explains each of them as a table or JSON."""
 
 import argparse
-from collections.abc import Iterable, Sequence
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
+from rich.console import Console
+
+from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.connectors.flow_settings import FlowSettings, SourceConfig
 from sparkmirror.domain.errors import SparkmirrorError
+
+WRONG_USAGE: Final = 2
+
+_Explanation = TypeVar("_Explanation")
 
 
 class MirroringFlow(NamedTuple):
@@ -27,7 +36,7 @@ def add_flow_argument(parser: argparse.ArgumentParser) -> None:
 def mirroring_flows(
     file: Path, flows: Iterable[FlowSettings], wanted: Sequence[str] | None = None
 ) -> list[MirroringFlow]:
-    """Others emit heartbeats only. Raises SparkmirrorError when there is none, or none of a wanted name."""
+    """Without flows that only emit heartbeats. Raises SparkmirrorError if none is left, or one is unknown."""
     found = [MirroringFlow(flow, flow.source) for flow in flows if flow.source is not None]
     unknown = sorted(set(wanted or ()) - {flow.name for flow in found})
     if unknown or not found:
@@ -35,3 +44,34 @@ def mirroring_flows(
         names = ", ".join(flow.name for flow in found) or "none"
         raise SparkmirrorError(f"{file} has {missing} that mirrors topics (it has: {names})")
     return [flow for flow in found if wanted is None or flow.name in wanted]
+
+
+def add_explain_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, metavar="FILE", help="the mm2.properties of the mirror")
+    add_flow_argument(parser)
+    parser.add_argument(
+        "-o", "--output", choices=("table", "json"), default="table", help="the result's form (table)"
+    )
+
+
+def explained(
+    arguments: argparse.Namespace,
+    command: str,
+    explain: Callable[[MirroringFlow], _Explanation],
+    show: Callable[[Console, _Explanation], None],
+    to_json: Callable[[_Explanation], Any],
+) -> Sequence[_Explanation] | None:
+    """Explain each flow and print it. None, with an error message, when the file or a flow can't be used."""
+    try:
+        flows = mirroring_flows(arguments.file, read_mirror_maker_file(arguments.file).flows, arguments.flow)
+    except (SparkmirrorError, OSError) as error:
+        sys.stderr.write(f"sparkmirror {command}: {error}\n")
+        return None
+    found = [explain(flow) for flow in flows]
+    if arguments.output == "json":
+        sys.stdout.write(json.dumps([to_json(each) for each in found], indent=2) + "\n")
+    else:
+        console = Console()
+        for each in found:
+            show(console, each)
+    return found

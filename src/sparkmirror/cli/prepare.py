@@ -1,4 +1,4 @@
-"""`sparkmirror prepare`: what every start on this machine would do again, done once."""
+"""Defines `sparkmirror prepare`: archives the classes that brokers and Spark load, for faster starts."""
 
 import argparse
 
@@ -12,14 +12,14 @@ from sparkmirror.spark.session import archive_spark_classes
 _DESCRIPTION = """\
 Fetch the jars of local brokers, and keep the classes that brokers and Spark load in archives, about 200 MB in
 the cache folder. Later starts of this Java on this machine take about half the time: run, verify, demo,
-clusters. Nothing needs it; where the archives exist it does nothing. Run it again after an upgrade of Java.
+clusters. It is optional, and does nothing where the archives exist. Run it again after an upgrade of Java.
 """
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "prepare",
-        help="let later starts take half the time",
+        help="halve the time of later starts",
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -1,4 +1,4 @@
-"""`sparkmirror run`: dedicated mode, the counterpart of `connect-mirror-maker.sh`."""
+"""Defines `sparkmirror run`, the dedicated mode: the counterpart of `connect-mirror-maker.sh`."""
 
 import argparse
 import logging
@@ -32,14 +32,14 @@ example mm2.properties:
   sparkmirror run mm2.properties                    every flow of the file
   sparkmirror run mm2.properties --clusters B       only the flows into B
   sparkmirror run mm2.properties --master spark://host:7077
-  sparkmirror run mirror-maker-2.yaml               a KafkaMirrorMaker2 resource of Strimzi does as well
+  sparkmirror run mirror-maker-2.yaml               a KafkaMirrorMaker2 resource of Strimzi
   sparkmirror run mm2.properties --metrics-port 9404
                                                     http://HOST:9404/metrics for Prometheus
 
-what takes effect while it runs, a second or two after the file was saved:
-  A->B.max.bytes.per.second = 5000000               the flow, all its topics together
+settings that take effect while it runs, a second or two after the file was saved:
+  A->B.max.bytes.per.second = 5000000               limit of the flow
   A->B.topic.max.bytes.per.second = orders.*=1000000, .*=2000000
-                                                    each topic, as the first REGEX=BYTES that matches says
+                                                    limit of each topic: the first REGEX=BYTES that matches
 
 exit codes, as connect-mirror-maker.sh: 0 stopped in order, 2 bad file or settings, 3 could not start,
 255 bad arguments
@@ -49,8 +49,8 @@ exit codes, as connect-mirror-maker.sh: 0 stopped in order, 2 bad file or settin
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "run",
-        help="mirror clusters as an mm2.properties file says",
-        description="Mirror clusters as an mm2.properties file says, until SIGINT or SIGTERM.",
+        help="mirror clusters as configured in an mm2.properties file",
+        description="Mirror clusters as configured in an mm2.properties file, until SIGINT, SIGTERM, SIGHUP.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -60,13 +60,13 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument("--master", help="Spark's master URL (default: spark.master of the file, or local)")
     parser.add_argument(
-        "--log-file", type=Path, help="where Spark's own log goes (default: a new temporary file)"
+        "--log-file", type=Path, help="file for Spark's own log (default: a new temporary file)"
     )
     parser.add_argument(
         "--metrics-port",
         type=_address,
         metavar="[HOST:]PORT",
-        help="serve /metrics for Prometheus there, to whoever asks (0: a free port; default: don't)",
+        help="serve /metrics for Prometheus there, without authentication (0: a free port; default: none)",
     )
     add_logging_arguments(parser)
     parser.set_defaults(run=run, usage_exit_code=255)
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
         _log.error("%s", error)
         return _FAILED
     if unknown_keys:
-        _log.warning("keys that nothing reads: %s", "; ".join(map(str, unknown_keys)))
+        _log.warning("unknown keys, which are ignored: %s", "; ".join(map(str, unknown_keys)))
     if arguments.master:
         spark["spark.master"] = arguments.master
     require_java()
@@ -98,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
         mirror.close()
         return _START_FAILED
     try:
-        mirror.wait(each_second=lambda: mirror.change_limits(file.look()))
+        mirror.wait(each_second=lambda: mirror.change_limits(file.poll()))
     except SparkmirrorError as error:
         _log.error("%s", error)
         return _FAILED
@@ -109,14 +109,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _serve_metrics(mirror: MirrorMaker, host: str, port: int) -> None:
-    """Until the process ends. Raises SparkmirrorError when the port can't be had."""
+    """Until the process ends. Raises SparkmirrorError when the port can't be used."""
     server = MetricsServer(host, port, Metrics(mirror.readings).page)
     _log.info("metrics are at http://%s:%d%s", host or socket.gethostname(), server.port, PATH)
 
 
 def _address(text: str) -> tuple[str, int]:
-    """`[HOST:]PORT`; an IPv6 address stands in brackets."""
+    """`[HOST:]PORT`; an IPv6 address is in brackets."""
     host, _, port = text.rpartition(":")
     if not port.isdecimal() or int(port) > _PORT_MAX:
-        raise argparse.ArgumentTypeError(f"{text!r} is no [HOST:]PORT, for example 9404 or 127.0.0.1:9404")
+        raise argparse.ArgumentTypeError(f"{text!r} is not [HOST:]PORT, for example 9404 or 127.0.0.1:9404")
     return host.removeprefix("[").removesuffix("]"), int(port)

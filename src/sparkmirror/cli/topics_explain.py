@@ -1,4 +1,4 @@
-"""`sparkmirror topics explain`: why a topic is mirrored or not, and how far it is."""
+"""Defines `sparkmirror topics explain`: why a topic is mirrored or not, and its progress."""
 
 import argparse
 from typing import Any, Final
@@ -7,7 +7,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from sparkmirror.cli.explaining import WRONG_USAGE, add_explain_arguments, explained
+from sparkmirror.cli.mirroring_flows import WRONG_USAGE, add_explain_arguments, explained
 from sparkmirror.setup.topic_explanation import PartitionExplanation, TopicExplanation, explain
 from sparkmirror.setup.topic_facts import topic_facts
 
@@ -15,12 +15,12 @@ _MIRRORED: Final = 0
 _NOT_MIRRORED: Final = 1
 
 _HELP: Final = """\
-Says of a topic of a flow's source, rule by rule, why it is mirrored or not, what it's called on the target,
-what is in its way there (rights, names, replicas), which configs and ACLs differ and whether that stays so,
-and how far each partition is. Changes nothing; the mirror may run, Java's or this one.
+Explains for a topic of a flow's source, rule by rule, why it is mirrored or not, its name on the target,
+what blocks it there (rights, names, replicas), which configs and ACLs differ and whether they are synced, and
+the progress of each partition. Changes nothing; the mirror, Java's or this one, may be running.
 
 the rules, in their order:
-  filter      topics, topics.exclude; heartbeats need no consent (heartbeats.replication.enabled)
+  filter      topics, topics.exclude; heartbeats are always included (heartbeats.replication.enabled)
   internal    Kafka's own topics and MirrorMaker's are never mirrored
   cycle       a topic that came from the target, by its name, is not sent back
 
@@ -28,15 +28,14 @@ examples:
   sparkmirror topics explain orders mm2.properties
   sparkmirror topics explain orders mm2.properties --flow 'us-west->us-east' -o json
 
-exit codes: 0 it is mirrored, 1 something keeps it, or a part of it, from that, or it could not be told, 2
-wrong usage
+exit codes: 0 it is mirrored, 1 not, or not all of it, or a cluster can't be read, 2 wrong usage
 """
 
 
-def add_verb(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_command(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = verbs.add_parser(
         "explain",
-        help="why a topic is mirrored or not, rule by rule, and how far it is",
+        help="why a topic is mirrored or not, rule by rule, and its progress",
         description=_HELP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -62,22 +61,22 @@ def show(console: Console, found: TopicExplanation) -> None:
     facts = found.facts
     console.print(f"[bold]{facts.topic}[/]  {facts.flow}  as {facts.remote}", highlight=False)
     for verdict in facts.verdicts:
-        _say(console, f"{'✓' if verdict.passes else '✗'} {verdict.rule}: {verdict.why}")
+        _print(console, f"{'✓' if verdict.passes else '✗'} {verdict.rule}: {verdict.why}")
     for line in found.obstacles:
-        _say(console, f"✗ {line}")
+        _print(console, f"✗ {line}")
     for line in found.notes:
-        _say(console, line)
+        _print(console, line)
     if found.partitions:
         console.print(_partitions(found))
     for partition in found.partitions:
-        _say(console, f"{'✓' if partition.is_fine else '✗'} {partition.facts.source}: {partition.why}")
+        _print(console, f"{'✓' if partition.is_fine else '✗'} {partition.facts.source}: {partition.why}")
     if facts.configs:
         console.print(_configs(found))
     for acl in facts.acls:
-        _say(console, f"ACL that {facts.flow.target} lacks until the next sync: {acl}")
+        _print(console, f"ACL that {facts.flow.target} lacks until the next sync: {acl}")
 
 
-def _say(console: Console, line: str) -> None:
+def _print(console: Console, line: str) -> None:
     console.print(f"  {line}", highlight=False, markup=False, soft_wrap=True)
 
 

@@ -1,4 +1,4 @@
-"""`sparkmirror worker`: a node of a Connect group, the counterpart of `connect-distributed.sh`."""
+"""Defines `sparkmirror worker`, a node of a Connect group: the counterpart of `connect-distributed.sh`."""
 
 import argparse
 import logging
@@ -27,7 +27,7 @@ from sparkmirror.metrics.page import Metrics
 _log = logging.getLogger("sparkmirror.worker")
 
 _SWITCH_INTERVAL_S = 0.0005
-"""So long the REST API's thread may wait for another one, after each of its system calls: with Python's 5 ms,
+"""How long the REST API's thread may wait for another thread after each system call: with Python's 5 ms,
 clients that poll would wait while connectors start."""
 _FAILED = 1
 _BAD_FILE = 2
@@ -38,12 +38,12 @@ _EXAMPLES = """\
        http://localhost:8083/connectors/mm2-msc/config
 
 The file is a Connect worker's: bootstrap.servers, group.id, the three storage topics, listeners, …;
-spark.* keys go to Spark. Start as many nodes as you like with the same group.id: one leads and runs the
-connectors, any of them answers, and when the leader is lost another one takes over.
+spark.* keys go to Spark. Start any number of nodes with the same group.id: one leads and runs the
+connectors, each serves the REST API, and another one takes over when the leader is lost.
 
 http://localhost:8083/docs shows the whole REST API, which is that of Kafka Connect.
 
-exit codes: 0 stopped in order, 1 the node could not go on, 2 bad file or settings
+exit codes: 0 stopped in order, 1 the node failed, 2 bad file or settings
 """
 
 
@@ -52,14 +52,14 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "worker",
         help="run MirrorMaker's connectors behind Kafka Connect's REST API",
         description="Run a node of a Connect group, whose REST API configures MirrorMaker's connectors, "
-        "until SIGINT or SIGTERM.",
+        "until SIGINT, SIGTERM or SIGHUP.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("file", type=Path, help="the worker's connect-distributed.properties")
     parser.add_argument("--master", help="Spark's master URL (default: spark.master of the file, or local)")
     parser.add_argument(
-        "--log-file", type=Path, help="where Spark's own log goes (default: a new temporary file)"
+        "--log-file", type=Path, help="file for Spark's own log (default: a new temporary file)"
     )
     add_logging_arguments(parser)
     parser.set_defaults(run=run)
@@ -106,7 +106,7 @@ def _read(path: Path, master: str | None) -> tuple[WorkerFile, RestSettings]:
 
 
 class _Plugins:
-    """What the REST API tells of plugins, for the connectors of this worker."""
+    """Describes and validates plugins for the REST API, with the connectors of this worker."""
 
     def __init__(self, herder: Herder) -> None:
         self._herder = herder

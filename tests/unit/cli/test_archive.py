@@ -24,7 +24,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     return asked
 
 
-def test_it_says_for_whom_it_is_and_what_is_in_it(
+def test_it_prints_its_python_and_its_contents(
     tmp_path: Path, small: list[list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out.tar.gz"
@@ -33,7 +33,7 @@ def test_it_says_for_whom_it_is_and_what_is_in_it(
     assert small == [["pyspark", "gssapi"]]
     said = capsys.readouterr().err
     assert f"{out}: 0 MB for Python {python_version()} (modules *.cpython-" in said
-    assert "In it: sparkmirror, a 1.0, b 2.0" in said
+    assert "Contents: sparkmirror, a 1.0, b 2.0" in said
 
 
 def test_a_name_that_spark_would_not_unpack_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

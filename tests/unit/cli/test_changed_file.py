@@ -49,57 +49,59 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return lines
 
 
-def test_a_file_that_stays_as_it_is_is_no_news(file: ChangedFile) -> None:
-    assert [file.look() for _ in range(3)] == [{}, {}, {}]
+def test_an_unchanged_file_returns_nothing(file: ChangedFile) -> None:
+    assert [file.poll() for _ in range(3)] == [{}, {}, {}]
 
 
-def test_limits_are_passed_on_once(file: ChangedFile, path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_changed_limits_are_returned_once(
+    file: ChangedFile, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     put(path, FILE + LIMITED + "topic.max.bytes.per.second = orders.*=7\n")
     orders = (("orders.*", 7),)
-    assert file.look() == {}, "it may not be whole yet"
-    assert file.look() == {Flow(A, B): RateLimits(5_000_000, orders), Flow(A, C): RateLimits(None, orders)}
-    assert file.look() == {}
+    assert file.poll() == {}, "it may not be whole yet"
+    assert file.poll() == {Flow(A, B): RateLimits(5_000_000, orders), Flow(A, C): RateLimits(None, orders)}
+    assert file.poll() == {}
     put(path, FILE)
-    file.look()
-    assert file.look() == {Flow(A, B): NO_LIMITS, Flow(A, C): NO_LIMITS}
+    file.poll()
+    assert file.poll() == {Flow(A, B): NO_LIMITS, Flow(A, C): NO_LIMITS}
     assert warnings(caplog) == []
 
 
 def test_only_the_flows_that_run_here_count(path: Path) -> None:
     file = ChangedFile(path, ["C"])
     put(path, FILE + LIMITED)
-    file.look()
-    assert file.look() == {Flow(A, C): NO_LIMITS}
+    file.poll()
+    assert file.poll() == {Flow(A, C): NO_LIMITS}
 
 
-def test_a_file_that_is_being_written_is_left_alone(file: ChangedFile, path: Path) -> None:
+def test_a_file_that_is_being_written_is_not_read(file: ChangedFile, path: Path) -> None:
     for text in ("clusters = A", FILE, FILE + LIMITED):
         put(path, text)
-        assert file.look() == {}
-    assert file.look()[Flow(A, B)] == RateLimits(5_000_000)
+        assert file.poll() == {}
+    assert file.poll()[Flow(A, B)] == RateLimits(5_000_000)
 
 
-def test_a_file_that_is_away_for_a_moment_is_awaited(file: ChangedFile, path: Path) -> None:
+def test_a_file_that_is_missing_for_a_moment_is_awaited(file: ChangedFile, path: Path) -> None:
     path.unlink()
-    assert [file.look(), file.look()] == [{}, {}]
+    assert [file.poll(), file.poll()] == [{}, {}]
     put(path, FILE + LIMITED)
-    assert file.look() == {}
-    assert file.look()[Flow(A, B)] == RateLimits(5_000_000)
+    assert file.poll() == {}
+    assert file.poll()[Flow(A, B)] == RateLimits(5_000_000)
 
 
-def test_what_can_t_be_used_changes_nothing(
+def test_an_invalid_file_changes_nothing(
     file: ChangedFile, path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     put(path, FILE + "A->B.max.bytes.per.second = fast\n")
-    assert [file.look() for _ in range(3)] == [{}, {}, {}]
+    assert [file.poll() for _ in range(3)] == [{}, {}, {}]
     (line,) = warnings(caplog)
     assert line == (
-        f"the file has changed and can't be used, so nothing changes here: {path}: Invalid value fast for "
+        f"the file has changed and is invalid, settings stay as they are: {path}: Invalid value fast for "
         "configuration A->B.max.bytes.per.second: Not a number of type LONG"
     )
     put(path, FILE + LIMITED)
-    file.look()
-    assert file.look()[Flow(A, B)] == RateLimits(5_000_000), "mended"
+    file.poll()
+    assert file.poll()[Flow(A, B)] == RateLimits(5_000_000), "mended"
 
 
 def test_other_keys_wait_for_the_next_start_and_limits_do_not(
@@ -107,27 +109,27 @@ def test_other_keys_wait_for_the_next_start_and_limits_do_not(
 ) -> None:
     changed = FILE.replace("its secret", "another one") + "A->B.topics = orders\n"
     put(path, changed + LIMITED)
-    file.look()
-    assert file.look()[Flow(A, B)] == RateLimits(5_000_000)
+    file.poll()
+    assert file.poll()[Flow(A, B)] == RateLimits(5_000_000)
     (line,) = warnings(caplog)
     assert line == (
-        f"A->B.topics, B.producer.sasl.jaas.config changed in {path}; that takes effect at the next start; "
+        f"A->B.topics, B.producer.sasl.jaas.config changed in {path} and will take effect at the next start; "
         "only max.bytes.per.second and topic.max.bytes.per.second take effect now"
     )
     put(path, changed)
-    file.look()
-    assert file.look()[Flow(A, B)] == NO_LIMITS
+    file.poll()
+    assert file.poll()[Flow(A, B)] == NO_LIMITS
     assert warnings(caplog) == [], "that was said"
     put(path, FILE)
-    file.look()
-    assert file.look()[Flow(A, B)] == NO_LIMITS
+    file.poll()
+    assert file.poll()[Flow(A, B)] == NO_LIMITS
     assert warnings(caplog) == [], "nothing waits any more"
 
 
 def test_many_keys_are_counted(file: ChangedFile, path: Path, caplog: pytest.LogCaptureFixture) -> None:
     put(path, FILE + "".join(f"spark.key{number:02} = 1\n" for number in range(12)))
-    file.look()
-    file.look()
+    file.poll()
+    file.poll()
     (line,) = warnings(caplog)
     assert line.startswith("spark.key00, spark.key01, ")
     assert "spark.key09 and 2 more changed in" in line
@@ -138,8 +140,8 @@ def test_a_key_that_limits_nothing_waits(
     file: ChangedFile, path: Path, caplog: pytest.LogCaptureFixture, key: str
 ) -> None:
     put(path, FILE + f"{key} = 5\n")
-    file.look()
-    file.look()
+    file.poll()
+    file.poll()
     (line,) = warnings(caplog)
     assert line.startswith(f"{key} changed in ")
 

@@ -21,7 +21,9 @@ def stopped_cluster(home: Path) -> Path:
     return directory
 
 
-def test_status_of_nothing_says_how_to_begin(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_status_without_clusters_shows_how_to_start_some(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["clusters", "status"]) == 0
     assert capsys.readouterr().out.endswith("sparkmirror clusters up\n")
 
@@ -35,7 +37,7 @@ def test_status_of_a_stopped_cluster(home: Path, capsys: pytest.CaptureFixture[s
     assert row[-1] == f"{directory}/broker-0.log"
 
 
-def test_status_for_programs(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_status_as_json(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     directory = stopped_cluster(home)
     assert main(["clusters", "status", "-o", "json"]) == 1
     broker = {

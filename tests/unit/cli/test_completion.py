@@ -49,7 +49,7 @@ def test_zsh_gets_the_same_with_what_it_means(capsys: pytest.CaptureFixture[str]
     said = printed("zsh", capsys)
     assert said.startswith("#compdef sparkmirror\n")
     assert '{-o,--output}"[the result\\\'s form (table)]:output:(table json yaml)"' in said
-    assert "status:'how connectors and their tasks are'" in said
+    assert "status:'states of connectors and their tasks'" in said
     assert "--every[how often (2)]" in said
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from sparkmirror.cli.commands import build_parser
-from sparkmirror.cli.connectors import changing, offsets, showing
+from sparkmirror.cli.connectors import changes, offsets, queries
 from sparkmirror.cli.main import main
 from tests.unit.cli.small_connect import SmallConnect
 
@@ -31,7 +31,7 @@ VERBS = [
 @pytest.mark.parametrize(
     "verb", [[verb] for verb in VERBS] + [["offsets", action] for action in ("show", "alter", "reset")]
 )
-def test_help_teaches_with_exit_codes(verb: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_names_examples_and_exit_codes(verb: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["connectors", *verb, "--help"])
     assert caught.value.code == 0
@@ -57,7 +57,7 @@ def test_wrong_usage_ends_with_2(words: list[str]) -> None:
     assert caught.value.code == 2
 
 
-def test_nobody_who_answers_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreachable_worker_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["connectors", "list", "--url", "http://127.0.0.1:1"]) == 2
     said = capsys.readouterr().err
     assert said.startswith(
@@ -71,39 +71,37 @@ def test_nobody_who_answers_ends_with_2(capsys: pytest.CaptureFixture[str]) -> N
     [
         (["create", "topics=a"], "name: is missing"),
         (["put", "msc", "name=other"], "Invalid value other for configuration name: is not msc"),
-        (["patch", "msc"], "is given nothing to change"),
+        (["patch", "msc"], "has nothing to change"),
         (["validate", "topics=a"], "connector.class: is missing"),
         (["put", "msc", "nowhere.json"], "nowhere.json: No such file"),
         (["offsets", "alter", "msc", "nowhere.json"], "nowhere.json: No such file"),
     ],
 )
-def test_what_cannot_be_used_ends_with_2_before_anybody_is_asked(
+def test_unusable_input_ends_with_2_before_a_request(
     words: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["connectors", *words, "--url", "http://127.0.0.1:1"]) == 2
     assert said in capsys.readouterr().err
 
 
-def test_one_that_is_refused_keeps_no_other_back(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_refused_connector_does_not_stop_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     connect = SmallConnect()
     connect._put("b", {})
-    delete = next(move for move in changing._MOVES if move.verb == "delete")
+    delete = next(change for change in changes._STATE_CHANGES if change.name == "delete")
     arguments = build_parser().parse_args(["connectors", "delete", "a", "b", "--wait"])
-    assert changing._move(connect.rest(), arguments, delete) == 1
+    assert changes._change_state(connect.rest(), arguments, delete) == 1
     assert connect.configs == {}
     said = capsys.readouterr()
     assert said.out == "b: deleted\nb: gone\n"
     assert said.err == "a: 404 Not Found: Connector a not found\n"
 
 
-def test_what_fails_is_waited_for_no_longer_and_its_cause_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_waiting_ends_at_a_failure_with_its_cause(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     connect = SmallConnect()
     connect._put("msc", {})
     connect.states["msc"] = "FAILED"
     arguments = build_parser().parse_args(["connectors", "restart", "msc", "--wait"])
-    assert changing._wait(connect.rest(), arguments, ["msc"], "RUNNING") == 1
+    assert changes._wait(connect.rest(), arguments, ["msc"], "RUNNING") == 1
     said = capsys.readouterr().err.splitlines()
     assert said[0] == "msc: the connector is FAILED, task 0 is FAILED"
     assert (
@@ -111,7 +109,7 @@ def test_what_fails_is_waited_for_no_longer_and_its_cause_is_said(
     )
 
 
-def test_offsets_of_a_connector_that_is_not_stopped_are_left_alone(
+def test_offsets_of_a_running_connector_are_not_reset(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     connect = SmallConnect()
@@ -124,7 +122,7 @@ def test_offsets_of_a_connector_that_is_not_stopped_are_left_alone(
     assert connect.changes() == []
 
 
-def test_nothing_is_reset_where_nobody_can_be_asked(
+def test_a_reset_without_a_terminal_needs_yes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
@@ -133,15 +131,15 @@ def test_nothing_is_reset_where_nobody_can_be_asked(
     connect.states["msc"] = "STOPPED"
     arguments = build_parser().parse_args(["connectors", "offsets", "reset", "msc"])
     assert offsets._reset(connect.rest(), arguments) == 2
-    assert "--yes resets without" in capsys.readouterr().err
+    assert "confirm with --yes" in capsys.readouterr().err
     assert connect.changes() == []
 
 
-def test_a_connector_that_is_absent_keeps_no_other_back(capsys: pytest.CaptureFixture[str]) -> None:
+def test_status_of_an_absent_connector_does_not_hide_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     connect = SmallConnect()
     connect._put("b", {})
     arguments = build_parser().parse_args(["connectors", "status", "a", "b"])
-    assert showing._status(connect.rest(), arguments) == 1
+    assert queries._status(connect.rest(), arguments) == 1
     assert capsys.readouterr().out.splitlines() == [
         "CONNECTOR  TASK  STATE    WORKER",
         "b                RUNNING  w:8083",

@@ -38,7 +38,7 @@ def access(*words: str) -> Access:
     return contexts._access(build_parser().parse_args(["connectors", "list", *words]))
 
 
-def test_the_url_is_told_or_that_of_a_context_or_kafkas_default(file: Path) -> None:
+def test_the_url_is_given_or_of_a_context_or_kafkas_default(file: Path) -> None:
     assert access("--url", "connect:1").url == "http://connect:1"
     assert access().url == "http://localhost:8084"
     file.unlink()
@@ -61,11 +61,15 @@ def test_a_context_has_a_user_a_password_and_certificates(
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
-        ("password_env: CONNECT_PASSWORD", "password: s3cret", "password_env or password_file says where"),
+        (
+            "password_env: CONNECT_PASSWORD",
+            "password: s3cret",
+            "name its place by password_env or password_file",
+        ),
         ("    password_env: CONNECT_PASSWORD\n", "", "needs password_env or password_file beside its user"),
         ("url: https", "uri: https", "is not known; a context has url, user"),
         ("ca: ", "ca: /nowhere", "is no file"),
-        ("ca: ", "key: ", "has a key, and no cert"),
+        ("ca: ", "key: ", "has a key without a cert"),
         ("https:", "ftp:", "is not of the form http://HOST:PORT"),
         ("https://", "https://ops:s3cret@", "holds a password"),
         ("  prod:", "  other:", "has no context prod (it has: test, other)"),
@@ -73,7 +77,7 @@ def test_a_context_has_a_user_a_password_and_certificates(
         ("current: test", "- current", "is no YAML"),
     ],
 )
-def test_what_is_wrong_with_the_file_is_said_without_secrets(
+def test_errors_in_the_file_are_named_without_secrets(
     file: Path, before: str, after: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CONNECT_PASSWORD", "s3cret")
@@ -93,7 +97,7 @@ def test_a_variable_that_is_not_set_is_named(file: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     "url", ["http://ops:s3cret@connect", "http://", "gopher://x", "http://x:none", "http://[x"]
 )
-def test_a_url_on_the_command_line_is_one_and_has_no_password(
+def test_a_url_with_a_password_or_another_scheme_is_refused(
     url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["connectors", "list", "--url", url]) == 2
@@ -112,7 +116,7 @@ def test_contexts_are_listed(file: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert Contexts(file).current == "test"
 
 
-def test_no_contexts_are_nothing_wrong(
+def test_no_contexts_is_no_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))

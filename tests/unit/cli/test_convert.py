@@ -73,9 +73,7 @@ def test_that_array_is_read_again(file: Path, tmp_path: Path, capsys: pytest.Cap
     assert read_properties(back) == read_properties(file)
 
 
-def test_what_can_not_be_expressed_is_named_and_ends_with_3(
-    file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_settings_left_out_are_named_and_end_with_3(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text(PROPERTIES + "spark.master = local[2]\nB.offset.flush.interval.ms = 5\n")
     assert main(["convert", str(file), "--to", "json"]) == 3
     captured = capsys.readouterr()
@@ -111,7 +109,7 @@ def test_to_a_resource(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
-def test_secrets_are_written_for_their_owner_and_said_to_nobody(
+def test_secrets_are_written_for_their_owner_and_not_printed(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file.write_text(PROPERTIES + f"A.sasl.jaas.config = {SECRET}\nA.ssl.key.password = {SECRET}\n")
@@ -126,7 +124,9 @@ def test_secrets_are_written_for_their_owner_and_said_to_nobody(
     assert SECRET not in captured.err + captured.out
 
 
-def test_mounted_secrets_are_where_one_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_folder_of_mounted_secrets_can_be_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "resource.yaml"
     file.write_text(
         """\
@@ -164,7 +164,7 @@ spec:
         ("a.yaml", "kind: KafkaMirrorMaker2", "spec: is missing"),
     ],
 )
-def test_what_can_not_be_read_is_one_line_and_ends_with_2(
+def test_unreadable_input_is_one_line_and_ends_with_2(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, text: str, said: str
 ) -> None:
     file = tmp_path / name
@@ -184,7 +184,7 @@ def test_a_missing_file_ends_with_2(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 def test_the_input_is_never_overwritten(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["convert", str(file), "--to", "properties", "-o", str(file)]) == 2
-    assert "is what is converted" in capsys.readouterr().err
+    assert "is an input file" in capsys.readouterr().err
     assert file.read_text() == PROPERTIES
 
 

@@ -58,7 +58,7 @@ def test_deploy_configures_three_connectors_and_prints_what_mm2_sh_prints(
     assert connect.configs[NAMES[2]]["sync.topic.acls.enabled"] == "false"
 
 
-def test_what_runs_is_left_as_it_is_and_told_of_when_its_file_has_changed(
+def test_a_running_connector_is_not_changed_and_a_changed_file_is_reported(
     folder: Path, connect: SmallConnect, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run(connect, "deploy", "source-0", "--dir", folder)
@@ -75,7 +75,7 @@ def test_what_runs_is_left_as_it_is_and_told_of_when_its_file_has_changed(
     assert connect.changes() == done
 
 
-def test_what_fails_or_is_refused_keeps_no_other_back_and_ends_with_1(
+def test_a_failed_or_refused_connector_does_not_stop_the_others_and_ends_with_1(
     folder: Path, connect: SmallConnect, capsys: pytest.CaptureFixture[str]
 ) -> None:
     connect.refused = {NAMES[0]}
@@ -95,7 +95,7 @@ def test_what_fails_or_is_refused_keeps_no_other_back_and_ends_with_1(
     assert "it broke; Caused by: java.io.IOException: no disk" in said.err
 
 
-def test_a_connector_that_is_paused_is_not_waited_for_in_vain(
+def test_waiting_ends_at_a_paused_connector(
     folder: Path, connect: SmallConnect, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run(connect, "deploy", "source-0", "--dir", folder)
@@ -104,7 +104,7 @@ def test_a_connector_that_is_paused_is_not_waited_for_in_vain(
     assert f"{NAMES[0]}: the connector is PAUSED, task 0 is PAUSED" in capsys.readouterr().err
 
 
-def test_redeploy_removes_and_configures_and_undeploy_does_not_mind_what_is_gone(
+def test_redeploy_removes_and_configures_and_undeploy_accepts_missing_connectors(
     folder: Path, connect: SmallConnect, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run(connect, "deploy", "source-0", "--dir", folder)
@@ -121,7 +121,7 @@ def test_redeploy_removes_and_configures_and_undeploy_does_not_mind_what_is_gone
     assert connect.configs == {}
 
 
-def test_a_dry_run_changes_nothing_and_lets_the_worker_judge(
+def test_a_dry_run_validates_and_changes_nothing(
     folder: Path, connect: SmallConnect, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(connect, "deploy", "source-0", "--dir", folder, "--dry-run") == 0
@@ -138,9 +138,7 @@ def test_a_dry_run_changes_nothing_and_lets_the_worker_judge(
     assert connect.changes() == []
 
 
-def test_files_are_looked_at_before_anything_is_asked(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_files_are_checked_before_any_request(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     nobody = ["--url", "http://127.0.0.1:1"]
     (folder / f"{NAMES[2]}.json").write_text('{"name": "another", "connector.class": "x"}')
     assert main(["redeploy", "source-0", "--dir", str(folder), *nobody]) == 2
@@ -154,6 +152,6 @@ def test_files_are_looked_at_before_anything_is_asked(
     )
 
 
-def test_a_url_without_a_server_is_an_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreachable_worker_ends_with_2(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["status", "source-0", "--url", "127.0.0.1:1"]) == 2
     assert capsys.readouterr().err.startswith("sparkmirror status: http://127.0.0.1:1: no server responds; ")

@@ -19,7 +19,7 @@ def told(file: dict[str, str], *arguments: str) -> dict[str, str]:
     return dict(client_properties(parsed(*arguments), Properties(file)))
 
 
-def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_names_examples_and_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["group-offset-sync", "-h"])
     assert caught.value.code == 0
@@ -53,7 +53,7 @@ def test_long_and_short_spellings_mean_the_same() -> None:
     assert vars(parsed(*short, "-mtls", "-ssl")) == vars(parsed(*long, "--mTLSEnable", "--sslEnable"))
 
 
-def test_the_documents_commands_are_understood() -> None:
+def test_the_documented_commands_are_accepted() -> None:
     where = [
         "-cgi",
         "mm2TestConsumer1",
@@ -68,7 +68,7 @@ def test_the_documents_commands_are_understood() -> None:
     assert arguments.file == Path("/tmp/kafka/consumer.properties_sync_dest")
 
 
-def test_the_files_names_are_the_tools() -> None:
+def test_the_tools_property_names_are_read() -> None:
     file = {"BOOTSTRAP_SERVERS_CONFIG": " b:9092 ", "GROUP_ID_CONFIG": "unused", "bootstrap.servers": "c:1"}
     assert told(file, "-rps", "-") == {"bootstrap.servers": "b:9092", "replication.policy.separator": "-"}
     assert told({**file, "BOOTSTRAP_SERVERS_CONFIG": " "}) == {"bootstrap.servers": "c:1"}
@@ -98,7 +98,7 @@ def test_tls_is_refused_in_one_line(flag: str, tmp_path: Path, capsys: pytest.Ca
     assert message.count("\n") == 1
 
 
-def test_a_named_file_must_be_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_named_file_must_exist(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["group-offset-sync", "-pfp", str(tmp_path / "none"), "--once"]) == 2
     assert capsys.readouterr().err.startswith("sparkmirror group-offset-sync: ")
 

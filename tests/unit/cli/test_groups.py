@@ -22,7 +22,7 @@ FACTS = GroupFacts(
 )
 
 
-def test_people_see_a_row_and_a_reason_for_each_partition() -> None:
+def test_the_table_shows_a_row_and_a_reason_for_each_partition() -> None:
     text = io.StringIO()
     groups.show(Console(file=text, width=120), explain(FACTS))
     lines = [line.split() for line in text.getvalue().splitlines() if line.strip()]
@@ -32,16 +32,14 @@ def test_people_see_a_row_and_a_reason_for_each_partition() -> None:
     assert lines[-1] == ["✓", "orders-0:", "translated", "exactly"]
 
 
-def test_programs_see_everything() -> None:
+def test_json_holds_everything() -> None:
     found = json.loads(json.dumps(groups.to_json(explain(FACTS))))
     assert (found["flow"], found["group"], found["follows"]) == ("us->eu", "billing", False)
     assert len(found["obstacles"]) == 1
     assert found["partitions"][0]["target_lag"] == 79
 
 
-def test_what_is_wrong_with_the_command_line_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_usage_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "mm2.properties"
     file.write_text("clusters = a, b\na.bootstrap.servers = x:1\nb.bootstrap.servers = x:1\n")
     assert main(["groups", "explain", "billing", str(file)]) == 2

@@ -24,7 +24,7 @@ def lines(log_format: LogFormat) -> list[str]:
     return stream.getvalue().splitlines()
 
 
-def test_text_says_when_how_bad_and_where() -> None:
+def test_text_has_time_level_and_flow() -> None:
     line = TextFormatter().format(record("partition lost", **ABOUT))
     time, rest = line.split(" ", 1)
     assert len(time) == len("12:00:00.123")
@@ -58,7 +58,7 @@ def test_an_exception_is_part_of_the_line() -> None:
     assert TextFormatter().format(failed).endswith("'no number'")
 
 
-def test_libraries_do_not_speak() -> None:
+def test_libraries_are_not_logged() -> None:
     assert [line.split(" ", 1)[1] for line in lines("text")] == [
         "INFO    [a->b MirrorSourceConnector] started in 1.2 s"
     ]

@@ -83,12 +83,12 @@ def test_only_flows_into_the_given_clusters(file: Path) -> None:
         read_mirror_maker_file(file, ["cluster-a"])
 
 
-def test_a_resource_is_known_by_its_content_too(file: Path, tmp_path: Path) -> None:
+def test_a_resource_is_recognized_by_its_content(file: Path, tmp_path: Path) -> None:
     other = file.rename(tmp_path / "mirror")
     assert len(read_mirror_maker_file(other).flows) == 1
 
 
-def test_what_is_wrong_is_named_by_its_path(file: Path) -> None:
+def test_errors_name_their_path(file: Path) -> None:
     file.write_text(RESOURCE.replace("alias: cluster-a\n      bootstrapServers: a:9092", "alias: cluster-a"))
     with pytest.raises(SparkmirrorError) as caught:
         read_mirror_maker_file(file)
@@ -100,8 +100,8 @@ def test_limits_change_while_it_runs(file: Path) -> None:
     new = file.with_suffix(".new")
     new.write_text(RESOURCE.replace("on.data.loss: fail", "max.bytes.per.second: 5000"))
     new.replace(file)
-    assert changed.look() == {}
-    (limits,) = changed.look().values()
+    assert changed.poll() == {}
+    (limits,) = changed.poll().values()
     assert limits.flow == 5000
 
 

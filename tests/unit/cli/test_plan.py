@@ -53,7 +53,7 @@ PLAN = FlowPlan(
 )
 
 
-def test_it_reads_like_a_migration() -> None:
+def test_a_plan_lists_changes_copies_and_findings() -> None:
     assert list(flow_lines(PLAN)) == [
         "us->eu",
         "",
@@ -81,28 +81,28 @@ def test_it_reads_like_a_migration() -> None:
     )
 
 
-def test_what_several_flows_want_counts_once() -> None:
+def test_a_change_of_several_flows_counts_once() -> None:
     other = replace(PLAN, changes=(created("orders"), created("more")), copies=())
     assert summary([PLAN, other]) == (
         "Plan: 3 to create, 1 to alter, 1 to delete, at most 1,200,000 records to copy. 1 thing blocks it."
     )
 
 
-def test_details_say_what_each_task_does() -> None:
+def test_details_list_the_partitions_of_each_task() -> None:
     lines = list(flow_lines(PLAN, detail=True))
     assert "      task 0: 2 partitions" in lines
     assert "          orders-0 -> us.orders: 1,200,000 records from offset 0, about 3 GB" in lines
     assert "          pages-0 -> us.pages: nothing left" in lines
 
 
-def test_long_lists_end_early_unless_everything_is_wanted() -> None:
+def test_long_lists_are_cut_without_detail() -> None:
     many = FlowPlan(PLAN.flow, None, changes=tuple(created(f"t{number}") for number in range(50)))
     assert len(list(flow_lines(many))) == 1 + 1 + 1 + 20 + 1
     assert list(flow_lines(many))[-1].strip() == "… and 30 lines more: see --detail"
     assert len(list(flow_lines(many, detail=True))) == 1 + 1 + 1 + 50
 
 
-def test_nothing_to_do_is_said() -> None:
+def test_an_empty_plan_says_that_there_is_nothing_to_do() -> None:
     assert summary([FlowPlan(PLAN.flow, None)]) == "Plan: nothing to change, nothing to copy."
 
 
@@ -124,14 +124,14 @@ def test_times(seconds: float, text: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "one FILE is needed"),
-        (["a", "b"], "one FILE is needed"),
+        ([], "one FILE is required"),
+        (["a", "b"], "one FILE is required"),
         (["nowhere.properties"], "nowhere.properties"),
         (["x.json", "--worker", "nowhere.properties"], "nowhere.properties"),
         (["--context", "nobody"], "nobody"),
     ],
 )
-def test_what_is_wrong_is_said_with_2(
+def test_unusable_input_ends_with_2(
     arguments: list[str],
     words: str,
     capsys: pytest.CaptureFixture[str],
@@ -144,6 +144,6 @@ def test_what_is_wrong_is_said_with_2(
     assert words in capsys.readouterr().err
 
 
-def test_a_worker_that_is_away_is_3(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreachable_worker_ends_with_3(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "--url", "http://127.0.0.1:1"]) == 3
     assert capsys.readouterr().err.startswith("sparkmirror plan: http://127.0.0.1:1")

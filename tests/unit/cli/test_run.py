@@ -15,11 +15,11 @@ from sparkmirror.cli.run import _address
         ("metrics.example:65535", ("metrics.example", 65535)),
     ],
 )
-def test_where_metrics_are_served(text: str, address: tuple[str, int]) -> None:
+def test_metrics_addresses_are_parsed(text: str, address: tuple[str, int]) -> None:
     assert _address(text) == address
 
 
 @pytest.mark.parametrize("text", ["", "x", "65536", "-1", "localhost", "localhost:", "²"])
-def test_what_is_no_address(text: str) -> None:
+def test_invalid_metrics_addresses_are_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="9404"):
         _address(text)

@@ -78,19 +78,19 @@ def test_a_script_calls_sparkmirror_with_the_same_arguments(
 
 
 @pytest.mark.parametrize("name", ["connect-mirror-maker.sh", "connect-distributed.sh"])
-def test_a_script_without_arguments_says_how_it_is_used(name: str, checkout: Path) -> None:
+def test_a_script_without_arguments_prints_its_usage(name: str, checkout: Path) -> None:
     code, said = called(checkout / "bin" / name)
     assert code == 1
     assert said.startswith(f"USAGE: {checkout}/bin/{name} [-daemon] ")
 
 
-def test_mm2_sh_says_how_it_is_used(checkout: Path) -> None:
+def test_mm2_sh_prints_its_usage(checkout: Path) -> None:
     usage = "usage: mm2.sh [deploy | undeploy | redeploy | status] cluster\n"
     assert called(checkout / "bin" / "mm2.sh") == (2, usage)
     assert called(checkout / "bin" / "mm2.sh", "explode", "source-0") == (2, usage)
 
 
-def test_a_daemon_goes_on_alone_and_writes_where_kafkas_does(checkout: Path) -> None:
+def test_a_daemon_runs_in_the_background_and_logs_where_kafkas_does(checkout: Path) -> None:
     said = checkout / "logs" / "mirrorMaker.out"
     assert called(checkout / "bin" / "connect-mirror-maker.sh", "-daemon", "mm2.properties") == (0, "")
     await_value(lambda: said.exists() and said.read_text().endswith("|run|mm2.properties|\n"), 30, str)
@@ -101,7 +101,7 @@ def test_a_daemon_goes_on_alone_and_writes_where_kafkas_does(checkout: Path) -> 
     await_value(lambda: said.exists() and said.read_text().endswith("|worker|w.properties|\n"), 30, str)
 
 
-def test_a_link_to_a_script_does_as_well_and_path_is_looked_at_without_a_checkout(
+def test_a_link_to_a_script_works_and_without_a_checkout_path_is_searched(
     checkout: Path, tmp_path: Path
 ) -> None:
     link = tmp_path / "somewhere" / "mm2.sh"

@@ -33,7 +33,7 @@ FACTS = TopicFacts(
 )
 
 
-def test_people_see_every_rule_and_partition() -> None:
+def test_the_table_shows_every_rule_and_partition() -> None:
     text = io.StringIO()
     topics_explain.show(Console(file=text, width=120), explain(FACTS))
     lines = [" ".join(line.split()) for line in text.getvalue().splitlines() if line.strip()]
@@ -47,7 +47,7 @@ def test_people_see_every_rule_and_partition() -> None:
     assert lines[-1].endswith("ALLOW READ on TOPIC us.orders to User:ann")
 
 
-def test_programs_see_everything() -> None:
+def test_json_holds_everything() -> None:
     found = json.loads(json.dumps(topics_explain.to_json(explain(FACTS))))
     assert (found["flow"], found["topic"], found["target_topic"], found["mirrored"]) == (
         "us->eu",
@@ -59,9 +59,7 @@ def test_programs_see_everything() -> None:
     assert found["partitions"][0]["lag"] == 10
 
 
-def test_what_is_wrong_with_the_command_line_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_usage_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "mm2.properties"
     file.write_text(
         "clusters = a, b\na.bootstrap.servers = x:1\nb.bootstrap.servers = x:1\na->b.enabled = true\n"
@@ -71,4 +69,4 @@ def test_what_is_wrong_with_the_command_line_is_said(
     with pytest.raises(SystemExit) as ended:
         main(["topics"])
     assert ended.value.code == 2
-    assert "--bootstrap-server is needed" in capsys.readouterr().err
+    assert "--bootstrap-server is required" in capsys.readouterr().err

@@ -19,7 +19,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_names_examples_and_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["verify", "--help"])
     assert caught.value.code == 0

@@ -1,4 +1,4 @@
-"""The report file keeps what is finished; the rest is done again, or planned anew."""
+"""The report file keeps finished ranges; the others are compared or planned again."""
 
 import json
 from dataclasses import replace
@@ -40,7 +40,7 @@ def saved(path: Path, partition: list[RangeReport]) -> None:
     report.save()
 
 
-def test_what_was_saved_comes_back(tmp_path: Path) -> None:
+def test_saved_results_are_read_back(tmp_path: Path) -> None:
     path = tmp_path / "report.json"
     partition = ranges(EQUAL, None, DIFFERENT)
     saved(path, partition)
@@ -52,7 +52,7 @@ def test_what_was_saved_comes_back(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_secrets_are_not_in_it(tmp_path: Path) -> None:
+def test_it_holds_no_secrets(tmp_path: Path) -> None:
     path = tmp_path / "report.json"
     saved(path, ranges(EQUAL))
     assert "nowhere" not in path.read_text()
@@ -79,16 +79,16 @@ def test_other_flows_and_partitions_stay_in_it(tmp_path: Path) -> None:
     assert report.unfinished() == [], "only of partitions that were asked for"
 
 
-def test_a_plan_of_which_nothing_is_finished_is_made_anew() -> None:
+def test_a_plan_without_results_is_made_again() -> None:
     partition = PartitionReport(SOURCE, TARGET, ranges(None, None))
-    partition.forget_unsure()
+    partition.drop_uncertain()
     assert partition.end is None
 
 
 def test_a_last_range_with_an_unknown_end_is_compared_again() -> None:
     open_ended = RangeReport(plan(10, Rules(target_end_is_known=False)), EQUAL)
     partition = PartitionReport(SOURCE, TARGET, [*ranges(EQUAL), open_ended])
-    partition.forget_unsure()
+    partition.drop_uncertain()
     assert partition.end == Offsets(10, 15)
 
 
@@ -109,7 +109,7 @@ def test_neighbours_that_differ_become_one_range() -> None:
 
 
 @pytest.mark.parametrize("comparisons", [(EQUAL, EQUAL), (EQUAL, DIFFERENT, EQUAL), (DIFFERENT,)])
-def test_a_difference_between_proven_boundaries_stands(comparisons: tuple[Comparison, ...]) -> None:
+def test_a_difference_between_proven_boundaries_is_kept(comparisons: tuple[Comparison, ...]) -> None:
     partition = PartitionReport(SOURCE, TARGET, ranges(*comparisons))
     assert not partition.merge_differences()
     assert partition.comparison == sum(comparisons, Comparison())
@@ -118,9 +118,9 @@ def test_a_difference_between_proven_boundaries_stands(comparisons: tuple[Compar
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"format": 2, "flows": {}}', '{"format": 1, "flows": {"A->B": [1]}}']
 )
-def test_a_file_of_something_else_is_left_alone(text: str, tmp_path: Path) -> None:
+def test_a_file_of_another_kind_is_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "report.json"
     path.write_text(text)
-    with pytest.raises(SparkmirrorError, match=r"is no report of sparkmirror verify .* name another file"):
+    with pytest.raises(SparkmirrorError, match=r"is not a report of sparkmirror verify .* name another file"):
         Report(path, SIDES)
     assert path.read_text() == text

@@ -1,4 +1,4 @@
-"""What people, programs and CI servers are told about a comparison."""
+"""Results of a comparison as a table, as JSON and as JUnit XML."""
 
 import io
 import json
@@ -22,7 +22,7 @@ def partition(number: int, comparison: Comparison, **more: object) -> PartitionV
 EQUAL = partition(0, Comparison(equal=1200), upto=Offsets(1200, 1200))
 DIFFERENT = partition(1, Comparison(equal=99, counts={"missing": 12}, differences=(MISSING,)))
 UNREADABLE = partition(2, Comparison(), errors=("orders-2 on A: gone",))
-NOT_BEGUN = partition(3, Comparison(), not_begun="no position of it is stored")
+NOT_BEGUN = partition(3, Comparison(), not_begun="it has no stored position")
 GAVE_UP = partition(4, Comparison(gave_up="nothing in common"))
 
 
@@ -62,11 +62,11 @@ def test_a_difference_is_named_as_it_is() -> None:
     assert "orders-4 and A.orders-4: gave up: nothing in common" in text
 
 
-def test_what_was_not_compared_is_told() -> None:
+def test_partitions_and_records_that_were_not_compared_are_counted() -> None:
     assert "1 partitions could not be compared:" in printed(EQUAL, UNREADABLE)
     text = printed(EQUAL, NOT_BEGUN, partition(5, Comparison(foreign=3, not_comparable=4)))
-    assert "1 partitions hold records, but the flow has not begun with them." in text
-    assert "3 records on the target were written by somebody else." in text
+    assert "1 partitions hold records, but the flow has not started with them." in text
+    assert "3 records on the target were written by other producers." in text
     assert "4 could not be compared: one side has lost them by retention or compaction." in text
 
 

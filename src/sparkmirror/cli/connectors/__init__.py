@@ -1,1 +1,1 @@
-"""`sparkmirror connectors`: Connect's REST API as commands, Java's workers included."""
+"""Commands for the REST API of any Connect worker, Java's included: `sparkmirror connectors`."""

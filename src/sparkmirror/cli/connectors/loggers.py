@@ -1,15 +1,15 @@
-"""`loggers`: how much a worker logs of what (KIP-495, KIP-976)."""
+"""Shows and sets the log levels of workers (KIP-495, KIP-976): the command `loggers`."""
 
 import argparse
 from datetime import datetime
 
-from sparkmirror.cli.connectors.asking import DONE, Verb, add_verb, say
+from sparkmirror.cli.connectors.rest_commands import DONE, RestCommand, add_rest_command, print_line
 from sparkmirror.cli.connectors.views import View, add_output_argument, show
 from sparkmirror.client.connect_objects import LoggerLevel
 from sparkmirror.client.connect_rest import ConnectRest
 
 _HELP = """\
-The log levels of the worker that is asked; with a level, set one.
+Show the log levels of a worker; with LEVEL, set one.
 
 examples:
   sparkmirror connectors loggers
@@ -18,15 +18,15 @@ examples:
 """
 
 
-def add_verbs(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = add_verb(verbs, Verb("loggers", "show and set log levels", _HELP, _loggers))
+def add_commands(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = add_rest_command(verbs, RestCommand("loggers", "show and set log levels", _HELP, _loggers))
     parser.add_argument("logger", nargs="?", metavar="LOGGER", help="only this one")
-    parser.add_argument("level", nargs="?", metavar="LEVEL", help="what it is to log: DEBUG, INFO, WARN, …")
+    parser.add_argument("level", nargs="?", metavar="LEVEL", help="DEBUG, INFO, WARN, …")
     parser.add_argument(
         "--scope",
         choices=("worker", "cluster"),
         default="worker",
-        help="of the worker that is asked, or of all (%(default)s)",
+        help="of this worker, or of all (%(default)s)",
     )
     add_output_argument(parser)
 
@@ -36,7 +36,7 @@ def _loggers(connect: ConnectRest, arguments: argparse.Namespace) -> int:
     if level is not None:
         changed = connect.set_log_level(name, level.upper(), arguments.scope)
         for each in changed or [name]:
-            say(f"{each}: {level.upper()}")
+            print_line(f"{each}: {level.upper()}")
         return DONE
     if name is not None:
         logger = connect.logger(name)

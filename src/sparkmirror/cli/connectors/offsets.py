@@ -1,4 +1,4 @@
-"""`offsets`: where a connector is, and how that is changed (KIP-875)."""
+"""Shows, alters and resets the offsets of connectors (KIP-875): the command `offsets`."""
 
 import argparse
 import json
@@ -6,22 +6,23 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from sparkmirror.cli.connectors.asking import (
+from sparkmirror.cli.connectors.input_files import read_offsets
+from sparkmirror.cli.connectors.rest_commands import (
     DONE,
-    NOT_ASKED,
+    NOT_SENT,
     REFUSED,
-    Verb,
-    add_verb,
-    complain,
+    RestCommand,
+    add_rest_command,
     not_empty,
-    say,
+    print_error,
+    print_line,
 )
-from sparkmirror.cli.connectors.documents import read_offsets
 from sparkmirror.cli.connectors.views import View, add_output_argument, show
+from sparkmirror.cli.terminal import confirmed
 from sparkmirror.client.connect_rest import ConnectRest
 
 _HELP = """\
-Where connectors are in what they read, and how that is changed. They must be STOPPED for a change.
+Show the offsets of connectors, or change them; a connector must be STOPPED for a change.
 
 examples:
   sparkmirror connectors offsets show mm2-msc
@@ -31,10 +32,10 @@ examples:
   sparkmirror connectors offsets reset mm2-msc
   sparkmirror connectors resume mm2-msc --wait
 """
-_SHOW_HELP = "Print the offsets of a connector: for each partition, the last record that is done.\n"
+_SHOW_HELP = "Print the offsets of a connector: for each partition, the last record that was copied.\n"
 _ALTER_HELP = """\
-Give a connector that is stopped other offsets: those of the partitions that are named; null forgets one. The
-file, JSON or YAML, has the form that `offsets show -o json` prints:
+Change the offsets of a stopped connector, for the partitions that are named; null removes an offset. The
+file, JSON or YAML, has the format of `offsets show -o json`:
 
   {"offsets": [{"partition": {"cluster": "us", "topic": "orders", "partition": 0}, "offset": {"offset": 99}}]}
 
@@ -42,15 +43,15 @@ example:
   sparkmirror connectors offsets alter mm2-msc offsets.json
 """
 _RESET_HELP = """\
-Let a connector that is stopped forget all its offsets: a mirror begins anew, by default with the oldest
-records, and what it has copied before is then there twice.
+Remove all offsets of a stopped connector: a mirror starts again, by default with the oldest records, and
+records that it has copied before are then duplicated.
 
 example:
   sparkmirror connectors offsets reset mm2-msc --yes
 """
 
 
-def add_verbs(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_commands(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = verbs.add_parser(
         "offsets",
         help="show, alter and reset a connector's offsets",
@@ -58,15 +59,15 @@ def add_verbs(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    parser = add_verb(actions, Verb("show", "print them", _SHOW_HELP, _show))
+    parser = add_rest_command(actions, RestCommand("show", "print them", _SHOW_HELP, _show))
     parser.add_argument("name", type=not_empty, metavar="NAME", help="the connector")
     add_output_argument(parser)
-    parser = add_verb(actions, Verb("alter", "go on elsewhere", _ALTER_HELP, _alter))
+    parser = add_rest_command(actions, RestCommand("alter", "change them", _ALTER_HELP, _alter))
     parser.add_argument("name", type=not_empty, metavar="NAME", help="the connector")
     parser.add_argument("file", metavar="FILE", help="the offsets (- for standard input)")
-    parser = add_verb(actions, Verb("reset", "forget them all", _RESET_HELP, _reset))
+    parser = add_rest_command(actions, RestCommand("reset", "remove them all", _RESET_HELP, _reset))
     parser.add_argument("name", type=not_empty, metavar="NAME", help="the connector")
-    parser.add_argument("--yes", action="store_true", help="without being asked")
+    parser.add_argument("--yes", action="store_true", help="don't ask for confirmation")
 
 
 def _show(connect: ConnectRest, arguments: argparse.Namespace) -> int:
@@ -85,7 +86,7 @@ def _alter(connect: ConnectRest, arguments: argparse.Namespace) -> int:
     offsets = read_offsets(arguments.file)
     if not _is_stopped(connect, arguments):
         return REFUSED
-    say(f"{arguments.name}: {connect.alter_offsets(arguments.name, offsets)}")
+    print_line(f"{arguments.name}: {connect.alter_offsets(arguments.name, offsets)}")
     return DONE
 
 
@@ -94,25 +95,23 @@ def _reset(connect: ConnectRest, arguments: argparse.Namespace) -> int:
         return REFUSED
     if not arguments.yes:
         if not sys.stdin.isatty():
-            complain(arguments.prog, "nobody is there to be asked: --yes resets without")
-            return NOT_ASKED
+            print_error(arguments.prog, "standard input is no terminal: confirm with --yes")
+            return NOT_SENT
         count = len(connect.offsets(arguments.name))
-        sys.stderr.write(
-            f"{arguments.name} forgets its offsets of {count} partitions and begins anew. Do it? [y/N] "
-        )
-        sys.stderr.flush()
-        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-            complain(arguments.prog, "nothing was done")
+        if not confirmed(
+            f"{arguments.name} loses its offsets of {count} partitions and starts again. Reset?"
+        ):
+            print_error(arguments.prog, "nothing was changed")
             return REFUSED
-    say(f"{arguments.name}: {connect.reset_offsets(arguments.name)}")
+    print_line(f"{arguments.name}: {connect.reset_offsets(arguments.name)}")
     return DONE
 
 
 def _is_stopped(connect: ConnectRest, arguments: argparse.Namespace) -> bool:
-    """Else says what to do. The API itself looks again, and has the last word."""
+    """If not, print what to do. The API itself checks again."""
     state = connect.status(arguments.name)["connector"]["state"]
     if state != "STOPPED":
-        complain(
+        print_error(
             arguments.prog,
             f"{arguments.name} is {state}, and its offsets can be changed only while it is STOPPED: "
             f"`sparkmirror connectors stop {arguments.name} --wait` first, `resume` afterwards",
@@ -121,7 +120,7 @@ def _is_stopped(connect: ConnectRest, arguments: argparse.Namespace) -> bool:
 
 
 def _keys(maps: Any) -> tuple[str, ...]:
-    """Every key that one of the maps has, in the order in which they come up."""
+    """Every key of the maps, in order of appearance."""
     return tuple(dict.fromkeys(key for each in maps for key in each or ()))
 
 

@@ -1,25 +1,25 @@
-"""`plugins`, `validate`: which connectors a worker can run, and what they think of settings."""
+"""Shows the plugins of a worker and validates settings: the commands `plugins` and `validate`."""
 
 import argparse
 from typing import Any
 
-from sparkmirror.cli.connectors.asking import DONE, REFUSED, Verb, add_verb
-from sparkmirror.cli.connectors.documents import GIVEN_HELP, read_given
-from sparkmirror.cli.connectors.showing import add_secrets_argument
+from sparkmirror.cli.connectors.input_files import GIVEN_HELP, read_given
+from sparkmirror.cli.connectors.queries import add_secrets_argument
+from sparkmirror.cli.connectors.rest_commands import DONE, REFUSED, RestCommand, add_rest_command
 from sparkmirror.cli.connectors.views import View, add_output_argument, masked, show
 from sparkmirror.client.connect_objects import ConfigInfos
 from sparkmirror.client.connect_rest import ConnectRest
 from sparkmirror.domain.errors import ConfigError
 
 _PLUGINS_HELP = """\
-The connectors that a worker can run; or the settings that one of them knows.
+The connectors that a worker can run, or the settings that one of them has.
 
 examples:
   sparkmirror connectors plugins
   sparkmirror connectors plugins MirrorSourceConnector
 """
 _VALIDATE_HELP = """\
-Let a worker judge settings without using them. The exit code is 1 when it finds an error.
+Let a worker validate settings without applying them. The exit code is 1 when it finds an error.
 
 examples:
   sparkmirror connectors validate mm2-msc.json
@@ -27,12 +27,16 @@ examples:
 """
 
 
-def add_verbs(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = add_verb(verbs, Verb("plugins", "what a worker can run", _PLUGINS_HELP, _plugins))
-    parser.add_argument("plugin", nargs="?", metavar="PLUGIN", help="print the settings that it knows")
+def add_commands(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = add_rest_command(
+        verbs, RestCommand("plugins", "plugins that a worker can run", _PLUGINS_HELP, _plugins)
+    )
+    parser.add_argument("plugin", nargs="?", metavar="PLUGIN", help="print the settings that it has")
     parser.add_argument("--all", action="store_true", help="converters, transformations and so on too")
     add_output_argument(parser)
-    parser = add_verb(verbs, Verb("validate", "what a worker thinks of settings", _VALIDATE_HELP, _validate))
+    parser = add_rest_command(
+        verbs, RestCommand("validate", "validate settings on a worker", _VALIDATE_HELP, _validate)
+    )
     parser.add_argument("given", nargs="+", metavar="FILE|KEY=VALUE", help=GIVEN_HELP)
     add_secrets_argument(parser)
     add_output_argument(parser)
@@ -59,8 +63,10 @@ def _validate(connect: ConnectRest, arguments: argparse.Namespace) -> int:
     config = given.texts()
     plugin = config.get("connector.class")
     if not plugin:
-        raise ConfigError("connector.class", None, "is missing, so nobody can judge these settings")
-    # Where the name comes with the request, as in a PUT, no error is meant.
+        raise ConfigError(
+            "connector.class", None, "is missing; it names the plugin that validates the settings"
+        )
+    # A missing name is no error where it comes with the request, as in a PUT.
     config.setdefault("name", given.name or plugin.rpartition(".")[2])
     infos = connect.validate(plugin, config)
     if not arguments.show_secrets:

@@ -1,15 +1,16 @@
-"""What a command has found: aligned columns for people, JSON or YAML as the API says it for programs."""
+"""Prints a command's result: as aligned columns, or the API's content as JSON or YAML."""
 
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from rich.console import Console
 from rich.text import Text
 
+from sparkmirror.cli.terminal import aligned
 from sparkmirror.config.conversion.yaml_section import yaml_text
 from sparkmirror.config.properties import HIDDEN, is_sensitive
 
@@ -18,23 +19,18 @@ _STYLES: Final = {"FAILED": "red", "RUNNING": "green", "UNASSIGNED": "yellow", "
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """`content` is for programs. The first `key` columns tell rows apart; notes stand below them."""
+    """`content` is for JSON and YAML. The first `key` columns identify a row; notes follow the table."""
 
     content: Any
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     key: int = 1
     notes: Sequence[str] = ()
-    is_well: bool = True
+    is_healthy: bool = True
 
     def lines(self) -> list[str]:
-        """As wide as it has to be."""
-        table = [[column.upper() for column in self.columns], *self._cells()]
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in table
-        ]
-        return [*(line.rstrip() for line in lines), *map(printable, self.notes)]
+        cells = [list(map(printable, row)) for row in self.rows]
+        return [*aligned([[column.upper() for column in self.columns], *cells]), *map(printable, self.notes)]
 
     def text(self) -> Text:
         """The lines, with states in colour."""
@@ -42,10 +38,6 @@ class View:
         for word, style in _STYLES.items():
             text.highlight_words([word], style)
         return text
-
-    def _cells(self) -> Iterator[list[str]]:
-        for row in self.rows:
-            yield [printable(cell) for cell in row]
 
 
 def add_output_argument(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +60,7 @@ def show(view: View, output: str) -> None:
 
 
 def masked(config: Mapping[str, str], *, show_secrets: bool = False) -> dict[str, str]:
-    """What may be seen of a connector's settings. Placeholders of config providers are no secrets."""
+    """A connector's settings without its secrets. Placeholders of config providers are no secrets."""
     return {
         key: value if show_secrets or not _is_secret(key, value) else HIDDEN for key, value in config.items()
     }
@@ -80,7 +72,7 @@ def _is_secret(key: str, value: str | None) -> bool:
 
 
 def printable(text: str) -> str:
-    """On one line, and without what a terminal would take for a command."""
+    """On one line, with control characters escaped, which a terminal would interpret."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

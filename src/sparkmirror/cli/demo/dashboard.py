@@ -19,7 +19,7 @@ _COLUMNS: Final = ("partitions", "records/s", "MB/s", "offset lag", "p50 ms", "p
 
 
 class Dashboard:
-    """A context manager around one stretch of watching; the last table stays on the screen."""
+    """A context manager for one display; the last table stays on the screen."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

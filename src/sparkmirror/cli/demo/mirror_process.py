@@ -1,4 +1,4 @@
-"""The mirror as a user runs it: an `mm2.properties` and a child process of its own."""
+"""Runs the mirror as a user does: with an `mm2.properties`, in a child process."""
 
 import sys
 from collections.abc import Sequence
@@ -59,7 +59,7 @@ class MirrorProcess:
             raise SparkmirrorError(f"the mirror stopped, {self._ending()}")
 
     def close(self) -> None:
-        """End it in order if it still runs; how it ends matters no more."""
+        """End it if it still runs; its exit code is ignored."""
         self._process.stop(STOP_TIMEOUT_S)
 
     def _ending(self) -> str:

@@ -76,7 +76,7 @@ class Shop:
 
 
 class Throttle:
-    """How many records are due. A writer that falls behind by over a second is forgiven the rest."""
+    """Computes how many records are due; of a backlog of more than a second, the rest is dropped."""
 
     def __init__(self, rate: int, started: float) -> None:
         self._rate = rate

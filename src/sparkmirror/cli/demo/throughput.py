@@ -1,4 +1,4 @@
-"""Rates over the last seconds, per topic, from the counters that copy tasks report."""
+"""Computes rates over the last seconds, per topic, from the counters that copy tasks report."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """What a partition did since the beginning of the window."""
+    """The change of a partition's counters since the start of the window."""
 
     topic: str
     records_per_s: float
@@ -42,7 +42,7 @@ class _Change:
 
 
 class Throughput:
-    """Remembers the snapshots of the last seconds and nothing else."""
+    """Holds the snapshots of the last seconds."""
 
     def __init__(self, window_s: float = WINDOW_S) -> None:
         self._window_s = window_s

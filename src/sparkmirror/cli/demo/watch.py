@@ -1,4 +1,4 @@
-"""Follows the mirror's own progress records and shows them until something is reached."""
+"""Follows the mirror's own progress records and shows them until a condition holds."""
 
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -14,11 +14,11 @@ _TICK_S: Final = 0.5
 
 Progress = Mapping[tuple[ConnectorName, TopicPartition], PartitionProgress]
 Poll = Callable[[float], Progress]
-"""`ProgressReader.poll`: waits so many seconds for news, returns all that is known."""
+"""`ProgressReader.poll`: waits up to so many seconds for new records, returns all known progress."""
 
 
 class Watch:
-    """Shows the progress of some topics. `check` raises when there is nothing left to wait for."""
+    """Shows the progress of some topics. `check` raises when waiting has become useless."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Watch:
         self._throughput = Throughput()
 
     def until(self, done: Callable[[Snapshot], bool], caption: str, timeout_s: float) -> bool:
-        """Show progress until `done` says so; False if that took longer than `timeout_s`."""
+        """Show progress until `done` returns true; False after `timeout_s`."""
         started = self._clock()
         while True:
             self._check()

@@ -1,1 +1,1 @@
-"""`sparkmirror plan`: what a mirror would do, before it does it."""
+"""The command `sparkmirror plan`: shows what a mirror would do, and changes nothing."""

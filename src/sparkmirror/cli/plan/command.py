@@ -1,4 +1,4 @@
-"""`sparkmirror plan`: what a mirror would do, by the same plan that it follows."""
+"""Defines `sparkmirror plan`: prints the plan that a mirror would follow."""
 
 import argparse
 import json
@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from sparkmirror.cli.arguments import positive
-from sparkmirror.cli.connectors.documents import read_file
+from sparkmirror.cli.connectors.input_files import read_file
 from sparkmirror.cli.connectors.views import printable
 from sparkmirror.cli.contexts import add_access_arguments, connected
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
@@ -37,14 +37,15 @@ _SOURCE_CLASS = "MirrorSourceConnector"
 _STYLES = {"+": "green", "~": "yellow", "-": "red", "✗": "bold red", "!": "yellow"}
 
 _EXAMPLES = f"""\
-Asks both clusters of every flow and tells, like a tool for database migrations, what a mirror would do with
+Reads both clusters of every flow and prints, like a tool for database migrations, what a mirror would do with
 this configuration: topics to create (+), configs to alter (~), what to delete (-), partitions and tasks, what
-there is to copy, which topics are left out and why, and what is in the way. Changes nothing on any cluster,
-and creates nothing, not even the mirror's own topics; brokers are asked to check what would be created. A
-mirror may run meanwhile: then the plan is what is left for it to do.
+there is to copy, which topics are left out and why, and what blocks the mirror. Changes and creates nothing
+on any cluster, not even the mirror's own topics; brokers validate what would be created. A mirror may be
+running: then the plan shows what is left for it to do.
 
-Numbers of records are those of offsets, so they are at most that. The time to copy follows the pace that the
-mirror has reached while it was behind, or --rate ({DEFAULT_RATE.bytes_s / 1e6:.0f} MB/s where it never was).
+Numbers of records are differences of offsets, so they are upper limits. The time to copy is estimated by the
+rate that the mirror has reached while it was behind, or by --rate
+({DEFAULT_RATE.bytes_s / 1e6:.0f} MB/s where it never was behind).
 
 examples:
   sparkmirror plan mm2.properties                               every flow of the file
@@ -52,18 +53,18 @@ examples:
   sparkmirror plan mm2.properties --rate 30000000 -o json       at 30 MB/s; for programs
   sparkmirror plan mm2-msc.json --worker connect-distributed.properties
                                                                 a connector, before it is put on a worker
-  sparkmirror plan --url http://connect-1:8083 [NAME …]         connectors of a sparkmirror worker that runs
+  sparkmirror plan --url http://connect-1:8083 [NAME …]         connectors of a running sparkmirror worker
 
-exit codes: 0 nothing blocks, whether there is something to do or not, 2 something blocks, wrong usage, or a
-file that can't be used, 3 a cluster, or a worker, can't be reached
+exit codes: 0 nothing blocks, whether there is something to do or not, 2 something blocks, wrong usage, or an
+unusable file, 3 a cluster, or a worker, can't be reached
 """
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "plan",
-        help="what a mirror would create, alter, copy and leave out, and what is in its way",
-        description="Tell what a mirror would do, and change nothing.",
+        help="what a mirror would create, alter, copy and leave out, and what blocks it",
+        description="Show what a mirror would do, and change nothing.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -79,11 +80,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--worker",
         type=Path,
         metavar="FILE",
-        help="the properties of the worker that is to run the connector",
+        help="the properties of the worker that will run the connector",
     )
     parser.add_argument("--clusters", nargs="+", metavar="ALIAS", help="only the flows into these clusters")
     parser.add_argument(
-        "--rate", type=positive, metavar="BYTES", help="the pace to expect, in bytes per second"
+        "--rate", type=positive, metavar="BYTES", help="the rate to expect, in bytes per second"
     )
     parser.add_argument(
         "-o", "--output", choices=("table", "json", "yaml"), default="table", help="the plan's form (table)"
@@ -110,12 +111,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _planned(arguments: argparse.Namespace) -> tuple[list[FlowPlan], list[str]]:
-    """The plans, and why others could not be made."""
+    """The plans, and the errors of flows that could not be planned."""
     if arguments.url is not None or arguments.context is not None:
         with connected(arguments) as connect:
             return _of_worker(connect, arguments.names), []
     if len(arguments.names) != 1:
-        raise SparkmirrorError("one FILE is needed; or --url, or --context")
+        raise SparkmirrorError("one FILE is required, or --url, or --context")
     file = Path(arguments.names[0])
     rate = None if arguments.rate is None else Rate(arguments.rate, "--rate")
     if arguments.worker is not None:
@@ -139,22 +140,26 @@ def _of_file(
 
 
 def _of_connector(file: Path, worker: Path, rate: Rate | None) -> FlowPlan:
-    told = worker_file(read_properties(worker), os.environ)
+    worker_config = worker_file(read_properties(worker), os.environ)
     given = read_file(file)
     config = {**given.texts(), **({} if given.name is None else {"name": given.name})}
-    return plan_source(*ConnectorSettings(told.properties, told.settings, os.environ).source(config), rate)
+    return plan_source(
+        *ConnectorSettings(worker_config.properties, worker_config.settings, os.environ).source(config), rate
+    )
 
 
 def _of_worker(connect: ConnectRest, names: Sequence[str]) -> list[FlowPlan]:
     wanted = names or [
         name
-        for name, told in sorted(connect.expanded().items())
-        if told["info"]["config"].get("connector.class", "").endswith(_SOURCE_CLASS)
+        for name, found in sorted(connect.expanded().items())
+        if found["info"]["config"].get("connector.class", "").endswith(_SOURCE_CLASS)
     ]
     try:
         return [from_json(connect.plan(name)) for name in wanted]
     except (KeyError, TypeError, ValueError) as error:
-        raise SparkmirrorError(f"{connect.url} answers with no plan of this version: {error!r}") from error
+        raise SparkmirrorError(
+            f"{connect.url} does not respond with a plan of this version: {error!r}"
+        ) from error
 
 
 def _show(plans: Sequence[FlowPlan], output: str, *, detail: bool) -> None:

@@ -1,4 +1,4 @@
-"""A flow's plan as people read it: changes, what is copied, what is left out, and what is in the way."""
+"""Formats a flow's plan as text: changes, what is copied, what is left out, and what blocks it."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -17,19 +17,19 @@ from sparkmirror.setup.plan.flow_plan import (
 
 _SIGNS: Final = {Action.CREATE: "+", Action.ALTER: "~", Action.DELETE: "-"}
 _WHOSE: Final = {"configs": "topic", "partitions": "topic", "quotas": "account"}
-"""What has kinds of several."""
+"""Kinds of changes that are counted by topics or accounts."""
 _MARKS: Final = {Severity.BLOCKS: "✗", Severity.WARNS: "!", Severity.NOTE: "·"}
 _SHOWN: Final = 20
-"""Lines of a kind, unless everything is wanted."""
+"""Lines of a kind without `detail`."""
 _NAMED: Final = 8
-"""Topics in a line."""
+"""Topics named in a line."""
 _MINUTE_S: Final = 60.0
 _HOUR_S: Final = 3600.0
 _DAY_S: Final = 86400.0
 
 
 def flow_lines(plan: FlowPlan, *, detail: bool = False) -> Iterator[str]:
-    """One flow's plan. Without `detail` long lists end early, and say so."""
+    """One flow's plan. Without `detail` long lists are cut, with a note."""
     yield f"{plan.flow}"
     sections = (
         _changes(plan.changes, detail=detail),
@@ -45,7 +45,7 @@ def flow_lines(plan: FlowPlan, *, detail: bool = False) -> Iterator[str]:
 
 
 def summary(plans: Sequence[FlowPlan]) -> str:
-    """The last line. What several flows want, or meet, counts once."""
+    """The last line. A change or finding of several flows counts once."""
     changes = {
         (change.action, change.kind, change.cluster, change.name, change.text)
         for plan in plans
@@ -92,7 +92,7 @@ def _copy(plan: FlowPlan, *, detail: bool) -> Iterator[str]:
     size = plan.bytes
     words = [
         _about(plan.records),
-        "of a size that can't be told" if size is None else f"about {as_size(size)}",
+        "of unknown size" if size is None else f"about {as_size(size)}",
     ]
     if plan.seconds is not None and plan.rate is not None and size:
         words.append(f"about {as_time(plan.seconds)} at {as_size(plan.rate.bytes_s)}/s ({plan.rate.origin})")
@@ -105,7 +105,7 @@ def _copy(plan: FlowPlan, *, detail: bool) -> Iterator[str]:
 
 def _copied(copy: PlannedCopy) -> str:
     if copy.records is None:
-        return f"{copy.source} -> {copy.target_topic}: its offsets can't be told"
+        return f"{copy.source} -> {copy.target_topic}: its offsets are unknown"
     size = "" if copy.bytes is None else f", about {as_size(copy.bytes)}"
     what = f"{copy.records:,} records from offset {copy.begin}{size}" if copy.records else "nothing left"
     return f"{copy.source} -> {copy.target_topic}: {what}"

@@ -1,4 +1,4 @@
-"""`sparkmirror verify`: its arguments, the course of one run, its exit codes."""
+"""Defines `sparkmirror verify`: its arguments, the course of one run, its exit codes."""
 
 import argparse
 import sys
@@ -30,21 +30,21 @@ _SLOTS = 4
 
 _EXAMPLES = """\
 Reads both clusters and compares every mirrored record: count, order, key, value, headers, timestamp. A mirror
-may run meanwhile: each partition is compared up to the position that its flow has stored.
+may be running: each partition is compared up to the position that its flow has stored.
 
 examples:
   sparkmirror verify mm2.properties                                every flow of the file
   sparkmirror verify mm2.properties --flow 'us-west->us-east'      one flow
   sparkmirror verify mm2.properties --topics orders 'page-.*'      some topics, as the source names them
-  sparkmirror verify mm2.properties --report proof.json            go on later, compare only what is new
+  sparkmirror verify mm2.properties --report proof.json            continue later, compare only new records
   sparkmirror verify mm2.properties -o junit > verify.xml          a test case per partition
 
-what is found:
+results:
   missing         the target lacks a record
-  extra           the target has a second copy, or one of the mirror's that the source does not have
+  extra           the target has a second copy, or a record of the mirror that the source does not have
   order           the target has it in another place
   key, value, headers, timestamp        which parts of a record differ
-  foreign         somebody else wrote to the target topic; counted, no difference
+  foreign         another producer wrote to the target topic; counted, no difference
   not comparable  one side has lost it by retention or compaction; counted, no difference
 
 exit codes: 0 equal, 1 different, 2 wrong usage, unreachable, or nothing to compare
@@ -79,7 +79,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--report",
         type=Path,
         metavar="FILE",
-        help="keep what is compared in this file; with it, the next run compares only what is left or new",
+        help="keep the results in this file; the next run with it compares only what is left or new",
     )
     parser.add_argument(
         "--slots", type=positive, metavar="N", help=f"ranges compared at the same time ({_SLOTS})"
@@ -113,7 +113,7 @@ def _verify(arguments: argparse.Namespace) -> list[FlowVerdict]:
     read = read_mirror_maker_file(arguments.file)
     flows = mirroring_flows(arguments.file, read.flows, arguments.flow)
     topics = compile_list(arguments.topics, "--topics") if arguments.topics else None
-    status.print(f"Asking both clusters of {', '.join(flow.name for flow in flows)} …")
+    status.print(f"Reading both clusters of {', '.join(flow.name for flow in flows)} …")
     verification = Verification(flows, topics, arguments.report)
     if not verification.is_finished:
         _compare(verification, arguments.slots, read.spark, status)

@@ -1,4 +1,4 @@
-"""What there is to compare of a flow: its partitions, by the plan that `run` makes, and their positions."""
+"""Reads what to compare of a flow: its partitions, by the plan that `run` makes, and their positions."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -24,7 +24,7 @@ from sparkmirror.verify.ranges import Sides
 
 
 class NotBegun(NamedTuple):
-    """A partition of the plan that can't be compared because the flow has not copied anything of it."""
+    """A partition of the plan that the flow has not copied anything of, and the reason."""
 
     plan: CopyPartition
     why: str
@@ -42,7 +42,7 @@ class FlowContents:
 def flow_contents(
     settings: FlowSettings, connector: SourceConfig, topics: re.Pattern[str] | None
 ) -> FlowContents:
-    """Ask both clusters. `topics` selects by whole names on the source. Raises KafkaError."""
+    """Read both clusters. `topics` selects by whole names on the source. Raises KafkaError."""
     flow = settings.flow
     consumer = connector.consumers[0]
     target = ConsumerSettings(connector.target_admin, read_committed=consumer.read_committed)
@@ -72,11 +72,11 @@ def flow_contents(
     without = [ready for ready in plan.ready if ready.source not in positions]
     empty = _empty(consumer, [left.source for left in (*without, *plan.waiting)])
     not_begun = [
-        *(NotBegun(left, "no position of it is stored") for left in without),
+        *(NotBegun(left, "it has no stored position") for left in without),
         *(NotBegun(left, f"{left.target} does not exist on {flow.target}") for left in plan.waiting),
     ]
     return FlowContents(
-        # Asked for after the positions: whoever wrote what is before them is recorded.
+        # Read after the positions: the producers of all records before them are recorded.
         replace(sides, left_out=_left_out(connector), passage=passage),
         mirrored,
         [left for left in not_begun if left.plan.source not in empty],
@@ -109,9 +109,9 @@ def _positions(
 
 
 def _left_out(connector: SourceConfig) -> frozenset[int]:
-    """Whose batches the flow does not copy, because they came from the target."""
-    told = connector.settings
-    if told.names_show_origin or told.copying.reactions.on_loop is OnLoop.COPY:
+    """The producer ids whose batches the flow does not copy, because they came from the target."""
+    settings = connector.settings
+    if settings.names_show_origin or settings.copying.reactions.on_loop is OnLoop.COPY:
         return frozenset()
     directory = WriterDirectory(connector.consumers[0].connection, connector.target_admin)
     try:

@@ -1,4 +1,4 @@
-"""What has been compared so far, kept in a file: the next run goes on from there."""
+"""Keeps the results of `sparkmirror verify` in a file, from which the next run continues."""
 
 import json
 import os
@@ -52,17 +52,17 @@ class PartitionReport:
 
     @property
     def end(self) -> Offsets | None:
-        """Where the next range has to begin."""
+        """The start of the next range."""
         if not self.ranges:
             return None
         last = self.ranges[-1].plan
         return Offsets(last.source_span.end, last.target_span.end)
 
-    def forget_unsure(self) -> None:
-        """Drop what can't be continued, so that it's planned anew.
+    def drop_uncertain(self) -> None:
+        """Drop what can't be continued, so that it's planned again.
 
-        That is a plan of which nothing was finished, because retention may have been there since, and a last
-        range of which nobody knows where it ended on the target.
+        That is a plan of which nothing was finished, because retention may have removed records since, and a
+        last range whose end on the target is unknown.
         """
         if self.ranges and not self.ranges[-1].plan.rules.target_end_is_known:
             self.ranges.pop()
@@ -72,8 +72,8 @@ class PartitionReport:
     def merge_differences(self) -> bool:
         """Make one range, to be compared again, of those from the first to the last that differ.
 
-        What is equal is proven, whatever the boundaries are. A difference beside another may only say that
-        the boundary between them is in the wrong place. False when there is nothing to merge.
+        Equal ranges stay equal, whatever their boundaries are. Two differences side by side may mean that the
+        boundary between them is wrong. False when there is nothing to merge.
         """
         different = [at for at, each in enumerate(self.ranges) if each.is_different]
         if len(different) < 2 or self.errors:
@@ -85,10 +85,10 @@ class PartitionReport:
 
 
 class Report:
-    """Per flow and partition. Without a path it's kept in memory only."""
+    """The results per flow and partition. Without a path they are kept in memory only."""
 
     def __init__(self, path: Path | None, sides: Mapping[str, Sides]) -> None:
-        """Take up what the file holds, if it's there. Raises SparkmirrorError for a file of another kind."""
+        """Read the file, if it exists. Raises SparkmirrorError for a file of another kind."""
         self._path = path
         self._flows: dict[str, dict[TopicPartition, PartitionReport]] = {flow: {} for flow in sides}
         self._other_flows: dict[str, Any] = {}
@@ -97,11 +97,11 @@ class Report:
             self._load(path, sides)
 
     def select(self, flow: str, source: TopicPartition, target: TopicPartition) -> PartitionReport:
-        """A partition of this run. It's begun anew if the target has another name now."""
+        """A partition of this run. It's compared from the start if the target has another name now."""
         known = self._flows[flow].get(source)
         if known is None or known.target != target:
             known = self._flows[flow][source] = PartitionReport(source, target)
-        known.forget_unsure()
+        known.drop_uncertain()
         self._selected.append(known)
         return known
 
@@ -138,7 +138,7 @@ class Report:
                     self._other_flows[flow] = partitions
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise SparkmirrorError(
-                f"{path} is no report of sparkmirror verify ({error!r}); name another file, or delete it"
+                f"{path} is not a report of sparkmirror verify ({error!r}); name another file, or delete it"
             ) from error
 
 
@@ -168,8 +168,8 @@ def _range_to_json(each: RangeReport) -> dict[str, Any]:
     }
 
 
-def _partition_from_json(told: Mapping[str, Any], sides: Sides) -> PartitionReport:
-    source, target = TopicPartition(*told["source"]), TopicPartition(*told["target"])
+def _partition_from_json(saved: Mapping[str, Any], sides: Sides) -> PartitionReport:
+    source, target = TopicPartition(*saved["source"]), TopicPartition(*saved["target"])
     ranges = [
         RangeReport(
             RangePlan(
@@ -183,6 +183,6 @@ def _partition_from_json(told: Mapping[str, Any], sides: Sides) -> PartitionRepo
             ),
             None if each["result"] is None else Comparison.from_json(each["result"]),
         )
-        for each in told["ranges"]
+        for each in saved["ranges"]
     ]
     return PartitionReport(source, target, ranges)

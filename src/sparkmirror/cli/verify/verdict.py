@@ -1,4 +1,4 @@
-"""What was found, for people (a table and a sentence), for programs (JSON), and for CI servers (JUnit)."""
+"""Prints the result of `sparkmirror verify` as a table with a sentence, as JSON, or as JUnit XML."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +28,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PartitionVerdict:
-    """One partition. `upto` are the offsets where the comparison ended; `not_begun` says why it's none."""
+    """One partition. `upto` are the offsets where the comparison ended; `not_begun` tells why it is none."""
 
     source: TopicPartition
     target: TopicPartition
@@ -47,7 +47,7 @@ class PartitionVerdict:
 
     @property
     def problems(self) -> list[str]:
-        """In words, differences first."""
+        """As lines of text, differences first."""
         found = self.comparison
         lines = [str(difference) for difference in found.differences]
         left = found.difference_count - len(found.differences)
@@ -66,7 +66,7 @@ class FlowVerdict:
 
     @property
     def is_equal(self) -> bool:
-        """Where it has begun, all of it was read, and nothing differs."""
+        """All that the flow has copied was read, and nothing differs."""
         return not self.count(State.DIFFERENT) and not self.count(State.UNREADABLE)
 
     @property
@@ -86,7 +86,7 @@ def print_table(console: Console, verdicts: Sequence[FlowVerdict], *, brief: boo
     """A row for each topic; `brief` leaves out columns in which nothing is counted."""
     for verdict in verdicts:
         console.print(_table(verdict, brief=brief))
-        for line in _closing_words(verdict):
+        for line in _summary(verdict):
             console.print(line, highlight=False, soft_wrap=True)
         wrong = [partition for partition in verdict.partitions if partition.problems]
         for partition in wrong[:_SHOWN_PARTITIONS]:
@@ -183,7 +183,7 @@ def _mark(found: FlowVerdict) -> str:
     return State.NOT_BEGUN if found.count(State.NOT_BEGUN) else "✓"
 
 
-def _closing_words(verdict: FlowVerdict) -> list[str]:
+def _summary(verdict: FlowVerdict) -> list[str]:
     total, lines = verdict.total, []
     if different := verdict.count(State.DIFFERENT):
         lines.append(f"[bold red]✗ {different:,} of {len(verdict.partitions):,} partitions differ[/]:")
@@ -195,12 +195,12 @@ def _closing_words(verdict: FlowVerdict) -> list[str]:
             "count, order, key, value, headers, timestamp."
         )
     if total.foreign:
-        lines.append(f"  {total.foreign:,} records on the target were written by somebody else.")
+        lines.append(f"  {total.foreign:,} records on the target were written by other producers.")
     if total.not_comparable:
         lines.append(
             f"  {total.not_comparable:,} could not be compared: "
             "one side has lost them by retention or compaction."
         )
     if not_begun := verdict.count(State.NOT_BEGUN):
-        lines.append(f"  {not_begun:,} partitions hold records, but the flow has not begun with them.")
+        lines.append(f"  {not_begun:,} partitions hold records, but the flow has not started with them.")
     return lines

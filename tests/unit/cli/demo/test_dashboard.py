@@ -9,13 +9,13 @@ ORDERS = Rates("orders", 4, 1234.4, 2_500_000.0, 17, 1.26, 9.0)
 TOTAL = Rates("all", 8, 5000.0, 4_000_000.0, None, None, None)
 
 
-def test_a_plain_line_says_all_in_units() -> None:
+def test_a_plain_line_has_units() -> None:
     assert plain_line(ORDERS, "live: 3 of 5 s") == (
         "1,234 records/s, 2.50 MB/s, lag 17, latency p50 1.3 ms, p99 9.0 ms; live: 3 of 5 s"
     )
 
 
-def test_what_is_unknown_is_a_dash() -> None:
+def test_unknown_values_are_dashes() -> None:
     assert "lag -, latency p50 - ms" in plain_line(TOTAL, "")
 
 

@@ -55,7 +55,7 @@ def test_only_the_last_seconds_count() -> None:
     assert throughput.total().records_per_s == 0
 
 
-def test_counters_that_begin_again_make_no_negative_rate() -> None:
+def test_counters_that_restart_make_no_negative_rate() -> None:
     throughput = Throughput()
     throughput.observe(snapshot(progress("orders-0", records=5000, at=1.0)), now=1.0)
     restarted = replace(progress("orders-0", records=10, at=2.0), job_epoch=2)
@@ -64,7 +64,7 @@ def test_counters_that_begin_again_make_no_negative_rate() -> None:
     assert throughput.total().records_per_s == 0
 
 
-def test_a_partition_without_news_has_no_rate() -> None:
+def test_a_partition_without_a_new_report_has_no_rate() -> None:
     throughput = Throughput()
     throughput.observe(snapshot(progress("orders-0", records=5000, at=1.0)), now=1.0)
     throughput.observe(snapshot(progress("orders-0", records=5000, at=1.0)), now=2.0)

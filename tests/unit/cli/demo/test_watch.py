@@ -17,7 +17,7 @@ ORDERS = TopicPartition("orders", 0)
 
 
 class Reader:
-    """Time passes while somebody waits for the reports, one at a time; the last one stays."""
+    """Time passes with each poll for reports, one at a time; the last one stays."""
 
     def __init__(self, reports: Sequence[PartitionProgress]) -> None:
         self.reports = list(reports)
@@ -77,7 +77,7 @@ def test_without_a_terminal_a_line_every_few_seconds_is_enough() -> None:
     assert "lag 3" in out.getvalue()
 
 
-def test_a_partition_that_needs_a_person_ends_the_demo() -> None:
+def test_a_failed_partition_ends_the_demo() -> None:
     refused = replace(progress("orders-0"), state=PartitionState.FAILED, error="RECORD_TOO_LARGE")
 
     with pytest.raises(SparkmirrorError, match="orders-0 is not mirrored: RECORD_TOO_LARGE"):

@@ -28,7 +28,9 @@ def parsed(*arguments: str) -> argparse.Namespace:
 
 
 @pytest.mark.parametrize(("what", "step"), [("consumers", "sync"), ("producers", "drain")])
-def test_help_teaches(what: str, step: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_names_steps_examples_and_exit_codes(
+    what: str, step: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["migrate", what, "--help"])
     assert caught.value.code == 0

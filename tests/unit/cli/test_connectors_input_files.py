@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkmirror.cli.connectors.documents import Given, read_file, read_given, read_offsets
+from sparkmirror.cli.connectors.input_files import Given, read_file, read_given, read_offsets
 from sparkmirror.domain.errors import ConfigError
 
 SETTINGS: dict[str, str | None] = {
@@ -28,18 +28,18 @@ WRAPPED_YAML = f"name: msc\ninitial_state: paused\nconfig:\n  {'  '.join(YAML.sp
         ('{"name": "msc", "topics": null}', Given("msc", {"name": "msc", "topics": None})),
     ],
 )
-def test_both_of_connects_shapes_are_read_in_json_and_yaml(text: str, given: Given, tmp_path: Path) -> None:
+def test_both_of_connects_forms_are_read_in_json_and_yaml(text: str, given: Given, tmp_path: Path) -> None:
     file = tmp_path / "given"
     file.write_text(text, encoding="utf-8")
     assert read_given([str(file)]) == given == read_file(file)
 
 
-def test_standard_input_is_a_file_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dash_reads_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(BARE))
     assert read_given(["-"]) == Given(None, SETTINGS)
 
 
-def test_pairs_win_over_the_file_wherever_they_stand(tmp_path: Path) -> None:
+def test_pairs_override_the_file_in_any_order(tmp_path: Path) -> None:
     file = tmp_path / "a=b.json"
     file.write_text(f'{{"name": "msc", "config": {BARE}}}')
     given = read_given(["tasks.max=4", str(file), "topics=a=b, c", "name=other", "empty="])
@@ -58,10 +58,10 @@ def test_pairs_win_over_the_file_wherever_they_stand(tmp_path: Path) -> None:
         ('{"a": {"b": 1}}', "a: is an object or an array"),
         ('{"name": "msc", "config": {}, "tasks": 1}', "has tasks beside its config"),
         ("[" * 100_000, "is nested too deeply"),
-        ('{"password": "[hidden]"}', "stands for a secret that wasn't shown: see --show-secrets"),
+        ('{"password": "[hidden]"}', "is the placeholder of a secret: see --show-secrets"),
     ],
 )
-def test_what_is_no_connector_is_refused(text: str, said: str, tmp_path: Path) -> None:
+def test_input_that_is_no_connector_is_refused(text: str, said: str, tmp_path: Path) -> None:
     file = tmp_path / "given"
     file.write_text(text)
     with pytest.raises(ConfigError) as caught:
@@ -69,7 +69,7 @@ def test_what_is_no_connector_is_refused(text: str, said: str, tmp_path: Path) -
     assert said in str(caught.value)
 
 
-def test_a_secret_on_the_command_line_is_refused_and_a_placeholder_is_none() -> None:
+def test_a_secret_on_the_command_line_is_refused_and_a_placeholder_accepted() -> None:
     with pytest.raises(ConfigError, match="put it into a file") as caught:
         read_given(["source.cluster.sasl.jaas.config=s3cret"])
     assert "s3cret" not in str(caught.value)
@@ -77,19 +77,19 @@ def test_a_secret_on_the_command_line_is_refused_and_a_placeholder_is_none() -> 
     assert read_given([f"sasl.jaas.config={placeholder}"]).config == {"sasl.jaas.config": placeholder}
 
 
-def test_files_that_are_missing_or_too_many_are_named(tmp_path: Path) -> None:
+def test_missing_or_several_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"nowhere\.json: No such file"):
         read_given(["nowhere.json"])
     with pytest.raises(ConfigError, match=r"a\.json, b\.json: are several files"):
         read_given(["a.json", "b.json"])
 
 
-def test_null_removes_and_is_no_setting() -> None:
+def test_null_removes_a_setting() -> None:
     with pytest.raises(ConfigError, match="topics: is null"):
         Given("msc", {"topics": None}).texts()
 
 
-def test_offsets_are_read_as_they_are_shown_or_as_a_list(tmp_path: Path) -> None:
+def test_offsets_are_read_as_shown_or_as_a_list(tmp_path: Path) -> None:
     offsets = [
         {"partition": {"topic": "t", "partition": 0}, "offset": {"offset": 9}},
         {"partition": {}, "offset": None},
@@ -114,7 +114,7 @@ def test_offsets_are_read_as_they_are_shown_or_as_a_list(tmp_path: Path) -> None
         "[1]",
     ],
 )
-def test_what_are_no_offsets_is_refused(text: str, tmp_path: Path) -> None:
+def test_input_that_is_no_list_of_offsets_is_refused(text: str, tmp_path: Path) -> None:
     file = tmp_path / "offsets"
     file.write_text(text)
     with pytest.raises(ConfigError, match="offset"):

@@ -1,30 +1,30 @@
-"""`create`, `put`, `patch`, `pause`, `resume`, `stop`, `restart`, `delete`: what changes connectors."""
+"""Changes connectors: `create`, `put`, `patch`, `pause`, `resume`, `stop`, `restart` and `delete`."""
 
 import argparse
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from sparkmirror.cli.arguments import not_negative
-from sparkmirror.cli.connectors.asking import (
+from sparkmirror.cli.connectors.input_files import GIVEN_HELP, read_given
+from sparkmirror.cli.connectors.queries import cause
+from sparkmirror.cli.connectors.rest_commands import (
     DONE,
     REFUSED,
-    Verb,
-    add_verb,
-    complain,
-    for_each,
+    RestCommand,
+    add_rest_command,
     not_empty,
-    say,
+    print_error,
+    print_line,
+    run_for_each,
 )
-from sparkmirror.cli.connectors.documents import GIVEN_HELP, read_given
-from sparkmirror.cli.connectors.showing import cause
 from sparkmirror.cli.connectors.views import View, add_output_argument, masked, show
-from sparkmirror.cli.connectors.waiting import GONE, Ending, Waiting, add_wait_arguments
+from sparkmirror.cli.connectors.wait import GONE, StateWait, WaitResult, add_wait_arguments
 from sparkmirror.client.connect_objects import ConnectorInfo
 from sparkmirror.client.connect_rest import ConnectRest
 from sparkmirror.domain.errors import ConfigError
 
 _CREATE_HELP = """\
-Create a connector; one of its name must not exist. The name stands in the file, or as name=…
+Create a connector; its name must be new. The name is given in the file, or as name=…
 
 examples:
   sparkmirror connectors create mm2-msc.json --wait
@@ -32,7 +32,7 @@ examples:
   jq … | sparkmirror connectors create -
 """
 _PUT_HELP = """\
-Create a connector, or give it other settings: those that are given are all that it has afterwards.
+Create a connector, or replace all its settings by those that are given.
 
 examples:
   sparkmirror connectors put mm2-msc mm2-msc.json --wait
@@ -54,38 +54,38 @@ examples:
 """
 
 
-class _Move(NamedTuple):
-    """A verb that asks connectors to be something else."""
+class _StateChange(NamedTuple):
+    """A command that requests another state of connectors."""
 
-    verb: str
+    name: str
     help: str
     text: str
-    ask: Callable[[ConnectRest, str], None]
-    saying: str
+    request: Callable[[ConnectRest, str], None]
+    result: str
     wanted: str
     until: str
 
 
-_MOVES = (
-    _Move(
+_STATE_CHANGES = (
+    _StateChange(
         "pause",
-        "let connectors pause, with their tasks at hand",
-        "Let connectors pause: their tasks stay where they are, and do nothing.\n",
+        "pause connectors; their tasks stay assigned",
+        "Pause connectors: their tasks stay assigned, and do nothing.\n",
         ConnectRest.pause,
         "is going to pause",
         "PAUSED",
         "they and all their tasks are PAUSED",
     ),
-    _Move(
+    _StateChange(
         "resume",
-        "let paused and stopped connectors go on",
-        "Let connectors go on that were paused or stopped.\n",
+        "resume paused and stopped connectors",
+        "Resume connectors that were paused or stopped.\n",
         ConnectRest.resume,
         "is going to run",
         "RUNNING",
         "they and all their tasks are RUNNING",
     ),
-    _Move(
+    _StateChange(
         "stop",
         "stop connectors and take their tasks away",
         "Stop connectors: they keep their settings and offsets, and have no tasks. Only then can offsets be\n"
@@ -95,39 +95,45 @@ _MOVES = (
         "STOPPED",
         "they are STOPPED",
     ),
-    _Move(
+    _StateChange(
         "delete",
         "remove connectors; their offsets stay",
-        "Remove connectors. Their offsets stay: one that is created with the same name goes on from there.\n",
+        "Remove connectors. Their offsets stay: one that is created with the same name continues there.\n",
         ConnectRest.delete,
         "deleted",
         GONE,
-        "nothing of them is left",
+        "they and their tasks are gone",
     ),
 )
 
 
-def add_verbs(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = add_verb(verbs, Verb("create", "create a connector", _CREATE_HELP, _create))
+def add_commands(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = add_rest_command(verbs, RestCommand("create", "create a connector", _CREATE_HELP, _create))
     parser.add_argument("given", nargs="+", metavar="FILE|KEY=VALUE", help=GIVEN_HELP)
     parser.add_argument(
         "--state",
         choices=("running", "paused", "stopped"),
-        help="what it is to be at first (running; the others need Kafka 3.7)",
+        help="its initial state (running; the others need Kafka 3.7)",
     )
     _add_given_arguments(parser)
-    parser = add_verb(verbs, Verb("put", "create a connector or configure it anew", _PUT_HELP, _put))
+    parser = add_rest_command(
+        verbs, RestCommand("put", "create a connector or replace its settings", _PUT_HELP, _put)
+    )
     parser.add_argument("name", type=not_empty, metavar="NAME", help="the connector")
     parser.add_argument("given", nargs="+", metavar="FILE|KEY=VALUE", help=GIVEN_HELP)
     _add_given_arguments(parser)
-    parser = add_verb(verbs, Verb("patch", "change some of a connector's settings", _PATCH_HELP, _patch))
+    parser = add_rest_command(
+        verbs, RestCommand("patch", "change some of a connector's settings", _PATCH_HELP, _patch)
+    )
     parser.add_argument("name", type=not_empty, metavar="NAME", help="the connector")
     parser.add_argument("given", nargs="*", metavar="FILE|KEY=VALUE", help=GIVEN_HELP)
     parser.add_argument("--remove", action="append", default=[], metavar="KEY", help="may be repeated")
     _add_given_arguments(parser)
-    for move in _MOVES:
-        _add_move(verbs, move)
-    parser = add_verb(verbs, Verb("restart", "restart connectors, or tasks", _RESTART_HELP, _restart))
+    for change in _STATE_CHANGES:
+        _add_state_change(verbs, change)
+    parser = add_rest_command(
+        verbs, RestCommand("restart", "restart connectors, or tasks", _RESTART_HELP, _restart)
+    )
     parser.add_argument("names", nargs="+", type=not_empty, metavar="NAME", help="a connector")
     parser.add_argument("--include-tasks", action="store_true", help="their tasks too")
     parser.add_argument("--only-failed", action="store_true", help="only what is FAILED")
@@ -137,35 +143,37 @@ def add_verbs(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     add_wait_arguments(parser, "they and all their tasks are RUNNING")
 
 
-def tell(ending: Ending) -> int:
-    """What has become of a connector, with the cause if it failed; the exit code."""
-    if ending.why is None:
-        state = GONE if ending.status is None else ending.status["connector"]["state"]
-        tasks = len(ending.status["tasks"]) if ending.status is not None else 0
-        say(f"{ending.name}: {state}" + (f", {tasks} task{'s' * (tasks != 1)}" if tasks else ""))
+def print_result(result: WaitResult) -> int:
+    """Print a connector's state, with the cause if it failed; returns the exit code."""
+    if result.why is None:
+        state = GONE if result.status is None else result.status["connector"]["state"]
+        tasks = len(result.status["tasks"]) if result.status is not None else 0
+        print_line(f"{result.name}: {state}" + (f", {tasks} task{'s' * (tasks != 1)}" if tasks else ""))
         return DONE
-    complain(ending.name, ending.why)
-    if ending.status is not None:
-        for found in (ending.status["connector"], *ending.status["tasks"]):
+    print_error(result.name, result.why)
+    if result.status is not None:
+        for found in (result.status["connector"], *result.status["tasks"]):
             if found.get("trace"):
-                complain(ending.name, cause(found["trace"]))
+                print_error(result.name, cause(found["trace"]))
     return REFUSED
 
 
 def _add_given_arguments(parser: argparse.ArgumentParser) -> None:
     add_output_argument(parser)
-    add_wait_arguments(parser, "it and all its tasks are what they are to be")
+    add_wait_arguments(parser, "it and all its tasks have the wanted state")
 
 
-def _add_move(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]", move: _Move) -> None:
-    examples = f"\nexample:\n  sparkmirror connectors {move.verb} mm2-msc mm2-cpc --wait\n"
+def _add_state_change(
+    verbs: "argparse._SubParsersAction[argparse.ArgumentParser]", change: _StateChange
+) -> None:
+    examples = f"\nexample:\n  sparkmirror connectors {change.name} mm2-msc mm2-cpc --wait\n"
 
     def act(connect: ConnectRest, arguments: argparse.Namespace) -> int:
-        return _move(connect, arguments, move)
+        return _change_state(connect, arguments, change)
 
-    parser = add_verb(verbs, Verb(move.verb, move.help, move.text + examples, act))
+    parser = add_rest_command(verbs, RestCommand(change.name, change.help, change.text + examples, act))
     parser.add_argument("names", nargs="+", type=not_empty, metavar="NAME", help="a connector")
-    add_wait_arguments(parser, move.until)
+    add_wait_arguments(parser, change.until)
 
 
 def _create(connect: ConnectRest, arguments: argparse.Namespace) -> int:
@@ -173,10 +181,10 @@ def _create(connect: ConnectRest, arguments: argparse.Namespace) -> int:
     config = given.texts()
     name = given.name or config.get("name")
     if not name:
-        raise ConfigError("name", None, "is missing: it stands in the file, or as name=…")
+        raise ConfigError("name", None, "is missing: give it in the file, or as name=…")
     state = (arguments.state or given.initial_state or "").upper() or None
     info = connect.create(name, config, state)
-    return _told(connect, arguments, info, "created", state or "RUNNING")
+    return _report(connect, arguments, info, "created", state or "RUNNING")
 
 
 def _put(connect: ConnectRest, arguments: argparse.Namespace) -> int:
@@ -184,58 +192,58 @@ def _put(connect: ConnectRest, arguments: argparse.Namespace) -> int:
     if given.name not in (None, arguments.name):
         raise ConfigError("name", given.name, f"is not {arguments.name}, which is to be configured")
     is_new, info = connect.put(arguments.name, given.texts())
-    return _told(connect, arguments, info, "created" if is_new else "configured", "RUNNING")
+    return _report(connect, arguments, info, "created" if is_new else "configured", "RUNNING")
 
 
 def _patch(connect: ConnectRest, arguments: argparse.Namespace) -> int:
     changes = {**read_given(arguments.given).config, **dict.fromkeys(arguments.remove)}
     if not changes:
-        raise ConfigError("patch", None, "is given nothing to change")
-    return _told(connect, arguments, connect.patch(arguments.name, changes), "configured", "RUNNING")
+        raise ConfigError("patch", None, "has nothing to change")
+    return _report(connect, arguments, connect.patch(arguments.name, changes), "configured", "RUNNING")
 
 
-def _told(
+def _report(
     connect: ConnectRest, arguments: argparse.Namespace, info: ConnectorInfo, done: str, wanted: str
 ) -> int:
-    """Say what was done, and wait for what comes of it."""
+    """Print what was done, and wait for the wanted state with `--wait`."""
     content = {**info, "config": masked(info["config"])}
     if arguments.output == "table":
-        say(f"{info['name']}: {done}")
+        print_line(f"{info['name']}: {done}")
     else:
         show(View(content, (), ()), arguments.output)
     return _wait(connect, arguments, [info["name"]], wanted) if arguments.wait else DONE
 
 
-def _move(connect: ConnectRest, arguments: argparse.Namespace, move: _Move) -> int:
-    asked = []
+def _change_state(connect: ConnectRest, arguments: argparse.Namespace, change: _StateChange) -> int:
+    changed = []
 
-    def ask(name: str) -> int:
-        move.ask(connect, name)
-        say(f"{name}: {move.saying}")
-        asked.append(name)
+    def act(name: str) -> int:
+        change.request(connect, name)
+        print_line(f"{name}: {change.result}")
+        changed.append(name)
         return DONE
 
-    code = for_each(arguments.names, ask)
-    return max(code, _wait(connect, arguments, asked, move.wanted) if arguments.wait else DONE)
+    code = run_for_each(arguments.names, act)
+    return max(code, _wait(connect, arguments, changed, change.wanted) if arguments.wait else DONE)
 
 
 def _restart(connect: ConnectRest, arguments: argparse.Namespace) -> int:
     restarted = []
 
-    def ask(name: str) -> int:
+    def act(name: str) -> int:
         for task in arguments.task or ():
             connect.restart_task(name, task)
-            say(f"{name}: task {task} is going to restart")
+            print_line(f"{name}: task {task} is going to restart")
         if not arguments.task:
             connect.restart(name, include_tasks=arguments.include_tasks, only_failed=arguments.only_failed)
-            say(f"{name}: is going to restart")
+            print_line(f"{name}: is going to restart")
         restarted.append(name)
         return DONE
 
-    code = for_each(arguments.names, ask)
+    code = run_for_each(arguments.names, act)
     return max(code, _wait(connect, arguments, restarted, "RUNNING") if arguments.wait else DONE)
 
 
 def _wait(connect: ConnectRest, arguments: argparse.Namespace, names: Sequence[str], wanted: str) -> int:
-    endings = Waiting(connect, wanted, arguments.timeout).until_there(names)
-    return max(map(tell, endings), default=DONE)
+    results = StateWait(connect, wanted, arguments.timeout).results(names)
+    return max(map(print_result, results), default=DONE)

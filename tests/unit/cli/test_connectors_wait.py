@@ -3,16 +3,16 @@ from collections.abc import Callable
 import pytest
 from urllib3 import HTTPResponse
 
-from sparkmirror.cli.connectors.waiting import GONE, Ending, Waiting
+from sparkmirror.cli.connectors.wait import GONE, StateWait, WaitResult
 from sparkmirror.client.connect_rest import Access, ConnectRest
 from tests.support.rest_answers import Answering, Asked, answer, refusal
 
 TIMEOUT_S = 30.0
-Course = Callable[[float], list[str] | None]
+States = Callable[[float], list[str] | None]
 """The states of the connector and its tasks at a moment; None as long as there is no status."""
 
 
-def waited(wanted: str, course: Course) -> tuple[Ending, float]:
+def waited(wanted: str, states_at: States) -> tuple[WaitResult, float]:
     """How it ends, and after how many seconds."""
     now_s = 0.0
 
@@ -20,23 +20,23 @@ def waited(wanted: str, course: Course) -> tuple[Ending, float]:
         nonlocal now_s
         now_s += seconds
 
-    def say(_: Asked) -> HTTPResponse:
-        states = course(now_s)
+    def respond(_: Asked) -> HTTPResponse:
+        states = states_at(now_s)
         if states is None:
             return refusal(404, "No status found for connector msc")
         runs = [{"state": state, "worker_id": "w"} for state in states]
         tasks = [{"id": number, **run} for number, run in enumerate(runs[1:])]
         return answer(200, {"name": "msc", "connector": runs[0], "tasks": tasks})
 
-    connect = ConnectRest(Access("http://connect"), http=Answering(say), clock=lambda: now_s, sleep=sleep)
-    (ending,) = Waiting(connect, wanted, TIMEOUT_S).until_there(["msc"])
+    connect = ConnectRest(Access("http://connect"), http=Answering(respond), clock=lambda: now_s, sleep=sleep)
+    (ending,) = StateWait(connect, wanted, TIMEOUT_S).results(["msc"])
     return ending, now_s
 
 
 @pytest.mark.parametrize(
-    ("wanted", "course", "why", "after_s"),
+    ("wanted", "states_at", "why", "after_s"),
     [
-        # Connect answers before it acts: for a moment the status is that of the time before.
+        # Connect responds before it acts: for a moment the status is that of the time before.
         ("RUNNING", lambda s: None if s < 2 else ["RUNNING", "RUNNING"], None, 3.0),
         (
             "RUNNING",
@@ -56,9 +56,9 @@ def waited(wanted: str, course: Course) -> tuple[Ending, float]:
         (GONE, lambda _: ["RUNNING"], "is still there after 30 s", TIMEOUT_S),
     ],
 )
-def test_what_ends_the_waiting_lasts_for_a_moment(
-    wanted: str, course: Course, why: str | None, after_s: float
+def test_a_state_ends_the_wait_once_it_has_lasted(
+    wanted: str, states_at: States, why: str | None, after_s: float
 ) -> None:
-    ending, waited_s = waited(wanted, course)
+    ending, waited_s = waited(wanted, states_at)
     assert (ending.why, waited_s) == (why, after_s)
-    assert (ending.status is None) == (course(after_s) is None)
+    assert (ending.status is None) == (states_at(after_s) is None)

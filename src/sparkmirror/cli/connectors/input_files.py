@@ -1,6 +1,6 @@
-"""What people give to `create`, `put`, `patch`, `validate` and `offsets`: a file, standard input, or pairs.
+"""Reads connector settings and offsets from a file, standard input, or KEY=VALUE arguments.
 
-JSON or YAML, in both of the shapes that Connect knows: bare settings, and `{"name": …, "config": {…}}`.
+JSON or YAML, in both of the forms that Connect knows: bare settings, and `{"name": …, "config": {…}}`.
 """
 
 import json
@@ -17,23 +17,23 @@ from sparkmirror.domain.errors import ConfigError
 
 STANDARD_INPUT: Final = "-"
 GIVEN_HELP: Final = (
-    "settings as KEY=VALUE, and a file of them, JSON or YAML (- for standard input), over which they win"
+    "settings as KEY=VALUE, which override those of a file, JSON or YAML (- for standard input)"
 )
 _PAIR: Final = re.compile(r"([\w.-]+)=(.*)", re.DOTALL)
 
 
 class Given(NamedTuple):
-    """`name` and `initial_state` are what stands beside the settings; None as a setting: to be removed."""
+    """`name` and `initial_state` are given beside the settings; a setting of None is to be removed."""
 
     name: str | None
     config: dict[str, str | None]
     initial_state: str | None = None
 
     def texts(self) -> dict[str, str]:
-        """The settings, where none can be removed. Raises ConfigError."""
+        """The settings of a command that removes none. Raises ConfigError."""
         for key, value in self.config.items():
             if value is None:
-                raise ConfigError(key, None, "is null; a setting that isn't wanted is left out")
+                raise ConfigError(key, None, "is null; leave out settings that are not wanted")
         return {key: value for key, value in self.config.items() if value is not None}
 
 
@@ -42,15 +42,19 @@ def read_given(arguments: Sequence[str]) -> Given:
     pairs = [match for match in map(_PAIR.fullmatch, arguments) if match is not None]
     files = [argument for argument in arguments if _PAIR.fullmatch(argument) is None]
     if len(files) > 1:
-        raise ConfigError(", ".join(files), None, "are several files; one connector is given in one")
+        raise ConfigError(", ".join(files), None, "are several files; a connector is defined by one")
     given = _shaped(_document(files[0]), _called(files[0])) if files else Given(None, {})
-    told = {match[1]: match[2] for match in pairs}
-    for key, value in told.items():
+    settings = {match[1]: match[2] for match in pairs}
+    for key, value in settings.items():
         if is_sensitive(key) and value and not value.startswith("${"):
             raise ConfigError(
-                key, None, "is a secret, and everybody on this machine sees command lines: put it into a file"
+                key,
+                None,
+                "is a secret, and command lines are visible to all users of this machine: put it into a file",
             )
-    return Given(told.get("name", given.name), _without_masks({**given.config, **told}), given.initial_state)
+    return Given(
+        settings.get("name", given.name), _without_masks({**given.config, **settings}), given.initial_state
+    )
 
 
 def read_file(file: str | Path) -> Given:
@@ -60,7 +64,7 @@ def read_file(file: str | Path) -> Given:
 
 
 def read_offsets(file: str) -> list[PartitionOffset]:
-    """As `GET /connectors/NAME/offsets` answers, or the list in it alone. Raises ConfigError."""
+    """In the form of `GET /connectors/NAME/offsets`, or the list in it alone. Raises ConfigError."""
     content = _document(file)
     found = content.get("offsets") if isinstance(content, dict) else content
     if not isinstance(found, list) or not found:
@@ -120,7 +124,7 @@ def _shaped(content: object, name: str) -> Given:
 
 
 def _texts(settings: Iterable[tuple[str, object]], name: str) -> Iterable[tuple[str, str | None]]:
-    """Numbers and booleans as JSON writes them, which is what Connect makes of them too."""
+    """Numbers and booleans as JSON writes them, as Connect does."""
     for key, value in settings:
         match value:
             case None | str():
@@ -128,14 +132,14 @@ def _texts(settings: Iterable[tuple[str, object]], name: str) -> Iterable[tuple[
             case bool() | int() | float():
                 yield key, json.dumps(value)
             case _:
-                raise ConfigError(key, None, f"is an object or an array; Connect takes texts ({name})")
+                raise ConfigError(key, None, f"is an object or an array; Connect takes strings ({name})")
 
 
 def _without_masks(config: Mapping[str, str | None]) -> dict[str, str | None]:
-    """What was shown without its secrets, and comes back, must not overwrite them."""
+    """Refuse the placeholder of a masked secret: it must not overwrite the secret."""
     for key, value in config.items():
         if value == HIDDEN:
-            raise ConfigError(key, HIDDEN, "stands for a secret that wasn't shown: see --show-secrets")
+            raise ConfigError(key, HIDDEN, "is the placeholder of a secret: see --show-secrets")
     return dict(config)
 
 

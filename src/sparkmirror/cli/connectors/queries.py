@@ -1,14 +1,22 @@
-"""`list`, `status`, `config`, `tasks`, `topics`: what connectors are and do."""
+"""Shows connectors: the commands `list`, `status`, `config`, `tasks` and `topics`."""
 
 import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sparkmirror.cli.connectors.asking import DONE, REFUSED, Verb, add_verb, for_each, not_empty, say
+from sparkmirror.cli.connectors.rest_commands import (
+    DONE,
+    REFUSED,
+    RestCommand,
+    add_rest_command,
+    not_empty,
+    print_line,
+    run_for_each,
+)
 from sparkmirror.cli.connectors.views import View, add_output_argument, masked, show
-from sparkmirror.cli.connectors.waiting import status_of
-from sparkmirror.cli.connectors.watching import add_watch_arguments, watch
+from sparkmirror.cli.connectors.wait import status_of
+from sparkmirror.cli.connectors.watch import add_watch_arguments, watch
 from sparkmirror.client.connect_objects import ConnectorStateInfo, RunState
 from sparkmirror.client.connect_rest import ConnectRest
 
@@ -24,8 +32,8 @@ examples:
 """
 _STATUS_HELP = """\
 The state of connectors, and of each of their tasks, with the cause of what has failed. The exit code is 0
-when all of it is RUNNING, else 1; a connector that somebody has paused or stopped isn't RUNNING either.
---watch ends with Ctrl-C (or SIGTERM), and its exit code is that of the last look.
+when all of it is RUNNING, else 1; a paused or stopped connector isn't RUNNING either.
+--watch ends with Ctrl-C (or SIGTERM), and its exit code is that of the last poll.
 
 examples:
   sparkmirror connectors status                       all connectors
@@ -41,7 +49,7 @@ examples:
   sparkmirror connectors config mm2-msc -o json > mm2-msc.json
 """
 _TASKS_HELP = """\
-The tasks of a connector and their states; with --configs what each of them has to do.
+The tasks of a connector and their states; with --configs their configurations.
 
 examples:
   sparkmirror connectors tasks mm2-msc
@@ -56,26 +64,32 @@ examples:
 """
 
 
-def add_verbs(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = add_verb(verbs, Verb("list", "all connectors, a line each", _LIST_HELP, _list))
+def add_commands(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = add_rest_command(verbs, RestCommand("list", "all connectors, a line each", _LIST_HELP, _list))
     add_output_argument(parser)
     add_watch_arguments(parser)
-    parser = add_verb(verbs, Verb("status", "how connectors and their tasks are", _STATUS_HELP, _status))
+    parser = add_rest_command(
+        verbs, RestCommand("status", "states of connectors and their tasks", _STATUS_HELP, _status)
+    )
     parser.add_argument("names", nargs="*", type=not_empty, metavar="NAME", help="a connector (default: all)")
     add_output_argument(parser)
     add_watch_arguments(parser)
-    parser = add_verb(verbs, Verb("config", "the settings of a connector", _CONFIG_HELP, _config))
+    parser = add_rest_command(
+        verbs, RestCommand("config", "the settings of a connector", _CONFIG_HELP, _config)
+    )
     parser.add_argument("name", type=not_empty, metavar="NAME", help="the connector")
     add_secrets_argument(parser)
     add_output_argument(parser)
-    parser = add_verb(verbs, Verb("tasks", "the tasks of a connector", _TASKS_HELP, _tasks))
+    parser = add_rest_command(verbs, RestCommand("tasks", "the tasks of a connector", _TASKS_HELP, _tasks))
     parser.add_argument("name", type=not_empty, metavar="NAME", help="the connector")
     parser.add_argument("--configs", action="store_true", help="their settings, not their states")
     add_secrets_argument(parser)
     add_output_argument(parser)
-    parser = add_verb(verbs, Verb("topics", "the topics that connectors use", _TOPICS_HELP, _topics))
+    parser = add_rest_command(
+        verbs, RestCommand("topics", "the topics that connectors use", _TOPICS_HELP, _topics)
+    )
     parser.add_argument("names", nargs="+", type=not_empty, metavar="NAME", help="a connector")
-    parser.add_argument("--reset", action="store_true", help="forget them, and begin to note them anew")
+    parser.add_argument("--reset", action="store_true", help="clear the list of topics")
     add_output_argument(parser)
 
 
@@ -84,7 +98,7 @@ def add_secrets_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def status_view(statuses: Sequence[ConnectorStateInfo], content: Any) -> View:
-    """A row for each connector and each task; below them, why something has failed."""
+    """A row for each connector and each task; below them the causes of failures."""
     rows, notes = [], []
     for status in statuses:
         name = status["name"]
@@ -92,19 +106,19 @@ def status_view(statuses: Sequence[ConnectorStateInfo], content: Any) -> View:
             rows.append((name, task, state["state"], state.get("worker_id", "")))
             if state.get("trace"):
                 notes.append(f"{name} {f'task {task}' if task else 'connector'}: {cause(state['trace'])}")
-    is_well = all(row[2] == _RUNNING for row in rows)
-    return View(content, ("connector", "task", "state", "worker"), rows, 2, notes, is_well)
+    is_healthy = all(row[2] == _RUNNING for row in rows)
+    return View(content, ("connector", "task", "state", "worker"), rows, 2, notes, is_healthy)
 
 
 def cause(trace: str) -> str:
-    """The error that a stack trace begins with, and the first one behind it."""
+    """The first line of a stack trace, and its root cause."""
     lines = [line.strip() for line in trace.splitlines()]
     causes = [line for line in lines if line.startswith("Caused by: ")]
     return "; ".join([lines[0], *causes[-1:]]) if lines else ""
 
 
 def _list(connect: ConnectRest, arguments: argparse.Namespace) -> int:
-    def look() -> View:
+    def poll() -> View:
         names = sorted(connect.connectors())
         found = connect.expanded()
         rows = []
@@ -125,26 +139,26 @@ def _list(connect: ConnectRest, arguments: argparse.Namespace) -> int:
         return View(content, ("connector", "type", "class", "state", "running tasks"), rows)
 
     if arguments.watch:
-        return watch(look, arguments)
-    show(look(), arguments.output)
+        return watch(poll, arguments)
+    show(poll(), arguments.output)
     return DONE
 
 
 def _status(connect: ConnectRest, arguments: argparse.Namespace) -> int:
-    def look() -> View:
+    def poll() -> View:
         names = arguments.names or sorted(connect.connectors())
         found = {name: status_of(connect, name) for name in names}
         statuses = [status for status in found.values() if status is not None]
         view = status_view(statuses, statuses)
         absent = [name for name, status in found.items() if status is None] if arguments.names else []
         notes = [*view.notes, *(f"{name} does not exist, or has no status yet" for name in absent)]
-        return replace(view, notes=notes, is_well=view.is_well and not absent)
+        return replace(view, notes=notes, is_healthy=view.is_healthy and not absent)
 
     if arguments.watch:
-        return watch(look, arguments)
-    view = look()
+        return watch(poll, arguments)
+    view = poll()
     show(view, arguments.output)
-    return DONE if view.is_well else REFUSED
+    return DONE if view.is_healthy else REFUSED
 
 
 def _config(connect: ConnectRest, arguments: argparse.Namespace) -> int:
@@ -173,18 +187,18 @@ def _tasks(connect: ConnectRest, arguments: argparse.Namespace) -> int:
 def _topics(connect: ConnectRest, arguments: argparse.Namespace) -> int:
     def reset(name: str) -> int:
         connect.reset_topics(name)
-        say(f"{name}: topics forgotten")
+        print_line(f"{name}: topics cleared")
         return DONE
 
     if arguments.reset:
-        return for_each(arguments.names, reset)
+        return run_for_each(arguments.names, reset)
     found: dict[str, list[str]] = {}
 
-    def ask(name: str) -> int:
+    def query(name: str) -> int:
         found[name] = sorted(connect.topics(name))
         return DONE
 
-    code = for_each(arguments.names, ask)
+    code = run_for_each(arguments.names, query)
     rows = [(name, topic) for name, topics in found.items() for topic in topics]
     show(View(found, ("connector", "topic"), rows, 2), arguments.output)
     return code

@@ -1,0 +1,87 @@
+"""Runs commands against a Connect REST API: finds it, calls it, turns errors into messages and exit codes."""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from sparkmirror.cli.connectors.views import printable
+from sparkmirror.cli.contexts import add_access_arguments, connected
+from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest
+from sparkmirror.domain.errors import SparkmirrorError
+
+DONE: Final = 0
+REFUSED: Final = 1
+"""Refused by the API, or not in the wanted state."""
+NOT_SENT: Final = 2
+"""Wrong usage, an unusable file, or an API that can't be reached."""
+
+EXIT_CODES: Final = """\
+exit codes: 0 done, 1 refused by the API, or not in the wanted state, 2 wrong usage, an unusable file, or a
+Connect REST API that can't be reached
+"""
+
+
+class RestCommand(NamedTuple):
+    """A command of the REST API; `text` is its description, with examples. `run` returns the exit code."""
+
+    name: str
+    help: str
+    text: str
+    run: Callable[[ConnectRest, argparse.Namespace], int]
+
+
+def add_rest_command(
+    parsers: "argparse._SubParsersAction[argparse.ArgumentParser]", command: RestCommand
+) -> argparse.ArgumentParser:
+    parser = parsers.add_parser(
+        command.name,
+        help=command.help,
+        description=f"{command.text}\n{EXIT_CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_access_arguments(parser)
+    parser.set_defaults(run=lambda arguments: _run(command, arguments), prog=parser.prog)
+    return parser
+
+
+def not_empty(text: str) -> str:
+    """An argument's type: a REST path without the name would mean something else."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it can't be empty")
+    return text
+
+
+def run_for_each(names: Sequence[str], act: Callable[[str], int]) -> int:
+    """Call `act` for each name, also when others fail; returns the worst exit code."""
+    code = DONE
+    for name in names:
+        try:
+            code = max(code, act(name))
+        except ConnectRefusedError as error:
+            print_error(name, error)
+            code = REFUSED
+    return code
+
+
+def print_error(about: str, error: object) -> None:
+    """Errors of a worker may have several lines."""
+    lines = f"{about}: {error}".splitlines()
+    sys.stderr.writelines(f"{printable(line)}\n" for line in lines)
+
+
+def print_line(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def _run(command: RestCommand, arguments: argparse.Namespace) -> int:
+    try:
+        with connected(arguments) as connect:
+            return command.run(connect, arguments)
+    except ConnectRefusedError as error:
+        print_error(arguments.prog, error)
+        return REFUSED
+    except (SparkmirrorError, OSError) as error:
+        print_error(arguments.prog, error)
+        return NOT_SENT
