@@ -1,6 +1,6 @@
 #!/bin/sh
 # Deploys the connectors of a mirror, by files mm2-{cpc,hbc,msc}-CLUSTER.json: `sparkmirror deploy --help`.
-# CONF_FOLDER says where they are (mm2), TARGET_HOST which Connect worker to ask (localhost:8083).
+# CONF_FOLDER is their folder (mm2), TARGET_HOST the Connect worker (localhost:8083).
 
 case $1 in
   deploy | undeploy | redeploy | status) ;;

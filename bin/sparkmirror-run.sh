@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs sparkmirror for the scripts beside this one: sparkmirror-run.sh NAME COMMAND [-daemon] [ARGUMENT...]
 # It is taken from the .venv of the checkout that this is in, else from PATH. With -daemon it runs in the
-# background, and what it says goes to $LOG_DIR/NAME.out (by default below logs/), as with Kafka's scripts.
+# background, and its output goes to $LOG_DIR/NAME.out (by default below logs/), as with Kafka's scripts.
 
 name=$1
 command=$2

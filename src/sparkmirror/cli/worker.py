@@ -27,7 +27,7 @@ from sparkmirror.metrics.page import Metrics
 _log = logging.getLogger("sparkmirror.worker")
 
 _SWITCH_INTERVAL_S = 0.0005
-"""How long the REST API's thread may wait for another thread after each system call: with Python's 5 ms,
+"""The longest wait of the REST API's thread for another thread after a system call: with Python's 5 ms,
 clients that poll would wait while connectors start."""
 _FAILED = 1
 _BAD_FILE = 2

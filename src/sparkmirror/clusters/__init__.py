@@ -1,4 +1,4 @@
-"""Real local Kafka brokers for demo, tests and benchmarks."""
+"""Local Kafka brokers for the demo, tests and benchmarks."""
 
 from sparkmirror.clusters.cluster_state import ClusterSpec
 from sparkmirror.clusters.jars import ensure_jars, kafka_jars, mirror_maker_jars

@@ -1,4 +1,4 @@
-"""One KRaft node: its settings, its JVM, its process, and whether it answers.
+"""Configures and runs one KRaft node, and checks whether it responds.
 
 Controller and broker share a process, as in Kafka's quick start. Data and log survive a stop.
 """
@@ -16,7 +16,7 @@ from sparkmirror.clusters.ports import HOST
 from sparkmirror.clusters.processes import Process, start_process
 from sparkmirror.clusters.storage import format_storage, is_formatted, needs_tool
 
-# Kafka's own start scripts use G1 with these flags, so benchmarks meet the broker that people run.
+# Kafka's own start scripts use G1 with these flags, so benchmarks use the broker of production.
 _LARGE_HEAP_JVM = (
     "-server",
     "-XX:+UseG1GC",
@@ -28,7 +28,7 @@ _LARGE_HEAP_JVM = (
 # A small heap means a test: start fast, take no second core.
 _SMALL_HEAP_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 _SMALL_HEAP_MB = 256
-# Each of Kafka's threads looks for work several times a second; brokers for tests often stand idle.
+# Each of Kafka's threads polls for work several times a second; brokers of tests are often idle.
 _SMALL_HEAP_SETTINGS = {
     "num.network.threads": "1",
     "num.io.threads": "2",
@@ -40,7 +40,7 @@ _METADATA_V1_ALL_BROKERS_NO_TOPICS = struct.pack(">ihhihi", 14, 3, 1, 0, -1, 0)
 
 @dataclass(frozen=True, slots=True)
 class BrokerJvm:
-    """How every broker of a cluster is run."""
+    """The JVM options of every broker of a cluster."""
 
     java: str
     jars: Path
@@ -82,7 +82,7 @@ class Broker:
         self.properties_file.write_text(text, encoding="ascii")
 
     def format(self, cluster_id: str, spec: ClusterSpec) -> None:
-        """Make a new node's storage, unless only Kafka's tool knows how: then `launch` runs that."""
+        """Format a new node's storage, unless that needs Kafka's tool: then `launch` runs it."""
         if not (is_formatted(self.data) or needs_tool(spec.settings)):
             format_storage(self.data, cluster_id, self.node_id)
 
@@ -115,12 +115,12 @@ class Broker:
             return ""
 
     def data_bytes(self) -> int:
-        """What the data takes on disk; Kafka's index files are mostly holes."""
+        """Disk usage of the data; Kafka's index files are sparse."""
         return sum(_disk_bytes(file) for file in self.data.rglob("*"))
 
 
 def server_properties(node: Broker, quorum: Sequence[Broker], spec: ClusterSpec) -> dict[str, str]:
-    """What joins a node to its cluster, defaults for a small machine, and over them the spec's settings."""
+    """The node's place in its cluster, defaults for a small machine, and over them the spec's settings."""
     voters = ",".join(f"{other.node_id}@{HOST}:{other.controller_port}" for other in quorum)
     copies = str(len(quorum))
     in_sync = str(min(len(quorum), 2))
@@ -147,7 +147,7 @@ def server_properties(node: Broker, quorum: Sequence[Broker], spec: ClusterSpec)
         "group.initial.rebalance.delay.ms": "0",
         # An idle controller would write a record twice a second, a quarter of what an idle broker costs.
         "metadata.max.idle.interval.ms": "5000",
-        # The controller refuses a restarted broker until the session of its former life has run out.
+        # The controller refuses a restarted broker until the session of its earlier process has expired.
         "broker.heartbeat.interval.ms": "500",
         "broker.session.timeout.ms": "4000",
         **(_SMALL_HEAP_SETTINGS if spec.heap_mb <= _SMALL_HEAP_MB else {}),
@@ -156,13 +156,13 @@ def server_properties(node: Broker, quorum: Sequence[Broker], spec: ClusterSpec)
 
 
 def _brokers_seen(port: int) -> int:
-    """How many live brokers the one at `port` knows, by a Metadata v1 request."""
+    """The count of live brokers that the one at `port` knows, by a Metadata v1 request."""
     with socket.create_connection((HOST, port), timeout=2) as connection:
         connection.sendall(_METADATA_V1_ALL_BROKERS_NO_TOPICS)
-        answer = connection.recv(12, socket.MSG_WAITALL)
-    if len(answer) < 12:
+        response = connection.recv(12, socket.MSG_WAITALL)
+    if len(response) < 12:
         return 0
-    _size, _correlation_id, brokers = struct.unpack(">iii", answer)
+    _size, _correlation_id, brokers = struct.unpack(">iii", response)
     return int(brokers)
 
 

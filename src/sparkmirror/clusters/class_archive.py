@@ -1,7 +1,7 @@
-"""Archives of loaded classes, with which a JVM starts in about half the time (class data sharing, JEP 350).
+"""Makes archives of loaded classes, with which a JVM starts in about half the time (AppCDS, JEP 350).
 
-An archive fits one folder of jars and one Java, as they are now: its name tells where they are, and when they
-were installed. A JVM checks for itself that it fits, and starts without it if not. Nothing needs one:
+An archive fits one folder of jars and one Java installation: its name is made of their paths and of when they
+were installed. A JVM checks that it fits, and starts without it if not. Archives are optional:
 `sparkmirror prepare` makes them.
 """
 
@@ -17,7 +17,7 @@ from sparkmirror.domain.errors import JarsError
 
 
 class ClassArchive:
-    """The archive for one program, there or not."""
+    """The archive for one program; it may not exist yet."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -36,11 +36,11 @@ class ClassArchive:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """What makes a JVM use it; nothing if it isn't there."""
+        """The JVM options that use it; none if it doesn't exist."""
         return (f"-XX:SharedArchiveFile={self.file}",) if self.exists else ()
 
     def make(self, run: Callable[[str], object]) -> None:
-        """Let a JVM that is given this option run and end in order; it writes what it had loaded.
+        """Let `run` start a JVM with an option and end it in order; the JVM then writes its loaded classes.
 
         Raises JarsError when it wrote nothing, as Javas without an archive of their own do.
         """
@@ -58,7 +58,7 @@ class ClassArchive:
                 partial.unlink(missing_ok=True)
 
     def _remove_older(self) -> None:
-        """Those of the same place; they are large, and nobody can use them any more."""
+        """Archives of the same jars and Java; they are large, and no JVM can use them any more."""
         place = self.file.stem.rpartition("-")[0]
         for file in self.file.parent.glob(f"{place}-*"):
             if file.stem != self.file.stem:
@@ -70,7 +70,7 @@ def _digest(*parts: object) -> str:
 
 
 def _written_at(path: Path | None) -> int:
-    """Of a folder that is installed anew this changes, and with it what a JVM compares: its jars' times."""
+    """Changes when a folder is installed again, as the times of its jars, which a JVM compares."""
     try:
         return 0 if path is None else path.stat().st_mtime_ns
     except OSError:

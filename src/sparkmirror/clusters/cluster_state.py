@@ -1,4 +1,4 @@
-"""What makes up a cluster, and what is remembered of it on disk."""
+"""Defines a cluster's specification and its state on disk, `cluster.json`."""
 
 import json
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ STATE_FILE = "cluster.json"
 
 @dataclass(frozen=True, slots=True)
 class ClusterSpec:
-    """A cluster as somebody wants it. `settings` override the brokers' server.properties."""
+    """The specification of a cluster. `settings` override the brokers' server.properties."""
 
     name: str
     brokers: Literal[1, 3] = 1
@@ -56,11 +56,11 @@ class ClusterState:
             return None
         except (ValueError, KeyError, TypeError) as exc:
             raise ClusterStartError(
-                f"{file} can't be read ({exc}). Delete {directory} to start anew."
+                f"{file} can't be read ({exc}). Delete {directory} to start again."
             ) from exc
 
     def save(self, directory: Path) -> None:
-        """Replace the file in one step, so that no reader meets half of it."""
+        """Replace the file in one step, so that no reader sees half of it."""
         partial = directory / f"{STATE_FILE}.partial"
         partial.write_text(json.dumps(asdict(self), indent=2), encoding="utf-8")
         partial.replace(directory / STATE_FILE)

@@ -1,4 +1,4 @@
-"""Where downloads and named clusters live, and how processes take turns there."""
+"""Locates the cache folder of downloads and named clusters, and locks files in it between processes."""
 
 import fcntl
 import os
@@ -22,9 +22,9 @@ def cache_folder(environ: Mapping[str, str] = os.environ, platform: str = sys.pl
 
 @contextmanager
 def locked(path: Path, on_wait: Callable[[], None]) -> Iterator[int]:
-    """Hold the lock file; yields its descriptor. `on_wait` is called once if somebody else holds it.
+    """Hold the lock file; yields its descriptor. `on_wait` is called once if another process holds it.
 
-    The system lets go of it when the last process that inherited the descriptor is gone.
+    The system releases it when the last process that inherited the descriptor has ended.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)

@@ -1,4 +1,4 @@
-"""Ivy as a program: the dependency resolver inside PySpark's jars, run without importing PySpark."""
+"""Runs Ivy, the dependency resolver inside PySpark's jars, as a program, without importing PySpark."""
 
 import importlib.util
 import os
@@ -14,7 +14,7 @@ from sparkmirror.domain.errors import JarsError
 
 # Without these the JVM waits for a silent server for ever.
 _TIMEOUTS = ("-Dsun.net.client.defaultConnectTimeout=15000", "-Dsun.net.client.defaultReadTimeout=60000")
-_TELLING = ("server access error", "host ", "download failed", "exception", ": not found", "error")
+_CAUSES = ("server access error", "host ", "download failed", "exception", ": not found", "error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Module:
 
 @dataclass(frozen=True, slots=True)
 class Ivy:
-    """How to run Ivy. `settings` is an ivysettings.xml that names other repositories than Maven Central."""
+    """Ivy's Java and jar. `settings` is an ivysettings.xml that names repositories other than Maven's."""
 
     java: str
     jar: Path
@@ -54,7 +54,7 @@ class Ivy:
     ) -> Path:
         """Fetch modules and dependencies; returns the folder of jars inside `work`.
 
-        `work/ivy` keeps what was fetched, so that a second try goes on where the first ended. `keep_open` is
+        `work/ivy` keeps what was fetched, so that a second try continues there. `keep_open` is
         a file descriptor that Ivy inherits: a lock on it holds as long as Ivy writes, even if we are killed.
         """
         request = work / "ivy.xml"
@@ -106,9 +106,9 @@ def _run(command: Sequence[str], keep_open: int, on_line: Callable[[str], None])
 
 
 def _reason(lines: Sequence[str], code: int) -> str:
-    """Ivy's most telling line: why the network failed comes before what could not be resolved for it."""
-    told = (line.strip(":\t ") for mark in _TELLING for line in lines if mark in line.lower())
-    what = next(told, f"Ivy ended with exit code {code}")
+    """Ivy's line with the cause: errors of the network come before artifacts that could not be resolved."""
+    causes = (line.strip(":\t ") for mark in _CAUSES for line in lines if mark in line.lower())
+    what = next(causes, f"Ivy ended with exit code {code}")
     return (
         f"Kafka's jars could not be fetched from Maven Central: {what}. Check the network, or name the "
         "ivysettings.xml of your own repository in SPARKMIRROR_IVY_SETTINGS, then try again."

@@ -1,4 +1,4 @@
-"""The jars of Kafka and of Java's own MirrorMaker 2: fetched once, checked, cached.
+"""Fetches the jars of Kafka and of Java's own MirrorMaker 2 once, verifies and caches them.
 
 PySpark ships Ivy, and Ivy run as a program resolves Maven dependencies; so Java and PySpark are all that a
 real broker needs. Each set's SHA-256 sums lie beside this file. A set is complete or absent: it is fetched
@@ -39,14 +39,14 @@ def recorded_sums(name: str) -> dict[str, str]:
 
 
 def kafka_jars() -> JarSet:
-    """What runs a broker."""
+    """The jars of a broker."""
     name = f"kafka-{KAFKA_VERSION}"
     broker = Module("org.apache.kafka", "kafka_2.13", KAFKA_VERSION)
     return JarSet(name, (broker, _LOGGING), recorded_sums(name))
 
 
 def mirror_maker_jars() -> JarSet:
-    """What runs `org.apache.kafka.connect.mirror.MirrorMaker`, to compare with."""
+    """The jars of `org.apache.kafka.connect.mirror.MirrorMaker`, to compare with."""
     name = f"mirror-maker-{KAFKA_VERSION}"
     mirror = Module("org.apache.kafka", "connect-mirror", KAFKA_VERSION)
     return JarSet(name, (mirror, _LOGGING), recorded_sums(name))
@@ -78,7 +78,7 @@ def ensure_jars(
 
 
 def _is_complete(folder: Path, jar_set: JarSet) -> bool:
-    # Sums were checked before the folder got its name; names are enough to see that nobody deleted a jar.
+    # Sums were checked before the folder got its name; names are enough to see that no jar was deleted.
     return folder.is_dir() and {file.name for file in folder.iterdir()} == set(jar_set.sums)
 
 
@@ -89,7 +89,7 @@ def _install(
     lock: int,
     on_progress: Callable[[str], None],
 ) -> None:
-    """Fetch beside `folder`, verify, rename. What a killed or failed try left behind is used or removed."""
+    """Fetch beside `folder`, verify, rename. Leftovers of a killed or failed try are used or removed."""
     work = folder.with_name(f"{jar_set.name}.partial")
     shutil.rmtree(work / "jars", ignore_errors=True)
     work.mkdir(exist_ok=True)
@@ -137,10 +137,10 @@ class _IvyProgress:
     def __call__(self, line: str) -> None:
         if line.startswith("found "):
             self._resolved += 1
-            self._say("resolved", self._resolved)
+            self._report("resolved", self._resolved)
         elif "[SUCCESSFUL ]" in line:
             self._fetched += 1
-            self._say("fetched", self._fetched)
+            self._report("fetched", self._fetched)
 
-    def _say(self, done: str, count: int) -> None:
+    def _report(self, done: str, count: int) -> None:
         self._on_progress(f"Fetching {self._set.name} (once): {done} {count}/{len(self._set.sums)} jars")

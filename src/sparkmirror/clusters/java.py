@@ -1,4 +1,4 @@
-"""Finding the Java that runs brokers and Spark, and saying how to get one where it is missing."""
+"""Finds the Java that runs brokers and Spark, or names the command that installs one."""
 
 import os
 import platform
@@ -14,7 +14,7 @@ from sparkmirror.domain.errors import JavaMissingError
 
 OLDEST_VERSION = 17
 _VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?')
-_PATIENCE_S = 60
+_VERSION_TIMEOUT_S = 60
 _ADOPTIUM = "install Java 21 (Temurin) from Adoptium"
 _INSTALL = {
     "alpine": "apk add openjdk21-jre-headless",
@@ -78,7 +78,7 @@ def parse_version(text: str) -> int | None:
 
 
 def install_command(host: Host) -> str:
-    """What to type to get a Java, on this host."""
+    """The command that installs Java on this host."""
     if host.system == "darwin":
         return "brew install --cask temurin@21"
     distribution = host.distribution
@@ -96,16 +96,17 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[str]:
 
 
 def _version_of(executable: str) -> int | str:
-    """Or what it does instead of telling."""
+    """Its version, or a description of its failure."""
     try:
         shown = subprocess.run(  # noqa: S603 - the user's own Java
-            [executable, "-version"], capture_output=True, text=True, timeout=_PATIENCE_S, check=False
+            [executable, "-version"], capture_output=True, text=True, timeout=_VERSION_TIMEOUT_S, check=False
         )
     except OSError as error:
         return f"does not run ({error.strerror})"
     except subprocess.TimeoutExpired:
-        return f"does not say its version within {_PATIENCE_S} s"
-    said = shown.stderr + shown.stdout
+        return f"does not print its version within {_VERSION_TIMEOUT_S} s"
+    output = shown.stderr + shown.stdout
     return (
-        parse_version(said) or f"does not run ({' '.join(said.split()) or f'exit code {shown.returncode}'})"
+        parse_version(output)
+        or f"does not run ({' '.join(output.split()) or f'exit code {shown.returncode}'})"
     )

@@ -1,6 +1,6 @@
-"""A cluster of real brokers on this machine: start it, break it, stop it.
+"""Starts, breaks and stops a cluster of real brokers on this machine.
 
-Brokers die with the process that started them, unless they are to outlive it. The directory's `cluster.json`
+Brokers end with the process that started them, unless they are to outlive it. The directory's `cluster.json`
 lets a later process find them again.
 """
 
@@ -27,7 +27,7 @@ _POLL_S = 0.03
 _LOG_TAIL_LINES = 15
 _START_ATTEMPTS = 3
 _ARCHIVE_TIMEOUT_S = 120.0
-"""How long a broker may take to end when it writes its classes."""
+"""The time for a broker to end when it writes an archive of its classes."""
 _ARCHIVED_HEAP_MB = 256
 
 
@@ -54,16 +54,16 @@ class LocalCluster:
 
     @classmethod
     def start(cls, spec: ClusterSpec, directory: Path, on_progress: Progress = _silent) -> "LocalCluster":
-        """Start brokers that end with this process, and wait until all answer.
+        """Start brokers that end with this process, and wait until all respond.
 
-        A directory that held the cluster before gives its data again, at the same addresses if they are free.
+        A cluster that existed in the directory keeps its data, and its addresses if they are free.
         Raises ClusterStartError with the end of the broker's log, JarsError, JavaMissingError.
         """
         return start_clusters([(spec, directory)], on_progress)[0]
 
     @classmethod
     def attach(cls, directory: Path) -> "LocalCluster | None":
-        """The cluster of this directory, running or not; None if there never was one."""
+        """The cluster of this directory, running or not; None if there is none."""
         state = ClusterState.load(directory)
         return None if state is None else cls(state, directory, outlives_us=True)
 
@@ -81,11 +81,11 @@ class LocalCluster:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """The JVMs of the brokers that run."""
+        """The process ids of running brokers."""
         return tuple(broker.process.pid for broker in self._brokers if broker.process and broker.is_alive())
 
     def launch(self, on_progress: Progress = _silent) -> None:
-        """Start every broker without waiting for answers; `await_answers` does that."""
+        """Start every broker without waiting for it; `await_answers` does that."""
         jvm = self._jvm(on_progress)
         self.directory.mkdir(parents=True, exist_ok=True)
         self._reserve_ports()
@@ -94,10 +94,10 @@ class LocalCluster:
             broker.configure(self._brokers, self.spec)
             broker.format(self.state.cluster_id, self.spec)
             broker.launch(jvm, self.state.cluster_id, outlives_us=self._outlives_us)
-            self._save()  # after each: whoever is killed here leaves no broker that nobody knows
+            self._save()  # after each: a process that is killed here leaves no unknown broker behind
 
     def await_answers(self, on_progress: Progress = _silent) -> None:
-        """Return when every broker answers and sees the others."""
+        """Return when every broker responds and sees the others."""
         for attempt in range(1, _START_ATTEMPTS + 1):
             try:
                 self._await(self._brokers)
@@ -107,10 +107,10 @@ class LocalCluster:
                 if attempt == _START_ATTEMPTS:
                     raise
                 self.launch(on_progress)
-        on_progress(f"Cluster {self.spec.name} answers at {self.bootstrap_servers}")
+        on_progress(f"Cluster {self.spec.name} is up at {self.bootstrap_servers}")
 
     def stop(self, timeout_s: float = 10) -> None:
-        """Stop in order, and by force what is still there after `timeout_s`. Data stays."""
+        """Stop in order; kill brokers that still run after `timeout_s`. Data stays."""
         processes = [broker.process for broker in self._brokers if broker.process]
         for process in processes:
             process.terminate()
@@ -134,7 +134,7 @@ class LocalCluster:
             process.stop(timeout_s)
 
     def start_broker(self, i: int) -> None:
-        """Start a stopped or killed broker again, with its data, at its address; wait until it answers."""
+        """Start a stopped or killed broker again, with its data, at its address; wait until it responds."""
         broker = self._brokers[i]
         if broker.is_alive():
             return
@@ -168,7 +168,7 @@ class LocalCluster:
         self.state.save(self.directory)
 
     def _await(self, started: Sequence[Broker]) -> None:
-        """Wait for these, each of which must see every broker that runs."""
+        """Wait for these, each of which must see every running broker."""
         expected = len(self.pids)
         deadline = time.monotonic() + _START_TIMEOUT_S
         for broker in started:
@@ -178,12 +178,12 @@ class LocalCluster:
 
 
 def broker_classes(jars: Path) -> ClassArchive:
-    """What lets brokers start sooner, if somebody has made it."""
+    """The archive that lets brokers start sooner; it may not exist."""
     return ClassArchive.of("kafka", jars)
 
 
 def archive_broker_classes(on_progress: Progress = _silent) -> None:
-    """Make it, unless it is there, with a broker that starts and stops.
+    """Make the archive, unless it exists, with a broker that starts and stops.
 
     Raises what `LocalCluster.start` raises, and JarsError when Java wrote nothing.
     """
@@ -221,7 +221,7 @@ def start_clusters(
 
 
 class _PortTakenError(ClusterStartError):
-    """Somebody took a port between our choice and the broker's bind."""
+    """Another process took a port between our choice and the broker's bind."""
 
 
 def _state_for(spec: ClusterSpec, directory: Path) -> ClusterState:
@@ -245,7 +245,7 @@ def _check(broker: Broker, deadline: float) -> None:
     if broker.is_alive() and time.monotonic() < deadline:
         return
     log = broker.log_since_launch()
-    what = f"did not answer within {_START_TIMEOUT_S:.0f} s" if broker.is_alive() else "ended while starting"
+    what = f"did not respond within {_START_TIMEOUT_S:.0f} s" if broker.is_alive() else "ended while starting"
     tail = "\n".join(log.splitlines()[-_LOG_TAIL_LINES:])
     kind = _PortTakenError if "Address already in use" in log else ClusterStartError
     raise kind(f"The broker at {broker.address} {what}. The end of {broker.log}:\n{tail}")

@@ -1,4 +1,4 @@
-"""Clusters with a name that live on after the command that started them: one folder each."""
+"""Manages named clusters, which outlive the command that started them: one folder each."""
 
 import shutil
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from sparkmirror.domain.errors import ClusterStartError
 
 @dataclass(frozen=True, slots=True)
 class ClusterRequest:
-    """What somebody said about a cluster; None means "as it was before, else the default"."""
+    """The options of a command; None means "as it was before, else the default"."""
 
     name: str
     brokers: Literal[1, 3] | None = None
@@ -43,7 +43,7 @@ class NamedClusters:
         return LocalCluster.attach(self._home / name)
 
     def up(self, requests: Sequence[ClusterRequest], on_progress: Progress) -> list[LocalCluster]:
-        """Start what does not run, side by side. A running cluster gets only its missing brokers back.
+        """Start clusters that don't run, side by side. Of a running cluster only missing brokers are started.
 
         Raises ClusterStartError, also if a running cluster is asked for with other settings.
         """
@@ -57,7 +57,7 @@ class NamedClusters:
             return [cluster for request in requests if (cluster := self.find(request.name))]
 
     def down(self, names: Sequence[str], on_progress: Progress, *, delete_data: bool = False) -> None:
-        """Stop these clusters; raises ClusterStartError for a name that nobody knows, before stopping any."""
+        """Stop these clusters; raises ClusterStartError for an unknown name, before stopping any."""
         with self._lock(on_progress):
             for cluster in [self._known(name) for name in names]:
                 on_progress(f"Stopping cluster {cluster.spec.name}")

@@ -1,4 +1,4 @@
-"""Processes that must neither outlive us nor be confused with others: guarded starts, identities, endings."""
+"""Starts, identifies and stops processes that must not outlive us, nor be confused with others."""
 
 import os
 import shlex
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _POLL_S = 0.02
-# A background shell waits on our pipe. When we are gone, however that came, it reads the end of file and
+# A background shell waits on our pipe. When we end, in whatever way, it reads the end of file and
 # kills its own process group: itself and the broker. (A parent-death signal would do it on Linux only, and it
 # fires when the *thread* that started the broker ends.)
 _GUARD = "exec 3<&0 </dev/null; (read -r _ <&3; kill -9 0) & exec 3<&-; "
@@ -19,7 +19,7 @@ _GUARD = "exec 3<&0 </dev/null; (read -r _ <&3; kill -9 0) & exec 3<&-; "
 
 @dataclass(frozen=True, slots=True)
 class ProcessId:
-    """A process, told apart from a later one with the same number by when it started."""
+    """A process, distinguished by its start time from a later one with the same number."""
 
     pid: int
     started: str
@@ -48,7 +48,7 @@ class Process:
 
     @property
     def exit_code(self) -> int | None:
-        """How it ended, -N by signal N; None while it runs, and for a process that is not our child."""
+        """Its exit code, -N for signal N; None while it runs, and for a process that is not our child."""
         return self._child.poll() if self._child else None
 
     def stop(self, timeout_s: float) -> bool:
@@ -101,7 +101,7 @@ def start_process(steps: Sequence[Sequence[str]], log: Path, *, outlives_us: boo
 
 
 def _started(pid: int) -> str | None:
-    """When the process started, in the system's own words; None if it doesn't run (any more)."""
+    """The process's start time in the system's format; None if it doesn't run (any more)."""
     if Path("/proc/self/stat").exists():
         return _started_by_proc(pid)
     shown = subprocess.run(  # noqa: S603

@@ -1,7 +1,7 @@
-"""What a node's new storage holds: what `kafka-storage.sh format` would write, without a JVM for it.
+"""Formats a node's new storage as `kafka-storage.sh format` does, without its JVM.
 
-That tool takes nearly a second to write what is always the same, the features of its Kafka version. They lie
-beside this file, as it wrote them. Where the settings may change what it writes, it is run.
+That tool takes nearly a second to write the features of its Kafka version, which are always the same. They
+are beside this file, as it wrote them. Where settings may change what it writes, the tool is run.
 """
 
 from base64 import urlsafe_b64encode
@@ -23,7 +23,7 @@ _MATTERS_TO_FORMAT: Final = (
     "metadata.log.",
     "unstable.",
 )
-"""Where a node keeps its storage, what it is to its quorum, and which features it takes."""
+"""Settings of a node's storage, its role in the quorum, and its features."""
 
 
 def is_formatted(folder: Path) -> bool:
@@ -31,7 +31,7 @@ def is_formatted(folder: Path) -> bool:
 
 
 def needs_tool(settings: Iterable[str]) -> bool:
-    """Whether settings with these names, over our own, need storage that only the tool knows."""
+    """Whether settings with these names, over our own, need storage that only the tool can format."""
     return any(name.startswith(_MATTERS_TO_FORMAT) for name in settings)
 
 
@@ -52,7 +52,7 @@ def _recorded_bootstrap() -> bytes:
 def random_id() -> str:
     """22 characters as Kafka makes them; a leading dash would look like an option to its tools.
 
-    The few ids that Kafka keeps for itself are no version 4 (KIP-858).
+    Ids that Kafka reserves are not version 4 (KIP-858).
     """
     while (text := urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")).startswith("-"):
         pass

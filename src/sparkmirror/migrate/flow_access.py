@@ -14,7 +14,7 @@ from sparkmirror.domain.ids import ConnectorName, Flow
 
 @dataclass(frozen=True, slots=True)
 class CheckpointAccess:
-    """Of a flow that has a checkpoint connector."""
+    """The part of a flow that has a checkpoint connector."""
 
     settings: MirrorCheckpointSettings
     source_admin: ConnectionSettings

@@ -1,6 +1,6 @@
-"""Walks two sides together: over what is equal, and from where they part to where they meet again.
+"""Aligns the two sides of a comparison: passes equal records, and finds gaps where the sides differ.
 
-Batches of equal bytes are not opened. A record is equal by its content; batches and offsets don't matter.
+Batches of equal bytes are not opened. Records are equal by content; batches and offsets don't matter.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,14 +15,14 @@ from sparkmirror.verify.side import Side, same_bytes
 _LOOKAHEAD_MIN = 16
 _LOOKAHEAD_MAX = 50_000
 _LOOKAHEAD_BYTES_MAX = 16 << 20
-"""How far apart, on one side, the places where two logs part and meet again may be."""
+"""The longest gap, on one side, after which equal records are searched."""
 
 _OPENED_TOGETHER_MAX = 1_000
-"""Many records are opened faster together; few, so that the sides soon stand between the same two batches."""
+"""Many records are opened faster together; few keep the sides near the same boundary between batches."""
 
 
 class Gap(NamedTuple):
-    """What each side has between two places where they are equal."""
+    """The records of each side between two places where they are equal."""
 
     missing: list[Record]
     """From the source."""
@@ -31,7 +31,7 @@ class Gap(NamedTuple):
 
 
 class _Meeting(NamedTuple):
-    """How many records each side has before the place where they meet again."""
+    """The counts of records on each side before they are equal again."""
 
     source: int
     target: int
@@ -42,7 +42,7 @@ class _Meeting(NamedTuple):
 
 
 class Alignment:
-    """`equal` counts the records passed so far. `cleaners` are shown them as long as they wait for keys."""
+    """`equal` counts the records passed so far. `cleaners` get them while they wait for keys."""
 
     def __init__(
         self, source: Side, target: Side, cleaners: Sequence[Cleaner], *, to_target_end: bool
@@ -69,14 +69,14 @@ class Alignment:
             yield Gap(missing, extra)
 
     def _skip_equal(self) -> bool:
-        """Go on as long as both sides hold the same; False when a side ends."""
+        """Pass records while both sides hold the same; False when a side ends."""
         source, target = self._source, self._target
         while True:
             self._skip_equal_batches()
             if not (source.open(1, self._opened_together) and target.open(1, self._opened_together)):
                 return False
             equal = source.opened.equal_beginning(target.opened)
-            self._show_cleaners(equal)
+            self._pass_to_cleaners(equal)
             source.opened.drop(equal)
             target.opened.drop(equal)
             self.equal += equal
@@ -84,7 +84,7 @@ class Alignment:
                 return True
             self._opened_together = min(2 * self._opened_together, _OPENED_TOGETHER_MAX)
 
-    def _show_cleaners(self, count: int) -> None:
+    def _pass_to_cleaners(self, count: int) -> None:
         for cleaner in filter(None, self._cleaners):
             for _, body in islice(self._source.opened.contents, count):
                 cleaner.saw(body)
@@ -92,7 +92,7 @@ class Alignment:
     def _skip_equal_batches(self) -> None:
         source, target = self._source, self._target
         if any(self._cleaners):
-            return  # keys must be seen
+            return  # cleaners need the keys
         while (batch := source.whole_batch()) and (copy := target.whole_batch()):
             if not same_bytes(batch, copy, timestamps=source.timestamps):
                 return
@@ -102,13 +102,13 @@ class Alignment:
             target.pop_batch()
 
     def _find_meeting(self) -> _Meeting | None:
-        """None when the sides don't meet up to the end of both."""
+        """None when the sides have no equal records up to their ends."""
         source, target = self._source, self._target
         count = _LOOKAHEAD_MIN
         while True:
             is_all = max(source.open(count), target.open(count)) < count
             meeting = self._meeting_within(count)
-            # What lies beyond this window on one side is farther than what is found that near.
+            # A meeting beyond this window on one side would be farther than one found this near.
             if meeting is not None and (is_all or sum(meeting) <= count):
                 return meeting
             if is_all:

@@ -1,7 +1,7 @@
-"""Which records one side may lack because its log cleaner took them.
+"""Decides which records one side may lack because its log cleaner (compaction) removed them.
 
-The cleaner keeps the last record of every key. So whatever it is said to have taken must be followed, on the
-same side, by a record of the same key.
+The cleaner keeps the last record of every key: a record that it has removed must be followed, on the same
+side, by a record of the same key.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ _OPENED_TOGETHER = 1_000
 
 
 class Cleaner:
-    """One side's. It waits for the keys of what it is said to have taken; true while it waits for any."""
+    """The log cleaner of one side. True while it awaits the keys of records that it may have removed."""
 
     def __init__(self, *, is_on: bool) -> None:
         self._is_on = is_on
@@ -26,7 +26,7 @@ class Cleaner:
     def __bool__(self) -> bool:
         return bool(self._awaiting)
 
-    def may_have_taken(self, record: Record) -> bool:
+    def may_have_removed(self, record: Record) -> bool:
         """As far as is known yet, of a record that this side lacks."""
         if not self._is_on:
             return False
@@ -42,12 +42,12 @@ class Cleaner:
         return True
 
     def saw(self, body: bytes) -> None:
-        """A record that this side has; they come in the order of the log."""
+        """Take note of a record of this side; they come in the order of the log."""
         if self._awaiting:
             self._awaiting.pop(read_key(body) or b"", None)
 
-    def not_taken(self, later: Iterable[FetchedBatch], span: Span) -> list[Record]:
-        """What it can't have taken after all, because the key does not follow in that span either."""
+    def not_removed(self, later: Iterable[FetchedBatch], span: Span) -> list[Record]:
+        """The records that it can't have removed, because their keys do not follow in that span either."""
         if self._awaiting:
             side = Side(later, span, timestamps=False)
             while self._awaiting and (count := side.open(_OPENED_TOGETHER)):

@@ -1,7 +1,7 @@
 """Compares a partition with its mirror, record by record: count, order, key, value, headers, timestamp.
 
-`Alignment` finds what is equal and the gaps between. What is in a gap is explained here: one side has lost it
-by retention or compaction, so that it can't be compared, or it's a difference, or somebody else wrote it.
+`Alignment` finds equal records and the gaps between. Records in a gap were lost on one side by retention or
+compaction and can't be compared, or they are differences, or another producer wrote them.
 """
 
 from collections import Counter
@@ -18,9 +18,9 @@ from sparkmirror.verify.side import Side, SourceSide
 
 
 class Log(NamedTuple):
-    """What to compare of one side: batches without control batches and aborted records, and which offsets.
+    """One side: batches without control batches and aborted records, and the offsets to compare.
 
-    `later` is what follows the span, read only when compaction has to be explained.
+    `later` follows the span, and is read only to explain compaction.
     """
 
     batches: Iterable[FetchedBatch]
@@ -84,26 +84,26 @@ class _Comparing:
         return gap
 
     def _explain(self, gap: Gap) -> None:
-        """What was moved or changed, then what the cleaner took, then what is missing or extra."""
+        """First moved and changed records, then removals by the cleaner; the rest is missing or extra."""
         missing, extra = self._findings.pair_up(gap)
         for record in missing:
             self._source_cleaner.saw(record.body)
-            if self._target_cleaner.may_have_taken(record):
+            if self._target_cleaner.may_have_removed(record):
                 self._not_comparable += 1
             else:
                 self._findings.add_missing(record)
         for copy in extra:
             self._target_cleaner.saw(copy.body)
-            if self._source_cleaner.may_have_taken(copy):
+            if self._source_cleaner.may_have_removed(copy):
                 self._not_comparable += 1
             else:
                 self._findings.add_extra(copy)
 
     def _settle_cleaned(self) -> None:
-        """Look behind the spans for what should follow there if the cleaner took what it is said to."""
-        for record in self._target_cleaner.not_taken(*self._target_log.rest):
+        """Search behind the spans for keys that must follow there if the cleaner removed their records."""
+        for record in self._target_cleaner.not_removed(*self._target_log.rest):
             self._not_comparable -= 1
             self._findings.add_missing(record)
-        for copy in self._source_cleaner.not_taken(*self._source_log.rest):
+        for copy in self._source_cleaner.not_removed(*self._source_log.rest):
             self._not_comparable -= 1
             self._findings.add_extra(copy)

@@ -1,4 +1,4 @@
-"""What a comparison of a partition with its mirror goes by, and what it finds."""
+"""Defines the rules and the result of comparing a partition with its mirror."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -10,20 +10,20 @@ DIFFERENCES_SHOWN_MAX = 10
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How to judge what is found on one side only."""
+    """The rules for records that are found on one side only."""
 
     timestamps: bool = True
     """False where the target's broker stamps its own."""
     producer_id: int | None = None
-    """Whose records on the target are certainly the mirror's."""
+    """The mirror's on the target: records with it were certainly written by the mirror."""
     source_lost_beginning: bool = False
-    """Retention has been at the source: the target may begin with older records."""
+    """Retention has removed records of the source: the target may start with older ones."""
     target_lost_beginning: bool = False
-    """The same of the target, or the mirror began in the middle of the source."""
+    """The same of the target, or the mirror started in the middle of the source."""
     source_is_compacted: bool = False
     target_is_compacted: bool = False
     target_end_is_known: bool = True
-    """Whether the target's span ends with the copy of the source's last record, or just somewhere behind."""
+    """Whether the target's span ends with the copy of the source's last record, or somewhere behind it."""
 
     @property
     def is_compacted(self) -> bool:
@@ -47,10 +47,10 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Records by what became of them; `differences` are the first few of `counts`, by offset.
+    """Counts of records by result; `differences` are the first few of `counts`, by offset.
 
-    `not_comparable` are those that one side has lost by retention or compaction. When `gave_up` says why,
-    the rest was not compared.
+    `not_comparable` records were lost on one side by retention or compaction. `gave_up` is the reason why the
+    rest was not compared, None if all was.
     """
 
     equal: int = 0
@@ -66,11 +66,11 @@ class Comparison:
 
     @property
     def difference_count(self) -> int:
-        """Of `differences` and those that are not shown."""
+        """The count of all differences, also of those that are not shown."""
         return sum(self.counts.values())
 
     def __add__(self, other: "Comparison") -> "Comparison":
-        """Of a range and the one that follows it."""
+        """The comparison of a range and the one that follows it."""
         return Comparison(
             self.equal + other.equal,
             self.foreign + other.foreign,
@@ -91,14 +91,14 @@ class Comparison:
         }
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> "Comparison":
+    def from_json(cls, saved: Mapping[str, Any]) -> "Comparison":
         """Raises KeyError or TypeError for anything else than `to_json` makes."""
-        differences = tuple(Difference(**difference) for difference in told["differences"])
-        return cls(**{**told, "differences": differences})
+        differences = tuple(Difference(**difference) for difference in saved["differences"])
+        return cls(**{**saved, "differences": differences})
 
 
 class GaveUpError(Exception):
-    """The rest is not worth comparing; the message says why. Ends as `Comparison.gave_up`."""
+    """The rest is not worth comparing; the message is the reason, and becomes `Comparison.gave_up`."""
 
 
 def _or_none(offset: int | None) -> str:

@@ -1,29 +1,34 @@
-"""The differences of a comparison: what is missing, extra, changed or out of order.
+"""Collects the differences of a comparison: records that are missing, extra, changed or out of order.
 
-What comes to light in two places, as missing and as extra, is one difference of order.
+A record that is missing in one place and extra in another is one difference, of order.
 """
 
 from collections import OrderedDict
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
+from sparkmirror.batches.record_body import RecordBody, read_body
+from sparkmirror.batches.records import naming_offset
 from sparkmirror.verify.alignment import Gap
 from sparkmirror.verify.comparison import Difference, GaveUpError, Rules
 from sparkmirror.verify.records import Content, Record
 from sparkmirror.verify.side import SourceSide
-from sparkmirror.verify.words import are_related, changes, preview
 
 MISSING, EXTRA, ORDER = "missing", "extra", "order"
 
 _DIFFERENCES_MAX = 1_000
-"""A partition with more of them is not worth reading on."""
+"""The comparison of a partition ends at so many."""
 _FOREIGN_KEPT_MAX = 10_000
-"""So many are remembered in case one turns out to be a copy that came too early."""
+"""So many are kept in case one turns out to be a copy that came too early."""
+
+_SHOWN_BYTES = 40
+"""Of a key or a value in a preview."""
 
 T = TypeVar("T")
 
 
 class Findings:
-    """Those so far, and how many records are `foreign`, that is somebody else's."""
+    """The differences so far, and the count of `foreign` records, written by another producer."""
 
     def __init__(self, source: SourceSide, rules: Rules) -> None:
         self._source = source
@@ -51,7 +56,7 @@ class Findings:
         return sorted([*self._changed, *missing, *extra], key=_place)
 
     def pair_up(self, gap: Gap) -> Gap:
-        """Note what was moved or changed; what is left of the gap then."""
+        """Note records that were moved or changed; returns the rest of the gap."""
         missing = [record for record in gap.missing if not self._moved_forward(record)]
         extra = [record for record in gap.extra if not self._moved_back(record)]
         missing, extra = self._swapped(missing, extra)
@@ -148,3 +153,65 @@ def _pop(of: dict[Content, list[T]], content: Content) -> T:
 def _place(difference: Difference) -> int:
     source, target = difference.source_offset, difference.target_offset
     return source if source is not None else target if target is not None else 0
+
+
+def are_related(source: Record, target: Record, *, compacted: bool) -> bool:
+    """Whether one may be an altered copy of the other, not another record altogether.
+
+    Of a compacted topic records of one key are plenty: there the time must be the same as well.
+    """
+    before, after = _body(source), _body(target)
+    same_key = before.key == after.key and before.key is not None
+    same_time = source.timestamp == target.timestamp and source.timestamp != 0
+    if compacted:
+        return same_key and same_time
+    return same_key or same_time or (before.value == after.value and bool(before.value))
+
+
+def changes(source: Record, target: Record) -> Iterator[tuple[str, str]]:
+    """Each part that differs: its name, and its values on both sides."""
+    before, after = _body(source), _body(target)
+    if before.key != after.key:
+        yield "key", _became(before.key, after.key)
+    if before.value != after.value:
+        yield "value", _became(before.value, after.value)
+    if before.headers != after.headers:
+        yield "headers", f"{_headers(before.headers)} became {_headers(after.headers)}"
+    if source.timestamp != target.timestamp:
+        yield "timestamp", f"{source.timestamp} became {target.timestamp}"
+
+
+def preview(record: Record) -> str:
+    body = _body(record)
+    headers = f", headers {_headers(body.headers)}" if body.headers else ""
+    return f"key {_shown(body.key)}, value {_shown(body.value)}{headers}, timestamp {record.timestamp}"
+
+
+def _body(record: Record) -> RecordBody:
+    with naming_offset(record.offset):
+        return read_body(record.body)
+
+
+def _became(before: bytes | None, after: bytes | None) -> str:
+    return f"{_shown(before)} became {_shown(after)}"
+
+
+def _headers(headers: Sequence[tuple[bytes, bytes | None]]) -> str:
+    shown = ", ".join(f"{_text(name)}={_shown(value)}" for name, value in headers[:3])
+    return f"[{shown}{', …' if len(headers) > 3 else ''}]"
+
+
+def _shown(data: bytes | None) -> str:
+    if data is None:
+        return "null"
+    cut = f"… ({len(data)} bytes)" if len(data) > _SHOWN_BYTES else ""
+    return f"{_text(data[:_SHOWN_BYTES])}{cut}"
+
+
+def _text(data: bytes) -> str:
+    """As a string if it's UTF-8, else as Python's bytes literal."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return repr(data)
+    return repr(text)

@@ -1,4 +1,4 @@
-"""Compares ranges as one Spark job of one stage, and hands out what is found as soon as a task ends."""
+"""Compares ranges as one Spark job of one stage, and returns outcomes as soon as a task ends."""
 
 import queue
 import threading
@@ -13,13 +13,13 @@ from sparkmirror.spark.session import Session
 from sparkmirror.verify.ranges import RangeOutcome, RangePlan, outcome_of
 
 SETTINGS = {"spark.task.maxFailures": "4"}
-"""For the session: a comparison that fails by a bug must end, where copying goes on for ever."""
+"""For the session: a comparison that fails by a bug must end; copy jobs retry for ever."""
 
 _GROUP = "verify"
 _SCHEMA = "nothing int"
 _ARROW = pa.schema([("nothing", pa.int32())])
 _TASKS_PER_SLOT = 16
-"""Spark tells of a range when its task ends: many tasks tell soon, few spare their start."""
+"""Outcomes arrive when a task ends: many tasks deliver them early, few cost less time to start."""
 _POLL_S = 0.2
 
 
@@ -50,7 +50,7 @@ def verify_ranges(
                 if has_ended:
                     break
                 continue
-            if outcome.number in left:  # a task that is run again tells again
+            if outcome.number in left:  # a retried task delivers its outcomes again
                 left.remove(outcome.number)
                 on_outcome(outcome)
     except BaseException:
@@ -63,21 +63,24 @@ def verify_ranges(
 
 
 def _run(
-    session: Session, plans: Sequence[RangePlan], tell: Callable[[RangeOutcome], None], failure: list[str]
+    session: Session,
+    plans: Sequence[RangePlan],
+    on_outcome: Callable[[RangeOutcome], None],
+    failure: list[str],
 ) -> None:
     try:
         spark = session.spark
         spark.sparkContext.setJobGroup(_GROUP, _GROUP, interruptOnCancel=False)
-        outcomes = spark.sparkContext.accumulator([], _Outcomes(tell))
+        outcomes = spark.sparkContext.accumulator([], _Outcomes(on_outcome))
         shares = _shares(plans, session.slots * _TASKS_PER_SLOT)
         count = len(shares)
         spark.range(0, count, 1, count).mapInArrow(_compare_shares(shares, outcomes), _SCHEMA).collect()
-    except Exception as error:  # noqa: BLE001 - told in the caller's thread
+    except Exception as error:  # noqa: BLE001 - raised in the caller's thread
         failure.append((str(error).strip() or repr(error)).splitlines()[0])
 
 
 def _shares(plans: Sequence[RangePlan], count: int) -> list[list[tuple[int, RangePlan]]]:
-    """The ranges dealt to tasks, the biggest first."""
+    """The ranges assigned to tasks, the biggest first."""
     by_size = sorted(enumerate(plans), key=lambda numbered: -numbered[1].size)
     count = min(count, len(plans))
     return [by_size[task::count] for task in range(count)]
@@ -92,17 +95,17 @@ def _compare_shares(
         tasks = [task for batch in batches for task in batch.column(0).to_pylist()]
         for number, plan in (numbered for task in tasks for numbered in shares[task]):
             outcomes.add([outcome_of(number, plan)])
-            # A pulse: if nobody takes it any more, the worker ends. `pa.array` would import pandas.
+            # A heartbeat: once Spark takes it no more, the worker ends. `pa.array` would import pandas.
             yield pa.RecordBatch.from_arrays([pa.nulls(0, pa.int32())], schema=_ARROW)
 
     return run
 
 
 class _Outcomes(AccumulatorParam[list[RangeOutcome]]):
-    """Collects in a task, tells on the driver; keeps nothing there."""
+    """Collects outcomes in a task; on the driver passes them on and keeps none."""
 
-    def __init__(self, tell: Callable[[RangeOutcome], None] | None = None) -> None:
-        self._tell = tell
+    def __init__(self, on_outcome: Callable[[RangeOutcome], None] | None = None) -> None:
+        self._on_outcome = on_outcome
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _Outcomes, ()
@@ -111,8 +114,8 @@ class _Outcomes(AccumulatorParam[list[RangeOutcome]]):
         return []
 
     def addInPlace(self, value1: list[RangeOutcome], value2: list[RangeOutcome]) -> list[RangeOutcome]:  # noqa: N802
-        if self._tell is None:
+        if self._on_outcome is None:
             return value1 + value2
         for outcome in value2:
-            self._tell(outcome)
+            self._on_outcome(outcome)
         return value1

@@ -1,7 +1,7 @@
-"""Which ranges of which partitions to compare, for the positions that a flow has stored.
+"""Plans the ranges of partitions to compare, up to the positions that a flow has stored.
 
-A big partition is split where the same record is found on both sides. A wrong guess can't make unequal logs
-equal: it can only show differences at the split, and then `merged` ranges are compared again.
+A big partition is split where the same record is found on both sides. A wrong split can't hide differences:
+it can only add some at the split, and then `merged` ranges are compared again.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -29,7 +29,7 @@ class Offsets(NamedTuple):
 
 
 class MirroredPartition(NamedTuple):
-    """A partition with a stored position. What lies before `done` has been compared already."""
+    """A partition with a stored position. Records before `done` have been compared already."""
 
     plan: CopyPartition
     position: Position
@@ -41,18 +41,18 @@ class MirroredPartition(NamedTuple):
 def plan_ranges(
     sides: Sides, partitions: Sequence[MirroredPartition], range_offsets: int = RANGE_OFFSETS
 ) -> list[RangePlan]:
-    """In order for each partition; none where nothing is new. Raises KafkaError."""
+    """The ranges of each partition in order; none where nothing is new. Raises KafkaError."""
     sources = [partition.plan.source for partition in partitions]
     targets = [partition.plan.target for partition in partitions]
-    source_begins = require_offsets(sides.source, sources, EARLIEST)
-    target_begins = require_offsets(sides.target, targets, EARLIEST)
+    source_starts = require_offsets(sides.source, sources, EARLIEST)
+    target_starts = require_offsets(sides.target, targets, EARLIEST)
     open_ended = [partition.plan.target for partition in partitions if partition.position.producer is None]
     target_ends = require_offsets(sides.target, open_ended, LATEST)
     ranges: list[RangePlan] = []
     for partition in partitions:
         plan = partition.plan
-        begins = Offsets(source_begins[plan.source], target_begins[plan.target])
-        whole = _whole(sides, partition, begins, target_ends.get(plan.target))
+        starts = Offsets(source_starts[plan.source], target_starts[plan.target])
+        whole = _whole(sides, partition, starts, target_ends.get(plan.target))
         if whole.size or whole.lost:
             ranges += _split(whole, range_offsets)
     return ranges
@@ -69,28 +69,28 @@ def merged(ranges: Sequence[RangePlan]) -> RangePlan:
     )
 
 
-def _whole(sides: Sides, partition: MirroredPartition, begins: Offsets, target_end: int | None) -> RangePlan:
+def _whole(sides: Sides, partition: MirroredPartition, starts: Offsets, target_end: int | None) -> RangePlan:
     position, done = partition.position, partition.done or Offsets(0, 0)
     producer = position.producer
     end = producer.next_offset if producer is not None else target_end or 0
-    begins_late = partition.done is None and sides.source.offset_reset is OffsetReset.LATEST
+    starts_late = partition.done is None and sides.source.offset_reset is OffsetReset.LATEST
     return RangePlan(
         sides=sides,
         source=partition.plan.source,
         target=partition.plan.target,
-        source_span=_span(max(begins.source, done.source), position.offset + 1),
-        target_span=_span(max(begins.target, done.target), end),
+        source_span=_span(max(starts.source, done.source), position.offset + 1),
+        target_span=_span(max(starts.target, done.target), end),
         rules=Rules(
             timestamps=not partition.plan.target_stamps_append_time,
             producer_id=None if producer is None else producer.producer.id,
-            source_lost_beginning=begins.source > done.source,
-            target_lost_beginning=begins.target > done.target or begins_late,
+            source_lost_beginning=starts.source > done.source,
+            target_lost_beginning=starts.target > done.target or starts_late,
             source_is_compacted=partition.source_is_compacted,
             target_is_compacted=partition.target_is_compacted,
             target_end_is_known=producer is not None,
         ),
-        # Of a first comparison nobody knows what was there before.
-        lost=max(0, min(begins.source, position.offset + 1) - done.source) if partition.done else 0,
+        # Unknown at the first comparison.
+        lost=max(0, min(starts.source, position.offset + 1) - done.source) if partition.done else 0,
     )
 
 
@@ -100,7 +100,7 @@ def _span(first: int, end: int) -> Span:
 
 def _split(whole: RangePlan, range_offsets: int) -> list[RangePlan]:
     first, end = whole.source_span
-    # What explains compaction may be anywhere behind.
+    # Records that explain compaction may be anywhere behind.
     if whole.rules.is_compacted or end - first < 2 * range_offsets:
         return [whole]
     places = [
@@ -126,7 +126,7 @@ def _split(whole: RangePlan, range_offsets: int) -> list[RangePlan]:
 
 
 def _common_places(whole: RangePlan, wanted: Collection[int]) -> Iterator[Offsets]:
-    """Where a record is found on both sides, as far as possible near the wanted source offsets."""
+    """Places of records found on both sides, as near as possible to the wanted source offsets."""
     sides, timestamps = whole.sides, whole.rules.timestamps
     shift = whole.target_span.end - whole.source_span.end
     last = Offsets(whole.source_span.first, whole.target_span.first)

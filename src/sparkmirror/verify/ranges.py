@@ -10,25 +10,25 @@ from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.verify.compare import Log, compare
 from sparkmirror.verify.comparison import Comparison, Rules
-from sparkmirror.verify.log import Mirrored, PartitionLog, open_log
+from sparkmirror.verify.partition_log import Mirrored, PartitionLog, open_log
 from sparkmirror.verify.records import END, Span
 
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """How to read both clusters of a flow; both at the isolation level of the flow's consumer."""
+    """The settings to read both clusters of a flow, both at the isolation level of the flow's consumer."""
 
     flow: Flow
     source: ConsumerSettings
     target: ConsumerSettings
     left_out: frozenset[int] = frozenset()
     """Producer ids of the source whose batches came from the target: the flow does not copy them back."""
-    passage: ProvenanceHeader | None = None
-    """What makes the headers that the flow gives its records, if it does."""
+    provenance: ProvenanceHeader | None = None
+    """The header that the flow adds to its records, if it does."""
 
     def source_log(self, partition: TopicPartition) -> AbstractContextManager[PartitionLog]:
-        """What the flow copies, as it arrives."""
-        mirrored = Mirrored(self.left_out, self.passage)
+        """The records that the flow copies, as they arrive on the target."""
+        mirrored = Mirrored(self.left_out, self.provenance)
         return open_log(self.source, partition, self.flow.source, mirrored)
 
     def target_log(self, partition: TopicPartition) -> AbstractContextManager[PartitionLog]:
@@ -37,7 +37,7 @@ class Sides:
 
 @dataclass(frozen=True, slots=True)
 class RangePlan:
-    """What one comparison covers. Travels to the executor inside the task's closure, as a TaskPlan does."""
+    """The scope of one comparison. It is sent to the executor inside the task's closure, as a TaskPlan is."""
 
     sides: Sides
     source: TopicPartition
@@ -46,7 +46,7 @@ class RangePlan:
     target_span: Span
     rules: Rules
     lost: int = 0
-    """How many source offsets before the span retention took before they could be compared."""
+    """The count of source offsets before the span that retention removed before they could be compared."""
 
     @property
     def size(self) -> int:
@@ -85,7 +85,7 @@ def verify_range(plan: RangePlan) -> Comparison:
             _log(target, aligned.target_span, is_compacted=rules.is_compacted),
             rules,
         )
-    # What the source has lost may be what the target still has and is left out.
+    # Records that the source has lost may be those that the target still has and that are left out.
     left_out = max(plan.lost, plan.size - aligned.size)
     return replace(found, not_comparable=found.not_comparable + left_out)
 
@@ -96,9 +96,9 @@ def _log(log: PartitionLog, span: Span, *, is_compacted: bool) -> Log:
 
 
 def _align(plan: RangePlan, source: PartitionLog, target: PartitionLog) -> RangePlan:
-    """Leave out what one side has lost by retention: begin with the first record that both should have.
+    """Leave out records that one side has lost by retention: start with the first that both should have.
 
-    Where that record isn't found soon, nothing is left out; the comparison then looks for itself.
+    Where that record isn't found soon, nothing is left out, and the comparison searches for it.
     """
     rules, timestamps = plan.rules, plan.rules.timestamps
     shift = plan.target_span.end - plan.source_span.end

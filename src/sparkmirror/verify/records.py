@@ -1,4 +1,4 @@
-"""Opened records, in columns: a comparison passes millions of them and looks at few."""
+"""Holds opened records in columns: a comparison passes millions of them and inspects few."""
 
 from collections.abc import Sequence
 from itertools import compress, count, islice
@@ -48,7 +48,7 @@ class Record(NamedTuple):
 
 
 class Records:
-    """In the order of a log: added behind, taken from the front."""
+    """Records in the order of a log: added behind, taken from the front."""
 
     def __init__(self) -> None:
         self.offsets: list[int] = []
@@ -59,11 +59,11 @@ class Records:
         return len(self.offsets)
 
     def add(self, batches: Sequence[FetchedBatch], span: Span, *, timestamps: bool) -> None:
-        """Open batches, and take what is inside the span. Raises CorruptBatchError naming the offset."""
+        """Open batches, and take their records inside the span. Raises CorruptBatchError with the offset."""
         try:
             self._add(batches, span, timestamps=timestamps)
         except CorruptBatchError:
-            # One by one, so that it can be said which of them it is.
+            # One by one, to name the offset of the corrupt one.
             for batch in batches:
                 with naming_offset(batch.header.base_offset):
                     self._add([batch], span, timestamps=timestamps)
@@ -93,12 +93,12 @@ class Records:
             del column[:count]
 
     def equal_beginning(self, other: "Records") -> int:
-        """How many records are the same on both sides before the first that is not."""
+        """The count of records that are the same on both sides before the first that is not."""
         first_unequal = compress(count(), map(ne, self.contents, other.contents))
         return next(first_unequal, min(len(self), len(other)))
 
     def bytes_of(self, count: int) -> int:
-        """Of the bodies of the first ones."""
+        """The size of the first bodies."""
         return sum(len(body) for _, body in islice(self.contents, count))
 
 

@@ -1,4 +1,4 @@
-"""One side of a comparison: a partition's batches, opened only where they have to be."""
+"""Reads one side of a comparison: a partition's batches, opened only where necessary."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -9,10 +9,10 @@ from sparkmirror.batches.records import naming_offset
 from sparkmirror.verify.records import Record, Records, Span
 
 _OPENED_BYTES_MAX = 1 << 20
-"""Of batches that are opened together."""
+"""The most bytes of batches that are opened together."""
 _RECENT_RECORDS = 50_000
 _RECENT_BYTES = 16 << 20
-"""How far back a second copy of a record is recognized."""
+"""The records before the current one among which a second copy is recognized."""
 
 
 class Side:
@@ -24,11 +24,11 @@ class Side:
         self.timestamps = timestamps
         self.opened = Records()
         self.batch: FetchedBatch | None = None
-        """The next one that nobody has opened."""
+        """The next one that is not opened."""
         self._advance()
 
     def whole_batch(self) -> FetchedBatch | None:
-        """What comes next if it's a whole batch inside the span."""
+        """The next batch, if all of it is unread and inside the span."""
         batch = self.batch
         return batch if batch is not None and not self.opened and self._span.holds(batch) else None
 
@@ -61,7 +61,7 @@ class Side:
 
 
 class SourceSide(Side):
-    """Also remembers what came lately, so that second copies on the target can be told."""
+    """Also keeps recent batches, to recognize second copies on the target."""
 
     def __init__(self, batches: Iterable[FetchedBatch], span: Span, *, timestamps: bool) -> None:
         self._recent: deque[FetchedBatch] = deque()
@@ -70,7 +70,7 @@ class SourceSide(Side):
         super().__init__(batches, span, timestamps=timestamps)
 
     def recent_offset(self, record: Record) -> int | None:
-        """Where lately, before what comes next, the source had this record."""
+        """The recent offset of this record on the source, before the next one."""
         before = Records()
         before.add(self._recent, self._span, timestamps=self.timestamps)
         self._recent.clear()
@@ -96,16 +96,16 @@ class SourceSide(Side):
 
 
 def same_bytes(source: FetchedBatch, target: FetchedBatch, *, timestamps: bool) -> bool:
-    """Whether equal bytes, if need be unpacked, say that two batches hold the same records."""
-    ours, theirs = source.header, target.header
-    if ours.record_count != theirs.record_count:
+    """Whether two batches hold the same records by equal bytes, decompressed if necessary."""
+    source_header, target_header = source.header, target.header
+    if source_header.record_count != target_header.record_count:
         return False
     if timestamps and (
-        ours.base_timestamp != theirs.base_timestamp
-        or (ours.attributes | theirs.attributes) & LOG_APPEND_TIME
+        source_header.base_timestamp != target_header.base_timestamp
+        or (source_header.attributes | target_header.attributes) & LOG_APPEND_TIME
     ):
         return False
-    codecs = ours.attributes & CODEC_MASK, theirs.attributes & CODEC_MASK
+    codecs = source_header.attributes & CODEC_MASK, target_header.attributes & CODEC_MASK
     if codecs[0] == codecs[1]:
         # Copied, because views are compared byte by byte.
         return bytes(source.data[HEADER_BYTES:]) == bytes(target.data[HEADER_BYTES:])

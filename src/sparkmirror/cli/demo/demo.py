@@ -33,14 +33,14 @@ _TOPICS: Final = tuple(topic.name for topic in SHOP_TOPICS)
 _PROGRESS_TOPIC: Final = progress_topic(Alias(SOURCE))
 _TICK_S: Final = 0.2
 _POSITIONS_TIMEOUT_S: Final = 10.0
-"""How long a mirror that runs on may take to store its last positions, up to which is compared."""
+"""The time for a mirror that keeps running to store its last positions, up to which is compared."""
 _HEAP_MB: Final = 256
 """Brokers this small start fast and compile little: in a demo's minute, more would only take cores away."""
 
 
 @dataclass(frozen=True, slots=True)
 class DemoOptions:
-    """What the command line says. `rate` is records per second of all topics together."""
+    """The options of the command. `rate` is records per second of all topics together."""
 
     rate: int
     duration_s: float
@@ -171,7 +171,7 @@ def _connection(cluster: LocalCluster) -> ConnectionSettings:
 
 
 def _end_offsets(cluster: LocalCluster, partitions: int) -> Mapping[TopicPartition, int]:
-    """Where every partition of the shop's topics ends now."""
+    """The end offset of every partition of the shop's topics."""
     every = [TopicPartition(topic, number) for topic in _TOPICS for number in range(partitions)]
     return require_offsets(ConsumerSettings(_connection(cluster)), every, LATEST)
 

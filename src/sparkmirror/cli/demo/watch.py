@@ -63,7 +63,7 @@ class Watch:
         return snapshot
 
     def _news(self) -> Progress:
-        """What was known before, while the topic has no leader: it may have just been made."""
+        """The last known progress while the topic has no leader: it may have just been created."""
         try:
             self._known = self._poll(_TICK_S)
         except RetriableError:

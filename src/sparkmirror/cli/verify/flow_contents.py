@@ -47,7 +47,7 @@ def flow_contents(
     consumer = connector.consumers[0]
     target = ConsumerSettings(connector.target_admin, read_committed=consumer.read_committed)
     sides = Sides(flow, consumer, target)
-    passage = ProvenanceHeader(*flow) if connector.settings.copying.provenance_header else None
+    provenance = ProvenanceHeader(*flow) if connector.settings.copying.provenance_header else None
     with (
         closing(Admin(connector.source_admin)) as at_source,
         closing(Admin(connector.target_admin)) as at_target,
@@ -77,7 +77,7 @@ def flow_contents(
     ]
     return FlowContents(
         # Read after the positions: the producers of all records before them are recorded.
-        replace(sides, left_out=_left_out(connector), passage=passage),
+        replace(sides, left_out=_left_out(connector), provenance=provenance),
         mirrored,
         [left for left in not_begun if left.plan.source not in empty],
         [left.plan for left in not_begun if left.plan.source in empty],

@@ -42,7 +42,7 @@ class PartitionReport:
 
     @property
     def comparison(self) -> Comparison:
-        """Of all that is finished."""
+        """The sum of the finished ranges."""
         finished = (each.comparison for each in self.ranges if each.comparison is not None)
         return reduce(add, finished, Comparison())
 
@@ -106,7 +106,7 @@ class Report:
         return known
 
     def unfinished(self) -> list[RangeReport]:
-        """Of this run's partitions."""
+        """The ranges of this run without a result."""
         return [each for partition in self._selected for each in partition.ranges if each.comparison is None]
 
     def merge_differences(self) -> bool:

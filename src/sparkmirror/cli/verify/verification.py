@@ -62,7 +62,7 @@ class Verification:
         ]
 
     def _plan(self, name: str, content: FlowContents) -> list[PartitionReport]:
-        """What the report holds of each partition, and after it what has been mirrored since."""
+        """Each partition with its ranges in the report, and new ones for the records mirrored since."""
         selected = [
             self._report.select(name, each.plan.source, each.plan.target) for each in content.mirrored
         ]

@@ -16,22 +16,22 @@ from sparkmirror.kafka.partition_reader import PartitionReader
 from sparkmirror.verify.records import END, Record, Records, Span
 
 _WAIT_S = 0.5
-_EMPTY_ANSWERS_MAX = 10
+_EMPTY_RESPONSES_MAX = 10
 _SEARCHED_RECORDS = 10_000
-"""How many records of one timestamp are looked at for a certain one."""
+"""The most records of one timestamp among which a certain one is searched."""
 
 
 class Mirrored(NamedTuple):
-    """What a flow leaves out of its source, and changes in what is left: see `domain.loops`."""
+    """The source batches that a flow leaves out, and the header that it adds to others: see `cycles`."""
 
     left_out: frozenset[int] = frozenset()
-    passage: ProvenanceHeader | None = None
+    provenance: ProvenanceHeader | None = None
 
     def carry(self, batch: FetchedBatch) -> Sequence[FetchedBatch]:
         """One batch, or none."""
         if batch.header.producer_id in self.left_out:
             return ()
-        return (batch,) if self.passage is None else carried(batch, self.passage)
+        return (batch,) if self.provenance is None else carried(batch, self.provenance)
 
 
 class PartitionLog:
@@ -45,7 +45,7 @@ class PartitionLog:
         side: str,
         mirrored: Mirrored | None = None,
     ) -> None:
-        """With `mirrored`, what a flow makes of it."""
+        """With `mirrored`, as a flow copies the partition."""
         self._reader = reader
         self._settings = settings
         self._partition = partition
@@ -53,16 +53,16 @@ class PartitionLog:
         self._mirrored = Mirrored() if mirrored is None else mirrored
 
     def batches(self, span: Span) -> Iterator[FetchedBatch]:
-        """Those that reach into the span, without control batches, aborted and empty ones.
+        """The batches that reach into the span, without control, aborted and empty batches.
 
         Ends with the log when that is shorter. Raises KafkaError and CorruptBatchError.
         """
-        offset, empty_answers = span.first, 0
+        offset, empty_responses = span.first, 0
         while offset < span.end:
-            (fetched,) = self._reader.fetch({self._partition: offset}, _WAIT_S if empty_answers else 0.0)
+            (fetched,) = self._reader.fetch({self._partition: offset}, _WAIT_S if empty_responses else 0.0)
             if fetched.error:
                 raise KafkaError(
-                    f"{self}: offset {offset} is gone, retention removed it meanwhile; run verify again"
+                    f"{self}: offset {offset} was removed by retention meanwhile; run verify again"
                 )
             committed = self._settings.read_committed
             aborted = AbortedTransactions(fetched.aborted) if committed else None
@@ -81,12 +81,12 @@ class PartitionLog:
                 return
             if offset >= fetched.last_stable_offset and committed:
                 raise RetriableError(
-                    f"{self}: an open transaction hides what follows offset {offset}; "
+                    f"{self}: an open transaction hides the records from offset {offset} on; "
                     "run verify again when it has ended"
                 )
-            empty_answers = empty_answers + 1 if offset == before else 0
-            if empty_answers > _EMPTY_ANSWERS_MAX:
-                raise RetriableError(f"{self}: nothing can be read from offset {offset} on; run verify again")
+            empty_responses = empty_responses + 1 if offset == before else 0
+            if empty_responses > _EMPTY_RESPONSES_MAX:
+                raise RetriableError(f"{self}: no records received from offset {offset} on; run verify again")
 
     def first_record(self, span: Span, *, timestamps: bool) -> Record | None:
         """The first record of the first batch that reaches into the span."""
@@ -97,7 +97,7 @@ class PartitionLog:
         return None
 
     def find(self, record: Record, guess: int, span: Span, *, timestamps: bool) -> int | None:
-        """Where in the span a record of the other side is: at the guessed offset, or by its timestamp.
+        """The offset in the span of a record of the other side: the guessed one, or found by its timestamp.
 
         None when it isn't found soon; it may be there all the same.
         """
@@ -105,11 +105,11 @@ class PartitionLog:
             return guess
         if not timestamps:
             return None
-        answer = list_offsets(self._settings, [self._partition], record.timestamp)[self._partition]
-        # Whatever is older than the first record with that time or a later one, is not it.
-        if not isinstance(answer, int) or answer < 0:
+        found = list_offsets(self._settings, [self._partition], record.timestamp)[self._partition]
+        # Records before the first one with that timestamp, or a later one, can be skipped.
+        if not isinstance(found, int) or found < 0:
             return None
-        searched = Span(max(answer, span.first), span.end)
+        searched = Span(max(found, span.first), span.end)
         for candidate in islice(self._records(searched, timestamps=True), _SEARCHED_RECORDS):
             if candidate.content == record.content:
                 return candidate.offset
