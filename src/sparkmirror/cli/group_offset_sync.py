@@ -11,7 +11,7 @@ from typing import Final
 
 from sparkmirror.cli.arguments import not_negative, positive
 from sparkmirror.cli.logging import add_logging_arguments
-from sparkmirror.cli.signals import stop_on_signals
+from sparkmirror.cli.process import stop_on_signals
 from sparkmirror.client.group_offset_sync import GroupOffsetSync, Outcome, SyncPass
 from sparkmirror.config.properties import Properties, read_properties
 from sparkmirror.domain.errors import ConfigError, KafkaError

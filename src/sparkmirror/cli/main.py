@@ -13,7 +13,7 @@ _INTERRUPTED = 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. argparse itself exits after --help and on wrong usage."""
     try:
-        import_module("sparkmirror.cli.encoding").escape_unencodable(sys.stdout, sys.stderr)
+        import_module("sparkmirror.cli.process").escape_unencodable(sys.stdout, sys.stderr)
         return int(
             import_module("sparkmirror.cli.commands").run_command(sys.argv[1:] if argv is None else argv)
         )

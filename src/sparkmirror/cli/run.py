@@ -9,7 +9,7 @@ from pathlib import Path
 from sparkmirror.cli.changed_file import ChangedFile
 from sparkmirror.cli.logging import add_logging_arguments
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, require_java, spark_log_file
-from sparkmirror.cli.signals import stop_on_signals
+from sparkmirror.cli.process import stop_on_signals
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.metrics.metrics_server import PATH, MetricsServer
 from sparkmirror.metrics.page import Metrics

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sparkmirror.cli.logging import add_logging_arguments
 from sparkmirror.cli.mirror_maker_file import require_java, spark_log_file
-from sparkmirror.cli.signals import stop_on_signals
+from sparkmirror.cli.process import stop_on_signals
 from sparkmirror.config.properties import Properties, read_properties
 from sparkmirror.connect import validation
 from sparkmirror.connect.herder import Herder

@@ -1,4 +1,3 @@
-import json
 import subprocess
 import sys
 
@@ -32,17 +31,6 @@ def test_output_that_the_terminal_cannot_encode_is_escaped() -> None:
     ended = run_in_ascii("worker", "--help")  # its examples hold an ellipsis, which ASCII lacks
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "listeners, \\u2026;" in ended.stdout
-
-
-def test_json_stays_json_where_the_terminal_cannot_encode_it() -> None:
-    code = (
-        "import json, sys; from sparkmirror.cli.encoding import escape_unencodable;"
-        "escape_unencodable(sys.stdout); print(json.dumps(['é', '🦊'], ensure_ascii=False))"
-    )
-    ended = subprocess.run(
-        [sys.executable, "-c", code], env={"PYTHONIOENCODING": "ascii"}, capture_output=True, check=True
-    )
-    assert json.loads(ended.stdout) == ["é", "🦊"]
 
 
 def run_in_ascii(*arguments: str) -> "subprocess.CompletedProcess[str]":

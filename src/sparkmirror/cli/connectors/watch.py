@@ -14,7 +14,7 @@ from rich.text import Text
 from sparkmirror.cli.arguments import positive
 from sparkmirror.cli.connectors.rest_commands import DONE, REFUSED, print_error
 from sparkmirror.cli.connectors.views import View, printable
-from sparkmirror.cli.signals import interrupt_on_signals
+from sparkmirror.cli.process import interrupt_on_signals
 from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectUnreachableError
 from sparkmirror.config.conversion.yaml_section import yaml_text
 

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from sparkmirror.cli.arguments import positive
 from sparkmirror.cli.demo.demo import Demo, DemoOptions
-from sparkmirror.cli.signals import interrupt_on_signals
+from sparkmirror.cli.process import interrupt_on_signals
 from sparkmirror.domain.errors import JavaMissingError, SparkmirrorError
 
 _EXIT_WHOLE: Final = 0

@@ -11,7 +11,7 @@ from rich.console import Console
 from sparkmirror.cli.arguments import positive
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, require_java, spark_log_file
 from sparkmirror.cli.mirroring_flows import add_flow_argument, mirroring_flows
-from sparkmirror.cli.signals import interrupt_on_signals
+from sparkmirror.cli.process import interrupt_on_signals
 from sparkmirror.cli.terminal import StatusLines
 from sparkmirror.cli.verify.verdict import FlowVerdict, State, print_table, to_json, to_junit
 from sparkmirror.cli.verify.verification import Verification

@@ -1,15 +1,19 @@
-"""Handles signals: `run` and `worker` stop in order, other commands are interrupted as by Ctrl-C."""
+"""Prepares the process of a command: its reactions to signals, and streams that lack characters."""
 
+import codecs
+import json
 import logging
 import os
 import signal
 from collections.abc import Callable
+from io import TextIOWrapper
 from types import FrameType
-from typing import Final
+from typing import Final, TextIO
 
 _log = logging.getLogger(__name__)
 
 _EXIT_AT_ONCE: Final = 130
+_ESCAPE: Final = "sparkmirror.escape"
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -46,3 +50,17 @@ def _handled() -> list[signal.Signals]:
     """All but a SIGHUP that is ignored, as nohup wants it."""
     is_nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     return [number for number in _SIGNALS if not (number is signal.SIGHUP and is_nohup)]
+
+
+def escape_unencodable(*streams: TextIO) -> None:
+    """Let these streams escape characters that their encoding lacks, as JSON does: JSON stays JSON."""
+    codecs.register_error(_ESCAPE, _escape)
+    for stream in streams:
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors=_ESCAPE)
+
+
+def _escape(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end

@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 
@@ -5,7 +6,7 @@ import pytest
 
 STOPPING = """
 import signal, sys
-from sparkmirror.cli.signals import interrupt_on_signals, stop_on_signals
+from sparkmirror.cli.process import interrupt_on_signals, stop_on_signals
 if sys.argv[2:] == ["nohup"]:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
 stop_on_signals(lambda: print("stop", flush=True))
@@ -39,10 +40,21 @@ def test_nohup_keeps_sighup_ignored() -> None:
 
 def test_other_commands_are_interrupted() -> None:
     code = (
-        "import signal; from sparkmirror.cli.signals import interrupt_on_signals;"
+        "import signal; from sparkmirror.cli.process import interrupt_on_signals;"
         "interrupt_on_signals(); signal.raise_signal(signal.SIGHUP)"
     )
     found = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=30
     )
     assert "KeyboardInterrupt" in found.stderr
+
+
+def test_json_stays_json_where_the_terminal_cannot_encode_it() -> None:
+    code = (
+        "import json, sys; from sparkmirror.cli.process import escape_unencodable;"
+        "escape_unencodable(sys.stdout); print(json.dumps(['é', '🦊'], ensure_ascii=False))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONIOENCODING": "ascii"}, capture_output=True, check=True
+    )
+    assert json.loads(ended.stdout) == ["é", "🦊"]
