@@ -7,8 +7,7 @@ import pytest
 STOPPING = """
 import signal, sys
 from sparkmirror.cli.process import interrupt_on_signals, stop_on_signals
-if sys.argv[2:] == ["nohup"]:
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+signal.signal(signal.SIGHUP, signal.SIG_IGN if sys.argv[2:] == ["nohup"] else signal.SIG_DFL)
 stop_on_signals(lambda: print("stop", flush=True))
 for number in sys.argv[1].split():
     signal.raise_signal(signal.Signals[number])
@@ -41,6 +40,7 @@ def test_nohup_keeps_sighup_ignored() -> None:
 def test_other_commands_are_interrupted() -> None:
     code = (
         "import signal; from sparkmirror.cli.process import interrupt_on_signals;"
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL);"
         "interrupt_on_signals(); signal.raise_signal(signal.SIGHUP)"
     )
     found = subprocess.run(
