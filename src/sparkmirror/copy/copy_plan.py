@@ -1,4 +1,4 @@
-"""What one copy task is told: which partitions, between which clusters, where its state goes.
+"""Defines the plan of one copy task: its partitions, both clusters, and the topics of its state.
 
 A plan holds no position; the task reads that from Kafka. It travels to the executor inside the task's
 closure, never through Spark's configuration, because connection settings may hold secrets.

@@ -1,4 +1,4 @@
-"""How long to wait before trying again: exponential, with jitter, bounded (KIP-580)."""
+"""Computes delays before retries: exponential, with jitter, bounded (KIP-580)."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What a connection, a consumer and a producer need to know, as values.
+"""Holds the settings of a connection, a consumer and a producer, as values.
 
 `config.clients` makes them from Kafka's dotted properties; `kafka` builds clients from them. Times are
 seconds, sizes bytes. `security` keeps the raw `ssl.*` and `sasl.*` properties; its repr hides them.

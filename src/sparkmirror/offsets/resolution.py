@@ -1,4 +1,4 @@
-"""Where records between two offset syncs are on the target, found by comparing both logs there.
+"""Finds records between two offset syncs on the target, by comparing both logs there.
 
 Records are matched in order, each with the first equal one on the target behind the match before. Every
 record of the source that is left was copied, in order, and the target has lost nothing there: so its true

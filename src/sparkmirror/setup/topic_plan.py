@@ -1,4 +1,4 @@
-"""What has to change on the target, and what can be copied, for given topics on both sides.
+"""Plans the topics to create or grow on the target, and the partitions to copy, from both sides' topics.
 
 Topics and partitions are compared by the name the policy gives them on the target. The source's topics may
 hold more than is mirrored; whatever the settings exclude is left out.

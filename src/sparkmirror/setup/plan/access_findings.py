@@ -1,4 +1,4 @@
-"""What keeps a mirror from asking for what it needs: brokers that are too old, rights that are missing."""
+"""Finds brokers that are too old for a mirror, and rights that it lacks."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
