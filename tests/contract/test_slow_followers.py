@@ -58,9 +58,9 @@ def test_who_is_well_again_goes_on_with_the_others(target_cluster: LocalCluster)
     with writing(one_at_a_time, [partition]) as writer:
         writer.append(partition, numbered(2))
         writer.await_acknowledged(partition, 2)
-        lane = writer.writer._lanes[partition]
-        lane.is_slow = True
-        on_loop(writer.writer._loop, lambda: writer.writer._route(lane))
+        queue = writer.writer._queues[partition]
+        queue.is_slow = True
+        on_loop(writer.writer._loop, lambda: writer.writer._route(queue))
         writer.append(partition, *(numbered(2, at) for at in range(2, 20, 2)))
         writer.await_acknowledged(partition, 20)
-        assert not lane.is_slow
+        assert not queue.is_slow

@@ -14,7 +14,7 @@ from sparkmirror.batches.record_batch import (
     BatchAction,
     FetchedBatch,
     OutgoingBatch,
-    choose_road,
+    choose_action,
     has_valid_crc,
     iterate_batches,
 )
@@ -57,20 +57,20 @@ def copy_batches(
     position: int,
     rules: CopyRules,
     aborted: AbortedTransactions | None,
-    loops: CycleFilter | None = None,
+    cycles: CycleFilter | None = None,
 ) -> Iterator[Step]:
     """The steps of a response, in order; what is behind the position is left out.
 
-    `aborted` is the response's list under read_committed, None under read_uncommitted; `loops` says what
+    `aborted` is the response's list under read_committed, None under read_uncommitted; `cycles` says what
     comes back, None where nothing can. Raises CorruptBatchError naming the offset, UnknownWriterError and
     CycleError; what came before it has been yielded.
     """
-    merging = _Merging(rules, position, None if loops is None or not loops.opens_all else loops.carry)
+    merging = _Merging(rules, position, None if cycles is None or not cycles.opens_all else cycles.carry)
     tiny_bytes = 0 if aborted or merging.carry else merging.tiny_bytes
     for part, tiny in part_response(response, tiny_bytes):
-        steps = None if tiny is None else _copy_together(tiny, merging.position, rules, loops)
+        steps = None if tiny is None else _copy_together(tiny, merging.position, rules, cycles)
         if steps is None:
-            judged = _judged(iterate_batches(part), merging.position, rules, aborted, loops)
+            judged = _judged(iterate_batches(part), merging.position, rules, aborted, cycles)
             yield from _copy_one_by_one(judged, merging, rules)
         else:
             yield from merging.steps()
@@ -80,15 +80,15 @@ def copy_batches(
 
 
 def _copy_together(
-    tiny: TinyBatches, position: int, rules: CopyRules, loops: CycleFilter | None
+    tiny: TinyBatches, position: int, rules: CopyRules, cycles: CycleFilter | None
 ) -> list[Step] | None:
     """None if they must be handled one by one."""
     codec = tiny.codec if rules.codec is None else rules.codec
     if codec is None or not tiny.are_sound(check_crcs=rules.check_crcs):
         return None
     chosen = tiny.with_records_from(position)
-    if loops is not None:
-        kept = loops.keeps(tiny.headers[chosen])
+    if cycles is not None:
+        kept = cycles.keeps(tiny.headers[chosen])
         if kept is None:
             return None
         chosen = chosen[kept]
@@ -134,7 +134,7 @@ def _judged(
     position: int,
     rules: CopyRules,
     aborted: AbortedTransactions | None,
-    loops: CycleFilter | None,
+    cycles: CycleFilter | None,
 ) -> Iterator[tuple[FetchedBatch, BatchAction]]:
     """Each batch that isn't behind the position, with its action."""
     for batch in fetched:
@@ -142,12 +142,14 @@ def _judged(
         if rules.check_crcs and not has_valid_crc(batch):
             raise CorruptBatchError(f"offset {header.base_offset}: CRC mismatch")
         dropped = aborted is not None and aborted.drops(batch)
-        action = choose_road(header, position, target_stamps_append_time=rules.target_stamps_append_time)
+        action = choose_action(header, position, target_stamps_append_time=rules.target_stamps_append_time)
         if action is BatchAction.BEHIND:
             continue
-        if dropped or (loops is not None and action is not BatchAction.NOTHING_LEFT and loops.drops(header)):
+        if dropped or (
+            cycles is not None and action is not BatchAction.NOTHING_LEFT and cycles.drops(header)
+        ):
             action = BatchAction.NOTHING_LEFT
-        elif action is BatchAction.FAST and loops is not None and loops.opens_all:
+        elif action is BatchAction.FAST and cycles is not None and cycles.opens_all:
             action = BatchAction.REWRITE
         yield batch, action
         position = header.last_offset + 1

@@ -3,7 +3,7 @@
 Under a policy that keeps names (Identity) no name shows that `orders` of B came from A. But every
 batch that we write carries a producer id of its cluster, and a flow whose policy shows no cycle records its
 ids there before it uses them (`storage.producer_ids`). A reader of that cluster looks an id up once.
-Longer rings, and those that Java MM2 is part of, need a header in every record (`domain.passage`).
+Longer rings, and those that Java MM2 is part of, need a header in every record (`provenance_header`).
 """
 
 from collections.abc import Collection, Iterable
@@ -79,12 +79,15 @@ class CycleFilter:
     """The cycles of one partition: `records` were left out, `first` are the offsets of the first."""
 
     def __init__(
-        self, writers: KnownWriters, on_loop: OnLoop = OnLoop.FILTER, passage: ProvenanceHeader | None = None
+        self,
+        writers: KnownWriters,
+        on_loop: OnLoop = OnLoop.FILTER,
+        provenance: ProvenanceHeader | None = None,
     ) -> None:
-        """With a `passage` every record is given its header, and those come back whose headers say so."""
+        """With `provenance` every record is given its header, and those come back whose headers say so."""
         self._writers = writers
         self._fails = on_loop is OnLoop.FAIL
-        self._passage = passage
+        self._provenance = provenance
         self.records = 0
         self.first: tuple[int, int] | None = None
 
@@ -101,13 +104,13 @@ class CycleFilter:
     @property
     def opens_all(self) -> bool:
         """Whether no batch can go as it is."""
-        return self._passage is not None
+        return self._provenance is not None
 
     def carry(self, records: Iterable[RawRecord]) -> list[RawRecord]:
         """The records as they arrive, without those that come back. Raises as `drops` does."""
         carried = []
         for record in records:
-            body = record.body if self._passage is None else self._passage.carry(record.body)
+            body = record.body if self._provenance is None else self._provenance.carry(record.body)
             if body is None:
                 self._found(record.offset, record.offset, 1)
             else:

@@ -153,7 +153,7 @@ def has_valid_crc(batch: FetchedBatch) -> bool:
     return crc32c(batch.data[CRC_COVERS_FROM:]) == batch.header.crc
 
 
-def choose_road(header: BatchHeader, position: int, *, target_stamps_append_time: bool) -> BatchAction:
+def choose_action(header: BatchHeader, position: int, *, target_stamps_append_time: bool) -> BatchAction:
     """Judge a batch by its header. `position` is the next offset to copy."""
     if header.last_offset < position:
         return BatchAction.BEHIND

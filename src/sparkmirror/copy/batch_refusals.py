@@ -1,4 +1,4 @@
-"""What people read of a batch that a partition stands before, and what mends it."""
+"""Explains to users why a batch is refused, and how to fix it."""
 
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.kafka.error_codes import (
@@ -10,7 +10,7 @@ from sparkmirror.kafka.error_codes import (
 )
 
 _LIMIT = "raise max.message.bytes of {topic} on the target"
-_MENDING = {
+_FIXES = {
     MESSAGE_TOO_LARGE: _LIMIT,
     RECORD_LIST_TOO_LARGE: _LIMIT,
     INVALID_TIMESTAMP: (
@@ -22,12 +22,12 @@ _SKIP = "on.bad.batch=skip leaves it out"
 
 
 def is_about_the_batch(error: SparkmirrorError) -> bool:
-    """Whether it's what is in the batch that is refused, and not who writes it, or where."""
+    """Whether the batch's contents or size are refused, and not its writer or its partition."""
     return error.code in BAD_BATCH
 
 
-def with_mending(error: SparkmirrorError, target_topic: str) -> KafkaError:
-    """The same error, saying what to do."""
-    mending = _MENDING.get(error.code)
-    advice = _SKIP if mending is None else f"{mending.format(topic=target_topic)}, or {_SKIP}"
+def with_fix(error: SparkmirrorError, target_topic: str) -> KafkaError:
+    """The same error, with what to do."""
+    fix = _FIXES.get(error.code)
+    advice = _SKIP if fix is None else f"{fix.format(topic=target_topic)}, or {_SKIP}"
     return KafkaError(f"{error}; {advice}", error.code)

@@ -1,4 +1,4 @@
-"""What a copy task does about records that come back: records its own producer ids, looks up others'."""
+"""Detects records that come back: records the task's own producer ids, and looks up those of others."""
 
 import logging
 from collections.abc import Collection, Iterable
@@ -21,11 +21,11 @@ class CycleDetection:
         self._on_loop = plan.settings.reactions.on_loop
         source, target = plan.consumer.connection, plan.producer.connection
         self._own = None if plan.names_show_origin else OwnProducerIds(plan.flow.source, source, target)
-        looks = not plan.names_show_origin and self._on_loop is not OnLoop.COPY
-        self._directory = WriterDirectory(source, target) if looks else None
-        self._passage = ProvenanceHeader(*plan.flow) if plan.settings.provenance_header else None
+        detects = not plan.names_show_origin and self._on_loop is not OnLoop.COPY
+        self._directory = WriterDirectory(source, target) if detects else None
+        self._header = ProvenanceHeader(*plan.flow) if plan.settings.provenance_header else None
         self.unseen: Incident | None = None
-        """Why loops can't be told, if that is so."""
+        """Why cycles can't be detected, if that is so."""
 
     def record(self, producer_ids: Iterable[int]) -> None:
         """Return when batches may carry these. Blocks. Raises KafkaError."""
@@ -37,15 +37,17 @@ class CycleDetection:
         return (
             None
             if self._directory is None
-            else CycleFilter(self._directory.known, self._on_loop, self._passage)
+            else CycleFilter(self._directory.known, self._on_loop, self._header)
         )
 
     def filter_of_copies(self) -> CycleFilter | None:
-        """For what was copied before: under `on.loop=fail` that held nothing that came back."""
-        return None if self._directory is None else CycleFilter(self._directory.known, passage=self._passage)
+        """For what was copied before: under `on.loop=fail` nothing of it came back."""
+        return (
+            None if self._directory is None else CycleFilter(self._directory.known, provenance=self._header)
+        )
 
-    def held_up(self, plan: CopyPartition, found: CycleError) -> KafkaError:
-        """What a person must be told under `on.loop=fail`."""
+    def refusal(self, plan: CopyPartition, found: CycleError) -> KafkaError:
+        """The error under `on.loop=fail`, with what to do."""
         first, last = found.offsets
         source, target = self._flow
         return KafkaError(

@@ -1,6 +1,6 @@
-"""The state of one partition while it's copied: what was taken, what is acknowledged, what went wrong.
+"""Counts what one partition has taken and what is acknowledged of it, and keeps its position.
 
-Touches no connection; the copy loop acts on what it says.
+Touches no connection. `partition_states` decides what the partition does next.
 """
 
 from collections import Counter, deque
@@ -13,6 +13,8 @@ from sparkmirror.batches.cycles import CycleFilter
 from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerState
 from sparkmirror.batches.record_batch import OutgoingBatch
 from sparkmirror.copy.copy_plan import CopyPartition
+from sparkmirror.copy.partition_events import ResumeReason
+from sparkmirror.copy.partition_states import CopyState
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import UNKNOWN_LOGS, LogIdentity, TopicPartition
 from sparkmirror.domain.incidents import Incident, IncidentKind
@@ -25,8 +27,12 @@ from sparkmirror.storage.progress import PartitionState
 class _Outstanding(NamedTuple):
     """A batch handed to the writer; `position` is set on the last batch that came from one source batch."""
 
-    batch_bytes: int
+    batch: OutgoingBatch
     position: int | None
+
+    @property
+    def next_offset(self) -> int:
+        return self.batch.offsets[-1] + 1 if self.position is None else self.position
 
 
 class Mark(NamedTuple):
@@ -52,41 +58,43 @@ class PartitionCopy:
         rules: CopyRules,
         *,
         read_committed: bool,
-        loops: CycleFilter | None = None,
+        cycles: CycleFilter | None = None,
     ) -> None:
-        """`loops` says which batches come back from the target, None where that is not looked at."""
+        """`cycles` tells which batches come back from the target, None where that is not checked."""
         self.plan = plan
         self.position = self.fetch_position = 0
         self.producer: ProducerState | None = None
-        """As of the last acknowledgement; None until the partition has begun."""
+        """As of the last acknowledgement; None while the position is not this task's."""
+        self.state = CopyState()
+        self.undisturbed: CopyState | None = None
+        """The last state to which an acknowledgement is no event: compared by identity, once a batch."""
         self.logs = UNKNOWN_LOGS
         self.outstanding_bytes = 0
-        self.paused = False
         self.end_offset: int | None = None
         self.records = 0
         self.bytes = 0
-        self.failures = 0
         self.lost = 0
         self.notice: str | None = None
         self.incidents: Counter[IncidentKind] = Counter()
-        self.fetch_error: SparkmirrorError | None = None
-        self.write_error: SparkmirrorError | None = None
-        self.loops = loops
+        self.cycles = cycles
         self._rules = rules
         self._read_committed = read_committed
         self._outstanding: deque[_Outstanding] = deque()
         self._latency: dict[int, int] = {}
 
-    def begin(self, position: int, producer: ProducerState, logs: LogIdentity = UNKNOWN_LOGS) -> None:
+    def start(self, position: int, producer: ProducerState, logs: LogIdentity = UNKNOWN_LOGS) -> None:
         """Nothing may be outstanding."""
         assert not self._outstanding
         self.position = self.fetch_position = position
         self.producer = producer
         self.logs = logs
-        self.fetch_error = self.write_error = None
+
+    def forget_position(self) -> None:
+        """Another task may continue the partition: nothing is stored of it any more."""
+        self.producer = None
 
     def note(self, incident: Incident) -> None:
-        """Something that people should know of although the partition runs."""
+        """Report an incident; the partition continues."""
         self.notice = incident.text
         self.incidents[incident.kind] += 1
         if incident.kind is IncidentKind.RECORDS_LOST:
@@ -99,11 +107,11 @@ class PartitionCopy:
         CycleError at one that must not be copied, with `fetch_position` on it.
         """
         aborted = AbortedTransactions(fetched.aborted) if self._read_committed else None
-        steps = copy_batches(fetched.records, self.fetch_position, self._rules, aborted, self.loops)
+        steps = copy_batches(fetched.records, self.fetch_position, self._rules, aborted, self.cycles)
         for batches, position in steps:
             for number, batch in enumerate(batches, start=1):
                 last = position if number == len(batches) else None
-                self._outstanding.append(_Outstanding(len(batch.data), last))
+                self._outstanding.append(_Outstanding(batch, last))
                 self.outstanding_bytes += len(batch.data)
                 yield batch
             self.fetch_position = position
@@ -112,8 +120,8 @@ class PartitionCopy:
 
     @property
     def looped(self) -> int:
-        """So many records were left out because they came from the target."""
-        return 0 if self.loops is None else self.loops.records
+        """How many records were left out because they came from the target."""
+        return 0 if self.cycles is None else self.cycles.records
 
     def _move_past(self, position: int) -> None:
         """Nothing to copy up to here: move on now, or once what is outstanding before it has arrived."""
@@ -127,15 +135,13 @@ class PartitionCopy:
         self.producer = self.producer.after(len(batch.offsets), base_offset + len(batch.offsets))
         self.records += len(batch.offsets)
         self.bytes += len(batch.data)
-        self.write_error = None
-        self.failures = 0
         bucket = bucket_of(now_ms - batch.max_timestamp)
         self._latency[bucket] = self._latency.get(bucket, 0) + len(batch.offsets)
         # Also for a part of a source batch: were the next part refused, this one would be copied again.
         self.position = batch.offsets[-1] + 1
         if completes:
-            size, position = self._outstanding.popleft()
-            self.outstanding_bytes -= size
+            done, position = self._outstanding.popleft()
+            self.outstanding_bytes -= len(done.data)
             if position is not None:
                 self.position = position
 
@@ -145,6 +151,24 @@ class PartitionCopy:
         self.outstanding_bytes = 0
         self.fetch_position = self.position
 
+    def drop_last(self, count: int) -> int:
+        """The writer dropped so many of the last batches: go back to the first of them. How many bytes."""
+        before = self.outstanding_bytes
+        for _ in range(count):
+            self.outstanding_bytes -= len(self._outstanding.pop().batch.data)
+        if count:
+            self.fetch_position = self._outstanding[-1].next_offset if self._outstanding else self.position
+        return before - self.outstanding_bytes
+
+    def resume_reason(self, reason: ResumeReason) -> ResumeReason:
+        """The reason with the position as it is now, if the partition has one. Nothing may be outstanding."""
+        if self.producer is None:
+            return reason
+        position = self.known_position
+        if reason.skipped is not None:
+            position = position._replace(offset=reason.skipped.last)
+        return reason._replace(position=position)
+
     @property
     def last_replicated(self) -> int | None:
         """MM2's position; None before the first record of a partition that starts at 0."""
@@ -152,12 +176,12 @@ class PartitionCopy:
 
     @property
     def stored_position(self) -> Position | None:
-        """What to write to the offsets topic; None while there is nothing to say."""
+        """What to write to the offsets topic; None before the first record, or while another task owns it."""
         return None if self.last_replicated is None or self.producer is None else self.known_position
 
     @property
     def known_position(self) -> Position:
-        """Where the partition is, and how its numbers go on if they are its own."""
+        """Where the partition is, and which sequence follows if it has a producer id."""
         state = self.producer
         is_own = state is not None and state.producer != NOT_IDEMPOTENT
         return Position(self.position - 1, state if is_own else None, self.logs)
@@ -176,10 +200,10 @@ class PartitionCopy:
 
     @property
     def error(self) -> SparkmirrorError | None:
-        return self.write_error or self.fetch_error
+        return self.state.error
 
     @property
-    def state(self) -> PartitionState:
+    def reported_state(self) -> PartitionState:
         if self.error is None:
             return PartitionState.RUNNING
         return PartitionState.RETRYING if self.error.retriable else PartitionState.FAILED

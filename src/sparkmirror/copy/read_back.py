@@ -1,6 +1,6 @@
-"""Reads back what of a partition's records the target already has, and finds it in the source.
+"""Reads back which of a partition's records the target already has, and finds them in the source.
 
-A stored position is at most a second old; what was written after it stands in the target's log under our
+A stored position is at most a second old; what was written after it is in the target's log under our
 producer id.
 """
 
@@ -44,16 +44,16 @@ class ReadBack:
     source: ConsumerSettings
     target: ConsumerSettings
     rules: Mapping[TopicPartition, CopyRules]
-    loops: CycleDetection
+    cycles: CycleDetection
 
     def find(self, plan: CopyPartition, first: int, state: ProducerState, end: int) -> Found:
-        """Look at the target from the state's offset to `end`, and at the source from `first` on.
+        """Read the target from the state's offset to `end`, and the source from `first` on.
 
         Raises KafkaError, AuthorizationError where the target may not be read.
         """
         with closing(PartitionReader(self.target)) as reader, closing(PartitionReader(self.source)) as ahead:
             tail = _Tail(reader, plan.target, state, end)
-            source = _Source(ahead, self.source, self.rules[plan.source], plan.source, self.loops)
+            source = _Source(ahead, self.source, self.rules[plan.source], plan.source, self.cycles)
             steps = source.steps(first)
             found = match(tail, steps, first, timestamps=not plan.target_stamps_append_time)
             for _ in tail:
@@ -63,7 +63,7 @@ class ReadBack:
 
 
 class _Source:
-    """What the source holds, as it would be copied."""
+    """Reads the source's records, as they would be copied."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class _Source:
         settings: ConsumerSettings,
         rules: CopyRules,
         partition: TopicPartition,
-        loops: CycleDetection,
+        cycles: CycleDetection,
     ) -> None:
         self.leader_epoch = -1
         """Of the last batch that was read; those before it have the same or an older one."""
@@ -80,7 +80,7 @@ class _Source:
         # What is compared is what is inside.
         self._rules = replace(rules, codec=None, merged_bytes_max=0)
         self._partition = partition
-        self._loops = loops
+        self._cycles = cycles
 
     def steps(self, position: int) -> Iterator[Step]:
         """From the position on, to the end."""
@@ -98,16 +98,16 @@ class _Source:
                 return
             self._note_epoch(fetched.records)
             aborted = AbortedTransactions(fetched.aborted) if committed else None
-            loops = self._loops.filter_of_copies()
+            cycles = self._cycles.filter_of_copies()
             try:
-                for step in copy_batches(fetched.records, position, self._rules, aborted, loops):
+                for step in copy_batches(fetched.records, position, self._rules, aborted, cycles):
                     yield step
                     position = step.position
             except UnknownWriterError:
-                self._loops.look_up(writers(fetched.records))
+                self._cycles.look_up(writers(fetched.records))
 
     def _note_epoch(self, records: memoryview) -> None:
-        with suppress(CorruptBatchError):  # whoever copies the batch says so
+        with suppress(CorruptBatchError):  # reported when the batch is copied
             for batch in iterate_batches(records):
                 self.leader_epoch = batch.header.leader_epoch
 

@@ -1,8 +1,9 @@
-"""Where a task takes its partitions up: exactly after what the target already has, whoever wrote it.
+"""Finds where a task resumes its partitions: exactly after what the target already has of them.
 
-What was written after the stored position is read back (`ReadBack`): go on behind it under the numbers that
-follow. An attempt that still lives writes the same records under the same numbers, and a broker keeps one
-copy. Where a number would stop meaning the same record, numbers begin anew.
+What was written after the stored position is read back (`ReadBack`), and the partition continues behind it
+under the sequence that follows. An older attempt that still runs writes the same records under the same
+sequences, and a broker keeps one copy. Where a sequence would stop meaning the same record, the next producer
+epoch or a new producer id starts at sequence 0.
 
 In transactions nothing is written behind the stored position, except by an attempt before they were used.
 """
@@ -18,6 +19,7 @@ from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerId, ProducerState
 from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
 from sparkmirror.copy.cycle_detection import CycleDetection
+from sparkmirror.copy.partition_events import ResumeReason, Start
 from sparkmirror.copy.read_back import ReadBack
 from sparkmirror.domain.client_settings import ConsumerSettings, OffsetReset
 from sparkmirror.domain.errors import (
@@ -45,8 +47,7 @@ from sparkmirror.kafka.metadata import Metadata
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.kafka.transactions import new_producer_id
-from sparkmirror.offsets.offset_runs import Run
-from sparkmirror.storage.dead_letters import DeadLetter, dead_letters_topic
+from sparkmirror.storage.dead_letters import dead_letters_topic
 from sparkmirror.storage.positions import Position, position_record
 
 _log = logging.getLogger(__name__)
@@ -54,36 +55,8 @@ _log = logging.getLogger(__name__)
 _UNEXPLAINED = "the broker refused a sequence, and nothing in the log explains why"
 
 
-class ResumeReason(NamedTuple):
-    """Why a partition begins, or begins again, and from what is known of it."""
-
-    position: Position | None = None
-    """None lets `auto.offset.reset` decide."""
-    is_gone: bool = False
-    """The offset after the position is not in the source any more."""
-    diverged_at: int | None = None
-    """From this offset on the source has other records than those that were read."""
-    is_distrusted: bool = False
-    """A broker refused the numbers that follow the position."""
-    skipped: DeadLetter | None = None
-    """The batch that ends with the position is left out."""
-
-
-class Start(NamedTuple):
-    """`position` is the next upstream offset to copy; `incident` is what people should know of it.
-
-    `logs` are those that it is about. `run` ends right before it, if what is there of it is known.
-    """
-
-    position: int
-    producer: ProducerState
-    incident: Incident | None = None
-    logs: LogIdentity = UNKNOWN_LOGS
-    run: Run | None = None
-
-
 class _UnderNewId(NamedTuple):
-    """A start whose numbers begin anew, at the target's offset `next_offset`."""
+    """A start under a new producer id, at the target's offset `next_offset`."""
 
     position: int
     next_offset: int
@@ -91,28 +64,28 @@ class _UnderNewId(NamedTuple):
     logs: LogIdentity = UNKNOWN_LOGS
 
 
-_Begun = Start | _UnderNewId | SparkmirrorError
+_Found = Start | _UnderNewId | SparkmirrorError
 
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """Finds the starts of some partitions of a plan. Blocks; `rules` are those that they are copied by."""
+    """Finds the starts of partitions of a plan. Blocks; `rules` are those that they are copied by."""
 
     plan: TaskPlan
     rules: Mapping[TopicPartition, CopyRules]
-    loops: CycleDetection
+    cycles: CycleDetection
 
     def starts(
-        self, occasions: Mapping[TopicPartition, ResumeReason], *, is_last_try: bool = False
+        self, reasons: Mapping[TopicPartition, ResumeReason]
     ) -> Mapping[TopicPartition, Start | SparkmirrorError]:
-        """The start of each partition, or why it can't begin now.
+        """The start of each partition, or why it can't start now.
 
         What a broker refused must be explained by something, if not now (what it has may wait for its
-        followers), then before the last try. Where numbers begin anew, that is stored and acknowledged before
-        this returns, as are the producer ids if they must show what comes back. Raises KafkaError when none
-        can begin.
+        followers), then before the last try. A new producer id or epoch is stored and acknowledged before
+        this returns, as are the producer ids if they must show what comes back. Raises KafkaError when no
+        partition can start.
         """
-        plans = [plan for plan in self.plan.partitions if plan.source in occasions]
+        plans = [plan for plan in self.plan.partitions if plan.source in reasons]
         source = read_metadata(self.plan.consumer.connection, {plan.source.topic for plan in plans})
         target = read_metadata(self.plan.producer.connection, {plan.target_topic for plan in plans})
         logs = {
@@ -123,8 +96,8 @@ class Resumption:
             for plan in plans
         }
         ends = list_offsets(self._target, [plan.target for plan in plans], LATEST, target)
-        firsts = self._first_offsets(occasions, logs, source)
-        found: dict[TopicPartition, _Begun] = {}
+        firsts = self._first_offsets(reasons, logs, source)
+        found: dict[TopicPartition, _Found] = {}
         for plan in plans:
             end, first = ends[plan.target], firsts.get(plan.source)
             if isinstance(end, SparkmirrorError):
@@ -132,20 +105,22 @@ class Resumption:
             elif isinstance(first, SparkmirrorError):
                 found[plan.source] = first
             else:
-                occasion = occasions[plan.source]
-                begun = self._begin(plan, occasion, logs[plan.source], first, end)
-                if occasion.is_distrusted:
-                    begun = _explained(plan, occasion, begun, is_last_try=is_last_try)
-                found[plan.source] = begun
+                reason = reasons[plan.source]
+                found_start = self._find(plan, reason, logs[plan.source], first, end)
+                if reason.is_distrusted:
+                    found_start = _explained(plan, reason, found_start)
+                found[plan.source] = found_start
         self._write(
             dead_letters_topic(self.plan.flow.source),
-            [occasion.skipped.to_record() for occasion in occasions.values() if occasion.skipped],
+            [reason.skipped.to_record() for reason in reasons.values() if reason.skipped],
         )
         starts = self._with_ids(
-            found, {source: _read_logs(occasions[source], logs[source]) for source in found}
+            found, {source: _read_logs(reasons[source], logs[source]) for source in found}
         )
-        self.loops.record(start.producer.producer.id for start in starts.values() if isinstance(start, Start))
-        self._store(starts, occasions)
+        self.cycles.record(
+            start.producer.producer.id for start in starts.values() if isinstance(start, Start)
+        )
+        self._store(starts, reasons)
         return starts
 
     # what there is
@@ -156,31 +131,31 @@ class Resumption:
 
     def _first_offsets(
         self,
-        occasions: Mapping[TopicPartition, ResumeReason],
+        reasons: Mapping[TopicPartition, ResumeReason],
         logs: Mapping[TopicPartition, LogIdentity],
         metadata: Metadata,
     ) -> Mapping[TopicPartition, int | SparkmirrorError]:
-        """Where those begin whose position does not say it. `metadata` is the source's."""
+        """The first offsets of partitions that do not start at their position. `metadata` is the source's."""
         restarts = self.plan.settings.reactions.on_topic_recreated is OnTopicRecreated.RESTART
         reset: list[TopicPartition] = []
-        anew: list[TopicPartition] = []
-        for source, occasion in occasions.items():
-            known = UNKNOWN_LOGS if occasion.position is None else occasion.position.logs
+        recreated: list[TopicPartition] = []
+        for source, reason in reasons.items():
+            known = UNKNOWN_LOGS if reason.position is None else reason.position.logs
             source_is_new = is_another(known.source_id, logs[source].source_id)
             target_is_new = is_another(known.target_id, logs[source].target_id)
             if restarts and (source_is_new or target_is_new):
                 reset.append(source)
             elif source_is_new:
-                anew.append(source)
-            elif occasion.position is None or occasion.is_gone:
+                recreated.append(source)
+            elif reason.position is None or reason.is_gone:
                 reset.append(source)
-        at_start = list_offsets(self.plan.consumer, anew, EARLIEST, metadata)
+        at_start = list_offsets(self.plan.consumer, recreated, EARLIEST, metadata)
         return {**self._reset_offsets(reset, metadata), **at_start}
 
     def _reset_offsets(
         self, partitions: Collection[TopicPartition], metadata: Metadata
     ) -> Mapping[TopicPartition, int | SparkmirrorError]:
-        """Where `auto.offset.reset` lets partitions without a position begin."""
+        """The offsets where `auto.offset.reset` lets partitions without a position start."""
         policy = self.plan.consumer.offset_reset
         if policy is OffsetReset.NONE:
             return {
@@ -192,70 +167,70 @@ class Resumption:
 
     # what follows from it
 
-    def _begin(
-        self, plan: CopyPartition, occasion: ResumeReason, logs: LogIdentity, first: int | None, end: int
-    ) -> _Begun:
-        """`first` is where to begin if not at the position; `end` is where the target's log ends."""
-        position = occasion.position
+    def _find(
+        self, plan: CopyPartition, reason: ResumeReason, logs: LogIdentity, first: int | None, end: int
+    ) -> _Found:
+        """`first` is where to start if not at the position; `end` is where the target's log ends."""
+        position = reason.position
         if position is None:
             return _UnderNewId(_required(first), end)
-        changed = self._changed(plan, position, occasion, logs, first, end)
+        changed = self._changed(plan, position, reason, logs, first, end)
         if changed is not None:
             return changed
         following = position.offset + 1
         if position.producer is None or not self.plan.producer.idempotent:
-            return _UnderNewId(following, end, _skipped(occasion))
-        if occasion.skipped is not None:
+            return _UnderNewId(following, end, _skipped(reason))
+        if reason.skipped is not None:
             state = position.producer._replace(next_offset=end)
-            return _renumbered(Start(following, state, _skipped(occasion)))
+            return _renumbered(Start(following, state, _skipped(reason)))
         return self._continued(plan, position, position.producer, end)
 
     def _changed(
         self,
         plan: CopyPartition,
         position: Position,
-        occasion: ResumeReason,
+        reason: ResumeReason,
         logs: LogIdentity,
         first: int | None,
         end: int,
-    ) -> _Begun | None:
-        """What follows when a log is not any more what the position is about; None if both are."""
+    ) -> _Found | None:
+        """The start when a log is not the one that the position is about any more; None if both are."""
         following = position.offset + 1
         if is_another(position.logs.source_id, logs.source_id):
             first = _required(first)
             return self._recreated(plan, source_recreated(following, first), first, end)
         if is_another(position.logs.target_id, logs.target_id):
-            goes_on = following if first is None else first
-            return self._recreated(plan, target_recreated(goes_on), goes_on, end)
-        if occasion.is_gone:
+            next_offset = following if first is None else first
+            return self._recreated(plan, target_recreated(next_offset), next_offset, end)
+        if reason.is_gone:
             first = _required(first)
             return self._without(plan, records_lost(following, first), first, end)
-        if occasion.diverged_at is not None and occasion.diverged_at < following:
-            at = occasion.diverged_at
+        if reason.diverged_at is not None and reason.diverged_at < following:
+            at = reason.diverged_at
             return self._without(plan, source_truncated(following, at), at, end)
         return None
 
-    def _recreated(self, plan: CopyPartition, incident: Incident, position: int, end: int) -> _Begun:
+    def _recreated(self, plan: CopyPartition, incident: Incident, position: int, end: int) -> _Found:
         if self.plan.settings.reactions.on_topic_recreated is OnTopicRecreated.FAIL:
-            return _held_up(plan, incident, "on.topic.recreated is fail. Set it to record or restart")
+            return _blocked_by(plan, incident, "on.topic.recreated is fail. Set it to record or restart")
         _log.warning("%s: %s", plan.source, incident.text)
         return _UnderNewId(position, end, incident)
 
-    def _without(self, plan: CopyPartition, incident: Incident, position: int, end: int) -> _Begun:
-        """Go on behind a gap, if that is allowed: with it changes what a number means."""
+    def _without(self, plan: CopyPartition, incident: Incident, position: int, end: int) -> _Found:
+        """Continue behind a gap, if that is allowed. It changes which record a sequence means."""
         if self.plan.settings.reactions.on_data_loss is OnDataLoss.FAIL:
-            return _held_up(plan, incident, "on.data.loss is fail. Set it to record")
+            return _blocked_by(plan, incident, "on.data.loss is fail. Set it to record")
         _log.warning("%s: %s", plan.source, incident.text)
         return _UnderNewId(position, end, incident)
 
-    def _continued(self, plan: CopyPartition, position: Position, state: ProducerState, end: int) -> _Begun:
+    def _continued(self, plan: CopyPartition, position: Position, state: ProducerState, end: int) -> _Found:
         first = position.offset + 1
         if end == state.next_offset:
             return Start(first, state, run=position.run)
         if end < state.next_offset:
             incident = target_truncated(plan.target, end, state.next_offset, first)
             return _renumbered(Start(first, state._replace(next_offset=end), incident))
-        read_back = ReadBack(self.plan.consumer, self._target, self.rules, self.loops)
+        read_back = ReadBack(self.plan.consumer, self._target, self.rules, self.cycles)
         try:
             found = read_back.find(plan, first, state, end)
         except AuthorizationError as error:
@@ -266,7 +241,7 @@ class Resumption:
             return error
         if found.records:
             _log.info(
-                "%s: %d records behind the stored position are there already; going on from offset %d",
+                "%s: %d records behind the stored position are there already; continuing from offset %d",
                 plan.target,
                 found.records,
                 found.position,
@@ -284,35 +259,35 @@ class Resumption:
         )
         return _renumbered(start._replace(incident=Incident(IncidentKind.SOURCE_CHANGED, text)))
 
-    # numbers that begin anew
+    # new producer ids and epochs
 
     def _with_ids(
-        self, found: Mapping[TopicPartition, _Begun], logs: Mapping[TopicPartition, LogIdentity]
+        self, found: Mapping[TopicPartition, _Found], logs: Mapping[TopicPartition, LogIdentity]
     ) -> Mapping[TopicPartition, Start | SparkmirrorError]:
-        """A new id is asked for only if somebody needs one; partitions that begin together may share it."""
+        """A new id is requested only if it is needed; partitions that start together may share it."""
         producer, refusal = NOT_IDEMPOTENT, None
-        if any(isinstance(begun, _UnderNewId) for begun in found.values()):
+        if any(isinstance(found_start, _UnderNewId) for found_start in found.values()):
             producer, refusal = self._new_producer()
         starts: dict[TopicPartition, Start | SparkmirrorError] = {}
-        for source, begun in found.items():
-            if isinstance(begun, SparkmirrorError):
-                starts[source] = begun
+        for source, found_start in found.items():
+            if isinstance(found_start, SparkmirrorError):
+                starts[source] = found_start
                 continue
             known = logs[source]
             # What was read back may be of a later leader than what the position knows.
-            known = known._replace(source_epoch=max(known.source_epoch, begun.logs.source_epoch))
-            if isinstance(begun, _UnderNewId):
-                state = ProducerState(producer, 0, begun.next_offset)
-                starts[source] = Start(begun.position, state, begun.incident or refusal, known)
+            known = known._replace(source_epoch=max(known.source_epoch, found_start.logs.source_epoch))
+            if isinstance(found_start, _UnderNewId):
+                state = ProducerState(producer, 0, found_start.next_offset)
+                starts[source] = Start(found_start.position, state, found_start.incident or refusal, known)
             else:
-                state = begun.producer
+                state = found_start.producer
                 if self.plan.transaction is not None:
                     state = ProducerState(NOT_IDEMPOTENT, 0, state.next_offset)
-                starts[source] = begun._replace(producer=state, logs=known)
+                starts[source] = found_start._replace(producer=state, logs=known)
         return starts
 
     def _new_producer(self) -> tuple[ProducerId, Incident | None]:
-        """The id, or that there is none, and why. In transactions it is theirs, which the writer knows."""
+        """The id, or why there is none. In transactions the writer knows it: that of the transactional id."""
         if not self.plan.producer.idempotent or self.plan.transaction is not None:
             return NOT_IDEMPOTENT, None
         try:
@@ -327,9 +302,9 @@ class Resumption:
     def _store(
         self,
         results: Mapping[TopicPartition, Start | SparkmirrorError],
-        occasions: Mapping[TopicPartition, ResumeReason],
+        reasons: Mapping[TopicPartition, ResumeReason],
     ) -> None:
-        """Before the first batch under new numbers, whoever comes next must know of them."""
+        """Before the first batch under a new id or epoch, so that the next attempt knows of it."""
         plan = self.plan
         records = [
             position_record(
@@ -339,7 +314,7 @@ class Resumption:
                 Position(start.position - 1, start.producer, start.logs),
             )
             for source, start in results.items()
-            if isinstance(start, Start) and _is_renumbered(start, occasions[source].position)
+            if isinstance(start, Start) and _is_renumbered(start, reasons[source].position)
         ]
         self._write(plan.state.positions_topic, records)
 
@@ -349,21 +324,21 @@ class Resumption:
                 writer.write(topic, records)
 
 
-def _skipped(occasion: ResumeReason) -> Incident | None:
-    letter = occasion.skipped
+def _skipped(reason: ResumeReason) -> Incident | None:
+    letter = reason.skipped
     return None if letter is None else batch_skipped(letter.first, letter.last, letter.error)
 
 
-def _read_logs(occasion: ResumeReason, current: LogIdentity) -> LogIdentity:
+def _read_logs(reason: ResumeReason, current: LogIdentity) -> LogIdentity:
     """What is known of the logs from here on: the epoch only of what was read of this very log.
 
-    A topic that is not there now may come back as another: who it was must not be forgotten.
+    A topic that is missing now may come back as another one: its id must not be forgotten.
     """
-    if occasion.position is None:
+    if reason.position is None:
         return current
-    known = occasion.position.logs
+    known = reason.position.logs
     is_other = is_another(known.source_id, current.source_id)
-    epoch_counts = not (is_other or occasion.is_gone or occasion.diverged_at is not None)
+    epoch_counts = not (is_other or reason.is_gone or reason.diverged_at is not None)
     return LogIdentity(
         source_id=current.source_id or known.source_id,
         source_epoch=known.source_epoch if epoch_counts else current.source_epoch,
@@ -376,21 +351,21 @@ def _required(first: int | None) -> int:
     return first
 
 
-def _held_up(plan: CopyPartition, incident: Incident, why: str) -> KafkaError:
+def _blocked_by(plan: CopyPartition, incident: Incident, why: str) -> KafkaError:
     return KafkaError(f"{plan.source}: {incident.text}, if it may: {why}, or reset the offset")
 
 
-def _explained(plan: CopyPartition, occasion: ResumeReason, begun: _Begun, *, is_last_try: bool) -> _Begun:
-    position = occasion.position
+def _explained(plan: CopyPartition, reason: ResumeReason, found_start: _Found) -> _Found:
+    position = reason.position
     if (
         position is None
         or position.producer is None
-        or begun != Start(position.offset + 1, position.producer)
+        or found_start != Start(position.offset + 1, position.producer)
     ):
-        return begun
-    if not is_last_try:
-        return RetriableError(f"{plan.target}: {_UNEXPLAINED}; looking again")
-    return _renumbered(begun._replace(incident=Incident(IncidentKind.SEQUENCE_UNKNOWN, _UNEXPLAINED)))
+        return found_start
+    if not reason.is_last_try:
+        return RetriableError(f"{plan.target}: {_UNEXPLAINED}; retrying")
+    return _renumbered(found_start._replace(incident=Incident(IncidentKind.SEQUENCE_UNKNOWN, _UNEXPLAINED)))
 
 
 def _renumbered(start: Start) -> Start | _UnderNewId:

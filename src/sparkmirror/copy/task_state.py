@@ -15,6 +15,7 @@ from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.batches.record_batch import OutgoingBatch
 from sparkmirror.copy.copy_plan import OffsetSyncPlan, TaskPlan
 from sparkmirror.copy.partition_copy import Mark, PartitionCopy
+from sparkmirror.copy.partition_states import CopyState
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.topic_log import TopicWriter
@@ -44,10 +45,10 @@ def contiguous_runs(batch: OutgoingBatch, base_offset: int) -> Iterator[Run]:
 
 
 def report_failure(plan: TaskPlan, error: str) -> None:
-    """Say in the progress topic that none of a task's partitions is copied. Raises KafkaError."""
+    """Report in the progress topic that none of a task's partitions is copied. Raises KafkaError."""
     copies = [PartitionCopy(partition, CopyRules(), read_committed=False) for partition in plan.partitions]
     for copy in copies:
-        copy.fetch_error = KafkaError(error)
+        copy.state = CopyState(fetch_error=KafkaError(error))
     with closing(TopicWriter(plan.state.connection)) as writer:
         writer.write(plan.state.progress_topic, [_progress_of(copy, plan, 0).to_record() for copy in copies])
 
@@ -66,7 +67,7 @@ class _Recorder:
             self._writer.write(self._topic, records)
         except SparkmirrorError as error:
             if not self._failing:
-                _log.warning("%s can't be written: %s; trying again", self._what, error)
+                _log.warning("%s can't be written: %s; retrying", self._what, error)
             self._failing = True
             return False
         if self._failing:
@@ -114,8 +115,8 @@ class TaskState:
             else:
                 self._uncommitted_runs.append((source, run))
 
-    def go_on_from(self, partition: TopicPartition, run: Run | None) -> None:
-        """The partition begins, behind the records of this run if it's known."""
+    def resume_after(self, partition: TopicPartition, run: Run | None) -> None:
+        """The partition starts, behind the records of this run if it is known."""
         self._sync_queue.go_on_from(partition, run)
 
     def collect(self, copies: Collection[PartitionCopy], now: float) -> Callable[[], None] | None:
@@ -241,7 +242,7 @@ def _progress_of(copy: PartitionCopy, plan: TaskPlan, position: int) -> Partitio
         position=position - 1 if position > 0 else None,
         lag=copy.lag,
         latency=copy.latency,
-        state=copy.state,
+        state=copy.reported_state,
         error=None if copy.error is None else str(copy.error),
         updated_at=time.time(),
         lost=copy.lost,

@@ -1,4 +1,4 @@
-"""Keeps a copy loop to its limits: timers for partitions that rest, and for a flow that must not ask yet."""
+"""Keeps a copy task to its rate limits: how long a partition is throttled, and how much may be fetched."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,40 +8,32 @@ from sparkmirror.policies.rate_limits import RateLimits, Shares, TaskLimits
 
 
 class Throttle:
-    """On the loop's thread only. When a partition's rest is over `go_on` is called, then `fetch_more`."""
+    """On the loop's thread only. `fetch_more` is called when the flow's limit allows more again."""
 
     def __init__(
         self,
         limits: RateLimits,
         shares: Shares,
         loop: asyncio.AbstractEventLoop,
-        *,
-        go_on: Callable[[TopicPartition], None],
         fetch_more: Callable[[], None],
     ) -> None:
         self._limits = TaskLimits(limits, shares, loop.time())
         self._loop = loop
-        self._go_on = go_on
         self._fetch_more = fetch_more
-        self._resting: dict[TopicPartition, asyncio.TimerHandle] = {}
-        self._waiting: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     def change(self, limits: RateLimits) -> None:
-        """Whoever rests or waits asks again at once."""
+        """What was throttled under the old limits must ask again."""
         self._limits.change(limits, self._loop.time())
-        for partition in list(self._resting):
-            self.forget(partition)
-            self._go_on(partition)
-        if self._waiting is not None:
-            self._waiting.cancel()
-        self._ask_again()
+        self.stop()
+        self._fetch_more()
 
     def allowed(self, budget_bytes: int) -> int:
-        """How many of so many bytes may be asked for now; when none may, `fetch_more` is called in time."""
+        """How many of so many bytes may be fetched now; if none, `fetch_more` is called in time."""
         allowed = self._limits.allowed(budget_bytes, self._loop.time())
-        if allowed <= 0 < budget_bytes and self._waiting is None:
-            self._waiting = self._loop.call_later(
-                self._limits.flow_throttle_s(self._loop.time()), self._ask_again
+        if allowed <= 0 < budget_bytes and self._timer is None:
+            self._timer = self._loop.call_later(
+                self._limits.flow_throttle_s(self._loop.time()), self._expired
             )
         return allowed
 
@@ -49,32 +41,16 @@ class Throttle:
         """So many bytes of a partition go to the target."""
         self._limits.taken(partition, size, self._loop.time())
 
-    def rests(self, partition: TopicPartition) -> bool:
-        """Whether it must not be fetched now; `go_on` is called when it may."""
-        if partition not in self._resting:
-            rest_s = self._limits.throttle_s(partition, self._loop.time())
-            if rest_s <= 0:
-                return False
-            self._resting[partition] = self._loop.call_later(rest_s, self._rested, partition)
-        return True
-
-    def forget(self, partition: TopicPartition) -> None:
-        """Somebody else says when it goes on."""
-        timer = self._resting.pop(partition, None)
-        if timer is not None:
-            timer.cancel()
+    def throttle_s(self, partition: TopicPartition) -> float:
+        """How long it must not be fetched, 0.0 if it may."""
+        return self._limits.throttle_s(partition, self._loop.time())
 
     def stop(self) -> None:
         """Nothing is called any more."""
-        for timer in (*self._resting.values(), self._waiting):
-            if timer is not None:
-                timer.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
-    def _rested(self, partition: TopicPartition) -> None:
-        del self._resting[partition]
-        self._go_on(partition)
-        self._fetch_more()
-
-    def _ask_again(self) -> None:
-        self._waiting = None
+    def _expired(self) -> None:
+        self._timer = None
         self._fetch_more()

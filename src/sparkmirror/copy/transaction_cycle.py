@@ -64,8 +64,8 @@ _LOST = Backoff(0.1, 5.0)
 T = TypeVar("T")
 
 
-class CycleOwner(WriterListener, Protocol):
-    """Who copies. It's told of its own partitions as every listener is, except that no sequence is lost."""
+class TransactionOwner(WriterListener, Protocol):
+    """The pipeline that copies: the listener for its own partitions, for which no sequence is ever lost."""
 
     @property
     def copies(self) -> Collection[PartitionCopy]: ...
@@ -78,9 +78,6 @@ class CycleOwner(WriterListener, Protocol):
     def transaction_failed(self, error: SparkmirrorError | None) -> None:
         """What keeps all partitions waiting; None when nothing does any more."""
 
-    def transaction_lost(self) -> None:
-        """Drop what is outstanding, `open` again, and begin every partition from its committed position."""
-
 
 class TransactionCycle:
     """The listener of the writer whose batches are in the transactions. On the loop's thread."""
@@ -89,27 +86,27 @@ class TransactionCycle:
         self,
         plan: TaskPlan,
         loop: asyncio.AbstractEventLoop,
-        owner: CycleOwner,
+        owner: TransactionOwner,
         state: TaskState,
-        loops: CycleDetection,
+        cycles: CycleDetection,
         coordinator: Executor | None = None,
     ) -> None:
-        """`coordinator` runs one call at a time; it is shut down by `finish`."""
+        """`coordinator` runs one call at a time; `finish` shuts it down."""
         assert plan.transaction is not None
         self._plan = plan
-        self._told = plan.transaction
+        self._settings = plan.transaction
         self._loop = loop
         self._owner = owner
         self._state = state
-        self._loops = loops
+        self._cycles = cycles
         self._transactions = Transactions(
-            plan.producer.connection, self._told.transactional_id, self._told.timeout_s
+            plan.producer.connection, self._settings.transactional_id, self._settings.timeout_s
         )
         # One call at a time, in order: an end that is still under way goes before the next initialisation.
         self._coordinator = coordinator or ThreadPoolExecutor(
             1, thread_name_prefix="sparkmirror-transactions"
         )
-        self._scope = TransactionScope(self._told.transactional_id, self._wants)
+        self._scope = TransactionScope(self._settings.transactional_id, self._wants)
         self._log_ends: Mapping[TopicPartition, int] = {}
         self._log_partitions = 0
         self._position_partition: dict[TopicPartition, TopicPartition] = {}
@@ -124,15 +121,17 @@ class TransactionCycle:
         self._unwritten = 0
         self._end_s = 0.0
         self._is_lost = self._has_failed = False
+        self._on_lost: Callable[[], None] | None = None
         self._losses = self._fences = 0
 
     # life
 
-    async def open(self) -> BatchWriter:
+    async def open(self, on_lost: Callable[[], None]) -> BatchWriter:
         """Initialise the transactional id, however long that takes; a writer for transactions from then on.
 
         What anybody had open under the id is aborted. Nothing of a former writer may be used any more.
         """
+        self._on_lost = on_lost
         for task in self._tasks:
             task.cancel()
         self._state.aborted()
@@ -185,8 +184,9 @@ class TransactionCycle:
         self._losses += 1
         _log.warning("a transaction is lost: %s; beginning again from the committed positions", error)
         self._fail(error)
-        # Not now: whoever says so may be in the middle of an answer about other partitions.
-        self._loop.call_soon(self._owner.transaction_lost)
+        # Not now: the writer may be in the middle of a response about other partitions.
+        assert self._on_lost is not None, "nothing is lost before `open`"
+        self._loop.call_soon(self._on_lost)
 
     def _fail(self, error: SparkmirrorError) -> None:
         self._has_failed = True
@@ -219,7 +219,7 @@ class TransactionCycle:
 
     def _recorded(self, producer: ProducerId) -> ProducerId:
         """An id may be new after every end, when its epochs are used up."""
-        self._loops.record([producer.id])
+        self._cycles.record([producer.id])
         return producer
 
     def _find_log(self) -> None:
@@ -254,11 +254,11 @@ class TransactionCycle:
         """When it's time to commit: whether only partitions with acknowledged batches can have moved."""
         if not await _within(_IDLE_S, self._used):
             return False
-        if self._told.interval_s is not None:
-            await _within(self._told.interval_s, self._finishing)
+        if self._settings.interval_s is not None:
+            await _within(self._settings.interval_s, self._finishing)
             return False
         lasts_s = min(max(self._end_s / _END_SHARE, _LOADED_MIN_S), _LOADED_MAX_S)
-        deadline = self._loop.time() + min(lasts_s, self._told.timeout_s * _SETTLE_SHARE)
+        deadline = self._loop.time() + min(lasts_s, self._settings.timeout_s * _SETTLE_SHARE)
         await _within(_POLL_S, self._finishing)
         while (
             self._owner.has_outstanding
@@ -323,12 +323,12 @@ class TransactionCycle:
         await self._until(lambda: not self._unwritten)
 
     async def _until(self, holds: Callable[[], bool]) -> None:
-        patience_s = self._told.timeout_s * _SETTLE_SHARE
+        patience_s = self._settings.timeout_s * _SETTLE_SHARE
         deadline = self._loop.time() + patience_s
         while not holds():
             if self._loop.time() > deadline:
                 raise UnclearTransactionError(
-                    f"transactional id {self._told.transactional_id}: what was sent is not acknowledged "
+                    f"transactional id {self._settings.transactional_id}: what was sent is not acknowledged "
                     f"after {patience_s:g} s; initialise it again and read the positions again"
                 )
             self._changed.clear()

@@ -1,11 +1,11 @@
 """Produces whole record batches to many partitions on one loop, idempotently, in order, several in flight.
 
-Owns connections, sequence numbers, resending, leader changes and back-off. A batch is kept until it is
-acknowledged or refused. A partition's sequence counts the records written to it under its producer id, which
-whoever begins the partition knows: the count goes on from task to task.
+Owns connections, resending, leader changes and back-off. A batch is kept until it is acknowledged or
+refused. A partition's sequence counts the records written to it under its producer id, and continues from
+task to task.
 
-In transactions all partitions are written under the producer id and epoch of the transactional id. Who ends
-one holds the writer, waits until it is settled, and releases it under what the next one has.
+In transactions all partitions are written under the producer id and epoch of the transactional id. To end
+one, `TransactionCycle` holds the writer, waits until it is settled, and releases it under those of the next.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Protocol
 
-from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerState
+from sparkmirror.batches.producer import ProducerState
 from sparkmirror.batches.record_batch import OutgoingBatch
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.client_settings import ProducerSettings
@@ -25,26 +25,22 @@ from sparkmirror.domain.rights import Need
 from sparkmirror.kafka import error_codes, produce
 from sparkmirror.kafka.broker_link import BrokerLink
 from sparkmirror.kafka.cluster_view import ClusterView
-from sparkmirror.kafka.look_back import Written
-from sparkmirror.kafka.looking_back import LookingBack
-from sparkmirror.kafka.partition_queue import PartitionQueue, PendingBatch, Route
+from sparkmirror.kafka.partition_queue import PartitionQueue, PendingBatch, QueueEvent, QueuePhase, Route
 from sparkmirror.kafka.produce import ProducedPartition, decode_produce_response, encode_produce_request
 from sparkmirror.kafka.transaction_scope import TransactionScope
 from sparkmirror.kafka.wire import NO_TOPIC_ID
+from sparkmirror.kafka.written_batches import LogChecks, Written
 
 _HOUSEKEEPING_S = 1.0
-_PATIENCE_S = 1.0
+_FOLLOWERS_WAIT_MAX_S = 1.0
 """How long a broker may wait for a partition's followers before the partition moves to another connection."""
-
-_WELL_AFTER = 3
-"""So many quick answers in a row, and a slow partition is with the others again."""
 
 _COMPLETING_S = 0.01
 """How long to wait before a batch is sent again that met the end of the transaction before its own."""
 
 
 class WriterListener(Protocol):
-    """What the writer tells. All calls come on the loop's thread."""
+    """Hears from the writer. All calls come on the loop's thread."""
 
     def acknowledged(
         self, partition: TopicPartition, batch: OutgoingBatch, base_offset: int, *, completes: bool
@@ -52,22 +48,22 @@ class WriterListener(Protocol):
         """In order per partition. A split batch is acknowledged in parts; the last one completes it."""
 
     def write_failed(self, partition: TopicPartition, error: SparkmirrorError) -> None:
-        """The partition is tried again with back-off; an acknowledgement says that it is well."""
+        """The partition is retried with back-off; an acknowledgement means that it works again."""
 
     def write_possible(self, partition: TopicPartition) -> None:
-        """Leader and producer id are known and nothing waits: without data no acknowledgement would tell."""
+        """Leader and producer id are known and nothing waits: without data no acknowledgement would come."""
 
     def write_refused(self, partition: TopicPartition, error: SparkmirrorError, batch: OutgoingBatch) -> None:
         """The target will never take this batch as it is. It and all after it were discarded."""
 
     def sequence_lost(self, partition: TopicPartition, error: SparkmirrorError) -> None:
-        """The broker knows of another sequence. What was not acknowledged is discarded: `begin` anew.
+        """The broker knows of another sequence. What was not acknowledged is discarded: `begin` again.
 
         In transactions: nothing more can be written in this one, nor can it be committed.
         """
 
     def target_recreated(self, partition: TopicPartition) -> None:
-        """The topic has another id than the one begun with. What was not acknowledged is discarded."""
+        """The topic has another id than at `begin`. What was not acknowledged is discarded."""
 
 
 class _Request:
@@ -77,16 +73,16 @@ class _Request:
         self.correlation_id = correlation_id
         self.version = version
         self.sent_at = sent_at
-        self.lanes: dict[TopicPartition, PartitionQueue] = {}
+        self.queues: dict[TopicPartition, PartitionQueue] = {}
         self.topics: dict[bytes, str] = {}
 
 
 class _Sink:
-    """One connection: its link, its requests under way, and the lanes that may have something to send.
+    """One connection: its link, its requests under way, and the queues that may have something to send.
 
-    A broker answers one request of a connection after the other, and one about a partition that waits for its
-    followers as late as that has them. So it's told to say soon for which partitions that is the case, and
-    those have a second connection, where it may wait as long as a request may take.
+    A broker handles the requests of a connection one after the other, and delays one whose partition waits
+    for its followers. So on the connection for most partitions it may wait a short time only. Partitions for
+    which that was too short have a second connection, where it may wait as long as a request may take.
     """
 
     def __init__(self, link: BrokerLink, settings: ProducerSettings) -> None:
@@ -99,7 +95,7 @@ class _Sink:
 
 
 class BatchWriter:
-    """`append` then `flush`; see `WriterListener` for what comes back."""
+    """`append`, then `flush`; `WriterListener` has what comes back."""
 
     def __init__(
         self,
@@ -115,10 +111,12 @@ class BatchWriter:
         connection = settings.connection
         self._backoff = Backoff(connection.retry_backoff_s, connection.retry_backoff_max_s)
         self._view = ClusterView(connection, loop, self._leaders_changed, self._cluster_failed)
-        self._lanes: dict[TopicPartition, PartitionQueue] = {}
+        self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._sinks: dict[Route, _Sink] = {}
         self._sink_of: dict[BrokerLink, _Sink] = {}
-        self._looking_back = LookingBack(connection, loop, self)
+        self._checks = LogChecks(connection, loop, self)
+        self._timers: dict[PartitionQueue, asyncio.TimerHandle] = {}
+        """Of those that back off."""
         self._doubtful: set[PartitionQueue] = set()
         """In transactions: those with something that may be in the log and is not acknowledged."""
         self._exempt: Collection[TopicPartition] | None = None
@@ -129,23 +127,24 @@ class BatchWriter:
 
     def start(self, partitions: Collection[TopicPartition]) -> None:
         """Find the partitions' leaders; each waits for its `begin`."""
-        self._lanes = {partition: PartitionQueue(partition) for partition in partitions}
+        self._queues = {partition: PartitionQueue(partition) for partition in partitions}
         self._view.start(sorted({partition.topic for partition in partitions}))
         self._housekeep()
 
     def begin(self, partition: TopicPartition, state: ProducerState, topic_id: bytes = NO_TOPIC_ID) -> None:
         """Write the partition from now on, as long as its topic keeps the id.
 
-        Before that, and after `sequence_lost` or `target_recreated`, what comes must wait. In transactions
-        id and epoch are theirs, and numbers go on as long as those do; only the state's offset counts.
+        Before that, and after `sequence_lost` or `target_recreated`, nothing is sent. In transactions the
+        transaction has id and epoch, and sequences continue under them; only the state's offset counts.
         """
-        lane = self._lanes[partition]
+        queue = self._queues[partition]
         if self._transaction is not None:
             producer = self._transaction.producer
-            sequence = lane.next_sequence if lane.producer == producer else 0
+            sequence = queue.next_sequence if queue.producer == producer else 0
             state = ProducerState(producer, sequence, state.next_offset)
-        lane.begin(state, topic_id, self._loop.time())
-        self._route(lane)
+        self._cancel_timer(queue)
+        queue.number(state, topic_id, self._loop.time())
+        self._route(queue)
 
     def stop(self) -> None:
         """For good: the listener is told nothing any more."""
@@ -153,17 +152,19 @@ class BatchWriter:
         self._view.stop()
         if self._housekeeping is not None:
             self._housekeeping.cancel()
-        self._looking_back.stop()
+        self._checks.stop()
+        for timer in self._timers.values():
+            timer.cancel()
         for sink in self._sinks.values():
             sink.link.close()
         self._sinks.clear()
-        self._lanes = {}
+        self._queues = {}
 
     def append(self, partition: TopicPartition, batch: OutgoingBatch) -> None:
         """Take a batch over; nothing is sent before `flush`."""
-        lane = self._lanes[partition]
-        lane.append(batch)
-        self._offer(lane)
+        queue = self._queues[partition]
+        queue.append(batch)
+        self._offer(queue)
 
     def flush(self) -> None:
         for sink in self._sinks.values():
@@ -172,8 +173,16 @@ class BatchWriter:
 
     def discard_unsent(self) -> None:
         """Keep only what is in flight: an orderly stop waits for nothing else."""
-        for lane in self._lanes.values():
-            lane.discard()
+        for queue in self._queues.values():
+            queue.discard()
+
+    def has_unsent(self, partition: TopicPartition) -> bool:
+        """Whether `drop_unsent` would drop something."""
+        return self._queues[partition].has_unsent
+
+    def drop_unsent(self, partition: TopicPartition) -> int:
+        """Forget the last batches appended, as far as none can be in the log: how many; append them again."""
+        return self._queues[partition].drop_unsent()
 
     @property
     def is_idle(self) -> bool:
@@ -195,66 +204,66 @@ class BatchWriter:
         assert self._transaction is not None
         self._exempt = None
         producer = self._transaction.producer
-        for lane in self._lanes.values():
-            if lane.producer is not None and lane.producer != producer:
-                lane.renumber(producer)
-            self._offer(lane)
+        for queue in self._queues.values():
+            if queue.producer is not None and queue.producer != producer:
+                queue.renumber(producer)
+            self._offer(queue)
         self.flush()
 
     def admit(self, partitions: Collection[TopicPartition]) -> None:
         """They belong to the transaction now."""
         for partition in partitions:
-            self._offer(self._lanes[partition])
+            self._offer(self._queues[partition])
         self.flush()
 
     def refuse(self, partition: TopicPartition, error: SparkmirrorError) -> None:
         """It can't be made part of the transaction: nothing of it was sent."""
-        lane = self._lanes[partition]
-        if lane.ready and not lane.resting:
-            self._recover(lane, error)
+        queue = self._queues[partition]
+        if queue.ready and queue.phase is QueuePhase.SENDING:
+            self._recover(queue, error)
 
     # routing: which broker leads which partition
 
-    def _route(self, lane: PartitionQueue) -> None:
-        if self._stopped or lane.in_flight or lane.unsettled or not self._view.is_known:
+    def _route(self, queue: PartitionQueue) -> None:
+        if self._stopped or not queue.can_move or not self._view.is_known:
             return
-        leader = self._view.leader(lane.partition)
+        leader = self._view.leader(queue.partition)
         if leader is None:
-            lane.route = None
-            code = self._view.topic_error(lane.partition.topic) or error_codes.LEADER_NOT_AVAILABLE
-            needed = self._needed(Need.DESCRIBE_TOPIC, lane.partition)
-            error = error_codes.error_for(code, f"{lane.partition} on the target", needed=needed)
-            self._listener.write_failed(lane.partition, error)
+            queue.route = None
+            code = self._view.topic_error(queue.partition.topic) or error_codes.LEADER_NOT_AVAILABLE
+            needed = self._needed(Need.DESCRIBE_TOPIC, queue.partition)
+            error = error_codes.error_for(code, f"{queue.partition} on the target", needed=needed)
+            self._listener.write_failed(queue.partition, error)
             self._view.refresh()
             return
-        topic = lane.partition.topic
-        if lane.producer is not None:
-            replaced = self._view.has_replaced(topic, lane.topic_id, lane.begun_at)
+        topic = queue.partition.topic
+        if queue.producer is not None:
+            replaced = self._view.has_replaced(topic, queue.topic_id, queue.numbered_at)
             if replaced:
-                self._give_up(lane)
-                self._listener.target_recreated(lane.partition)
+                self._give_up(queue)
+                self._listener.target_recreated(queue.partition)
             if replaced is not False:
                 return
-        lane.topic_id = self._view.topic_id(topic) or lane.topic_id
-        route = Route(leader.node_id, lane.is_slow)
-        if lane.route is not None and lane.route != route:
-            self._sinks[lane.route].ready.pop(lane, None)
-        lane.route = route
+        queue.topic_id = self._view.topic_id(topic) or queue.topic_id
+        route = Route(leader.node_id, queue.is_slow)
+        if queue.route is not None and queue.route != route:
+            self._sinks[queue.route].ready.pop(queue, None)
+        queue.route = route
         self._connect(route)
-        if lane.producer is not None and not lane.ready:
-            self._listener.write_possible(lane.partition)
-        self._offer(lane)
+        if queue.producer is not None and not queue.ready:
+            self._listener.write_possible(queue.partition)
+        self._offer(queue)
 
-    def _offer(self, lane: PartitionQueue) -> None:
-        if lane.ready and lane.route is not None:
-            self._sinks[lane.route].ready[lane] = None
+    def _offer(self, queue: PartitionQueue) -> None:
+        if queue.ready and queue.route is not None:
+            self._sinks[queue.route].ready[queue] = None
 
     def _connect(self, route: Route) -> None:
         if route not in self._sinks:
             broker = self._view.broker(route.node_id)
             assert broker is not None, "a leader is always among the brokers of the same answer"
             link = BrokerLink(broker, self._settings.connection, self._loop, self)
-            wait_max_s = None if route.is_slow else _PATIENCE_S
+            wait_max_s = None if route.is_slow else _FOLLOWERS_WAIT_MAX_S
             sink = _Sink(link, replace(self._settings, followers_wait_max_s=wait_max_s))
             self._sinks[route] = self._sink_of[link] = sink
             link.start()
@@ -262,14 +271,14 @@ class BatchWriter:
     def _leaders_changed(self) -> None:
         for route, sink in self._sinks.items():
             sink.link.broker = self._view.broker(route.node_id) or sink.link.broker
-        for lane in self._lanes.values():
-            self._route(lane)
+        for queue in self._queues.values():
+            self._route(queue)
         self.flush()
 
     def _cluster_failed(self, error: SparkmirrorError) -> None:
-        for lane in self._lanes.values():
-            if lane.route is None:
-                self._listener.write_failed(lane.partition, error)
+        for queue in self._queues.values():
+            if queue.route is None:
+                self._listener.write_failed(queue.partition, error)
 
     # requests and responses
 
@@ -284,27 +293,27 @@ class BatchWriter:
         sink = self._sink_of[link]
         requests, sink.requests = sink.requests, deque()
         for request in requests:
-            for lane in request.lanes.values():
-                self._unsettle(lane, error)
-        for lane in self._lanes.values():
-            if lane.ready and lane.route is not None and self._sinks.get(lane.route) is sink:
-                self._listener.write_failed(lane.partition, error)
+            for queue in request.queues.values():
+                self._fail(queue, error)
+        for queue in self._queues.values():
+            if queue.ready and queue.route is not None and self._sinks.get(queue.route) is sink:
+                self._listener.write_failed(queue.partition, error)
         self._view.refresh()
 
     def link_received(self, link: BrokerLink, frame: memoryview) -> None:
         sink = self._sink_of[link]
         if not sink.requests:
             raise DisconnectedError(f"{link.broker.host}:{link.broker.port} answered what nobody asked")
-        # Only an answer that can be read ends its request: what goes wrong here is told to all that wait.
+        # Only a response that can be decoded ends its request: else the connection fails, and all that wait.
         oldest = sink.requests[0]
         response = decode_produce_response(frame, oldest.version, oldest.correlation_id, oldest.topics)
         request = sink.requests.popleft()
         for produced in response.partitions:
-            lane = request.lanes.pop(produced.partition, None)
-            if lane is not None:
-                self._settle(lane, produced, self._loop.time() - request.sent_at)
-        for lane in request.lanes.values():
-            self._unsettle(lane, DisconnectedError(f"the broker did not answer for {lane.partition}"))
+            queue = request.queues.pop(produced.partition, None)
+            if queue is not None:
+                self._settle(queue, produced, self._loop.time() - request.sent_at)
+        for queue in request.queues.values():
+            self._fail(queue, DisconnectedError(f"the broker did not answer for {queue.partition}"))
         if response.throttle_s > 0:
             sink.throttled = True
             self._loop.call_later(response.throttle_s, self._throttle_ended, sink)
@@ -331,8 +340,8 @@ class BatchWriter:
                 sink.version if transaction is None else min(sink.version, transaction.produce_version_max)
             )
             request = _Request(self._correlation_id, version, self._loop.time())
-            request.lanes = {partition: self._lanes[partition] for partition in batches}
-            topic_ids = {partition: lane.topic_id for partition, lane in request.lanes.items()}
+            request.queues = {partition: self._queues[partition] for partition in batches}
+            topic_ids = {partition: queue.topic_id for partition, queue in request.queues.items()}
             request.topics = {topic_id: partition.topic for partition, topic_id in topic_ids.items()}
             sink.requests.append(request)
             sink.link.send(
@@ -353,143 +362,141 @@ class BatchWriter:
         served: list[PartitionQueue] = []
         transactional = self._transaction is not None
         while sink.ready:
-            lane = next(iter(sink.ready))
-            if lane.can_send and (not transactional or self._may_send(lane)):
-                size = len(lane.ready[0].batch.data)
+            queue = next(iter(sink.ready))
+            if queue.can_send and (not transactional or self._may_send(queue)):
+                size = len(queue.ready[0].batch.data)
                 if batches and size > room:
                     break
                 room -= size
-                pending = lane.ready.popleft()
-                lane.in_flight.append(pending)
-                assert lane.producer is not None
-                batches[lane.partition] = pending.stamped_by(lane.producer, transactional=transactional)
-                served.append(lane)
-            del sink.ready[lane]
-        sink.ready.update(dict.fromkeys(lane for lane in served if lane.can_send))
+                pending = queue.take()
+                assert queue.producer is not None
+                batches[queue.partition] = pending.stamped_by(queue.producer, transactional=transactional)
+                served.append(queue)
+            del sink.ready[queue]
+        sink.ready.update(dict.fromkeys(queue for queue in served if queue.can_send))
         return batches
 
-    def _may_send(self, lane: PartitionQueue) -> bool:
+    def _may_send(self, queue: PartitionQueue) -> bool:
         """Whether the transaction takes its batch now; it's offered again when that changes."""
         assert self._transaction is not None
-        if self._exempt is not None and lane.partition not in self._exempt:
+        if self._exempt is not None and queue.partition not in self._exempt:
             return False
-        return self._transaction.admits(lane.partition)
+        return self._transaction.admits(queue.partition)
 
     # outcomes
 
-    def _settle(self, lane: PartitionQueue, produced: ProducedPartition, took_s: float) -> None:
+    def _settle(self, queue: PartitionQueue, produced: ProducedPartition, took_s: float) -> None:
         if produced.error == error_codes.REQUEST_TIMED_OUT:
-            lane.is_slow, lane.quick_answers = True, 0
-        if lane.failure is not None or produced.error:
-            context, needed = f"produce to {lane.partition}", self._needed(Need.WRITE_TOPIC, lane.partition)
-            self._unsettle(lane, error_codes.error_for(produced.error, context, produced.message, needed))
+            queue.timed_out()
+        if produced.error or queue.phase is QueuePhase.DRAINING:
+            context, needed = f"produce to {queue.partition}", self._needed(Need.WRITE_TOPIC, queue.partition)
+            self._fail(queue, error_codes.error_for(produced.error, context, produced.message, needed))
             return
-        lane.proven = True
-        lane.failures = 0
-        self._acknowledge(lane, lane.in_flight.popleft(), produced.base_offset)
-        if lane.is_slow:
-            lane.quick_answers = lane.quick_answers + 1 if took_s < _PATIENCE_S else 0
-            if lane.quick_answers >= _WELL_AFTER and not lane.in_flight:
-                lane.is_slow = False
-                self._resume(lane)  # elsewhere, where nobody else may have something to send
-        self._offer(lane)
+        queue.proven = True
+        queue.failures = 0
+        self._acknowledge(queue, queue.in_flight.popleft(), produced.base_offset)
+        if queue.is_slow and queue.responded(took_s):
+            self._send_again(queue)  # on the other connection, where nothing else may trigger a send
+        self._offer(queue)
 
-    def _acknowledge(self, lane: PartitionQueue, pending: PendingBatch, base_offset: int) -> None:
-        if lane in self._doubtful and not lane.is_doubtful:
-            self._doubtful.discard(lane)
-        lane.next_offset = base_offset + len(pending.batch.offsets)
-        self._listener.acknowledged(lane.partition, pending.batch, base_offset, completes=pending.completes)
+    def _acknowledge(self, queue: PartitionQueue, pending: PendingBatch, base_offset: int) -> None:
+        if self._doubtful and queue in self._doubtful and not queue.is_doubtful:
+            self._doubtful.discard(queue)
+        queue.next_offset = base_offset + len(pending.batch.offsets)
+        self._listener.acknowledged(queue.partition, pending.batch, base_offset, completes=pending.completes)
 
     def _needed(self, need: Need, partition: TopicPartition) -> error_codes.Needed:
         # Brokers before 2.8 want the second for batches that are numbered.
         rights = need.of(partition.topic), Need.NUMBER_RECORDS.of()
         return error_codes.Needed(self._settings.connection, rights)
 
-    def _unsettle(self, lane: PartitionQueue, error: SparkmirrorError) -> None:
-        """Drain first: what follows a failed batch is sent again in order, whatever became of it."""
-        pending = lane.in_flight.popleft()
-        lane.unsettled.append(pending)
-        lane.failure = lane.failure or error
-        if error.code in error_codes.UNCLEAR:
-            lane.is_unclear = True
-            if self._transaction is not None:
-                pending.is_doubtful = True
-                self._doubtful.add(lane)
-        if not lane.in_flight:
-            lane.ready.extendleft(reversed(lane.unsettled))
-            lane.unsettled.clear()
-            failure, lane.failure = lane.failure, None
-            if lane.is_unclear and lane.producer != NOT_IDEMPOTENT:
-                lane.resting = True  # before anything is sent again, the log says what of it is there
-                self._listener.write_failed(lane.partition, failure)
-                self._looking_back.begin(lane, failure)
-            else:
-                self._recover(lane, failure)
+    def _fail(self, queue: PartitionQueue, error: SparkmirrorError) -> None:
+        """The first batch in flight failed; when all are settled, decide how the queue continues."""
+        is_unclear = error.code in error_codes.UNCLEAR
+        failure = queue.fail_first(error, is_unclear=is_unclear)
+        if is_unclear and self._transaction is not None:
+            self._doubtful.add(queue)
+        if failure is None:
+            return
+        if queue.needs_check():
+            queue.happened(QueueEvent.UNCLEAR)
+            self._listener.write_failed(queue.partition, failure)
+            self._checks.start(queue, failure)
+        else:
+            self._recover(queue, failure)
 
-    # looking back
+    # batches that may be in the log
 
-    def look_back_failed(self, partition: TopicPartition, error: SparkmirrorError) -> None:
+    def log_check_failed(self, partition: TopicPartition, error: SparkmirrorError) -> None:
         self._listener.write_failed(partition, error)
 
-    def looked_back(self, lane: PartitionQueue, written: list[Written], error: SparkmirrorError) -> None:
+    def log_checked(self, queue: PartitionQueue, written: list[Written], error: SparkmirrorError) -> None:
         arrived = {batch.sequence: batch for batch in written}
-        while lane.ready and (batch := arrived.get(lane.ready[0].sequence)):
-            if batch.record_count != len(lane.ready[0].batch.offsets):
+        while queue.ready and (batch := arrived.get(queue.ready[0].sequence)):
+            if batch.record_count != len(queue.ready[0].batch.offsets):
                 break
-            self._acknowledge(lane, lane.ready.popleft(), batch.base_offset)
-        lane.is_unclear = lane.resting = False
-        self._recover(lane, error)
+            self._acknowledge(queue, queue.ready.popleft(), batch.base_offset)
+        self._recover(queue, error)
 
-    def _recover(self, lane: PartitionQueue, error: SparkmirrorError) -> None:
+    def _recover(self, queue: PartitionQueue, error: SparkmirrorError) -> None:
         code = error.code
-        looking_back_found_all = not lane.ready
-        if looking_back_found_all or (code in error_codes.WORTH_HALVING and lane.split_first()):
-            self._resume(lane)
+        all_are_written = not queue.ready
+        if all_are_written or (code in error_codes.WORTH_HALVING and queue.split_first()):
+            queue.happened(QueueEvent.RETRY)
+            self._send_again(queue)
         elif code == error_codes.CONCURRENT_TRANSACTIONS and self._transaction is not None:
-            lane.resting = True
-            self._loop.call_later(_COMPLETING_S, self._resume, lane)
-        elif code in error_codes.SEQUENCE_UNKNOWN or self._is_lost(lane, error):
-            self._give_up(lane)
-            self._listener.sequence_lost(lane.partition, error)
+            self._back_off(queue, _COMPLETING_S)
+        elif code in error_codes.SEQUENCE_UNKNOWN or self._is_lost(queue, error):
+            self._give_up(queue)
+            self._listener.sequence_lost(queue.partition, error)
         elif error.retriable:
-            self._rest(lane, error)
+            queue.failures += 1
+            if code in error_codes.LEADER_CHANGED:
+                self._view.refresh()
+            self._back_off(queue, self._backoff.delay_s(queue.failures, random.random()))
+            self._listener.write_failed(queue.partition, error)
         else:
-            refused = lane.ready[0].batch
-            lane.discard()
-            self._listener.write_refused(lane.partition, error, refused)
+            refused = queue.ready[0].batch
+            queue.happened(QueueEvent.RETRY)
+            queue.discard()
+            self._listener.write_refused(queue.partition, error, refused)
 
-    def _is_lost(self, lane: PartitionQueue, error: SparkmirrorError) -> bool:
-        """Whether the transaction can't be committed any more: it's over, or it's in doubt what it holds."""
+    def _is_lost(self, queue: PartitionQueue, error: SparkmirrorError) -> bool:
+        """Whether the transaction can't be committed any more: it is over, or its contents are in doubt."""
         if self._transaction is None:
             return False
-        return error.code in error_codes.TRANSACTION_LOST or (not error.retriable and lane in self._doubtful)
+        return error.code in error_codes.TRANSACTION_LOST or (not error.retriable and queue in self._doubtful)
 
-    def _give_up(self, lane: PartitionQueue) -> None:
-        """Nothing more is sent until the lane begins anew."""
-        lane.discard()
-        lane.producer = None
+    def _give_up(self, queue: PartitionQueue) -> None:
+        """Nothing more is sent until the partition's next `begin`."""
+        queue.give_up()
+        self._cancel_timer(queue)
+        self._checks.cancel(queue)
 
-    def _rest(self, lane: PartitionQueue, error: SparkmirrorError) -> None:
-        lane.failures += 1
-        lane.resting = True
-        self._listener.write_failed(lane.partition, error)
-        if error.code in error_codes.LEADER_CHANGED:
-            self._view.refresh()
-        self._loop.call_later(self._backoff.delay_s(lane.failures, random.random()), self._resume, lane)
+    def _back_off(self, queue: PartitionQueue, delay_s: float) -> None:
+        queue.happened(QueueEvent.BACK_OFF)
+        self._timers[queue] = self._loop.call_later(delay_s, self._retry, queue)
 
-    def _resume(self, lane: PartitionQueue) -> None:
-        if self._stopped:
-            return
-        lane.resting = False
-        self._route(lane)
-        if lane.route is not None:
-            self._send(self._sinks[lane.route])
+    def _retry(self, queue: PartitionQueue) -> None:
+        del self._timers[queue]
+        queue.happened(QueueEvent.RETRY)
+        self._send_again(queue)
+
+    def _cancel_timer(self, queue: PartitionQueue) -> None:
+        timer = self._timers.pop(queue, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _send_again(self, queue: PartitionQueue) -> None:
+        self._route(queue)
+        if queue.route is not None and not self._stopped:
+            self._send(self._sinks[queue.route])
 
     def _housekeep(self) -> None:
-        """A broker that accepts a request and never answers must not hold its partitions for ever."""
+        """Drop the connection to a broker that accepts a request and never responds."""
         self._housekeeping = self._loop.call_later(_HOUSEKEEPING_S, self._housekeep)
-        patience = self._settings.connection.request_timeout_s
+        timeout_s = self._settings.connection.request_timeout_s
         for sink in self._sinks.values():
-            if sink.requests and self._loop.time() - sink.requests[0].sent_at > patience:
+            if sink.requests and self._loop.time() - sink.requests[0].sent_at > timeout_s:
                 address = f"{sink.link.broker.host}:{sink.link.broker.port}"
-                sink.link.drop(DisconnectedError(f"{address} left a Produce unanswered for {patience:g} s"))
+                sink.link.drop(DisconnectedError(f"{address} left a Produce unanswered for {timeout_s:g} s"))

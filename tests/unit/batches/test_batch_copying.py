@@ -442,7 +442,7 @@ def test_every_record_is_given_a_header(log: list[Logged], rules: CopyRules, ski
     writers.learn([], [5])  # which `arrived` writes
     position = log[0].base_offset + skipped
     response = joined([batch.data for batch in log])
-    loops = CycleFilter(writers, passage=ProvenanceHeader("A", "B"))
+    loops = CycleFilter(writers, provenance=ProvenanceHeader("A", "B"))
     steps = list(copy_batches(response, position, rules, None, loops))
     copied = [record for step in steps for record in arrived(step.batches)]
     expected = [record for batch in log for record in batch.records if record.offset >= position]
@@ -451,7 +451,7 @@ def test_every_record_is_given_a_header(log: list[Logged], rules: CopyRules, ski
     ]
     assert all(record.headers == ((HEADER.decode(), b"A"),) for record in copied)
     assert [step.position for step in steps][-1:] in ([log[-1].last_offset + 1], [])
-    again = CycleFilter(writers, passage=ProvenanceHeader("B", "A"))
+    again = CycleFilter(writers, provenance=ProvenanceHeader("B", "A"))
     for batch in (batch for step in steps for batch in step.batches):
         for step in copy_batches(joined([bytes(batch.data)]), 0, rules, None, again):
             assert step.batches == []

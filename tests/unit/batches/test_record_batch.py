@@ -17,7 +17,7 @@ from sparkmirror.batches.record_batch import (
     BatchAction,
     BatchHeader,
     OutgoingBatch,
-    choose_road,
+    choose_action,
     has_valid_crc,
     iterate_batches,
     stamp,
@@ -184,7 +184,7 @@ ROADS: dict[str, tuple[dict[str, int], int, bool, BatchAction]] = {
 def test_roads(case: str) -> None:
     fields, position, stamps, action = ROADS[case]
     header = header_of(base_offset=100, **fields)
-    assert choose_road(header, position, target_stamps_append_time=stamps) is action
+    assert choose_action(header, position, target_stamps_append_time=stamps) is action
 
 
 def test_the_codec_mask_covers_every_codec() -> None:

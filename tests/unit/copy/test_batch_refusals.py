@@ -1,6 +1,6 @@
 import pytest
 
-from sparkmirror.copy.batch_refusals import is_about_the_batch, with_mending
+from sparkmirror.copy.batch_refusals import is_about_the_batch, with_fix
 from sparkmirror.kafka.error_codes import (
     CORRUPT_MESSAGE,
     INVALID_RECORD,
@@ -37,4 +37,4 @@ def test_what_a_person_or_time_may_mend_is_not(code: int) -> None:
     ],
 )
 def test_the_error_says_what_mends_it(code: int, advice: str) -> None:
-    assert str(with_mending(error_for(code, "produce to A.t-0"), "A.t")).endswith(advice)
+    assert str(with_fix(error_for(code, "produce to A.t-0"), "A.t")).endswith(advice)

@@ -1,5 +1,7 @@
 """Positions follow acknowledgements, never fetches."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +12,7 @@ from sparkmirror.batches.record_batch import OutgoingBatch
 from sparkmirror.batches.records import halve
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.copy.partition_copy import PartitionCopy
+from sparkmirror.copy.partition_states import CopyState
 from sparkmirror.domain.errors import CorruptBatchError, KafkaError, RetriableError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.fetch import FetchedPartition
@@ -25,7 +28,7 @@ def partition_copy(
 ) -> PartitionCopy:
     rules = CopyRules(batch_bytes_max=bytes_max)
     copy = PartitionCopy(CopyPartition(SOURCE, "s.t"), rules, read_committed=read_committed)
-    copy.begin(position, BEGUN)
+    copy.start(position, BEGUN)
     return copy
 
 
@@ -114,6 +117,17 @@ def test_discarding_goes_back_to_what_is_not_acknowledged() -> None:
     assert (copy.position, copy.fetch_position, copy.outstanding_bytes) == (2, 2, 0)
 
 
+def test_a_source_batch_that_became_several_is_dropped_from_its_middle_on() -> None:
+    copy = partition_copy(position=1, bytes_max=75)
+    first, second, third = copy.take(fetched(batch(0, 4)))
+    assert copy.drop_last(2) == len(second.data) + len(third.data)
+    assert copy.fetch_position == 2
+    again = list(copy.take(fetched(batch(0, 4))))
+    assert [list(outgoing.offsets) for outgoing in again] == [[2], [3]]
+    acknowledge(copy, first)
+    assert copy.position == 2
+
+
 def test_a_bad_batch_stops_on_itself_after_what_came_before() -> None:
     copy = partition_copy()
     steps = copy.take(fetched(batch(0), batch(2, magic=1), batch(4)))
@@ -123,15 +137,6 @@ def test_a_bad_batch_stops_on_itself_after_what_came_before() -> None:
     assert copy.fetch_position == 2
     acknowledge(copy, first)
     assert copy.position == 2
-
-
-def test_what_was_refused_and_is_gone_from_the_source_is_no_error_any_more() -> None:
-    copy = partition_copy()
-    list(copy.take(fetched(batch(0))))
-    copy.write_error = KafkaError("INVALID_TIMESTAMP")
-    copy.discard()
-    copy.begin(10, ProducerState(ProducerId(1, 0), 0, 0))
-    assert (copy.error, copy.position) == (None, 10)
 
 
 def test_before_the_first_record_there_is_no_position() -> None:
@@ -158,27 +163,20 @@ def test_latency_is_that_of_the_newest_record_for_every_record() -> None:
 
 def test_its_state_says_whether_time_may_heal() -> None:
     copy = partition_copy()
-    states = [copy.state]
-    copy.fetch_error = RetriableError("leader moved")
-    states.append(copy.state)
-    copy.write_error = KafkaError("too large")
-    states.append(copy.state)
+    states = [copy.reported_state]
+    copy.state = CopyState(fetch_error=RetriableError("leader moved"))
+    states.append(copy.reported_state)
+    copy.state = replace(copy.state, write_error=KafkaError("too large"))
+    states.append(copy.reported_state)
     assert states == [PartitionState.RUNNING, PartitionState.RETRYING, PartitionState.FAILED]
-    assert copy.error is copy.write_error
-
-
-def test_an_acknowledgement_says_that_writing_is_well() -> None:
-    copy = partition_copy()
-    (outgoing,) = copy.take(fetched(batch(0)))
-    copy.write_error, copy.failures = RetriableError("x"), 4
-    acknowledge(copy, outgoing)
-    assert copy.state is PartitionState.RUNNING
-    assert copy.failures == 0
+    assert copy.error is copy.state.write_error
 
 
 @given(
     log=st.lists(st.tuples(st.booleans(), st.integers(1, 4), st.integers(0, 2)), min_size=1, max_size=12),
-    moves=st.lists(st.sampled_from(["take", "acknowledge", "acknowledge", "discard"]), max_size=60),
+    moves=st.lists(
+        st.sampled_from(["take", "acknowledge", "acknowledge", "discard", "drop last"]), max_size=60
+    ),
 )
 def test_the_position_is_never_ahead_of_the_acknowledgements(
     log: list[tuple[bool, int, int]], moves: list[str]
@@ -206,6 +204,8 @@ def test_the_position_is_never_ahead_of_the_acknowledgements(
         elif move == "discard":
             copy.discard()
             outstanding.clear()
+        elif move == "drop last" and outstanding:
+            assert copy.drop_last(1) == len(outstanding.pop().data)
         assert arrived == [record for record in records if record < copy.position]
         assert copy.fetch_position >= copy.position
         assert copy.outstanding_bytes == sum(len(outgoing.data) for outgoing in outstanding)

@@ -1,0 +1,393 @@
+"""Connects a task's reader and writer: batches go from one to the other, events to `partition_states`.
+
+The hot path (`fetched`, `acknowledged`) touches no state as long as nothing changes.
+"""
+
+import asyncio
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
+
+from sparkmirror.batches.batch_copying import MERGED_BYTES_MAX, CopyRules
+from sparkmirror.batches.compression import CODECS
+from sparkmirror.batches.cycles import CycleError, UnknownWriterError
+from sparkmirror.batches.record_batch import OutgoingBatch, end_of_batch, writers
+from sparkmirror.copy import partition_events as events
+from sparkmirror.copy.batch_refusals import is_about_the_batch, with_fix
+from sparkmirror.copy.copy_plan import TaskPlan
+from sparkmirror.copy.cycle_detection import CycleDetection
+from sparkmirror.copy.partition_copy import PartitionCopy
+from sparkmirror.copy.partition_events import Do, Event, Instruction
+from sparkmirror.copy.partition_lookups import PartitionLookups
+from sparkmirror.copy.partition_states import Phase, is_undisturbed, step
+from sparkmirror.copy.resume import Resumption
+from sparkmirror.copy.task_state import TaskState
+from sparkmirror.copy.throttle import Throttle
+from sparkmirror.domain.errors import CorruptBatchError, KafkaError, SparkmirrorError
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.incidents import Incident, IncidentKind, OnBadBatch, cycle_found
+from sparkmirror.kafka.batch_reader import BatchReader
+from sparkmirror.kafka.batch_writer import BatchWriter
+from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH
+from sparkmirror.kafka.fetch import FetchedPartition
+from sparkmirror.policies.rate_limits import RateLimits
+from sparkmirror.storage.dead_letters import DeadLetter
+
+_SILENT_S = 10.0
+"""A partition without an acknowledgement for so long can't be written, even if no error says so yet."""
+
+_BUFFER_FULL, _BUFFER_FREE = events.BufferFull(), events.BufferFree()
+
+
+class CopyPipeline:
+    """The listener of the reader and, except in transactions, of the writer. On the loop's thread only."""
+
+    def __init__(
+        self,
+        plan: TaskPlan,
+        loop: asyncio.AbstractEventLoop,
+        state: TaskState,
+        cycles: CycleDetection,
+        fenced_pause_s: float,
+    ) -> None:
+        rules = _rules(plan)
+        self._plan = plan
+        self._loop = loop
+        self._state = state
+        self._cycles = cycles
+        self._fenced_pause_s = fenced_pause_s
+        self.reader = BatchReader(plan.consumer, loop, self)
+        self.writer = BatchWriter(plan.producer, loop, self)
+        """In transactions each initialisation has another."""
+        resumption = Resumption(plan, rules, cycles)
+        self.lookups = PartitionLookups(loop, state, resumption, cycles, self.report)
+        self._throttle = Throttle(plan.rate_limits, plan.rate_shares, loop, self.reader.fetch_more)
+        read_committed = plan.consumer.read_committed
+        self._copies = {
+            partition.source: PartitionCopy(
+                partition, rules[partition.source], read_committed=read_committed, cycles=cycles.filter()
+            )
+            for partition in plan.partitions
+        }
+        self._by_target = {copy.plan.target: copy for copy in self._copies.values()}
+        self._actions: Mapping[Do, Callable[[PartitionCopy], None]] = {
+            Do.READ_POSITION: lambda copy: self.lookups.read_position(copy.plan.source),
+            Do.FETCH_NEXT: self._fetch_next_soon,
+            Do.FETCH_WHEN_FREE: self._fetch_next_when_free,
+            Do.PAUSE_FETCH: lambda copy: self.reader.pause(copy.plan.source),
+            Do.AWAIT_DRAINED: self._check_drained,
+            Do.DISCARD: self._discard,
+            Do.FREE_BUFFER: self._free_buffer,
+            Do.FORGET_POSITION: PartitionCopy.forget_position,
+            Do.CANCEL_RESOLVE: lambda copy: self.lookups.cancel_resolve(copy.plan.source),
+            Do.CANCEL_LOOK_UP: lambda copy: self.lookups.cancel_look_up(copy.plan.source),
+            Do.CANCEL_TIMER: lambda copy: self._timers.pop(copy.plan.source).cancel(),
+        }
+        self._events: deque[tuple[PartitionCopy, Event]] = deque()
+        self._timers: dict[TopicPartition, asyncio.TimerHandle] = {}
+        self._silent_since: dict[TopicPartition, tuple[int, float]] = {}
+        """How many records were acknowledged then; only while the buffer is short."""
+        self._transaction_error: SparkmirrorError | None = None
+        self._outstanding_bytes = 0
+        self._starved = self._will_fetch = False
+        # A partition far ahead of its acknowledgements must leave room for the others of the task.
+        self._partition_bytes_max = max(
+            plan.buffer_bytes_max // max(len(plan.partitions), 1), 2 * plan.consumer.partition_fetch_bytes_max
+        )
+
+    @property
+    def copies(self) -> Collection[PartitionCopy]:
+        return self._copies.values()
+
+    @property
+    def targets(self) -> Collection[TopicPartition]:
+        return self._by_target.keys()
+
+    @property
+    def has_outstanding(self) -> bool:
+        return self._outstanding_bytes > 0
+
+    def start(self) -> None:
+        self.reader.start(self._copies.keys(), {})
+
+    def stop(self) -> None:
+        """Fetch nothing more. What is in flight may still be acknowledged."""
+        self.report_all(events.Stop())
+        self.lookups.stop()
+        self._throttle.stop()
+        self.reader.stop()
+
+    def change_limits(self, limits: RateLimits) -> None:
+        self._throttle.change(limits)
+        self.report_all(events.LimitsChanged())
+
+    # events in, instructions out
+
+    def report_all(self, event: Event) -> None:
+        for partition in self._copies:
+            self.report(partition, event)
+
+    def report(self, partition: TopicPartition, event: Event) -> None:
+        """Carry out what follows from it for a source partition."""
+        self._report(self._copies[partition], event)
+
+    def _report(self, copy: PartitionCopy, event: Event) -> None:
+        self._events.append((copy, event))
+        if len(self._events) > 1:
+            return  # an instruction of the event before brought it, and comes first
+        try:
+            while self._events:
+                copy, event = self._events[0]
+                copy.state, instructions = step(copy.state, event, self._loop.time())
+                for instruction in instructions:
+                    self._carry_out(copy, instruction)
+                self._events.popleft()
+        finally:
+            self._events.clear()
+
+    def _carry_out(self, copy: PartitionCopy, instruction: Instruction) -> None:
+        source = copy.plan.source
+        match instruction:
+            case Do():
+                self._actions[instruction](copy)
+            case events.SetTimer(deadline):
+                self._timers[source] = self._loop.call_at(deadline, self._expire, copy)
+            case events.LookUp(producer_ids):
+                self.lookups.look_up(source, producer_ids)
+            case events.Note(incident):
+                self._note_once(copy, incident)
+            case events.Resolve(reason):
+                self.lookups.resolve(source, copy.resume_reason(reason))
+            case events.StartFrom(start):
+                self._start(copy, start)
+
+    def _start(self, copy: PartitionCopy, start: events.Start) -> None:
+        logs = start.logs
+        copy.start(start.position, start.producer, logs)
+        if start.incident is not None:
+            copy.note(start.incident)
+        self._state.resume_after(copy.plan.source, start.run)
+        self.writer.begin(copy.plan.target, start.producer, logs.target_id)
+        self.reader.begin(copy.plan.source, start.position, logs.source_id, logs.source_epoch)
+        self._fetch_soon()
+
+    def _expire(self, copy: PartitionCopy) -> None:
+        del self._timers[copy.plan.source]
+        self._report(copy, events.TimerExpired())
+
+    def _check_drained(self, copy: PartitionCopy) -> None:
+        if not copy.outstanding_bytes:
+            self._report(copy, events.Drained())
+
+    def _fetch_next(self, copy: PartitionCopy) -> None:
+        """Fetch what follows, unless the partition is too far ahead of its acknowledgements, or too fast."""
+        if copy.outstanding_bytes > self._partition_bytes_max:
+            self._report(copy, _BUFFER_FULL)
+        elif (throttle_s := self._throttle.throttle_s(copy.plan.source)) > 0:
+            self._report(copy, events.LimitReached(throttle_s))
+        else:
+            self.reader.advance(copy.plan.source, copy.fetch_position)
+
+    def _fetch_next_soon(self, copy: PartitionCopy) -> None:
+        self._fetch_next(copy)
+        self._fetch_soon()
+
+    def _fetch_next_when_free(self, copy: PartitionCopy) -> None:
+        self._fetch_next(copy)
+        self._starved = True
+
+    def _fetch_soon(self) -> None:
+        if not self._will_fetch:
+            self._will_fetch = True
+            self._loop.call_soon(self._fetch_now)
+
+    def _fetch_now(self) -> None:
+        self._will_fetch = False
+        self.reader.fetch_more()
+
+    # the buffer
+
+    def _discard(self, copy: PartitionCopy) -> None:
+        self._outstanding_bytes -= copy.outstanding_bytes
+        copy.discard()
+
+    def _free_buffer(self, copy: PartitionCopy) -> None:
+        self._outstanding_bytes -= copy.drop_last(self.writer.drop_unsent(copy.plan.target))
+
+    def budget_bytes(self) -> int:
+        budget = self._plan.buffer_bytes_max - self._outstanding_bytes
+        self._starved = budget < self._plan.buffer_bytes_max // 2
+        return self._throttle.allowed(budget)
+
+    def check_buffer(self) -> None:
+        """Take the buffer from partitions that can't be written, when others need it. Once a second."""
+        if self._outstanding_bytes <= self._plan.buffer_bytes_max // 2:
+            self._silent_since.clear()
+            return
+        stuck = set(self._stuck())
+        if any(copy.state.phase is Phase.COPYING for copy in self._copies.values() if copy not in stuck):
+            for copy in stuck:
+                if self.writer.has_unsent(copy.plan.target):
+                    self._report(copy, events.BufferNeeded(random.random()))
+        self._fetch_soon()
+
+    def _stuck(self) -> Iterator[PartitionCopy]:
+        """The partitions with something outstanding that the target does not take."""
+        now = self._loop.time()
+        for source, copy in self._copies.items():
+            if not copy.outstanding_bytes:
+                continue
+            records, since = self._silent_since.get(source, (-1, now))
+            if records != copy.records:
+                since = now
+            self._silent_since[source] = copy.records, since
+            if copy.state.write_error is not None or now - since >= _SILENT_S:
+                yield copy
+
+    # the reader's listener
+
+    def fetched(self, fetched: FetchedPartition) -> None:
+        copy = self._copies[fetched.partition]
+        if copy.state.fetch_error is not None:
+            self._report(copy, events.FetchWorks())
+        read_committed = self._plan.consumer.read_committed
+        copy.end_offset = fetched.last_stable_offset if read_committed else fetched.high_watermark
+        epoch = self.reader.read_epoch(fetched.partition)
+        if epoch != copy.logs.source_epoch:
+            copy.logs = copy.logs._replace(source_epoch=epoch)
+        before = copy.outstanding_bytes
+        obstacle: Event | None = None
+        try:
+            for batch in copy.take(fetched):
+                self.writer.append(copy.plan.target, batch)
+        except CorruptBatchError as error:
+            obstacle = self._unreadable(copy, fetched, error)
+        except UnknownWriterError:
+            obstacle = events.WritersUnknown(writers(fetched.records))
+        except CycleError as error:
+            refusal = self._cycles.refusal(copy.plan, error)
+            obstacle = events.SourceBatchFailed(refusal, random.random())
+        taken = copy.outstanding_bytes - before
+        self._outstanding_bytes += taken
+        self._throttle.taken(fetched.partition, taken)
+        if obstacle is None:
+            self._fetch_next(copy)
+        else:
+            self._report(copy, obstacle)
+        if copy.looped and not copy.incidents[IncidentKind.LOOP]:
+            self._note_cycle(copy)
+
+    def response_taken(self) -> None:
+        self.writer.flush()
+
+    def fetch_failed(self, partition: TopicPartition, error: SparkmirrorError) -> None:
+        self.report(partition, events.FetchFailed(error))
+
+    def offset_out_of_range(self, partition: TopicPartition) -> None:
+        self.report(partition, events.OutOfRange())
+
+    def source_diverged(self, partition: TopicPartition, at: int) -> None:
+        self.report(partition, events.Diverged(at))
+
+    def source_recreated(self, partition: TopicPartition) -> None:
+        self.report(partition, events.SourceRecreated())
+
+    def _unreadable(self, copy: PartitionCopy, fetched: FetchedPartition, error: CorruptBatchError) -> Event:
+        refusal = KafkaError(f"{fetched.partition} on the source: {error}")
+        end = end_of_batch(fetched.records, copy.fetch_position)
+        if self._skips and end is not None:
+            return events.SourceBatchSkipped(self._letter(copy, refusal, copy.fetch_position, end - 1))
+        return events.SourceBatchFailed(with_fix(refusal, copy.plan.target_topic), random.random())
+
+    @property
+    def _skips(self) -> bool:
+        return self._plan.settings.reactions.on_bad_batch is OnBadBatch.SKIP
+
+    def _letter(self, copy: PartitionCopy, error: SparkmirrorError, first: int, last: int) -> DeadLetter:
+        return DeadLetter(copy.plan.source, first, last, str(error), time.time())
+
+    def _note_cycle(self, copy: PartitionCopy) -> None:
+        """That two clusters mirror each other is no error."""
+        assert copy.cycles is not None
+        assert copy.cycles.first is not None
+        copy.note(cycle_found(*copy.cycles.first, *self._plan.flow))
+
+    def _note_once(self, copy: PartitionCopy, incident: Incident) -> None:
+        if not copy.incidents[incident.kind]:
+            copy.note(incident)
+
+    # the writer's listener
+
+    def acknowledged(
+        self, partition: TopicPartition, batch: OutgoingBatch, base_offset: int, *, completes: bool
+    ) -> None:
+        copy = self._by_target[partition]
+        before = copy.outstanding_bytes
+        copy.acknowledged(batch, base_offset, time.time() * 1000, completes=completes)
+        self._outstanding_bytes += copy.outstanding_bytes - before
+        self._state.note_sync(copy.plan.source, batch, base_offset)
+        if copy.state is not copy.undisturbed:
+            self._report_acknowledgement(copy)
+        if self._starved and self._outstanding_bytes <= self._plan.buffer_bytes_max // 2:
+            self._starved = False
+            self._fetch_soon()
+
+    def _report_acknowledgement(self, copy: PartitionCopy) -> None:
+        state = copy.state
+        if state.failures or state.write_error is not None:
+            self._report(copy, events.WriteWorks())
+        if state.phase is Phase.BACKPRESSURED and copy.outstanding_bytes <= self._partition_bytes_max // 2:
+            self._report(copy, _BUFFER_FREE)
+        elif state.phase is Phase.DRAINING:
+            self._check_drained(copy)
+        elif is_undisturbed(copy.state):
+            copy.undisturbed = copy.state
+
+    def write_failed(self, partition: TopicPartition, error: SparkmirrorError) -> None:
+        self._report(self._by_target[partition], events.WriteFailed(error))
+
+    def write_possible(self, partition: TopicPartition) -> None:
+        self._report(self._by_target[partition], events.WritePossible())
+
+    def write_refused(self, partition: TopicPartition, error: SparkmirrorError, batch: OutgoingBatch) -> None:
+        copy = self._by_target[partition]
+        if not is_about_the_batch(error):
+            self._report(copy, events.TargetBatchFailed(error, random.random()))
+        elif self._skips:
+            letter = self._letter(copy, error, batch.offsets[0], batch.offsets[-1])
+            self._report(copy, events.TargetBatchSkipped(letter))
+        else:
+            refusal = with_fix(error, copy.plan.target_topic)
+            self._report(copy, events.TargetBatchFailed(refusal, random.random()))
+
+    def sequence_lost(self, partition: TopicPartition, error: SparkmirrorError) -> None:
+        fenced = error.code == INVALID_PRODUCER_EPOCH
+        event = events.Fenced(error, self._fenced_pause_s) if fenced else events.SequenceLost(error)
+        self._report(self._by_target[partition], event)
+
+    def target_recreated(self, partition: TopicPartition) -> None:
+        self._report(self._by_target[partition], events.TargetRecreated())
+
+    # transactions
+
+    def transaction_failed(self, error: SparkmirrorError | None) -> None:
+        if error is None:
+            self.report_all(events.TransactionRecovered(self._transaction_error))
+        else:
+            self.report_all(events.TransactionFailed(error))
+        self._transaction_error = error
+
+
+def _rules(plan: TaskPlan) -> Mapping[TopicPartition, CopyRules]:
+    compression = plan.producer.compression
+    rules = CopyRules(
+        codec=None if compression is None else CODECS.index(compression),
+        check_crcs=plan.consumer.check_crcs,
+        merged_bytes_max=MERGED_BYTES_MAX,
+    )
+    return {
+        partition.source: replace(rules, target_stamps_append_time=partition.target_stamps_append_time)
+        for partition in plan.partitions
+    }

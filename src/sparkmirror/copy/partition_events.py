@@ -1,0 +1,317 @@
+"""Names what can happen to a mirrored partition, and what `partition_states` then asks for."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from sparkmirror.batches.producer import ProducerState
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.ids import UNKNOWN_LOGS, LogIdentity
+from sparkmirror.domain.incidents import Incident
+from sparkmirror.offsets.offset_runs import Run
+from sparkmirror.storage.dead_letters import DeadLetter
+from sparkmirror.storage.positions import Position
+
+
+class ResumeReason(NamedTuple):
+    """Why a partition starts, or resumes, and from what is known of it."""
+
+    position: Position | None = None
+    """None lets `auto.offset.reset` decide."""
+    is_gone: bool = False
+    """The offset after the position is not in the source any more."""
+    diverged_at: int | None = None
+    """From this offset on the source has other records than those that were read."""
+    is_distrusted: bool = False
+    """A broker refused the sequence that follows the position."""
+    skipped: DeadLetter | None = None
+    """The batch that ends with the position is left out."""
+    is_last_try: bool = False
+    """A refused sequence that nothing in the log explains is given up: sequences start at 0 again."""
+
+
+class Start(NamedTuple):
+    """Where a partition starts: `position` is the next upstream offset to copy, `incident` is to be reported.
+
+    `logs` are those that it is about. `run` ends right before it, if what is there of it is known.
+    """
+
+    position: int
+    producer: ProducerState
+    incident: Incident | None = None
+    logs: LogIdentity = UNKNOWN_LOGS
+    run: Run | None = None
+
+
+# events. `randomness`, a number in [0, 1), is for the jitter of a retry
+
+
+@dataclass(frozen=True, slots=True)
+class PositionRead:
+    position: Position | None
+
+
+@dataclass(frozen=True, slots=True)
+class PositionUnreadable:
+    """It is read again."""
+
+    error: SparkmirrorError
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    start: Start
+
+
+@dataclass(frozen=True, slots=True)
+class ResolveFailed:
+    error: SparkmirrorError
+    randomness: float
+
+
+@dataclass(frozen=True, slots=True)
+class TimerExpired: ...
+
+
+@dataclass(frozen=True, slots=True)
+class BufferFull:
+    """The partition has more bytes outstanding than it may."""
+
+
+@dataclass(frozen=True, slots=True)
+class BufferFree:
+    """Enough of them are acknowledged."""
+
+
+@dataclass(frozen=True, slots=True)
+class BufferNeeded:
+    """Other partitions of the task need the buffer, and the target takes nothing of this one."""
+
+    randomness: float
+
+
+@dataclass(frozen=True, slots=True)
+class LimitReached:
+    throttle_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class LimitsChanged: ...
+
+
+@dataclass(frozen=True, slots=True)
+class WritersUnknown:
+    producer_ids: Collection[int]
+
+
+@dataclass(frozen=True, slots=True)
+class WritersKnown:
+    unseen: Incident | None = None
+    """Why they could not be looked up, and pass for others."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookUpFailed:
+    """It is tried again."""
+
+    error: SparkmirrorError
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfRange: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Diverged:
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRecreated: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SourceBatchFailed:
+    """The next batch can't be copied, or must not be."""
+
+    error: SparkmirrorError
+    randomness: float
+
+
+@dataclass(frozen=True, slots=True)
+class SourceBatchSkipped:
+    letter: DeadLetter
+
+
+@dataclass(frozen=True, slots=True)
+class FetchFailed:
+    """The reader retries by itself."""
+
+    error: SparkmirrorError
+
+
+@dataclass(frozen=True, slots=True)
+class FetchWorks: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Drained:
+    """Nothing is outstanding any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteFailed:
+    """The writer retries by itself."""
+
+    error: SparkmirrorError
+
+
+@dataclass(frozen=True, slots=True)
+class WriteWorks:
+    """A batch was acknowledged."""
+
+
+@dataclass(frozen=True, slots=True)
+class WritePossible:
+    """The target partition has a leader, and nothing waits to be sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetBatchFailed:
+    """The target refused a batch. The writer dropped it, and all behind it; so for the next four."""
+
+    error: SparkmirrorError
+    randomness: float
+
+
+@dataclass(frozen=True, slots=True)
+class TargetBatchSkipped:
+    letter: DeadLetter
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceLost:
+    error: SparkmirrorError
+
+
+@dataclass(frozen=True, slots=True)
+class Fenced:
+    error: SparkmirrorError
+    pause_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class TargetRecreated: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionLost:
+    """Everything since the last commit is aborted."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionFailed:
+    """Transactions can't go on now; they are retried."""
+
+    error: SparkmirrorError
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionRecovered:
+    error: SparkmirrorError | None
+    """The one that is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop: ...
+
+
+SourceIncident = OutOfRange | Diverged | SourceRecreated | SourceBatchSkipped
+Event = (
+    SourceIncident
+    | PositionRead
+    | PositionUnreadable
+    | Resolved
+    | ResolveFailed
+    | TimerExpired
+    | BufferFull
+    | BufferFree
+    | BufferNeeded
+    | LimitReached
+    | LimitsChanged
+    | WritersUnknown
+    | WritersKnown
+    | LookUpFailed
+    | SourceBatchFailed
+    | FetchFailed
+    | FetchWorks
+    | Drained
+    | WriteFailed
+    | WriteWorks
+    | WritePossible
+    | TargetBatchFailed
+    | TargetBatchSkipped
+    | SequenceLost
+    | Fenced
+    | TargetRecreated
+    | TransactionLost
+    | TransactionFailed
+    | TransactionRecovered
+    | Stop
+)
+
+
+# instructions
+
+
+class Do(Enum):
+    """Instructions without an argument."""
+
+    READ_POSITION = "read the stored position; report PositionRead"
+    FETCH_NEXT = "fetch what follows what was taken, unless the buffer is full or a limit is reached"
+    FETCH_WHEN_FREE = "the same, as soon as half of the task's buffer is free"
+    PAUSE_FETCH = "fetch nothing more"
+    AWAIT_DRAINED = "report Drained as soon as nothing is outstanding"
+    DISCARD = "go back to the position: the writer has dropped what was outstanding"
+    FREE_BUFFER = "drop what was never sent, and go back to it"
+    FORGET_POSITION = "the position is another task's: store it no more"
+    CANCEL_RESOLVE = "the result of Resolve is not wanted any more"
+    CANCEL_LOOK_UP = "the result of LookUp is not wanted any more"
+    CANCEL_TIMER = "the timer must not expire"
+
+
+@dataclass(frozen=True, slots=True)
+class Resolve:
+    """Find the start, from the position as it is now if there is one; report Resolved or ResolveFailed."""
+
+    reason: ResumeReason
+
+
+@dataclass(frozen=True, slots=True)
+class StartFrom:
+    start: Start
+
+
+@dataclass(frozen=True, slots=True)
+class LookUp:
+    """Find out whose these are; report WritersKnown or LookUpFailed."""
+
+    producer_ids: Collection[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Report it once."""
+
+    incident: Incident
+
+
+@dataclass(frozen=True, slots=True)
+class SetTimer:
+    """Report TimerExpired then."""
+
+    deadline: float
+
+
+Instruction = Do | Resolve | StartFrom | LookUp | Note | SetTimer
