@@ -1,7 +1,7 @@
 """Fetches whole record batches of many partitions on one loop, following their leaders.
 
-Owns connections, fetch sessions, leader changes and back-off. What becomes of the batches, and where each
-partition goes on, is the listener's business.
+Owns connections, fetch sessions, leader changes and back-off. The listener takes the batches, and decides
+from which offset each partition continues.
 """
 
 import asyncio
@@ -28,39 +28,39 @@ _FOLLOWER_LEASE_S = 300.0
 _HOUSEKEEPING_S = 1.0
 
 _MANY_QUIET = 100
-_LOOK_AROUND_S = 0.05
+_QUIET_POLL_S = 0.05
 """How long the quiet partitions of a broker may wait for its busy ones.
 
-A broker looks at every partition of a session at every Fetch, and answers no other request meanwhile: beside
-many quiet partitions the busy ones are asked alone, and while a busy one rests nobody is waited for.
+A broker checks every partition of a session at every Fetch, and handles no other request meanwhile: beside
+many quiet partitions the busy ones are fetched alone, and while a busy one is paused no Fetch waits for data.
 """
-_REST_S = 1.0
-"""A busy partition that rests for longer is not expected back any moment."""
+_SHORT_PAUSE_S = 1.0
+"""A busy partition that is paused for longer is not expected back any moment."""
 
 
 class ReaderListener(Protocol):
-    """What the reader tells. All calls come on the loop's thread."""
+    """Hears from the reader. All calls come on the loop's thread."""
 
     def fetched(self, partition: FetchedPartition) -> None:
-        """Data, or an empty answer with new watermarks. Answer with `advance`, `pause` or nothing."""
+        """Data, or an empty response with new watermarks. Call `advance`, `pause` or nothing."""
 
     def response_taken(self) -> None:
         """Every partition of one response has been handed over."""
 
     def fetch_failed(self, partition: TopicPartition, error: SparkmirrorError) -> None:
-        """The partition is tried again with back-off; a `fetched` says that it is well."""
+        """The partition is retried with back-off; `fetched` means that it works again."""
 
     def offset_out_of_range(self, partition: TopicPartition) -> None:
-        """The partition rests until `advance` names an offset that exists."""
+        """The partition is paused until `advance` names an offset that exists."""
 
     def source_diverged(self, partition: TopicPartition, at: int) -> None:
-        """From there on the log has others than those that were read. Rests until `begin`."""
+        """From there on the log has other records than those that were read. Paused until `begin`."""
 
     def source_recreated(self, partition: TopicPartition) -> None:
-        """The topic has another id than the one begun with. Rests until `begin`."""
+        """The topic has another id than at `begin`. Paused until the next `begin`."""
 
     def budget_bytes(self) -> int:
-        """How many bytes may be asked for now; 0 or less for none."""
+        """How many bytes may be fetched now; 0 or less for none."""
         ...
 
 
@@ -74,22 +74,22 @@ class _Source:
         self.correlation_id = 0
         self.waiting_since: float | None = None
         self.outdated: set[TopicPartition] = set()
-        """Partitions that moved while a request was under way: its answer is for another offset."""
+        """Partitions that moved while a request was under way: its response is for another offset."""
         self.busy: dict[TopicPartition, float] = {}
-        """Those whose last answer had data, and when. One that is not in the session rests."""
+        """Those whose last response had data, and when. One that is not in the session is paused."""
         self.asked_all_at = 0.0
         self.asks_all = True
         """Whether the request under way is the session's."""
-        self.looking_around: asyncio.TimerHandle | None = None
+        self.quiet_poll: asyncio.TimerHandle | None = None
 
     def answered(self, partitions: Collection[TopicPartition], now: float) -> None:
-        """These have data; others that were asked have none. Who rests for long is forgotten."""
-        self.busy = {partition: self.busy[partition] for partition in self.resting(now)}
+        """These have data, the others asked for have none; those paused for long are not busy any more."""
+        self.busy = {partition: self.busy[partition] for partition in self.paused(now)}
         self.busy.update(dict.fromkeys(partitions, now))
 
-    def resting(self, now: float) -> list[TopicPartition]:
+    def paused(self, now: float) -> list[TopicPartition]:
         """Busy ones that are expected back any moment."""
-        return [p for p, at in self.busy.items() if p not in self.session and now - at < _REST_S]
+        return [p for p, at in self.busy.items() if p not in self.session and now - at < _SHORT_PAUSE_S]
 
     def drop(self, partition: TopicPartition) -> None:
         """It's not read here any more."""
@@ -114,17 +114,17 @@ class BatchReader:
         self._source_of: dict[BrokerLink, _Source] = {}
         self._offsets: dict[TopicPartition, int] = {}
         self._topic_ids: dict[TopicPartition, bytes] = {}
-        self._begun_at: dict[TopicPartition, float] = {}
+        self._id_known_at: dict[TopicPartition, float] = {}
         self._read_epochs: dict[TopicPartition, int] = {}
         self._home: dict[TopicPartition, _Source] = {}
         self._followers: dict[TopicPartition, tuple[int, float]] = {}
-        self._resting: set[TopicPartition] = set()
+        self._paused: set[TopicPartition] = set()
         self._failures: dict[TopicPartition, int] = {}
         self._housekeeping: asyncio.TimerHandle | None = None
         self._stopped = False
 
     def start(self, partitions: Collection[TopicPartition], offsets: Mapping[TopicPartition, int]) -> None:
-        """Partitions without an offset rest until `advance` names one."""
+        """Partitions without an offset are not fetched until `advance` names one."""
         self._offsets.update(offsets)
         self._view.start(sorted({partition.topic for partition in partitions}))
         self._housekeep()
@@ -141,7 +141,7 @@ class BatchReader:
     def begin(self, partition: TopicPartition, offset: int, topic_id: bytes, read_epoch: int) -> None:
         """Fetch from here, as long as the topic keeps the id and has what was read before in that epoch."""
         self._topic_ids[partition] = topic_id
-        self._begun_at[partition] = self._loop.time()
+        self._id_known_at[partition] = self._loop.time()
         self._read_epochs[partition] = read_epoch
         self.advance(partition, offset)
 
@@ -152,12 +152,12 @@ class BatchReader:
     def advance(self, partition: TopicPartition, offset: int) -> None:
         """Fetch from here next, also if the partition was paused or out of range."""
         self._offsets[partition] = offset
-        self._resting.discard(partition)
+        self._paused.discard(partition)
         self._route(partition)
 
     def pause(self, partition: TopicPartition) -> None:
         """Fetch nothing more until `advance`."""
-        self._resting.add(partition)
+        self._paused.add(partition)
         source = self._home.get(partition)
         if source is not None:
             source.session.drop(partition)
@@ -170,16 +170,16 @@ class BatchReader:
     # routing: which broker serves which partition
 
     def _route(self, partition: TopicPartition) -> None:
-        if self._stopped or partition in self._resting or not self._view.is_known:
+        if self._stopped or partition in self._paused or not self._view.is_known:
             return
         leader = self._view.leader(partition)
         if leader is None:
             self._no_leader(partition)
             return
         known = self._topic_ids.get(partition, NO_TOPIC_ID)
-        replaced = self._view.has_replaced(partition.topic, known, self._begun_at.get(partition, 0.0))
+        replaced = self._view.has_replaced(partition.topic, known, self._id_known_at.get(partition, 0.0))
         if replaced:
-            self._rest(partition)
+            self._pause_unrouted(partition)
             self._listener.source_recreated(partition)
         if replaced is not False:
             return
@@ -208,9 +208,9 @@ class BatchReader:
         self._listener.fetch_failed(partition, error)
         self._view.refresh()
 
-    def _rest(self, partition: TopicPartition) -> None:
+    def _pause_unrouted(self, partition: TopicPartition) -> None:
         self._leave(partition)
-        self._resting.add(partition)
+        self._paused.add(partition)
 
     def _leave(self, partition: TopicPartition) -> None:
         source = self._home.pop(partition, None)
@@ -303,29 +303,29 @@ class BatchReader:
         many_quiet = bool(active) and len(source.session) - len(active) >= _MANY_QUIET
         settings = self._settings
         source.asks_all = True
-        if (many_quiet or source.resting(now)) and settings.fetch_bytes_min <= 1:
-            look_around_in_s = source.asked_all_at + _LOOK_AROUND_S - now
-            source.asks_all = look_around_in_s <= 0
+        if (many_quiet or source.paused(now)) and settings.fetch_bytes_min <= 1:
+            quiet_poll_in_s = source.asked_all_at + _QUIET_POLL_S - now
+            source.asks_all = quiet_poll_in_s <= 0
             if not source.asks_all and not active:
-                self._look_around_later(source, look_around_in_s)
+                self._poll_quiet_later(source, quiet_poll_in_s)
                 return
             settings = self._at_once
         source.correlation_id = (source.correlation_id + 1) & 0x7FFFFFFF
         source.waiting_since = now
-        told = settings, source.version, source.correlation_id, budget
+        arguments = settings, source.version, source.correlation_id, budget
         if source.asks_all:
             source.asked_all_at = now
-            source.link.send(source.session.request(*told))
+            source.link.send(source.session.request(*arguments))
         else:
-            source.link.send(source.session.request_alone(active, *told))
+            source.link.send(source.session.request_alone(active, *arguments))
 
-    def _look_around_later(self, source: _Source, delay_s: float) -> None:
-        def look_around() -> None:
-            source.looking_around = None
+    def _poll_quiet_later(self, source: _Source, delay_s: float) -> None:
+        def poll_quiet() -> None:
+            source.quiet_poll = None
             self._fetch(source)
 
-        if source.looking_around is None:
-            source.looking_around = self._loop.call_later(delay_s, look_around)
+        if source.quiet_poll is None:
+            source.quiet_poll = self._loop.call_later(delay_s, poll_quiet)
 
     def _session_failed(self, source: _Source, code: int) -> None:
         source.session.reset()
@@ -336,7 +336,7 @@ class BatchReader:
 
     def _take(self, fetched: FetchedPartition) -> None:
         partition = fetched.partition
-        if partition in self._resting:
+        if partition in self._paused:
             return
         if fetched.error:
             self._partition_failed(partition, fetched.error)
@@ -345,7 +345,7 @@ class BatchReader:
             self._followers[partition] = (fetched.preferred_read_replica, lease)
             self._route(partition)
         elif fetched.diverged_at is not None:
-            self._rest(partition)
+            self._pause_unrouted(partition)
             self._listener.source_diverged(partition, fetched.diverged_at)
         else:
             self._failures.pop(partition, None)
@@ -358,7 +358,7 @@ class BatchReader:
         from_follower = self._followers.pop(partition, None)
         self._leave(partition)
         if code == error_codes.OFFSET_OUT_OF_RANGE and from_follower is None:
-            self._rest(partition)
+            self._pause_unrouted(partition)
             self._listener.offset_out_of_range(partition)
             return
         needed = self._needed(Need.READ_TOPIC, partition)
@@ -379,10 +379,10 @@ class BatchReader:
             self._fetch(source)
 
     def _housekeep(self) -> None:
-        """A broker that accepts a request and never answers must not hold its partitions for ever."""
+        """Drop the connection to a broker that accepts a request and never responds."""
         self._housekeeping = self._loop.call_later(_HOUSEKEEPING_S, self._housekeep)
-        patience = self._settings.connection.request_timeout_s + self._settings.fetch_wait_max_s
+        timeout_s = self._settings.connection.request_timeout_s + self._settings.fetch_wait_max_s
         for source in self._sources.values():
-            if source.waiting_since is not None and self._loop.time() - source.waiting_since > patience:
+            if source.waiting_since is not None and self._loop.time() - source.waiting_since > timeout_s:
                 address = f"{source.link.broker.host}:{source.link.broker.port}"
-                source.link.drop(DisconnectedError(f"{address} left a Fetch unanswered for {patience:g} s"))
+                source.link.drop(DisconnectedError(f"{address} left a Fetch unanswered for {timeout_s:g} s"))
