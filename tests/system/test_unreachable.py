@@ -112,7 +112,7 @@ def test_it_is_mirrored_once_it_comes_up(scene: Scene) -> None:
 
 
 def test_one_that_does_not_answer_is_said_too(scene: Scene) -> None:
-    assert "near->mute" in scene.mirror.await_log("did not answer in time; trying again", timeout_s=15)
+    assert "near->mute" in scene.mirror.await_log("did not answer in time; retrying", timeout_s=15)
 
 
 def test_a_broker_may_go_away_while_mirroring(scene: Scene) -> None:
