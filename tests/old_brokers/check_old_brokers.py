@@ -1,4 +1,4 @@
-"""Whole flows from and to brokers of older Kafkas, to and from a current one.
+"""Checks whole flows from and to brokers of older Kafkas, to and from a current one.
 
 No part of `make test`: each release is 60 MB from Maven Central, once, and half a minute.
 `python -m pytest tests/old_brokers/check_old_brokers.py`, with `-k 2.8.2` for one of them.
@@ -43,7 +43,7 @@ def test_both_ways(release: Release, new: LocalCluster, tmp_path: Path) -> None:
     alias = f"old{release.version.replace('.', '')}"
     there = f"for-{alias}"
     with old_cluster(release, tmp_path / "old") as started:
-        old = cast("LocalCluster", started)  # whoever asks it needs its address only
+        old = cast("LocalCluster", started)  # its users need its address only
         write(old, f"then.{ORDERS}", "then-group")
         write(new, f"{there}.{ORDERS}", f"{there}-group")
         newer = {NEW_CONFIG: "5", "retention.ms": "77777777"}

@@ -1,4 +1,4 @@
-"""One broker of an older Kafka: its jars, from Maven Central, and its processes, which end with the block.
+"""Runs one broker of an older Kafka, with jars from Maven Central, for as long as a block lasts.
 
 Before 3.3 there is a ZooKeeper beside it, of the version that Kafka depends on.
 """
@@ -78,7 +78,7 @@ class OldCluster:
 
 @contextmanager
 def old_cluster(release: Release, folder: Path) -> Iterator[OldCluster]:
-    """Answers when it is yielded; its authorizer lets whoever comes do everything."""
+    """Responds when it is yielded; its authorizer allows every client everything."""
     folder.mkdir()
     (folder / "log4j.properties").write_text(_LOGGING, encoding="ascii")
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""What brokers hold: read it, add to it, configure it. Shares no client code with the mirror."""
+"""Reads, writes and configures topics with a client that shares no code with the mirror."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
@@ -108,7 +108,7 @@ def keyed(cluster: AnyCluster, topic: str) -> list[Keyed]:
 
 
 def latest(cluster: AnyCluster, topic: str) -> Mapping[bytes | None, bytes | None]:
-    """What compaction would leave."""
+    """The records that compaction would leave."""
     return dict(keyed(cluster, topic))
 
 

@@ -1,4 +1,4 @@
-"""One request, one answer, with the frames of the hot path, on a connection that blocks."""
+"""Sends single requests with the frames of the hot path on a blocking connection."""
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
@@ -65,7 +65,7 @@ class Asker:
     def begin_produce(
         self, partition: TopicPartition, batch: bytearray | memoryview, timeout_s: float
     ) -> Callable[[], ProducedPartition]:
-        """Send a request that the broker may think about for so long. The call waits for its answer."""
+        """Send a request that the broker may process for so long. The result waits for the response."""
         number, version = next(self._correlation_ids), produce.VERSION_HIGH
         settings = ProducerSettings(replace(self.settings, request_timeout_s=timeout_s))
         frame = produce.encode_produce_request({partition: memoryview(batch)}, settings, version, number)

@@ -1,4 +1,4 @@
-"""A source and a target of real brokers, for as long as a block lasts."""
+"""Starts a source and a target of real brokers for as long as a block lasts."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from sparkmirror.clusters import ClusterSpec, LocalCluster, start_clusters
 def cluster_pair_of(
     brokers: Literal[1, 3], settings: Mapping[str, str], home: Path
 ) -> Iterator[tuple[LocalCluster, LocalCluster]]:
-    """Both end by force. In order a broker would wait for those that are gone, and nobody needs the data."""
+    """Both end by force: in an orderly stop a broker would wait for those that are gone."""
     specs = [ClusterSpec(name, brokers, settings, heap_mb=256) for name in ("source", "target")]
     source, target = start_clusters([(spec, home / spec.name) for spec in specs])
     try:

@@ -1,4 +1,4 @@
-"""The package of docs/plugins.md, installed as pip would: what people read there is what runs."""
+"""Installs the package that docs/plugins.md shows, as pip would, so that tests run what readers see."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""Processes that accept everything and answer nothing, as on a machine that hangs."""
+"""Freezes processes, which then accept connections and never respond, as on a machine that hangs."""
 
 import os
 import signal
@@ -19,13 +19,13 @@ def frozen(pid: int) -> Iterator[None]:
     """In the block nothing of it runs. Where cores are busy, threads go on for a while after the signal."""
     os.kill(pid, signal.SIGSTOP)
     try:
-        await_value(lambda: _stands_still(pid), _WAIT_S, lambda: f"process {pid} still runs")
+        await_value(lambda: _is_stopped(pid), _WAIT_S, lambda: f"process {pid} still runs")
         yield
     finally:
         os.kill(pid, signal.SIGCONT)
 
 
-def _stands_still(pid: int) -> bool:
+def _is_stopped(pid: int) -> bool:
     threads = Path(f"/proc/{pid}/task")
     if not threads.exists():  # no Linux: the process's own state is all there is
         return bool(psutil.Process(pid).status() == psutil.STATUS_STOPPED)

@@ -1,4 +1,4 @@
-"""What another client sees of a partition at an isolation level."""
+"""Reads a partition with another client at an isolation level."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ WAIT_S: Final = 20.0
 
 
 def seen_by(cluster: AnyCluster, partition: TopicPartition, isolation: str) -> list[Keyed]:
-    """Up to the end that it is told."""
+    """The records up to the end that the broker reports."""
     settings = {
         "bootstrap.servers": cluster.bootstrap_servers,
         "group.id": "contract.isolation",

@@ -1,4 +1,4 @@
-"""A herder that keeps everything in memory: what the REST API is tested over without a cluster.
+"""Implements a herder in memory, so that the REST API is tested without a cluster.
 
 It does what a Connect worker does at once: connectors run when they are created, with one task each.
 """

@@ -1,4 +1,4 @@
-"""A mirror as a user runs it: `sparkmirror run` in a process of its own, watched from outside."""
+"""Runs a mirror as a user does: `sparkmirror run` in a process of its own, watched from outside."""
 
 import os
 import re
@@ -31,7 +31,7 @@ REPLICATION = {
     "offset.storage.replication.factor": "1",
     "emit.heartbeats.enabled": "false",
 }
-"""What every mirror of these tests needs; heartbeats only where somebody asks for them."""
+"""The settings that every mirror of these tests needs; heartbeats are off unless a test turns them on."""
 
 
 class Mirror:
@@ -47,19 +47,19 @@ class Mirror:
         self.configure(properties)
         self._arguments = arguments
         self.environment: Mapping[str, str] = {}
-        """What it finds there besides our own."""
+        """Its environment variables besides ours."""
         self._mark = f"{_MARK}={uuid4().hex}"
         self._process: Process | None = None
 
     def start(self) -> None:
-        """Every process that comes of it inherits the mark, wherever it's adopted later."""
+        """Every descendant inherits the mark, whichever process adopts it later."""
         run = [COMMAND, self.command, str(self.file), "--log-file", str(self.spark_log)]
         more = [f"{name}={value}" for name, value in self.environment.items()]
         step = ["env", self._mark, *more, *run, *self._arguments]
         self._process = start_process([step], self.log, outlives_us=False)
 
     def configure(self, properties: Mapping[str, str]) -> None:
-        """Write the file anew, as an editor does."""
+        """Write the file again, as an editor does."""
         self.file.write_text(javaproperties.dumps(dict(properties)), encoding="ascii")
 
     def await_log(self, text: str, timeout_s: float = START_TIMEOUT_S) -> str:
@@ -97,14 +97,14 @@ class Mirror:
         psutil.Process(self._running.pid).send_signal(number)
 
     def press_ctrl_c(self) -> None:
-        """What a terminal does: SIGINT to every process of the group in its foreground."""
+        """Send SIGINT to every process of the foreground group, as a terminal does."""
         os.killpg(self._running.pid, signal.SIGINT)
 
     def wait(self, timeout_s: float) -> int:
         """Its exit code."""
         assert self._running.wait(timeout_s), f"still running after {timeout_s} s:\n{self.log_text()}"
         code = self._running.exit_code
-        self._running.kill()  # what guarded it
+        self._running.kill()  # the guard process
         assert code is not None
         return code
 

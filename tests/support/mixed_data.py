@@ -1,4 +1,4 @@
-"""Writes every kind of data that a mirror must carry over, each kind into a topic of its own.
+"""Writes every kind of data that a mirror must copy, each kind into a topic of its own.
 
 Keys, values, headers, offsets and batches follow from the seed; only timestamps follow the clock. Every
 function creates its topic and returns when the broker holds the data in the state that it describes.
@@ -78,7 +78,7 @@ def write_compacted(bootstrap_servers: str, topic: str, *, seed: int = 1) -> Non
     one, empty, because it is the last of its producer. Cleaning ends before this function does and does not
     begin again. With a broker's `log.cleaner.backoff.ms` at Kafka's 15 s it takes that long.
     """
-    create_topic(bootstrap_servers, topic, config=_EAGER_COMPACTION)
+    create_topic(bootstrap_servers, topic, config=_FAST_COMPACTION)
     rng = random.Random(seed)
     batches = _compactable(rng)
     for batch, codec in zip(batches, CODECS, strict=True):
@@ -166,7 +166,7 @@ WRITERS: Final[Mapping[str, Writer]] = {
 """Every kind of data, under a name that serves as the topic's."""
 
 _SEGMENT_MS: Final = 100
-_EAGER_COMPACTION: Final = {
+_FAST_COMPACTION: Final = {
     "cleanup.policy": "compact",
     "segment.ms": str(_SEGMENT_MS),
     "min.cleanable.dirty.ratio": "0.001",

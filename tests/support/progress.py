@@ -1,4 +1,4 @@
-"""The mirror's own word on how far it is, from its progress topic."""
+"""Follows a mirror's progress topic until the mirror has caught up."""
 
 from collections.abc import Collection, Mapping
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""Progress records as copy tasks report them."""
+"""Makes progress records as copy tasks report them."""
 
 from dataclasses import replace
 

@@ -1,8 +1,8 @@
-"""What a cluster holds beside its records, and what tests/golden/setup has recorded of two clusters.
+"""Reads and writes tests/golden/setup: topics, configs and ACLs of two clusters, as recorded.
 
 `source.json` is a source as its broker described it, `java.json` what Java's MirrorMaker 2 4.3.1 made of it
 on a target as `flows.properties` says, of the configs only those that were set on topics.
-`python -m tests.system.setup_scenario` records both anew.
+`python -m tests.system.setup_scenario` records both again.
 """
 
 import json
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 GOLDEN: Final = Path(__file__).parents[1] / "golden" / "setup"
 FLOWS: Final = ("plain", "src", "excl", "id", "sep")
-"""The aliases of the one source; each flow is told something else."""
+"""The aliases of the one source; each flow has other settings."""
 TARGET: Final = "T"
 SET: Final = "DYNAMIC_TOPIC_CONFIG"
 """The source of a config that was set on the topic itself."""
@@ -52,7 +52,7 @@ class Setup:
         return Setup(topics, self.acls)
 
     def difference(self, other: "Setup") -> str:
-        """For people: what only one of them has."""
+        """The differences, as text."""
         sides = {"-": set(self._lines()), "+": set(other._lines())}
         return "\n".join(
             f"{sign} {line}"
@@ -74,32 +74,36 @@ def recorded(name: str) -> Setup:
         topic: Topic(
             partitions,
             replicas,
-            {key: _config(told) for key, told in (saved["where nothing else is said"] | told_here).items()},
+            {key: _config(saved_config) for key, saved_config in (saved["defaults"] | configs_here).items()},
         )
-        for topic, (partitions, replicas, told_here) in saved["topics"].items()
+        for topic, (partitions, replicas, configs_here) in saved["topics"].items()
     }
     return Setup(topics, frozenset(tuple(acl) for acl in saved["acls"]))
 
 
-def _config(told: str | list[str]) -> Config:
+def _config(saved: str | list[str]) -> Config:
     """One that was set on the topic is its value alone."""
-    return (told, SET) if isinstance(told, str) else (told[0], told[1])
+    return (saved, SET) if isinstance(saved, str) else (saved[0], saved[1])
 
 
 def record(name: str, setup: Setup) -> None:
     """Write what `recorded` reads."""
     usual = _usual(setup)
 
-    def told(config: Config) -> str | Config | None:
+    def as_saved(config: Config) -> str | Config | None:
         return config[0] if config[1] == SET else config
 
     saved = {
-        "where nothing else is said": {key: told(config) for key, config in usual.items()},
+        "defaults": {key: as_saved(config) for key, config in usual.items()},
         "topics": {
             name: (
                 topic.partitions,
                 topic.replicas,
-                {key: told(each) for key, each in sorted(topic.configs.items()) if each != usual.get(key)},
+                {
+                    key: as_saved(each)
+                    for key, each in sorted(topic.configs.items())
+                    if each != usual.get(key)
+                },
             )
             for name, topic in sorted(setup.topics.items())
         },

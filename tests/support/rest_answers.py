@@ -1,4 +1,4 @@
-"""Whoever answers where a REST API is asked, without a network."""
+"""Responds to requests of a REST client without a network."""
 
 import io
 import json

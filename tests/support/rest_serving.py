@@ -1,4 +1,4 @@
-"""The REST API of this process over a herder of the tests."""
+"""Serves the REST API in this process, over a herder of the tests."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ from tests.support.memory_herder import MemoryHerder
 
 
 class RealPlugins:
-    """Those of a worker that says nothing about them."""
+    """The plug-ins of a worker whose file configures none."""
 
     def plugins(self, *, connectors_only: bool) -> Sequence[Mapping[str, object]]:
         return validation.plugins(connectors_only=connectors_only)
@@ -30,8 +30,8 @@ class RealPlugins:
 
 def settings(**more: str) -> RestSettings:
     """Of a worker on a free port of this machine; dots in keys are underscores here."""
-    told = {key.replace("_", "."): value for key, value in more.items()}
-    return rest_settings(Properties({"listeners": f"http://{HOST}:0", **told}))
+    changes = {key.replace("_", "."): value for key, value in more.items()}
+    return rest_settings(Properties({"listeners": f"http://{HOST}:0", **changes}))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Plug-ins as people may write them, found as `tests.support.some_plugins:NAME`."""
+"""Defines plug-ins as users may write them, found as `tests.support.some_plugins:NAME`."""
 
 import re
 import sys

@@ -1,4 +1,4 @@
-"""Records that keep coming while a test does something else."""
+"""Writes records at a steady rate while a test does something else."""
 
 import threading
 import time
@@ -26,8 +26,8 @@ def flowing(
 ) -> Iterator[None]:
     """`rate` numbered records per second, to the partitions in turn, until the end of the block.
 
-    On the way out all of them have been acknowledged. What could not be written for a while follows in a
-    burst. A timestamp of 0 means now.
+    On the way out all of them have been acknowledged. Records that could not be written for a while follow in
+    a burst. A timestamp of 0 means now.
     """
     undelivered: list[confluent.KafkaError] = []
     producer = confluent.Producer(
