@@ -7,7 +7,7 @@ import pytest
 from bench.beside import beside
 
 
-def test_it_goes_on_until_the_block_ends() -> None:
+def test_action_runs_until_the_block_ends() -> None:
     ended = threading.Event()
 
     def action(enough: threading.Event) -> None:
@@ -19,7 +19,7 @@ def test_it_goes_on_until_the_block_ends() -> None:
     assert ended.is_set()
 
 
-def test_what_it_raises_is_raised_behind_the_block() -> None:
+def test_error_of_the_action_is_raised_after_the_block() -> None:
     def action(_enough: threading.Event) -> None:
         raise ValueError("broken")
 

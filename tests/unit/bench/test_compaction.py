@@ -4,7 +4,7 @@ from bench.workloads import KEY_BYTES
 CHECKPOINT = "0\n3\ndata 0 70\ndata 1 90\nother data 0 5\n"
 
 
-def test_a_checkpoint_says_how_far_each_partition_is_clean() -> None:
+def test_cleaner_checkpoint_gives_the_clean_offset_of_each_partition() -> None:
     assert parse_checkpoint(CHECKPOINT, "data") == {0: 70, 1: 90}
     assert parse_checkpoint("0\n0\n", "data") == {}
 

@@ -37,22 +37,22 @@ def test_throughput_and_cpu_are_ratios_of_medians() -> None:
     assert goal(results, "1 KB, no codec: CPU per million records against MM2").reached == 0.25
 
 
-def test_what_was_not_measured_is_neither_met_nor_missed_by_something() -> None:
+def test_goal_without_measurement_is_neither_met_nor_missed() -> None:
     missing = goals(Results(failures=[Failure("1kb", Side.OURS, 1, "why")]))[0]
     assert (missing.reached, missing.is_met, missing.missed_by) == (None, False, None)
 
 
-def test_what_was_not_tried_has_no_goal() -> None:
+def test_untried_measurement_has_no_goal() -> None:
     assert goals(Results()) == []
 
 
-def test_a_miss_is_told_in_percent_of_the_target() -> None:
+def test_missed_target_is_shown_in_percent_of_the_target() -> None:
     missed = [Goal("", "≥", 4.0, 3.0).missed_by, Goal("", "≤", 4.0, 5.0).missed_by]
     assert missed == ["25 %", "25 %"]
     assert Goal("", "≥", 4.0, 4.0).missed_by is None
 
 
-def test_a_miss_of_nothing_at_all_is_told_in_its_unit() -> None:
+def test_missed_target_of_zero_is_shown_in_its_unit() -> None:
     assert Goal("", "≤", 0.0, 1234.0, "records").missed_by == "1,234 records"
     assert Goal("", "≤", 0.0, 0.0, "records").is_met
 
@@ -64,7 +64,7 @@ def test_latency_is_compared_with_mm2_and_not_with_the_floor() -> None:
     assert goal(results, "latency p50 against MM2").reached == 0.25
 
 
-def test_what_a_ceiling_that_reads_reaches_stands_beside_that_goal_and_decides_nothing() -> None:
+def test_reading_ceiling_is_shown_beside_its_goal_without_deciding_it() -> None:
     results = Results()
     sides = ((Side.OURS, 160_000), (Side.CEILING, 200_000), (Side.CEILING_READS, 180_000))
     results.throughput += [throughput_run(side, rate=rate) for side, rate in sides]
@@ -73,7 +73,7 @@ def test_what_a_ceiling_that_reads_reaches_stands_beside_that_goal_and_decides_n
     assert goal(results, "1 KB, no codec: throughput against MM2").bare is None
 
 
-def test_what_a_relay_reaches_stands_beside_the_latency_goals_and_decides_nothing() -> None:
+def test_relay_is_shown_beside_the_latency_goals_without_deciding_them() -> None:
     results = Results(latency=[latency(Side.OURS, 8.0), latency(Side.MM2, 10.0)])
     assert goal(results, "latency p99 against MM2").bare is None
     results.latency += [latency(Side.RELAY, 9.0), latency(Side.RELAY, 4.0), latency(Side.RELAY, 3.0)]
@@ -90,7 +90,7 @@ def latency(side: Side, every_ms: float) -> LatencyRun:
     return LatencyRun(side, 1, Percentiles(1000, every_ms, every_ms, every_ms, every_ms))
 
 
-def test_resources() -> None:
+def test_memory_and_idle_cpu_have_goals() -> None:
     results = Results(
         idle=[IdleRun(1000, 30.0, 2.5, 0.5, 300.0, 9.0)], memory=[throughput_run(Side.OURS, rate=1)]
     )
@@ -145,7 +145,7 @@ def test_a_hot_partition_is_compared_with_itself_alone() -> None:
     assert goal(Results(hot=hot), what).reached == pytest.approx(0.95)
 
 
-def test_groups_that_fail_over() -> None:
+def test_options_for_groups_that_fail_over() -> None:
     results = Results()
     for side, kind, again in (
         (Side.OURS, "plain", (0, 4)),
@@ -170,7 +170,7 @@ def test_a_group_that_reads_again_where_mm2_does_not_is_no_success() -> None:
 AGAIN = {Side.OURS: 1, Side.MM2: 0}
 
 
-def test_many_groups() -> None:
+def test_options_for_many_groups() -> None:
     results = Results(
         many_groups=[
             ManyGroupsRun(Side.OURS, 5000, 20, 15.0, 100_000, 2.0, 300.0, 0.5, 9.0),
@@ -217,7 +217,7 @@ def test_growth_counts_from_the_end_of_the_first_round() -> None:
     assert memory.is_met
 
 
-def test_a_worker_that_gave_no_numbers_has_goals_that_were_not_measured() -> None:
+def test_goals_of_a_worker_without_figures_are_not_measured() -> None:
     told = goals(Results(failures=[Failure("rest", Side.OURS, 1, "why")]))
     assert len(told) == 5
     assert {goal.reached for goal in told} == {None}

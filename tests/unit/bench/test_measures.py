@@ -45,7 +45,7 @@ def test_rates_of_a_window() -> None:
     assert window.cpu_s_per_million == pytest.approx(3000)
 
 
-def test_what_neither_the_side_nor_the_brokers_used_was_used_by_others() -> None:
+def test_cpu_of_others_is_the_rest_after_the_side_and_the_brokers() -> None:
     assert copying(SAMPLES).other_cpu_s == 4.0
     assert Window(1, 1.0, 2.0, 0.0, 0.0, 1.9).other_cpu_s == 0.0
 

@@ -41,7 +41,7 @@ def results() -> Results:
     return filled
 
 
-def test_the_page_says_on_what_and_how_it_was_measured() -> None:
+def test_page_has_the_machine_and_the_method() -> None:
     text = page(results(), MEASUREMENT)
     for told in (
         "    python -m bench\n",
@@ -85,7 +85,7 @@ def test_the_relay_has_a_row_and_stands_beside_the_goal_that_it_shares() -> None
     assert json.loads(as_json(filled, MEASUREMENT))["results"]["latency"][-1]["side"] == "relay"
 
 
-def test_without_a_relay_nothing_is_said_of_one() -> None:
+def test_page_without_relay_does_not_mention_it() -> None:
     filled = results()
     filled.latency += [
         LatencyRun(side, 1, Percentiles(1, 1.0, 8.0, 1.0, 1.0)) for side in (Side.OURS, Side.MM2)
@@ -107,7 +107,7 @@ def test_a_long_reason_keeps_its_beginning_and_its_end() -> None:
     assert row.endswith("log end |")
 
 
-def test_what_is_no_throughput_of_whole_mirrors_has_tables_of_its_own() -> None:
+def test_measurements_other_than_throughput_have_tables_of_their_own() -> None:
     filled = results()
     filled.pairs.append(PairRun("1kb", Pairing.ONE_REQUEST, 1, 98.0, 2.0, 100.0, 1.6))
     filled.far.append(
@@ -186,7 +186,7 @@ def test_the_api_has_the_floor_beside_the_workers_and_what_they_held() -> None:
     assert "100 MB, 13 threads, 30 sockets, 40 files | 102 MB, 14 threads, 28 sockets, 38 files |" in text
 
 
-def test_many_topics_have_what_was_asked_and_what_it_took() -> None:
+def test_many_topics_table_has_requests_and_cpu() -> None:
     filled = results()
     filled.topics += [
         topics_run(Side.OURS, topics=5000, cpu_s=20.0),

@@ -24,7 +24,7 @@ def test_parts_may_not_be_published() -> None:
     assert not any(plan(*arguments).is_complete for arguments in parts)
 
 
-def test_only_leaves_out_the_rest() -> None:
+def test_option_only_leaves_out_the_rest() -> None:
     chosen = plan("--only", "100b-lz4", "idle")
     assert [workload.name for workload in chosen.workloads] == ["100b-lz4"]
     assert (chosen.latency_runs, chosen.memory_workload, chosen.idle_partitions) == (0, None, 1000)
@@ -37,14 +37,14 @@ def test_only_leaves_out_the_rest() -> None:
     )
 
 
-def test_groups_are_for_mirrors() -> None:
+def test_groups_are_measured_with_mirrors_only() -> None:
     chosen = plan("--only", "translation", "groups", "--sides", "mm2,mm2-tuned,ceiling", "--quick")
     assert (chosen.translated, chosen.many_groups, chosen.workloads) == (True, ManyGroups(500), ())
     assert (chosen.mirror_sides, plan().mirror_sides) == ((Side.MM2,), (Side.OURS, Side.MM2))
     assert not plan("--only", "translation").is_complete
 
 
-def test_without_ours_nothing_of_ours_alone_is_measured() -> None:
+def test_without_sparkmirror_its_own_measurements_are_left_out() -> None:
     chosen = plan("--sides", "mm2")
     assert (chosen.memory_workload, chosen.idle_partitions, chosen.latency_sides) == (None, 0, (Side.MM2,))
     assert (chosen.pair_workloads, chosen.far_megabytes, chosen.grown, chosen.hot) == ((), 0, None, None)
@@ -77,7 +77,7 @@ def test_quick_is_one_small_run() -> None:
     assert quick.partitions < whole.partitions
 
 
-def test_most_pairs_are_fair_ones() -> None:
+def test_most_pairs_have_one_request_in_flight_on_both_sides() -> None:
     chosen = [pairing for _, pairing in plan().pairings]
     assert [chosen.count(pairing) for pairing in Pairing] == [15, 5]
     assert {pairing for _, pairing in plan("--quick").pairings} == set(Pairing)

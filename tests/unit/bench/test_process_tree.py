@@ -20,7 +20,7 @@ def test_idle_cores_and_waits_for_disks_are_no_work() -> None:
     )
 
 
-def test_descendants_reach_grandchildren_and_leave_out_strangers() -> None:
+def test_descendants_include_grandchildren_and_no_other_processes() -> None:
     assert descendants([stat(2, 1), stat(3, 2), stat(4, 3), stat(9, 8)], root=2) == {2, 3, 4}
 
 

@@ -31,7 +31,7 @@ def test_a_workloads_settings_are_added() -> None:
     assert more == f"{plain}a = 1\n"
 
 
-def test_the_relay_is_dealt_every_partition_once_as_tasks_are() -> None:
+def test_relay_processes_get_every_partition_once_as_tasks_do() -> None:
     assert sorted(number for share in shares(3) for number in share) == list(range(PARTITIONS))
     command = relay_command(MIRRORING, "bench-latency")
     assert command[command.index("--tasks") + 1] == str(MIRRORING.tasks_max)

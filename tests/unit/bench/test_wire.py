@@ -26,7 +26,7 @@ def test_batches_get_base_offset_0_and_keep_everything_else() -> None:
     assert list(batches_in(stored)) == [Batch(bytes(8) + stored[8:], 3, 73)]
 
 
-def test_the_marker_of_a_transaction_is_told_from_records() -> None:
+def test_transaction_marker_is_distinguished_from_records() -> None:
     data, marker = stored_batch(0, 2), bytearray(stored_batch(2, 1))
     marker[22] |= 0x20
     assert [batch.is_control for batch in batches_in(data + marker)] == [False, True]
@@ -76,7 +76,7 @@ def test_produce_errors_are_the_codes_that_are_not_0() -> None:
     assert produce_errors(body) == [10]
 
 
-def test_a_commit_without_members_names_no_generation() -> None:
+def test_commit_without_members_has_no_generation() -> None:
     head = b"\0\x01g" + b"\xff" * 4 + b"\0\0" + b"\xff" * 8
     offsets = b"\0\0\0\x01" + b"\0\x02ab" + b"\0\0\0\x02" + struct.pack(">iqhiqh", 0, 5, 0, 3, 7, 0)
     assert encode_commit("g", {"ab": {0: 5, 3: 7}}) == head + offsets
