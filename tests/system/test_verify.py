@@ -318,7 +318,7 @@ def test_a_flow_that_never_ran_ends_with_2(by_hand: ByHand, tmp_path: Path) -> N
     properties.write_text(re.sub(r"\bV\b", "never", by_hand.properties.read_text()))
     ended = verify(properties)
     assert ended.code == 2
-    assert "the positions of never->W can't be read on W: read mm2-offsets.never.internal: " in ended.errors
+    assert "the positions of never->W can't be read on W: read mm2-offsets.never.internal on " in ended.errors
     assert ended.errors.endswith("Has the flow run?\n")
 
 
