@@ -25,8 +25,8 @@ ORDER: Final = ("system", "faults", "contract", "spark", "unit")
 """Folders, those with the longest tests first, so that only short tests are left for the end."""
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)  # xdist reads the groups in the same hook, and pytest sorts by parameters
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     """Put each file into one xdist group: that of a fixture that it uses, or else one of its own."""
     groups: dict[Path, str] = {}
     for item in items:
@@ -36,6 +36,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         )
     for item in items:
         item.add_marker(pytest.mark.xdist_group(groups[item.path]))
+    yield
     items.sort(key=lambda item: (groups[item.path] not in GROUPS.values(), _place(item)))
 
 
