@@ -13,7 +13,7 @@ from bench.results import Moment, TranslationRun
 from bench.sides import TARGET_ALIAS, Mirroring, Side
 from bench.translation_data import KINDS, PARTITIONS, TOPICS
 from sparkmirror.batches.log_records import LogRecord
-from sparkmirror.storage.offset_syncs import parse_offset_sync
+from sparkmirror.storage.offset_sync_topic import parse_offset_sync
 
 _SYNCS = f"mm2-offset-syncs.{TARGET_ALIAS}.internal"
 

@@ -62,7 +62,7 @@ class Bench:
 
     def plan(self, *partitions: TopicPartition, **consumer: object) -> TaskPlan:
         """`consumer` are fields of ConsumerSettings."""
-        source, target = connection(self.source), connection(self.target)
+        source, target = connection(self.source, alias=SOURCE), connection(self.target, alias="far")
         return TaskPlan(
             flow=Flow(SOURCE, Alias("far")),
             connector=CONNECTOR,

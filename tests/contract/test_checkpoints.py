@@ -20,8 +20,8 @@ from sparkmirror.groups.checkpoint_connector import CheckpointConnector
 from sparkmirror.kafka.groups import Groups
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.offsets.wire_records import Checkpoint, OffsetSync
-from sparkmirror.storage.checkpoints import read_checkpoints
-from sparkmirror.storage.offset_syncs import RunSync
+from sparkmirror.storage.checkpoint_topic import read_checkpoints
+from sparkmirror.storage.offset_sync_topic import RunSync
 from tests.contract.streams_member import streaming
 from tests.support.batches import NOW_MS
 from tests.support.broker_data import append, create_topic, latest, numbered, topics

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.topic_log import read_topic
 from sparkmirror.offsets.wire_records import OffsetSync
-from sparkmirror.storage.offset_syncs import RunSync, parse_offset_sync
+from sparkmirror.storage.offset_sync_topic import RunSync, parse_offset_sync
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
-from tests.contract.copying import SYNCS, Bench, Watch, message_fields, remote, running
+from tests.contract.copying import SOURCE, SYNCS, Bench, Watch, message_fields, remote, running
 from tests.support.broker_data import append, create_topic, numbered, records
 from tests.support.connections import connection
 from tests.support.traffic import flowing
@@ -94,7 +94,7 @@ def test_topics_that_come_later_are_waited_for(bench: Bench, watch: Watch) -> No
     with running(bench.plan(TopicPartition(no_target, 0), TopicPartition(no_source, 0))):
         for topic, where in (
             (no_target, f"{remote(no_target)}-0 on the target"),
-            (no_source, f"{no_source}-0 on the source"),
+            (no_source, f"{no_source}-0 on {SOURCE}"),
         ):
             report = watch.await_progress(topic, lambda report: report.error is not None)
             assert report.state is PartitionState.RETRYING

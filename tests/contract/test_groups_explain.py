@@ -17,7 +17,7 @@ from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.kafka.groups import Committed, Groups
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.offsets.wire_records import OffsetSync
-from sparkmirror.storage.offset_syncs import RunSync
+from sparkmirror.storage.offset_sync_topic import RunSync
 from tests.contract.streams_member import streaming
 from tests.support.broker_data import append, create_topic, numbered
 from tests.support.connections import connection

@@ -28,7 +28,7 @@ from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.offsets.translation import Place, SyncHistory
 from sparkmirror.offsets.wire_records import OffsetSync
 from sparkmirror.storage.positions import Position, position_record, read_positions
-from sparkmirror.storage.producer_ids import PRODUCER_IDS_TOPIC, WriterDirectory
+from sparkmirror.storage.producer_id_topic import PRODUCER_IDS_TOPIC, WriterDirectory
 from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader
 from sparkmirror.verify.comparison import Comparison
 from sparkmirror.verify.plan import MirroredPartition, plan_ranges

@@ -16,8 +16,8 @@ from sparkmirror.copy.copy_loop import CopyLoop
 from sparkmirror.copy.copy_plan import CopyPartition, OffsetSyncPlan, StatePlan, TaskPlan, TransactionPlan
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
-from sparkmirror.storage.connect_records import parse_source_position_value
-from sparkmirror.storage.offset_syncs import parse_offset_sync
+from sparkmirror.storage.offset_sync_topic import parse_offset_sync
+from sparkmirror.storage.positions import parse_source_position_value
 from tests.memory.cluster import MemoryCluster
 from tests.memory.network import MemoryNetwork
 from tests.memory.partition_log import PartitionLog, Stored

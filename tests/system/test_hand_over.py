@@ -17,7 +17,7 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.topic_log import read_topic
 from sparkmirror.offsets.translation import SyncHistory
-from sparkmirror.storage.offset_syncs import RunSync, parse_offset_sync
+from sparkmirror.storage.offset_sync_topic import RunSync, parse_offset_sync
 from tests.support.broker_data import append, end_offsets, keyed, numbered, records
 from tests.support.connections import connection
 from tests.support.waiting import await_value

@@ -2,7 +2,7 @@
 
 Under a policy that keeps names (Identity) no name shows that `orders` of B came from A. But every
 batch that we write carries a producer id of its cluster, and a flow whose policy shows no cycle records its
-ids there before it uses them (`storage.producer_ids`). A reader of that cluster looks an id up once.
+ids there before it uses them (`storage.producer_id_topic`). A reader of that cluster looks an id up once.
 Longer rings, and those that Java MM2 is part of, need a header in every record (`provenance_header`).
 """
 

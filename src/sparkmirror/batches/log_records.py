@@ -1,8 +1,9 @@
-"""Records of the state topics (positions, syncs, heartbeats, progress), opened whole.
+"""Encodes and decodes the records of the state topics (positions, syncs, heartbeats, progress).
 
 Mirrored data is never read this way: see `record_batch` and `records`.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -63,3 +64,8 @@ def _decode(record: RawRecord, partition: int) -> LogRecord:
     except UnicodeDecodeError as error:
         raise CorruptBatchError(f"the record's fields do not fit it: {error}") from error
     return LogRecord(key, value, partition, record.timestamp, record.offset, headers)
+
+
+def compact_json(value: object) -> bytes:
+    """The JSON of this project's own records: without spaces, in UTF-8."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()

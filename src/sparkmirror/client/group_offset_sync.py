@@ -18,7 +18,7 @@ from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from sparkmirror.kafka.groups import Groups, offsets_at
 from sparkmirror.kafka.retries import Retries
 from sparkmirror.offsets.checkpoints import CheckpointBook, OfGroup, offsets_to_write
-from sparkmirror.storage.checkpoints import read_checkpoints
+from sparkmirror.storage.checkpoint_topic import read_checkpoints
 
 
 class Outcome(StrEnum):

@@ -15,7 +15,7 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.topic_log import read_topic
 from sparkmirror.policies.replication import NO_HOPS, hops, sources
-from sparkmirror.storage.checkpoints import read_checkpoints
+from sparkmirror.storage.checkpoint_topic import read_checkpoints
 
 
 class OffsetAndMetadata(NamedTuple):

@@ -16,7 +16,7 @@ from sparkmirror.domain.incidents import OnBadBatch
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.policies.admin_writes import AdminWrites, TopicCreation
 from sparkmirror.storage.dead_letters import dead_letters_topic
-from sparkmirror.storage.producer_ids import PRODUCER_IDS_TOPIC
+from sparkmirror.storage.producer_id_topic import PRODUCER_IDS_TOPIC
 from sparkmirror.storage.progress import progress_topic
 from sparkmirror.storage.synced_acls import synced_acls_topic
 

@@ -8,7 +8,7 @@ from sparkmirror.batches.provenance_header import ProvenanceHeader
 from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
 from sparkmirror.domain.errors import AuthorizationError, KafkaError
 from sparkmirror.domain.incidents import Incident, OnLoop, loops_unseen
-from sparkmirror.storage.producer_ids import OwnProducerIds, WriterDirectory
+from sparkmirror.storage.producer_id_topic import OwnProducerIds, WriterDirectory
 
 _log = logging.getLogger(__name__)
 

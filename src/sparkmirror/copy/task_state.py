@@ -21,7 +21,7 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.offsets.offset_runs import Run
 from sparkmirror.offsets.offset_syncs import OffsetSyncQueue
-from sparkmirror.storage.offset_syncs import RunSync
+from sparkmirror.storage.offset_sync_topic import RunSync
 from sparkmirror.storage.positions import Position, position_record, read_positions
 from sparkmirror.storage.progress import PartitionProgress
 

@@ -93,7 +93,7 @@ class ProducerSettings:
     compression: Codec | None = None
     idempotent: bool = True
     followers_wait_max_s: float | None = None
-    """How long a broker may wait for followers before it answers; None for as long as a request may take."""
+    """How long a broker may wait for followers before it responds; None for as long as a request may take."""
 
     @property
     def followers_timeout_s(self) -> float:

@@ -1,4 +1,4 @@
-"""The error tree. A class says whether trying again can help; none knows HTTP or exit codes.
+"""Defines the error tree. A class states whether a retry can help; none knows HTTP or exit codes.
 
 SparkmirrorError
 ├── ConfigError              a setting is missing, malformed or unsupported
@@ -8,12 +8,12 @@ SparkmirrorError
 ├── ClusterStartError        a local broker did not start
 ├── JarsError                Kafka's jars can't be fetched or are not the recorded ones
 ├── JavaMissingError         no usable Java 17+ on this machine
-├── PluginError              somebody's plug-in raised, or answered what it may not
-└── KafkaError               what a broker or the way to it answered
-    ├── RetriableError       trying again can help (leader moved, time-out, …)
+├── PluginError              a plug-in raised, or returned an invalid value
+└── KafkaError               an error code of a broker, or a failed connection
+    ├── RetriableError       a retry can help (leader moved, time-out, …)
     │   ├── DisconnectedError    the connection broke or could not be made
     │   └── UnclearTransactionError  the transactional id must be initialised again
-    ├── FencedError          somebody else has the transactional id now
+    ├── FencedError          another producer has the transactional id now
     ├── UnsupportedVersionError  the broker is too old for what is needed
     ├── TopicExistsError
     └── AuthorizationError   an ACL is missing
@@ -32,7 +32,7 @@ class SparkmirrorError(Exception):
 
 
 class ConfigError(SparkmirrorError):
-    """A setting can't be used. `str()` says it as Kafka's ConfigException does: key, value, reason.
+    """A setting can't be used. `str()` reads as Kafka's ConfigException does: key, value, reason.
 
     `value` is what may be shown: None when there is none, `[hidden]` for a secret.
     """
@@ -82,11 +82,11 @@ class JavaMissingError(SparkmirrorError):
 
 
 class PluginError(SparkmirrorError):
-    """A plug-in raised, or answered what it may not; the message names it, the method and its arguments."""
+    """A plug-in raised, or returned an invalid value; the message names it, the method and its arguments."""
 
 
 class KafkaError(SparkmirrorError):
-    """What a broker, or the way to it, answered."""
+    """A broker responded with an error, or could not be reached."""
 
     def __init__(self, message: str, code: int = 0) -> None:
         super().__init__(message)
@@ -94,7 +94,7 @@ class KafkaError(SparkmirrorError):
 
 
 class RetriableError(KafkaError):
-    """Trying again can help."""
+    """A retry can help."""
 
     retriable = True
 
@@ -116,7 +116,7 @@ class UnsupportedVersionError(KafkaError):
 
 
 class TopicExistsError(KafkaError):
-    """Somebody created the topic first."""
+    """The topic exists already."""
 
 
 class AuthorizationError(KafkaError):

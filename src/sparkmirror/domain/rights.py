@@ -1,4 +1,4 @@
-"""The rights that requests need, and the command by which people grant one that is missing.
+"""Lists the rights that requests need, and makes the command that grants a missing one.
 
 `Need` follows "Authorization and ACLs: protocols" of Kafka's documentation. Where a right on the cluster
 would do as well (CREATE), the narrower one is named.
@@ -16,15 +16,15 @@ CLUSTER_NAME: Final = "kafka-cluster"
 """The name of the one resource of type CLUSTER."""
 
 ANONYMOUS: Final = "User:ANONYMOUS"
-"""Who comes without TLS and SASL."""
+"""The principal of clients without TLS and SASL."""
 
-_WHOEVER: Final = "User:NAME"
+_PLACEHOLDER: Final = "User:NAME"
 _NO_AUTHENTICATION: Final = frozenset({SecurityProtocol.PLAINTEXT})
 
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """To do something with a resource, or with all whose names begin so."""
+    """An operation on a resource, or on all resources whose names begin with a prefix."""
 
     resource_type: ResourceType
     name: str
@@ -55,7 +55,7 @@ _KINDS: Final = {
 
 
 class Need(Enum):
-    """What a request needs of each resource that it names."""
+    """The right that a request needs on each resource that it names."""
 
     READ_TOPIC = ("Fetch", ResourceType.TOPIC, AclOperation.READ)
     WRITE_TOPIC = ("Produce", ResourceType.TOPIC, AclOperation.WRITE)
@@ -83,13 +83,13 @@ class Need(Enum):
         self.operation = operation
 
     def of(self, name: str = CLUSTER_NAME, pattern_type: PatternType = PatternType.LITERAL) -> Right:
-        """The right on the resource of this name; the cluster needs none."""
+        """The right on the resource of this name; the cluster needs no name."""
         return Right(self.resource_type, name, self.operation, pattern_type)
 
 
 def principal_of(connection: ConnectionSettings) -> str:
-    """Whom brokers take us for; `User:NAME`, to be filled in, where only they know."""
-    return ANONYMOUS if connection.security_protocol in _NO_AUTHENTICATION else _WHOEVER
+    """This client's principal; `User:NAME`, to be filled in, where only brokers know it."""
+    return ANONYMOUS if connection.security_protocol in _NO_AUTHENTICATION else _PLACEHOLDER
 
 
 def grant_command(right: Right, principal: str, bootstrap_servers: str) -> str:
@@ -106,5 +106,5 @@ def grant_command(right: Right, principal: str, bootstrap_servers: str) -> str:
 
 
 def how_to_grant(right: Right, connection: ConnectionSettings) -> str:
-    """`needs WRITE on topic orders: kafka-acls.sh …`, for whoever connects so."""
+    """`needs WRITE on topic orders: kafka-acls.sh …`, with these settings' principal and servers."""
     return f"needs {right}: {grant_command(right, principal_of(connection), connection.servers)}"

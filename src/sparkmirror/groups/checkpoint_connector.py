@@ -26,8 +26,8 @@ from sparkmirror.offsets.checkpoints import CheckpointBook, OfGroup, is_refuted,
 from sparkmirror.offsets.resolution import ResolveOffsets
 from sparkmirror.offsets.translation import SyncHistory
 from sparkmirror.offsets.wire_records import Checkpoint
-from sparkmirror.storage.checkpoints import read_checkpoints
-from sparkmirror.storage.offset_syncs import OffsetSyncsReader
+from sparkmirror.storage.checkpoint_topic import read_checkpoints
+from sparkmirror.storage.offset_sync_topic import OffsetSyncsReader
 
 _FIRST_EMISSION_S = 5.0
 """The first syncs are written by then, and a new mirror should not wait for a whole interval."""

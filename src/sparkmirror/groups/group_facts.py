@@ -16,8 +16,8 @@ from sparkmirror.kafka.groups import Groups
 from sparkmirror.kafka.offsets import LATEST, list_offsets
 from sparkmirror.offsets.checkpoints import CheckpointBook
 from sparkmirror.offsets.translation import SyncHistory
-from sparkmirror.storage.checkpoints import read_checkpoints
-from sparkmirror.storage.offset_syncs import OffsetSyncsReader
+from sparkmirror.storage.checkpoint_topic import read_checkpoints
+from sparkmirror.storage.offset_sync_topic import OffsetSyncsReader
 
 _READ_TIMEOUT_S = 60.0
 

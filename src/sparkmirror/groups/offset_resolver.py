@@ -16,7 +16,7 @@ from sparkmirror.kafka.partition_reader import SpanReader
 from sparkmirror.offsets.offset_runs import Gap
 from sparkmirror.offsets.resolution import resolve
 from sparkmirror.offsets.translation import SyncHistory
-from sparkmirror.storage.producer_ids import WriterDirectory
+from sparkmirror.storage.producer_id_topic import WriterDirectory
 
 GAP_BYTES: Final = 4 << 20
 """The bytes of each log that are read for one offset and round; the next round continues from there."""

@@ -9,7 +9,7 @@ from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, Needed, error_for
 from sparkmirror.offsets.translation import SyncHistory
-from sparkmirror.storage.offset_syncs import OffsetSyncsReader, RunSync
+from sparkmirror.storage.offset_sync_topic import OffsetSyncsReader, RunSync
 
 
 class ReverseSyncs:

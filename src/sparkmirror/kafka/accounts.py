@@ -1,4 +1,4 @@
-"""Client quotas and SCRAM users of one cluster. Bulk calls return a result per item."""
+"""Describes and alters client quotas and SCRAM users of one cluster. Bulk calls return a result per item."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""ACLs of one cluster: told, created, deleted. Each binding has a result of its own, in brokers' words."""
+"""Describes, creates and deletes ACLs of one cluster. Each binding has a result of its own."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice

@@ -89,7 +89,7 @@ class Admin:
         return self.listing().counts
 
     def named(self, topics: Collection[str]) -> Mapping[str, ListedTopic]:
-        """What is said of each of these: a topic that is missing and one that may not be seen differ."""
+        """Each of these topics; a missing one and one that may not be described have different errors."""
         return self._lister.named(topics)
 
     def await_partitions(self, counts: Mapping[str, int], timeout_s: float) -> Mapping[str, int]:
@@ -100,16 +100,16 @@ class Admin:
             seen = self.partition_counts()
             if all(seen.get(topic, 0) >= count for topic, count in counts.items()):
                 return seen
-            answered = self._network.time()
-            if answered > deadline:
+            responded = self._network.time()
+            if responded > deadline:
                 return seen
-            # With thousands of topics the answer itself is work, for brokers that are busy with the new ones.
-            self._network.sleep(max(_VISIBLE_POLL_S, 2 * (answered - asked)))
+            # With thousands of topics the response itself is work for brokers that are busy with new topics.
+            self._network.sleep(max(_VISIBLE_POLL_S, 2 * (responded - asked)))
 
     def topic_configs(
         self, topics: Collection[str], names: Collection[str] = ()
     ) -> Mapping[str, tuple[ConfigEntry, ...]]:
-        """As `known_topic_configs`. Raises KafkaError for the first topic that can't be told of."""
+        """As `known_topic_configs`. Raises KafkaError for the first topic that can't be described."""
         known = self.known_topic_configs(topics, names)
         for error in known.errors.values():
             raise error

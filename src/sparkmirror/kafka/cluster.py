@@ -91,7 +91,7 @@ class Cluster:
         self._network = network_of(settings)
 
     def ask(self, action: str, exchange: Exchange[_Result], to: Address | Role = Role.ANY) -> _Result:
-        """As `exchange`; a KafkaError says which action failed on which cluster."""
+        """As `exchange`; a KafkaError names the action and the cluster."""
         try:
             return self.exchange(exchange, to)
         except KafkaError as error:
@@ -109,7 +109,7 @@ class Cluster:
         )
 
     def error(self, code: int, action: str, *rights: Right, message: str | None = None) -> KafkaError:
-        """The error for a broker's code; an AuthorizationError says how to grant one of the rights."""
+        """The error for a broker's code; an AuthorizationError explains how to grant one of the rights."""
         return error_for(code, f"{action} on {self.name}", message, Needed(self.settings, rights))
 
     def call(
@@ -137,14 +137,14 @@ class Cluster:
         Raises KafkaError; DisconnectedError when no broker can be reached, naming every address tried.
         """
         address = self._controller() if to is Role.CONTROLLER else None if to is Role.ANY else to
-        kept, began = self._pool.kept(address), self._network.time()
+        kept, started = self._pool.kept(address), self._network.time()
         if kept is not None:
             try:
                 return exchange(kept)
             except DisconnectedError:
                 self._pool.drop(kept)
                 half_s = (timeout_s or self.settings.request_timeout_s) / 2
-                if address is not None and self._network.time() - began > half_s:
+                if address is not None and self._network.time() - started > half_s:
                     raise
         connection = self.connection(address, timeout_s)
         try:

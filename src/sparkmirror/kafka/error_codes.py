@@ -1,4 +1,4 @@
-"""Kafka's error codes, translated into this project's errors in one place."""
+"""Translates Kafka's error codes into this project's errors."""
 
 from typing import Any, NamedTuple
 
@@ -79,7 +79,7 @@ LEADER_CHANGED = frozenset(
         INCONSISTENT_TOPIC_ID,
     }
 )
-"""Answers after which the cluster's metadata must be read again."""
+"""Codes after which the cluster's metadata must be read again."""
 
 FETCH_SESSION_LOST = frozenset(
     {FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR}
@@ -89,7 +89,7 @@ WORTH_HALVING = frozenset({MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_TIM
 """Refusals of a batch that its halves need not get: they fit, or only one holds the refused record."""
 
 BAD_BATCH = WORTH_HALVING | {CORRUPT_MESSAGE}
-"""Refusals that are about what is in a batch, or its size, and not about who writes it where."""
+"""Refusals because of a batch's contents or size, and not because of its writer or partition."""
 
 UNCLEAR = frozenset(
     {
@@ -101,10 +101,10 @@ UNCLEAR = frozenset(
         KAFKA_STORAGE_ERROR,
     }
 )
-"""After these (NONE: no answer at all) a batch may be in the log or not."""
+"""After these (NONE: no response at all) a batch may be in the log or not."""
 
 SEQUENCE_UNKNOWN = frozenset({OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, UNKNOWN_PRODUCER_ID})
-"""The broker's idea of the sequence is not ours: what the log holds says how to go on."""
+"""The broker expects another sequence number: the batches in the log show where to continue."""
 
 TRANSACTION_LOST = frozenset(
     {
@@ -115,10 +115,10 @@ TRANSACTION_LOST = frozenset(
         TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     }
 )
-"""Answers to Produce after which its transaction can't be committed."""
+"""Codes of Produce after which its transaction can't be committed."""
 
 _REFUSED = frozenset({CORRUPT_MESSAGE, INVALID_TIMESTAMP, INVALID_RECORD})
-"""Answers that the same batch gets every time; the library calls CORRUPT_MESSAGE retriable, for consumers."""
+"""Codes that the same batch gets every time; the library calls CORRUPT_MESSAGE retriable, for consumers."""
 
 
 _DENIED = {
@@ -128,11 +128,11 @@ _DENIED = {
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED: ResourceType.TRANSACTIONAL_ID,
     DELEGATION_TOKEN_AUTHORIZATION_FAILED: ResourceType.DELEGATION_TOKEN,
 }
-"""Answers that a right is missing, and on what."""
+"""Codes of missing rights, and the resource type of each."""
 
 
 class Needed(NamedTuple):
-    """The rights that a request needs, of each kind of resource one, and who sends it."""
+    """The rights that a request needs, one per resource type, and the connection that sends it."""
 
     connection: ConnectionSettings
     rights: tuple[Right, ...]
@@ -144,7 +144,7 @@ _NAMES = {
     MESSAGE_TOO_LARGE: "MESSAGE_TOO_LARGE",
     17: "INVALID_TOPIC_EXCEPTION",
 }
-"""Where the library's word is not the one that people will find in Kafka's documentation."""
+"""Names of Kafka's documentation that the library spells differently."""
 
 
 def name_of(code: int) -> str:
@@ -158,9 +158,9 @@ def is_retriable(code: int) -> bool:
 
 
 def error_for(code: int, context: str, detail: str | None = None, needed: Needed | None = None) -> KafkaError:
-    """This project's error for one of Kafka's codes; `context` says what was asked, `detail` why not.
+    """This project's error for one of Kafka's codes; `context` is the request, `detail` the reason.
 
-    Where a right is missing, and `needed` knows which, the error says how to grant it.
+    Where a right is missing that `needed` has, the error explains how to grant it.
     """
     message = f"{context}: {name_of(code)}" + (f" ({detail})" if detail else "")
     if code in _DENIED:

@@ -49,7 +49,7 @@ Refused = Mapping[TopicPartition, KafkaError]
 
 
 def offsets_at(checkpoints: OfGroup) -> Offsets:
-    """What a group commits to go on at its checkpoints."""
+    """The offsets that a group commits to continue at its checkpoints."""
     return {
         partition: Committed(checkpoint.downstream_offset, checkpoint.metadata or "")
         for partition, checkpoint in checkpoints.items()
@@ -60,7 +60,7 @@ def offsets_at(checkpoints: OfGroup) -> Offsets:
 class ListedGroup:
     """A group as its cluster lists it, with Kafka's words: `classic`, `consumer`, `share`; `Empty`, `Stable`.
 
-    Brokers before 2.6 say no state, those before 4.0 no type (KIP-518, KIP-848).
+    Brokers before 2.6 list no state, those before 4.0 no type (KIP-518, KIP-848).
     """
 
     kind: str
@@ -69,12 +69,12 @@ class ListedGroup:
 
     @property
     def commits_offsets(self) -> bool:
-        """Whether it's a consumer group: share groups commit none, others are their application's affair."""
+        """Whether it's a consumer group: share groups commit none, others belong to their application."""
         return self.kind in _CONSUMERS and self.protocol in ("", "consumer")
 
     @property
     def word(self) -> str:
-        """Of which type it is, for people."""
+        """Its type, for display."""
         return self.kind or self.protocol or "unknown"
 
     @property
@@ -112,7 +112,7 @@ class Groups:
         return listed
 
     def committed(self, groups: Collection[GroupId]) -> Mapping[GroupId, Offsets | KafkaError]:
-        """What each has committed, or why that can't be told. A few requests for many groups."""
+        """The committed offsets of each, or the error for it. A few requests for many groups."""
         found: dict[GroupId, Offsets | KafkaError] = {}
         for part in self.committed_parts(groups):
             found.update(part)
@@ -121,13 +121,13 @@ class Groups:
     def committed_parts(
         self, groups: Collection[GroupId]
     ) -> Iterator[Mapping[GroupId, Offsets | KafkaError]]:
-        """As `committed`, a part as soon as it's there: nobody waits for another's slow coordinator."""
+        """As `committed`, in parts as they arrive, so that no group waits for another's slow coordinator."""
         return self._coordinators.ask(groups, self._fetch)
 
     def members(
         self, groups: Mapping[GroupId, ListedGroup]
     ) -> Mapping[GroupId, Sequence[Member] | KafkaError]:
-        """Who is in these consumer groups."""
+        """The members of these consumer groups."""
         found: dict[GroupId, Sequence[Member] | KafkaError] = {}
         classic = [group for group, listed in groups.items() if listed.kind != "consumer"]
         for some, ask in ((classic, classic_members), (groups.keys() - classic, consumer_members)):
@@ -217,21 +217,21 @@ class Groups:
             response = connection.request(
                 request, OffsetFetchResponse, timeout_s=timeout_s, version_max=version
             )
-            for answer in response.groups if version >= _FETCH_MANY_FROM else [response]:
-                group = GroupId(getattr(answer, "group_id", None) or request.group_id)
-                found[group] = self._offsets(group, answer)
+            for fetched in response.groups if version >= _FETCH_MANY_FROM else [response]:
+                group = GroupId(getattr(fetched, "group_id", None) or request.group_id)
+                found[group] = self._offsets(group, fetched)
         return found
 
-    def _offsets(self, group: GroupId, answer: Any) -> Offsets | KafkaError:
+    def _offsets(self, group: GroupId, fetched: Any) -> Offsets | KafkaError:
         """As Java, without partitions that have an error of their own: they keep nothing else back."""
-        if answer.error_code != NONE:
+        if fetched.error_code != NONE:
             action, right = f"read the offsets of group {group}", Need.DESCRIBE_GROUP.of(group)
-            return self._cluster.error(answer.error_code, action, right)
+            return self._cluster.error(fetched.error_code, action, right)
         return {
             TopicPartition(topic.name, partition.partition_index): Committed(
                 partition.committed_offset, partition.metadata or ""
             )
-            for topic in answer.topics
+            for topic in fetched.topics
             for partition in topic.partitions
             if partition.error_code == NONE and partition.committed_offset >= 0
         }

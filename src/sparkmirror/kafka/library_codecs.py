@@ -1,8 +1,8 @@
-"""Lets several threads use the Kafka library at once.
+"""Makes the Kafka library's codecs safe for several threads.
 
 kafka-python 3.0.12 compiles a message's codec at its first use, and while it does so the message's class is
 another one. Two threads that decode a message for the first time can leave a decoder that fails for as long
-as the process lives: every later connection waits for answers in vain. A lock around the compilation ends
+as the process lives: every later connection waits for responses in vain. A lock around the compilation ends
 that.
 """
 

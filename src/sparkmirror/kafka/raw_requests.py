@@ -35,9 +35,10 @@ def call(
     decode: Callable[[Reader, int], _Decoded],
     timeout_s: float,
 ) -> _Decoded:
-    """The decoded response; both functions get the version. The reader stands behind the response's header.
+    """The decoded response; both functions get the version.
 
-    Raises DisconnectedError, also for a response that can't be decoded, UnsupportedVersionError.
+    `decode` reads from behind the response's header. Raises UnsupportedVersionError, and DisconnectedError
+    also for a response that can't be decoded.
     """
     version = connection.version_of(api.key, api.name, api.low, api.high)
     flexible = version >= api.flexible_from
@@ -48,7 +49,7 @@ def call(
     reader = Reader(frame, flexible=flexible)
     try:
         if reader.int32() != correlation_id:
-            raise DisconnectedError(f"{connection.address} answered {api.name} out of order")
+            raise DisconnectedError(f"{connection.address} responded to {api.name} out of order")
         reader.skip_tags()
         return decode(reader, version)
     except _UNREADABLE as error:

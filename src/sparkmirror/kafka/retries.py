@@ -1,4 +1,4 @@
-"""Trying again with back-off until a deadline, for callers that may block."""
+"""Retries with back-off until a deadline, for callers that may block."""
 
 import random
 
@@ -19,7 +19,7 @@ class Retries:
 
     @property
     def left_s(self) -> float:
-        """What an attempt may take; never nothing, so that the last one can say why it failed."""
+        """The time left for an attempt; never zero, so that the last one can raise its own error."""
         return max(0.001, self._deadline - self._network.time())
 
     def wait(self, error: SparkmirrorError, backoff: Backoff | None = None) -> None:

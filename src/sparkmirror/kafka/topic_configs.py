@@ -71,9 +71,9 @@ class TopicConfigsReader:
                     del self._known[number]
                     self._known.appendleft((encoded, entries))
                 return entries
-        began = reader.at
+        start = reader.at
         entries = tuple([_entry(reader, version) for _ in range(reader.array_size())])
-        self._known.appendleft((bytes(reader.data[began : reader.at]), entries))
+        self._known.appendleft((bytes(reader.data[start : reader.at]), entries))
         return entries
 
 

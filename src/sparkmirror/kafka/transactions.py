@@ -73,11 +73,11 @@ class Transactions:
         return produce.VERSION_ADDING_PARTITIONS if self.is_version_2 else produce.VERSION_HIGH
 
     def init(self, *, take_over: bool = False) -> ProducerId:
-        """The producer id and epoch to use next; sequences begin at 0. What was open is aborted.
+        """The producer id and epoch to use next; sequences start at 0. An open transaction is aborted.
 
-        The first call takes the id over from whoever has it and fences them. Later ones settle an unclear
-        result, and raise FencedError if somebody else has taken over since (KIP-360), so that a zombie
-        can't fence its successor; `take_over` is for those who know that they are none. Waits while a
+        The first call takes the id over from its former producer and fences it. Later ones settle an unclear
+        result, and raise FencedError if another producer has taken over since (KIP-360), so that a zombie
+        can't fence its successor; `take_over` is for callers that are certainly no zombies. Waits while a
         transaction is completed. Raises FencedError, AuthorizationError, RetriableError, KafkaError.
         """
         self._is_clear = False
@@ -85,7 +85,7 @@ class Transactions:
             self._producer = NOT_IDEMPOTENT
         elif self._may_be_open:
             self._producer = self._abort(self._producer)
-        # Should the answer of what follows be lost, our epoch would seem to be fenced in another EndTxn.
+        # If the response to the next request is lost, our epoch would seem to be fenced in another EndTxn.
         self._may_be_open = False
         self._producer = _init(self._coordinator, self._timeout_s, self._producer)
         self._may_be_open = True
@@ -97,8 +97,8 @@ class Transactions:
     def add(self, partitions: Collection[TopicPartition]) -> None:
         """Before the first Produce to these in a transaction, under both versions; version 2 sends nothing.
 
-        Waits while the transaction before is completed. Nothing was added, and the transaction may go on or
-        be ended, after an AuthorizationError, RetriableError or KafkaError. Raises FencedError and
+        Waits while the transaction before is completed. Nothing was added, and the transaction may continue
+        or be ended, after an AuthorizationError, RetriableError or KafkaError. Raises FencedError and
         UnclearTransactionError too.
         """
         self._check_clear()
@@ -115,9 +115,9 @@ class Transactions:
     def end(self, *, commit: bool) -> ProducerId:
         """The producer id and epoch to use next.
 
-        Under version 2 the epoch is another one and sequences begin at 0; under version 1 both go on. A
+        Under version 2 the epoch is another one and sequences start at 0; under version 1 both continue. A
         transaction without partitions is none: nothing is sent. Call it when all of its Produce requests
-        have been answered. Raises FencedError, AuthorizationError, and UnclearTransactionError for
+        have their responses. Raises FencedError, AuthorizationError, and UnclearTransactionError for
         everything else, even if the outcome can be guessed.
         """
         self._check_clear()
@@ -137,12 +137,12 @@ class Transactions:
         return self._producer
 
     def close(self) -> None:
-        """What is open stays open until its time-out, or until somebody calls `init`."""
+        """An open transaction stays open until its time-out, or until another producer calls `init`."""
         self._coordinator.close()
 
     def _check_clear(self) -> None:
         if not self._is_clear:
-            raise self._unclear("not initialised since it began or failed")
+            raise self._unclear("not initialised since it started or failed")
 
     def _unclear(self, reason: str, code: int = NONE) -> UnclearTransactionError:
         context = f"transactional id {self.transactional_id}: "
@@ -153,7 +153,7 @@ class Transactions:
     def _abort(self, producer: ProducerId) -> ProducerId:
         """End what may be open, if we still may: only EndTxn checks the epoch while a transaction is open.
 
-        InitProducerId would then abort the successor's transaction before it says that we are fenced.
+        InitProducerId would then abort the successor's transaction before it responds that we are fenced.
         """
         try:
             return self._ended(producer, commit=False, resends=True)
@@ -225,10 +225,11 @@ def new_producer_id(settings: ConnectionSettings) -> ProducerId:
 
 
 def fence(settings: ConnectionSettings, transactional_ids: Collection[str]) -> None:
-    """Fence whoever has these ids and abort what they had open, as Connect does before tasks start (KIP-618).
+    """Fence the producers of these ids and abort their transactions, as Connect does before tasks start.
 
-    Waits until it is aborted. The time-out that is asked for limits the coordinator's own write too, hence
-    the request's and not 1 ms (KAFKA-16047). Raises the first failure, as `Transactions.init` does.
+    Waits until they are aborted (KIP-618). The time-out in the request limits the coordinator's own write
+    too, hence the request's and not 1 ms (KAFKA-16047). Raises the first failure, as `Transactions.init`
+    does.
     """
     for transactional_id in transactional_ids:
         coordinator = TransactionCoordinator(settings, transactional_id)
@@ -274,6 +275,6 @@ def _results(response: Any) -> dict[TopicPartition, int]:
 
 
 def _worst(response: Any) -> int:
-    """All partitions are added or none; those that were not at fault say OPERATION_NOT_ATTEMPTED."""
+    """All partitions are added or none; those without an error of their own have OPERATION_NOT_ATTEMPTED."""
     codes = set(_results(response).values()) - {NONE}
     return next(iter(codes - {_OPERATION_NOT_ATTEMPTED} or codes), NONE)

@@ -38,7 +38,7 @@ from sparkmirror.migrate.written_offsets import (
 from sparkmirror.offsets.checkpoints import CheckpointBook, target_topic
 from sparkmirror.offsets.wire_records import Checkpoint
 from sparkmirror.policies.admin_writes import TopicCreation
-from sparkmirror.storage.checkpoints import CheckpointsReader
+from sparkmirror.storage.checkpoint_topic import CheckpointsReader
 
 _READ_TIMEOUT_S = 60.0
 _TOPIC_CONFIGS = {"cleanup.policy": "compact"}

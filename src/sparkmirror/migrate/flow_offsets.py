@@ -17,7 +17,7 @@ from sparkmirror.kafka.offsets import require_offsets
 from sparkmirror.kafka.partition_reader import PartitionReader
 from sparkmirror.migrate.flow_access import FlowAccess
 from sparkmirror.offsets.translation import BEFORE_HISTORY, SyncHistory
-from sparkmirror.storage.offset_syncs import OffsetSyncsReader
+from sparkmirror.storage.offset_sync_topic import OffsetSyncsReader
 from sparkmirror.storage.positions import Position, read_positions
 from sparkmirror.storage.progress import PartitionState, ProgressReader, progress_topic
 

@@ -7,12 +7,11 @@ group, with the offset that it replaced; a tombstone once that is restored.
 import json
 from collections.abc import Mapping
 
-from sparkmirror.batches.log_records import LogRecord
+from sparkmirror.batches.log_records import LogRecord, compact_json
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import Alias, GroupId, TopicPartition
 from sparkmirror.kafka.topic_log import read_topic
 from sparkmirror.migrate.group_moves import WrittenOffset
-from sparkmirror.storage.compact_json import compact_json
 
 
 def migrations_topic(source: Alias) -> str:

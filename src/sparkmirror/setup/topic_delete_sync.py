@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sparkmirror.batches.log_records import LogRecord
+from sparkmirror.batches.log_records import LogRecord, compact_json
 from sparkmirror.connectors.flow_log import FlowLog
 from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
 from sparkmirror.connectors.source import TopicDeletes, remote_topic, should_replicate
@@ -28,7 +28,6 @@ from sparkmirror.setup.topic_deletes import (
     plan_deletes,
 )
 from sparkmirror.setup.topic_plan import TopicNote
-from sparkmirror.storage.compact_json import compact_json
 from sparkmirror.storage.positions import NOTHING_REPLICATED, Position, read_all_positions
 from sparkmirror.storage.progress import progress_topic
 

@@ -1,1 +1,1 @@
-"""Connect's offsets topic and the progress topic."""
+"""Reads and writes the state topics of a mirror, in MM2's and this project's bytes."""

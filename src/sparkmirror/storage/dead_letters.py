@@ -1,14 +1,13 @@
-"""The dead-letter topic, `mm2-dead-letters.<source>.internal` on the target: what was left out, and why.
+"""Makes the records of the dead-letter topic, `mm2-dead-letters.<source>.internal` on the target.
 
-Written only under `on.bad.batch=skip`. A record names offsets of the source, which may still have the data.
-Compacted, with a key for each batch: what is written twice counts once.
+Written only under `on.bad.batch=skip`. A record has the source offsets that were skipped, and the error; the
+source may still have the data. Compacted, with a key for each batch: one that is written twice counts once.
 """
 
 from dataclasses import dataclass
 
-from sparkmirror.batches.log_records import LogRecord
+from sparkmirror.batches.log_records import LogRecord, compact_json
 from sparkmirror.domain.ids import Alias, TopicPartition
-from sparkmirror.storage.compact_json import compact_json
 
 
 def dead_letters_topic(source: Alias) -> str:

@@ -1,41 +1,87 @@
-"""Positions in Connect's offsets topic, in MM2's bytes: the last replicated upstream offset per partition.
+"""Reads and writes positions in Connect's offsets topic: each partition's last replicated upstream offset.
 
-Java MM2 and this project can therefore continue from each other's positions. Record headers, which Java does
-not look at, hold what is needed to continue exactly: see `ProducerState` and `LogIdentity`.
+Java MM2 and this project can continue from each other's positions. Java finds positions by the raw bytes of
+the key, so the order of fields and the escapes are those that its JSON writer (Jackson) produces for
+MirrorSourceConnector. Record headers, which Java ignores, hold what is needed to continue exactly: see
+`ProducerState` and `LogIdentity`.
 """
 
 import base64
 import json
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from sparkmirror.batches.log_records import Headers, LogRecord
+from sparkmirror.batches.log_records import Headers, LogRecord, compact_json
 from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerId, ProducerState
 from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.connect_json import quoted
 from sparkmirror.domain.ids import UNKNOWN_LOGS, Alias, ConnectorName, LogIdentity, TopicPartition
 from sparkmirror.kafka.offsets import await_stable
 from sparkmirror.kafka.topic_log import read_topic
 from sparkmirror.offsets.offset_runs import Run
-from sparkmirror.storage.compact_json import compact_json
-from sparkmirror.storage.connect_records import (
-    SourcePartition,
-    parse_source_position_key,
-    parse_source_position_value,
-    source_position_key,
-    source_position_value,
-)
 
 _PRODUCER = "sparkmirror.producer"
 _LOGS = "sparkmirror.logs"
 _RUN = "sparkmirror.run"
 NOTHING_REPLICATED = -1
-"""Also Java's word for "no position"."""
+"""Java's value for "no position", too."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePartition:
+    """The partition, and its connector, that a position belongs to."""
+
+    connector: str
+    cluster_alias: str
+    topic: str
+    partition: int
+
+
+def source_position_key(source: SourcePartition) -> bytes:
+    """The key under which Connect finds a MirrorSourceConnector's position."""
+    connector, cluster, topic = map(quoted, (source.connector, source.cluster_alias, source.topic))
+    return f'[{connector},{{"cluster":{cluster},"partition":{source.partition},"topic":{topic}}}]'.encode()
+
+
+def source_position_value(offset: int) -> bytes:
+    """The value for a last replicated offset; to forget a position, Connect writes null instead."""
+    return b'{"offset":%d}' % offset
+
+
+def parse_source_position_key(key: bytes | None) -> SourcePartition | None:
+    """Parse a key with any order of fields; None for a malformed one or one of another connector."""
+    match _parsed(key):
+        case [
+            str(connector),
+            {"cluster": str(cluster), "topic": str(topic), "partition": int(partition)},
+        ] if not isinstance(partition, bool):
+            return SourcePartition(connector, cluster, topic, partition)
+        case _:
+            return None
+
+
+def parse_source_position_value(value: bytes | None) -> int | None:
+    """The last replicated offset; None when it was forgotten, never set, or the value is malformed."""
+    match _parsed(value):
+        case {"offset": int(offset)} if not isinstance(offset, bool) and offset >= 0:
+            return offset
+        case _:
+            return None
+
+
+def _parsed(text: bytes | None) -> object:
+    try:
+        return json.loads(text) if text else None
+    except ValueError:
+        return None
 
 
 class Position(NamedTuple):
     """`offset` is the last replicated upstream one; `producer` is None where Java MM2 wrote the record.
 
-    `run` ends with that offset: a task that goes on knows what the offset syncs of the one before spoke for.
+    `run` ends with that offset: the next task continues the run that the offset syncs of the one before
+    cover.
     """
 
     offset: int
@@ -65,8 +111,7 @@ def read_positions(
 ) -> Mapping[TopicPartition, Position]:
     """The newest position of each partition that has one, found by raw key bytes as Connect does.
 
-    What was written in transactions counts when it's committed; those that are open are waited for. Raises
-    KafkaError.
+    Waits for open transactions to end; only committed records count. Raises KafkaError.
     """
     wanted = {position_key(connector, source, partition): partition for partition in partitions}
     return _latest(settings, topic, wanted.get)
@@ -79,8 +124,8 @@ def read_all_positions(
 
     def of_connector(key: bytes) -> TopicPartition | None:
         found = parse_source_position_key(key)
-        is_theirs = found is not None and (found.connector, found.cluster_alias) == (connector, source)
-        return TopicPartition(found.topic, found.partition) if found is not None and is_theirs else None
+        belongs = found is not None and (found.connector, found.cluster_alias) == (connector, source)
+        return TopicPartition(found.topic, found.partition) if found is not None and belongs else None
 
     return _latest(settings, topic, of_connector)
 
@@ -106,7 +151,7 @@ def _position(record: LogRecord) -> Position | None:
     offset = parse_source_position_value(record.value)
     producer, logs = _producer(record.headers), _logs(record.headers)
     if offset is None:
-        # Ours says by it that a partition begins with its first record; Java's, that there is no position.
+        # In ours it means that a partition starts with its first record, in Java's that it has no position.
         is_ours = producer is not None and record.value == source_position_value(NOTHING_REPLICATED)
         return Position(NOTHING_REPLICATED, producer, logs) if is_ours else None
     return Position(offset, producer, logs, _run(record.headers, offset))
@@ -135,8 +180,8 @@ def _headers(position: Position) -> Headers:
 
 
 def _producer(headers: Headers) -> ProducerState | None:
-    """None for what is not there or malformed: then the partition begins under a new id."""
-    match _told(headers, _PRODUCER):
+    """None where it is missing or malformed: the partition starts under a new id then."""
+    match _header(headers, _PRODUCER):
         case {"id": int(number), "epoch": int(epoch), "sequence": int(sequence), "offset": int(offset)}:
             return ProducerState(ProducerId(number, epoch), sequence, offset)
         case _:
@@ -144,7 +189,7 @@ def _producer(headers: Headers) -> ProducerState | None:
 
 
 def _logs(headers: Headers) -> LogIdentity:
-    match _told(headers, _LOGS):
+    match _header(headers, _LOGS):
         case {"source": str(source), "epoch": int(epoch), "target": str(target)}:
             return LogIdentity(base64.b64decode(source), epoch, base64.b64decode(target))
         case _:
@@ -152,15 +197,12 @@ def _logs(headers: Headers) -> LogIdentity:
 
 
 def _run(headers: Headers, offset: int) -> Run | None:
-    match _told(headers, _RUN):
+    match _header(headers, _RUN):
         case {"count": int(count), "downstream": int(downstream)} if count > 0:
             return Run.ending(offset, downstream, count)
         case _:
             return None
 
 
-def _told(headers: Headers, name: str) -> object:
-    try:
-        return json.loads(dict(headers).get(name) or b"null")
-    except ValueError:
-        return None
+def _header(headers: Headers, name: str) -> object:
+    return _parsed(dict(headers).get(name))

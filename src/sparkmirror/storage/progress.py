@@ -1,7 +1,8 @@
-"""The progress topic, `mm2-progress.<source>.internal` on the target: what running tasks report each second.
+"""Reads and writes the progress topic, `mm2-progress.<source>.internal` on the target.
 
-Compacted; one partition. Three kinds of records, told apart by their key: the progress of a source partition,
-the copy job of a connector (the driver's word to its tasks: run, or stop), and its rate limits (how fast).
+Compacted; one partition. The key distinguishes three kinds of records: the progress of a source partition,
+which its task reports each second; the copy job of a connector, by which the driver lets its tasks run or
+stop; and the connector's rate limits.
 """
 
 import json
@@ -10,14 +11,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from sparkmirror.batches.log_records import LogRecord
+from sparkmirror.batches.log_records import LogRecord, compact_json
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, ConnectorName, TopicPartition
 from sparkmirror.domain.latency import LatencyHistogram
 from sparkmirror.kafka.topic_log import TopicTail
 from sparkmirror.policies.rate_limits import RateLimits
-from sparkmirror.storage.compact_json import compact_json
 
 _PROGRESS = "progress"
 _GENERATION = "generation"
@@ -33,9 +33,9 @@ def progress_topic(source: Alias) -> str:
 class PartitionState(Enum):
     RUNNING = "RUNNING"
     RETRYING = "RETRYING"
-    """Something failed that time may heal."""
+    """Something failed that may pass."""
     FAILED = "FAILED"
-    """A person is needed; it's tried again all the same, now and then."""
+    """A user must act; it is retried all the same, now and then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,9 @@ class PartitionProgress:
 
     `position` is the last replicated upstream offset; `lag` is in records; `updated_at` in epoch seconds.
     `lost` counts records that were gone from the source before they were copied, `looped` those that were
-    left out because they had been mirrored from the target; `notice` is the last thing that people should
-    know of although the partition runs; `incidents` counts such things by their kind (`IncidentKind`), since
-    the task started.
+    left out because they had been mirrored from the target; `notice` is the last incident that users should
+    know of although the partition runs; `incidents` counts them by their kind (`IncidentKind`), since the
+    task started.
     """
 
     connector: ConnectorName
@@ -112,7 +112,7 @@ class JobEpoch:
         return LogRecord(compact_json([_GENERATION, self.connector]), compact_json(value))
 
     def ends(self, connector: ConnectorName, number: int) -> bool:
-        """Whether this record tells the given copy job to stop."""
+        """Whether the given copy job must stop by this record."""
         newer = self.number > number or (self.number == number and self.stopped)
         return self.connector == connector and newer
 
@@ -130,7 +130,7 @@ class FlowLimits:
 
 
 def parse_order(record: LogRecord) -> JobEpoch | FlowLimits | None:
-    """Like `parse`, for tasks, to whom progress means nothing: that costs them a look at the key."""
+    """As `parse`, for tasks: they skip records of progress by the first bytes of the key."""
     if not (record.key or b"").startswith(_ORDER_KEYS):
         return None
     parsed = parse(record)
@@ -138,7 +138,7 @@ def parse_order(record: LogRecord) -> JobEpoch | FlowLimits | None:
 
 
 def parse(record: LogRecord) -> PartitionProgress | JobEpoch | FlowLimits | None:
-    """None for anything this project didn't write."""
+    """None for a record that this project did not write."""
     try:
         key = json.loads(record.key or b"null")
         value = json.loads(record.value or b"null")
@@ -198,7 +198,7 @@ def _progress(key: list[Any], value: dict[str, Any]) -> PartitionProgress:
 
 
 class ProgressReader:
-    """Follows the progress topic; keeps the latest of every partition and connector. One owner."""
+    """Follows the progress topic; keeps the latest record of every partition and connector. One owner."""
 
     def __init__(self, settings: ConnectionSettings, topic: str) -> None:
         self._tail = TopicTail(settings, topic)
@@ -209,7 +209,7 @@ class ProgressReader:
     def poll(
         self, timeout_s: float = 0.0
     ) -> Mapping[tuple[ConnectorName, TopicPartition], PartitionProgress]:
-        """Take in what arrived; the result is a live view. Raises KafkaError."""
+        """Read the records that arrived; the result is a live view. Raises KafkaError."""
         self._take(self._tail.poll(timeout_s))
         return self._progress
 
@@ -223,7 +223,7 @@ class ProgressReader:
                 self._limits[parsed.connector] = parsed.limits
 
     def catch_up(self, deadline_s: float = 30.0) -> None:
-        """Take in all that is there now. Raises KafkaError, RetriableError when it takes too long."""
+        """Read up to the topic's end now. Raises KafkaError, RetriableError when it takes too long."""
         self._take(self._tail.read_to_end(deadline_s))
 
     @property

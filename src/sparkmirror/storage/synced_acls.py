@@ -1,20 +1,20 @@
-"""The synced-ACLs topic, `mm2-acls.<source>.internal` on the target: which ACLs there the mirror made.
+"""Records which ACLs of the target the mirror created, in the topic `mm2-acls.<source>.internal` there.
 
-Kept where `sync.acls.delete` is set, because Kafka doesn't say who made an ACL. Compacted, one partition, a
-record per connector and binding, a tombstone for what the mirror took back or nobody needs to remember.
+Used where `sync.acls.delete` is set, because Kafka does not record an ACL's creator. Compacted, one
+partition, a record per connector and binding, a tombstone for a binding that the mirror deleted or no longer
+claims.
 """
 
 import json
 from collections.abc import Mapping
 
-from sparkmirror.batches.log_records import LogRecord
+from sparkmirror.batches.log_records import LogRecord, compact_json
 from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, Claim, PatternType, ResourceType
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import Alias, ConnectorName
 from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from sparkmirror.kafka.topic_log import read_topic
-from sparkmirror.storage.compact_json import compact_json
 
 
 def synced_acls_topic(source: Alias) -> str:
@@ -23,13 +23,13 @@ def synced_acls_topic(source: Alias) -> str:
 
 
 def claim_record(connector: ConnectorName, binding: AclBinding, claim: Claim | None) -> LogRecord:
-    """None forgets."""
+    """The record of a claim; None withdraws it."""
     value = None if claim is None else compact_json({"claim": claim.value})
     return LogRecord(_key(connector, binding), value)
 
 
 def parse_claim(record: LogRecord) -> tuple[ConnectorName, AclBinding, Claim | None] | None:
-    """Whose, of which binding, with None for a tombstone; None for what is none of ours."""
+    """Connector, binding and claim (None in a tombstone); None for a record of another kind."""
     try:
         connector, kind, pattern, name, principal, host, operation, permission = json.loads(
             record.key or b"null"
@@ -71,7 +71,7 @@ def read_claims(
 
 
 def _key(connector: ConnectorName, binding: AclBinding) -> bytes:
-    """Names instead of numbers, for whoever reads the topic by hand."""
+    """Names instead of numbers, so that the topic can be read by eye."""
     return compact_json(
         [
             connector,

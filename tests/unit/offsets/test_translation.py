@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.offsets.translation import BEFORE_HISTORY, SyncHistory
 from sparkmirror.offsets.wire_records import OffsetSync
-from sparkmirror.storage.offset_syncs import RunSync
+from sparkmirror.storage.offset_sync_topic import RunSync
 
 ORDERS = TopicPartition("orders", 0)
 

@@ -18,7 +18,7 @@ from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.policies.config_filter import ConfigEntry
 from sparkmirror.setup.topic_plan import CopyPlan, SourceTopic, copy_partitions
 from sparkmirror.storage.positions import Position, read_positions
-from sparkmirror.storage.producer_ids import WriterDirectory
+from sparkmirror.storage.producer_id_topic import WriterDirectory
 from sparkmirror.verify.plan import MirroredPartition
 from sparkmirror.verify.ranges import Sides
 

@@ -1,4 +1,4 @@
-"""Checkpoints in MM2's bytes, as a mirror has left them on the target."""
+"""Reads the checkpoints that a mirror has written to the target, in MM2's bytes."""
 
 from collections.abc import Collection, Iterable
 
@@ -12,9 +12,9 @@ from sparkmirror.offsets.wire_records import Checkpoint
 def read_checkpoints(
     settings: ConnectionSettings, topic: str, *, deadline_s: float = 60.0
 ) -> Collection[Checkpoint]:
-    """The last checkpoint of every group and partition, without what somebody has removed. Raises KafkaError.
+    """The last checkpoint of every group and partition, without deleted ones. Raises KafkaError.
 
-    What is no checkpoint is left out.
+    Records that are no checkpoints are ignored.
     """
     last: dict[bytes, Checkpoint] = {}
     _take(last, read_topic(settings, topic, deadline_s=deadline_s))
@@ -22,7 +22,7 @@ def read_checkpoints(
 
 
 class CheckpointsReader:
-    """The same for whoever looks again and again. One owner."""
+    """Reads checkpoints repeatedly. One owner."""
 
     def __init__(self, settings: ConnectionSettings, topic: str) -> None:
         self._tail = TopicTail(settings, topic)

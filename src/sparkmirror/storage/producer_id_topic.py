@@ -1,9 +1,10 @@
-"""The producer ids that flows write with, in `mm2-producer-ids.internal` on the cluster that they write to.
+"""Records and looks up producer ids of flows, in `mm2-producer-ids.internal` on the cluster they write to.
 
-Compacted, one partition, nothing is ever deleted: a record for each id names the cluster that its records
-came from, by Kafka's id of it, because aliases are a file's own, and a cluster that was made anew may want
-back what came from its predecessor. A flow records an id before its first batch under it. So who has fetched
-a batch, and then reads this log to its end, knows for certain whether it was mirrored, and from where.
+Compacted, one partition, nothing is ever deleted. A record for each id names the cluster that its records
+came from by Kafka's cluster id: aliases differ between files, and a cluster that replaces another may need
+back what came from its predecessor. A flow records an id before its first batch under it. A task that has
+fetched a batch, and then reads this log to its end, thus knows for certain whether the batch was mirrored,
+and from where.
 """
 
 import json
@@ -13,7 +14,7 @@ from contextlib import closing
 from typing import Final
 
 from sparkmirror.batches.cycles import KnownWriters
-from sparkmirror.batches.log_records import LogRecord, decode_log_batch
+from sparkmirror.batches.log_records import LogRecord, compact_json, decode_log_batch
 from sparkmirror.batches.record_batch import NO_PRODUCER_ID, iterate_batches
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.errors import CorruptBatchError, KafkaError, RetriableError
@@ -25,18 +26,17 @@ from sparkmirror.kafka.metadata import Metadata
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, require_offsets
 from sparkmirror.kafka.partition_reader import PartitionReader
 from sparkmirror.kafka.topic_log import TopicWriter
-from sparkmirror.storage.compact_json import compact_json
 
 PRODUCER_IDS_TOPIC: Final = "mm2-producer-ids.internal"
 """Named so that MM2's filters leave it alone (KIP-1074)."""
 
 _PARTITION: Final = TopicPartition(PRODUCER_IDS_TOPIC, 0)
-_EMPTY_ANSWERS_MAX: Final = 10
+_EMPTY_RESPONSES_MAX: Final = 10
 _WAIT_S: Final = 0.5
 
 
 def producer_id_record(producer_id: int, cluster_id: str, alias: Alias) -> LogRecord:
-    """`cluster_id` is where the id's records came from; `alias` is that cluster's name, for people."""
+    """`cluster_id` is where the id's records came from; `alias` names that cluster for human readers."""
     return LogRecord(compact_json([producer_id]), compact_json({"cluster": cluster_id, "alias": alias}))
 
 
@@ -51,7 +51,7 @@ class OwnProducerIds:
         self._lock = threading.Lock()
 
     def record(self, producer_ids: Iterable[int]) -> None:
-        """Return when they are acknowledged; only then may a batch carry one. Raises KafkaError."""
+        """Return when the ids are acknowledged; only then may a batch carry one. Raises KafkaError."""
         with self._lock:
             new = sorted(set(producer_ids) - self._recorded)
             if not new:
@@ -66,7 +66,7 @@ class OwnProducerIds:
 
 
 class WriterDirectory:
-    """Looks up which ids of a source are of flows from the target. Safe in any thread; blocks."""
+    """Looks up which producer ids of a source belong to flows from the target. Safe in any thread; blocks."""
 
     def __init__(self, source: ConnectionSettings, target: ConnectionSettings) -> None:
         self.known = KnownWriters()
@@ -90,13 +90,13 @@ class WriterDirectory:
         return self.known.from_target
 
     def _read_on(self) -> set[int]:
-        """What the log has of the target's flows since it was read last."""
+        """The ids of the target's flows that were recorded since the last call."""
         if self._cluster_id is None:
             self._cluster_id = read_metadata(self._target, ()).cluster_id
         metadata = read_metadata(self._source, [PRODUCER_IDS_TOPIC])
         code = metadata.errors.get(PRODUCER_IDS_TOPIC, 0)
         if code == UNKNOWN_TOPIC_OR_PARTITION:
-            return set()  # whoever writes here has never recorded an id
+            return set()  # no flow to this cluster has recorded an id
         if code:
             needed = Needed(self._source, (Need.READ_TOPIC.of(PRODUCER_IDS_TOPIC),))
             raise error_for(code, f"read {PRODUCER_IDS_TOPIC}", needed=needed)
@@ -110,26 +110,28 @@ class WriterDirectory:
         # The end that ListOffsets names is right also when the leader has just changed (KIP-207).
         settings = ConsumerSettings(self._source)
         end = require_offsets(settings, [_PARTITION], LATEST, metadata)[_PARTITION]
-        if end < self._offset:  # the topic was made anew
+        if end < self._offset:  # the topic was recreated
             self._offset = 0
-        offset, empty_answers = self._offset, 0
+        offset, empty_responses = self._offset, 0
         with closing(PartitionReader(settings)) as reader:
             while offset < end:
-                (fetched,) = reader.fetch({_PARTITION: offset}, _WAIT_S if empty_answers else 0.0)
+                (fetched,) = reader.fetch({_PARTITION: offset}, _WAIT_S if empty_responses else 0.0)
                 before = offset
                 if fetched.error:
                     offset = require_offsets(settings, [_PARTITION], EARLIEST)[_PARTITION]
                 for batch in iterate_batches(fetched.records):
                     offset = batch.header.last_offset + 1
                     yield from decode_log_batch(batch, _PARTITION.partition)
-                empty_answers = empty_answers + 1 if offset == before else 0
-                if empty_answers > _EMPTY_ANSWERS_MAX:
-                    raise RetriableError(f"read {PRODUCER_IDS_TOPIC}: nothing comes from offset {offset} on")
+                empty_responses = empty_responses + 1 if offset == before else 0
+                if empty_responses > _EMPTY_RESPONSES_MAX:
+                    raise RetriableError(
+                        f"read {PRODUCER_IDS_TOPIC}: no records arrive from offset {offset} on"
+                    )
         self._offset = offset
 
 
 def parse_producer_id(record: LogRecord) -> tuple[int, str]:
-    """An id and the cluster that its records came from; no id for anything this project didn't write."""
+    """An id and the cluster that its records came from; NO_PRODUCER_ID for any other record."""
     try:
         match json.loads(record.key or b"null"), json.loads(record.value or b"null"):
             case [int(producer_id)], {"cluster": str(cluster_id)}:

@@ -3,7 +3,7 @@ import pytest
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.offsets.wire_records import OffsetSync
-from sparkmirror.storage.offset_syncs import RunSync, parse_offset_sync
+from sparkmirror.storage.offset_sync_topic import RunSync, parse_offset_sync
 
 SYNC = OffsetSync(TopicPartition("orders", 3), 41, 57)
 KEY, VALUE = SYNC.encode_key(), SYNC.encode_value()

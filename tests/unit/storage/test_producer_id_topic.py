@@ -5,7 +5,7 @@ import pytest
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.batches.record_batch import NO_PRODUCER_ID
 from sparkmirror.domain.ids import Alias
-from sparkmirror.storage.producer_ids import parse_producer_id, producer_id_record
+from sparkmirror.storage.producer_id_topic import parse_producer_id, producer_id_record
 
 
 def test_bytes() -> None:

@@ -1,4 +1,4 @@
-"""Offset syncs in MM2's bytes. A header, which Java does not look at, says for which run each speaks."""
+"""Reads and writes offset syncs in MM2's bytes; a header, which Java ignores, has the length of the run."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -25,23 +25,23 @@ class RunSync(NamedTuple):
         return LogRecord(self.sync.encode_key(), self.sync.encode_value(), headers=headers)
 
     def reversed(self, topic: str) -> "RunSync":
-        """The same as a sync of the way back, from what the topic is called on the target."""
+        """The same sync for the opposite direction; `topic` is the name on the target."""
         sync, there = self.sync, TopicPartition(topic, self.sync.topic_partition.partition)
         return RunSync(OffsetSync(there, sync.downstream_offset, sync.upstream_offset), self.run)
 
 
 def parse_offset_sync(record: LogRecord) -> RunSync | None:
-    """None for what is no sync. One without a header, as Java writes them, speaks for its own record only."""
+    """None for a record that is no sync. Without a header, as from Java, it covers its own record only."""
     try:
         sync = OffsetSync.decode(record.key or b"", record.value or b"")
     except MalformedRecordError:
         return None
-    told = dict(record.headers).get(_RUN) or b""
-    return RunSync(sync, max(1, int(told)) if told.isdigit() else 1)
+    run = dict(record.headers).get(_RUN) or b""
+    return RunSync(sync, max(1, int(run)) if run.isdigit() else 1)
 
 
 class OffsetSyncsReader:
-    """What a flow's syncs say by now, partition by partition. One owner."""
+    """Keeps the history of a flow's syncs, partition by partition. One owner."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class OffsetSyncsReader:
         *,
         turned: Callable[[RunSync], RunSync] | None = None,
     ) -> None:
-        """`turned` makes of each sync what counts, of the way back, say."""
+        """`turned` converts each sync, to one of the opposite direction for example."""
         self._tail = TopicTail(settings, topic)
         self._turned = turned
         self._histories: dict[TopicPartition, SyncHistory] = {}
@@ -62,10 +62,10 @@ class OffsetSyncsReader:
         return self._histories
 
     def catch_up(self, deadline_s: float, *, newest_only: bool = False) -> None:
-        """Read up to the topic's end. Raises KafkaError; what was read until then counts.
+        """Read up to the topic's end. Raises KafkaError; what was read until then is kept.
 
-        With `newest_only` the first reading keeps only the last sync of each partition: who does not know its
-        own checkpoints must not send groups back to older ones (KAFKA-15905).
+        With `newest_only` the first reading keeps only the last sync of each partition: a checkpoint task
+        that does not know its own checkpoints must not send groups back to older ones (KAFKA-15905).
         """
         for record in self._tail.read_to_end(deadline_s):
             parsed = parse_offset_sync(record)
