@@ -25,14 +25,18 @@ ORDER: Final = ("system", "faults", "contract", "spark", "unit")
 """Folders, those with the longest tests first, so that only short tests are left for the end."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)  # xdist reads the groups in the same hook, and pytest sorts by parameters
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     """Put each file into one xdist group: that of a fixture that it uses, or else one of its own."""
     groups: dict[Path, str] = {}
     for item in items:
         shared = (GROUPS[name] for name in getattr(item, "fixturenames", ()) if name in GROUPS)
-        groups[item.path] = next(shared, groups.get(item.path, str(item.path)))
+        groups[item.path] = next(
+            shared, groups.get(item.path, str(item.path.relative_to(item.config.rootpath)))
+        )
     for item in items:
         item.add_marker(pytest.mark.xdist_group(groups[item.path]))
+    yield
     items.sort(key=lambda item: (groups[item.path] not in GROUPS.values(), _place(item)))
 
 

@@ -282,7 +282,7 @@ def test_names_may_hold_special_characters(command: Commands, heartbeats: Path) 
 
 def test_java_takes_no_name_with_a_slash(command: Commands) -> None:
     _, err = command.run("connectors", "config", "a/b", code=1)
-    assert "400 Bad Request: Java's workers take no names with /" in err
+    assert "400 Bad Request: Java's workers accept no names with /" in err
 
 
 def test_plugins_and_loggers_are_shown_and_levels_set(command: Commands) -> None:

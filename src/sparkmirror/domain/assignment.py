@@ -35,6 +35,8 @@ _UNEVEN = 1.25
 """Partitions leave their tasks when the heaviest carries more than this many times what is possible …"""
 _EVEN = 1.1
 """… and no more of them than bring it down to this: loads change, so that more would be moved in vain."""
+_ROUNDING = 1 - 1e-9
+"""What is gained by less is gained by rounding."""
 
 
 def assign(partitions: Iterable[TopicPartition], task_count: int) -> Assignment:
@@ -70,8 +72,11 @@ def assign_by_load(
     tasks = [_Task(number) for number in range(min(task_count, len(ordered)))]
     _add(tasks, _keep(tasks, weights, previous))
     _fill(tasks)
+    filled, heaviest = tuple(task.partitions for task in tasks), max(task.weight for task in tasks)
     _relieve(tasks)
-    return tuple(task.partitions for task in tasks)
+    gains = max(task.weight for task in tasks) < heaviest * _ROUNDING
+    # Of several tasks that are equally heavy one may be left as it is: then no move was worth its pause.
+    return tuple(task.partitions for task in tasks) if gains else filled
 
 
 def task_loads(assignment: Assignment, load: Mapping[TopicPartition, float]) -> Sequence[float]:

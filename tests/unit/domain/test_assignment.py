@@ -113,6 +113,13 @@ def test_reassignment_never_makes_the_heaviest_task_heavier(
         assert after < before
 
 
+def test_no_partition_moves_while_another_task_stays_as_heavy() -> None:
+    load = parted(1.0, 0.0, 0.0, 1.0, 1.0, 0.0)
+    ordered = sorted(load)
+    previous = tuple(tuple(ordered[index] for index in task) for task in ((0, 5), (1, 4), (2,), (3,)))
+    assert assign_by_load(load, 4, load, previous) == previous
+
+
 @given(measured_assignments())
 def test_nothing_moves_while_tasks_are_even(
     measured: tuple[Assignment, dict[TopicPartition, float]],
