@@ -73,6 +73,8 @@ class MemoryCluster:
         self.groups = Groups(self)
         self.coordinator_shift = 0
         """Changed by a test to move groups and transactional ids to other brokers."""
+        self.throttle_ms = 0
+        """What responses to Fetch and Produce ask a client to wait, as under a quota."""
         self._next_producer_id = _FIRST_PRODUCER_ID
         self.observers: list[Callable[[TopicPartition, Stored], None]] = []
         """Called with each batch that a client appended."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tests.memory.cluster import MemoryBroker
 
 _HEAD = struct.Struct(">hhi")
+_THROTTLED: Final = frozenset({producer.ProduceRequest.API_KEY, consumer.FetchRequest.API_KEY})
 _UNSUPPORTED_VERSION: Final = 35
 _API_VERSIONS: Final = 18
 
@@ -32,6 +33,8 @@ class Exchange:
 
     def reply(self, response: Any) -> None:
         response.API_VERSION = self.version
+        if self.api_key in _THROTTLED:
+            response.throttle_time_ms = self.cluster.throttle_ms
         response.with_header(correlation_id=self.correlation_id)
         self._respond(bytes(response.encode(header=True)))
 
