@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -39,11 +39,12 @@ class OneFault:
 class ClientRun:
     """Clusters, a network whose faults are `faults`, and a loop; an error on the loop fails the test."""
 
-    def __init__(self) -> None:
+    def __init__(self, network: MemoryNetwork | None = None) -> None:
         random.seed(1)  # the product's own jitter
-        self.time = VirtualTime()
         self.faults = OneFault()
-        self.network = MemoryNetwork(self.time, random.Random(1), self.faults)
+        self.network = network or MemoryNetwork(VirtualTime(), random.Random(1))
+        self.network.faults = self.faults
+        self.time = self.network.virtual_time
         self.loop = self.network.loop()
         self.errors: list[Mapping[str, object]] = []
         self._executor = self.network.executor()
@@ -62,14 +63,10 @@ class ClientRun:
 
     def run_until(self, holds: Callable[[], bool], within_s: float = 5.0) -> bool:
         """Whether it holds in time."""
-
-        async def poll() -> bool:
-            deadline = self.loop.time() + within_s
-            while not holds() and self.loop.time() < deadline:
-                await asyncio.sleep(_POLL_S)
-            return holds()
-
-        return self.loop.run_until_complete(poll())
+        deadline = self.time.time() + within_s
+        while not holds() and self.time.time() < deadline:
+            self.run_for(_POLL_S)
+        return holds()
 
     def run_for(self, seconds: float) -> None:
         self.loop.run_until_complete(asyncio.sleep(seconds))
@@ -82,12 +79,8 @@ class ClientRun:
 
         return self.loop.run_until_complete(called())
 
-    def blocking(self, call: Callable[[], T]) -> T:
-        """The result of a call that blocks."""
-        return self.loop.run_until_complete(self._blocking(call))
-
-    async def _blocking(self, call: Callable[[], T]) -> T:
-        return await self.loop.run_in_executor(None, call)
+    def wait_for(self, work: Coroutine[None, None, T]) -> T:
+        return self.loop.run_until_complete(work)
 
     def close(self) -> None:
         for task in asyncio.all_tasks(self.loop):
@@ -100,8 +93,8 @@ class ClientRun:
 
 
 @contextmanager
-def client_run() -> Iterator[ClientRun]:
-    run = ClientRun()
+def client_run(network: MemoryNetwork | None = None) -> Iterator[ClientRun]:
+    run = ClientRun(network)
     try:
         yield run
     finally:
