@@ -45,7 +45,7 @@ def test_a_position_out_of_range_is_reset(
     assert report.lost == lost
     assert report.notice == (
         f"offsets {STORED + 1} to {first - 1} were gone from the source before they were copied "
-        f"({lost} records); going on from {first}"
+        f"({lost} records); continuing from {first}"
     )
 
 

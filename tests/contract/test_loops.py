@@ -198,11 +198,11 @@ def test_each_record_crosses_over_once(ways: tuple[Way, Way]) -> None:
         assert verified(way, topic) == Comparison(equal=100, foreign=end - 100)
 
 
-def verified(way: Way, topic: str, passage: ProvenanceHeader | None = None) -> Comparison:
+def verified(way: Way, topic: str, provenance: ProvenanceHeader | None = None) -> Comparison:
     """What `sparkmirror verify` finds of partition 0."""
     here, there = connection(way.here), connection(way.there)
     left_out = WriterDirectory(here, there).from_target()
-    sides = Sides(way.flow, ConsumerSettings(here), ConsumerSettings(there), left_out, passage)
+    sides = Sides(way.flow, ConsumerSettings(here), ConsumerSettings(there), left_out, provenance)
     partition = TopicPartition(topic, 0)
     mirrored = MirroredPartition(CopyPartition(partition, topic), way.positions(topic)[partition])
     return sum(map(verify_range, plan_ranges(sides, [mirrored], range_offsets=60)), Comparison())
@@ -255,9 +255,9 @@ def test_who_goes_on_leaves_out_the_same(ways: tuple[Way, Way], *, header: bool)
         append(out.here, topic, numbered(5, 3000))
         append(back.here, topic, numbered(5, 4000))
         await_everywhere(ways, topic, [*every, *numbered(5, 3000), *numbered(5, 4000)])
-    passages = [ProvenanceHeader(*way.flow) if header else None for way in ways]
-    for way, passage in zip(ways, passages, strict=True):
-        found = verified(way, topic, passage)
+    headers = [ProvenanceHeader(*way.flow) if header else None for way in ways]
+    for way, provenance in zip(ways, headers, strict=True):
+        found = verified(way, topic, provenance)
         assert (found.equal, found.counts) == (45, {})
 
 

@@ -61,7 +61,7 @@ def test_a_longer_source_made_anew_while_nothing_ran(
         bench.await_copied(topic, [*OLD, *NEW])
         report = watch.await_progress(topic, lambda report: report.position == len(NEW) - 1)
     assert report.incidents == {"source-recreated": 1}
-    assert "everything before offset 9 was copied; going on from offset 0 of the new one" in str(
+    assert "everything before offset 9 was copied; continuing from offset 0 of the new one" in str(
         report.notice
     )
 

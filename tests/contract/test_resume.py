@@ -153,7 +153,7 @@ def test_a_target_that_lost_records_gets_what_comes_and_nothing_twice(
         bench.await_copied(topic, numbered(3, 5))
     assert state_of(stored(bench, topic)).producer == state_of(known).producer.next_epoch()
     report = watch.await_progress(topic, lambda report: report.position == 7)
-    assert "acknowledged up to 5: the target lost 5 records, or was made anew" in (report.notice or "")
+    assert "acknowledged up to 5: the target lost 5 records, or was recreated" in (report.notice or "")
     assert report.incidents == {"target-truncated": 1}
 
 

@@ -76,7 +76,7 @@ def test_what_came_instead_is_copied_and_the_loss_is_said(truncated: Bench, watc
         report = watch.await_progress(TOPIC, lambda report: report.position == COMMON + ANEW - 1)
     assert report.incidents == {"source-truncated": 1}
     assert "offsets 50 to 59 were copied, and the source has lost them since" in str(report.notice)
-    assert "10 records are on the target only; going on from 50" in str(report.notice)
+    assert "10 records are on the target only; continuing from 50" in str(report.notice)
 
 
 def test_what_is_read_back_may_be_of_a_later_leader_than_the_position(truncated: Bench, watch: Watch) -> None:

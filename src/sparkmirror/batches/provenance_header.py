@@ -1,7 +1,7 @@
 """Reads and adds the header with the clusters that a record has come from (`provenance.header`).
 
 Producer ids know of the last flow only, and Java MM2 has none. A header stays with a record on its whole way,
-through flows of other mirrors too. It costs the fast road: every batch must be opened.
+through flows of other mirrors too. It costs the fast path: every batch must be re-encoded.
 """
 
 from typing import Final, NamedTuple
@@ -41,12 +41,12 @@ class ProvenanceHeader(NamedTuple):
         return write_body(RecordBody(key, value, (*others, (HEADER, come_from))))
 
 
-def carried(batch: FetchedBatch, passage: ProvenanceHeader) -> list[FetchedBatch]:
+def carried(batch: FetchedBatch, header: ProvenanceHeader) -> list[FetchedBatch]:
     """The batch as it arrives, with the offsets that it has; none if all of it comes back.
 
     Raises CorruptBatchError for a batch that can't be opened.
     """
-    bodies = ((record, passage.carry(record.body)) for record in read_records(batch))
+    bodies = ((record, header.carry(record.body)) for record in read_records(batch))
     records = [record._replace(body=body) for record, body in bodies if body is not None]
     return list(iterate_batches(write_sparse_batch(records, batch.header))) if records else []
 

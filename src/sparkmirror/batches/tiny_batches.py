@@ -114,7 +114,7 @@ def _walk(data: memoryview, at: int, bytes_max: int) -> list[int]:
 
 
 def _size(data: memoryview, at: int) -> int:
-    """Of the batch there, 0 if that can't be told."""
+    """Of the batch there, 0 if it is unknown."""
     if at + OFFSET_AND_LENGTH.size > len(data):
         return 0
     return int(OFFSET_AND_LENGTH.unpack_from(data, at)[1]) + LOG_OVERHEAD

@@ -143,7 +143,7 @@ def _contradictions(worker: Properties, values: Values) -> Iterator[ConfigError]
     if values.strings("rest.extension.classes"):
         yield worker.error(
             "rest.extension.classes",
-            "Java's extensions can't be loaded, and whoever relies on one for authentication must not go"
+            "Java's extensions can't be loaded, and a worker that needs one for authentication must not go"
             " without. Put a proxy that does the same in front of the REST API, and take this key out",
         )
 

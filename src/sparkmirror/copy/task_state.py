@@ -1,4 +1,4 @@
-"""What a copy task makes durable: positions, offset syncs and progress.
+"""Writes what a copy task makes durable: positions, offset syncs and progress.
 
 Written in the background, one write at a time; what could not be written goes with the next attempt. In
 transactions positions are written by `transaction_cycle`, and offset syncs wait until they are committed.

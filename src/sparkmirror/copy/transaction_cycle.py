@@ -4,7 +4,7 @@ A cycle: batches flow; when the transaction is due the writer is held until ever
 acknowledged, the positions that moved are written, the transaction is committed, and the writer goes on in
 the next one. Fetching goes on meanwhile.
 
-Whatever makes the outcome unclear loses the transaction: then everything begins anew, from the initialisation
+Whatever makes the outcome unclear loses the transaction: then all starts again, from the initialisation
 of the transactional id and the positions that are committed.
 """
 
@@ -202,7 +202,11 @@ class TransactionCycle:
                 self._fail(error)
                 self._fences += 1
                 delay_s = _FENCED.delay_s(self._fences, random.random())
-                _log.warning("%s; it's theirs, unless nobody ends this task within %.0f s", error, delay_s)
+                _log.warning(
+                    "%s; another task owns the transactional id; this one takes it over in %.0f s",
+                    error,
+                    delay_s,
+                )
                 await asyncio.sleep(delay_s)
                 take_over = True
             except SparkmirrorError as error:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-# Spark puts a zip with PySpark's source first, which every daemon would compile anew. Where that lies inside
+# Spark puts a zip with PySpark's source first, which every daemon would compile again. Where that lies inside
 # an installed PySpark, it holds the same, and there it is compiled already.
 _installed = PathFinder.find_spec("pyspark", [entry for entry in sys.path if not entry.endswith(".zip")])
 if _installed is not None and _installed.origin is not None:

@@ -104,12 +104,13 @@ def records_lost(position: int, start: int) -> Incident:
     if count > 0:
         text = (
             f"offsets {position} to {start - 1} were gone from the source before they were copied "
-            f"({count} records); going on from {start}"
+            f"({count} records); continuing from {start}"
         )
         return Incident(IncidentKind.RECORDS_LOST, text, count)
     return Incident(
         IncidentKind.SOURCE_TRUNCATED,
-        f"offset {position} is behind the source's end: it was truncated or made anew; going on from {start}",
+        f"offset {position} is behind the source's end: it was truncated or recreated; "
+        f"continuing from {start}",
     )
 
 
@@ -118,7 +119,7 @@ def source_truncated(position: int, at: int) -> Incident:
     return Incident(
         IncidentKind.SOURCE_TRUNCATED,
         f"offsets {at} to {position - 1} were copied, and the source has lost them since (as by an unclean "
-        f"leader election): {position - at} records are on the target only; going on from {at}",
+        f"leader election): {position - at} records are on the target only; continuing from {at}",
         position - at,
     )
 
@@ -127,7 +128,7 @@ def source_recreated(position: int, first: int) -> Incident:
     return Incident(
         IncidentKind.SOURCE_RECREATED,
         f"the source topic was deleted and created again; of the old one everything before offset {position} "
-        f"was copied; going on from offset {first} of the new one",
+        f"was copied; continuing from offset {first} of the new one",
     )
 
 
@@ -143,7 +144,7 @@ def target_truncated(target: object, end: int, acknowledged: int, position: int)
     return Incident(
         IncidentKind.TARGET_TRUNCATED,
         f"{target} ends at {end}, but was acknowledged up to {acknowledged}: the target lost "
-        f"{acknowledged - end} records, or was made anew; going on from offset {position} of the source",
+        f"{acknowledged - end} records, or was recreated; continuing from offset {position} of the source",
         acknowledged - end,
     )
 

@@ -147,7 +147,7 @@ class BatchWriter:
         self._route(queue)
 
     def stop(self) -> None:
-        """For good: the listener is told nothing any more."""
+        """Stop for good: the listener is not called any more."""
         self._stopped = True
         self._view.stop()
         if self._housekeeping is not None:
@@ -303,7 +303,7 @@ class BatchWriter:
     def link_received(self, link: BrokerLink, frame: memoryview) -> None:
         sink = self._sink_of[link]
         if not sink.requests:
-            raise DisconnectedError(f"{link.broker.host}:{link.broker.port} answered what nobody asked")
+            raise DisconnectedError(f"{link.broker.host}:{link.broker.port} sent a response to no request")
         # Only a response that can be decoded ends its request: else the connection fails, and all that wait.
         oldest = sink.requests[0]
         response = decode_produce_response(frame, oldest.version, oldest.correlation_id, oldest.topics)

@@ -56,7 +56,7 @@ class BrokerLink:
         self._loop.create_task(self._connect())
 
     def close(self) -> None:
-        """For good; the owner is not told."""
+        """Close for good; the owner is not called."""
         with self._handing_over:
             self._closed = True
             if self._opening is not None:

@@ -1,4 +1,4 @@
-"""What a loop knows of one cluster's leaders, kept fresh in the background."""
+"""Keeps what an event loop knows of one cluster's brokers and leaders fresh, in the background."""
 
 import asyncio
 import random
@@ -63,7 +63,7 @@ class ClusterView:
     def has_replaced(self, topic: str, topic_id: bytes, known_at: float) -> bool | None:
         """Whether the topic is another than the one that had this id at that time, by the loop's clock.
 
-        None when all that is known here is older: it's asked anew, and a change follows.
+        None when all that is known here is older: metadata is then requested again, and a change follows.
         """
         if not is_another(topic_id, self.topic_id(topic)):
             return False

@@ -89,10 +89,10 @@ class FetchResponse(NamedTuple):
 
 
 class FetchSession:
-    """What one broker was told to fetch, so that a request names only what changed since.
+    """The fetch session of one broker (KIP-227): a request names only what changed since the last one.
 
-    `want` and `drop` note changes; `request` turns them into a request and takes them as told. After a lost
-    session or connection, `reset` makes the next request a full one.
+    `want` and `drop` note changes; `request` turns them into a request and takes them as known to the
+    broker. After a lost session or connection, `reset` makes the next request a full one.
     """
 
     def __init__(self) -> None:

@@ -22,7 +22,7 @@ Pause = Callable[[int, float], object]
 
 
 class InterruptedWaitError(Exception):
-    """Somebody wants the thread to do something else."""
+    """The thread is needed for something else."""
 
 
 class Interruption:

@@ -33,7 +33,7 @@ def test_what_a_record_holds_stays(
 
 
 @pytest.mark.parametrize(
-    ("chain", "passage", "arrives"),
+    ("chain", "provenance", "arrives"),
     [
         (b"A", B_TO_C, b"A,B"),
         (b"A", C_TO_A, None),
@@ -44,9 +44,9 @@ def test_what_a_record_holds_stays(
     ],
 )
 def test_a_record_goes_where_it_has_not_been(
-    chain: bytes | None, passage: ProvenanceHeader, arrives: bytes | None
+    chain: bytes | None, provenance: ProvenanceHeader, arrives: bytes | None
 ) -> None:
-    body = passage.carry(with_chain(chain))
+    body = provenance.carry(with_chain(chain))
     assert body == (None if arrives is None else with_chain(arrives))
 
 
