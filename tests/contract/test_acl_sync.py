@@ -395,7 +395,7 @@ def test_users_are_created_with_the_sources_mechanisms_and_no_secret_is_logged(
     assert "hush" not in repr(planned)
 
 
-def test_an_account_that_is_refused_hides_no_other(
+def test_refused_account_does_not_hinder_others(
     clusters: tuple[LocalCluster, LocalCluster],
 ) -> None:
     with closing(Admin(connection(clusters[0], alias="here"))) as admin:

@@ -110,12 +110,12 @@ def test_the_brokers_own_topics_are_not_listed(admin: Admin, target_cluster: Loc
     assert "__consumer_offsets" not in admin.partition_counts()
 
 
-def test_nothing_to_do_asks_nobody(admin: Admin) -> None:
+def test_empty_request_is_not_sent(admin: Admin) -> None:
     assert (admin.create_topics([]), admin.grow_topics({}), admin.alter_configs({})) == ({}, {}, {})
     assert (admin.topic_configs([]), admin.create_acls([]), admin.delete_acls([])) == ({}, {}, {})
 
 
-def test_a_cluster_without_an_authorizer_says_so(admin: Admin) -> None:
+def test_cluster_without_authorizer_is_reported(admin: Admin) -> None:
     with pytest.raises(KafkaError, match=r"^describe ACLs on far: SECURITY_DISABLED") as error:
         admin.acls(ResourceType.TOPIC)
     assert error.value.code == SECURITY_DISABLED

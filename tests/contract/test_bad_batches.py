@@ -70,7 +70,7 @@ def corrupt(bench: Bench) -> str:
     return topic
 
 
-def test_a_corrupt_batch_is_said_and_never_copied(bench: Bench, watch: Watch, corrupt: str) -> None:
+def test_corrupt_batch_is_reported_and_never_copied(bench: Bench, watch: Watch, corrupt: str) -> None:
     with running(bench.plan(TopicPartition(corrupt, 0))):
         report = watch.await_progress(corrupt, lambda report: report.state is PartitionState.FAILED)
         bench.await_copied(corrupt, numbered(10))

@@ -45,7 +45,7 @@ def test_every_partition_is_read_from_its_offset_on(settings: ConsumerSettings) 
     assert not reader.failures
 
 
-def test_what_comes_later_is_read_at_once(cluster: AnyCluster) -> None:
+def test_records_written_later_are_read_at_once(cluster: AnyCluster) -> None:
     partition = TopicPartition("contract.read-later", 0)
     create_topic(cluster.bootstrap_servers, partition.topic)
     with reading(ConsumerSettings(connection(cluster)), {partition: 0}) as reader:
@@ -80,7 +80,7 @@ def test_a_batch_above_every_limit_arrives(cluster: AnyCluster) -> None:
         reader.await_records(partition, expected)
 
 
-def test_without_a_budget_nothing_is_asked_for(settings: ConsumerSettings) -> None:
+def test_without_budget_nothing_is_fetched(settings: ConsumerSettings) -> None:
     with reading(settings, {PARTITIONS[0]: 0}, budget=0) as reader:
         await_value(lambda: reader.asked > 0, WAIT_S, lambda: "the budget was never asked for")
         assert on_loop(
@@ -91,7 +91,7 @@ def test_without_a_budget_nothing_is_asked_for(settings: ConsumerSettings) -> No
         reader.await_records(PARTITIONS[0], numbered(RECORDS))
 
 
-def test_one_that_is_busy_does_not_wait_for_many_quiet_ones_nor_they_for_it(
+def test_busy_partition_and_quiet_partitions_do_not_wait_for_each_other(
     cluster: AnyCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     partitions = [TopicPartition("contract.read-busy", number) for number in range(150)]
@@ -139,7 +139,7 @@ def test_a_lost_session_and_a_lost_connection_cost_no_record(cluster: AnyCluster
         assert [str(failure.error) for failure in reader.failures] == ["dropped"]
 
 
-def test_a_paused_partition_rests_and_the_others_go_on(cluster: AnyCluster) -> None:
+def test_paused_partition_is_not_fetched_and_others_continue(cluster: AnyCluster) -> None:
     paused, other = (TopicPartition("contract.read-paused", number) for number in range(2))
     create_topic(cluster.bootstrap_servers, paused.topic, partitions=2)
     with reading(ConsumerSettings(connection(cluster)), {paused: 0, other: 0}) as reader:
@@ -154,7 +154,7 @@ def test_a_paused_partition_rests_and_the_others_go_on(cluster: AnyCluster) -> N
         reader.await_records(paused, numbered(20))
 
 
-def test_an_offset_that_does_not_exist_is_told_once_and_rests(settings: ConsumerSettings) -> None:
+def test_offset_out_of_range_is_reported_once_and_not_fetched_again(settings: ConsumerSettings) -> None:
     lost, well = PARTITIONS[:2]
     with reading(replace(settings, fetch_wait_max_s=0.02), {lost: RECORDS + 1, well: 0}) as reader:
         reader.await_records(well, numbered(RECORDS))

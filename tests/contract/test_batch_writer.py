@@ -36,7 +36,7 @@ def test_batches_carry_one_producers_consecutive_sequences(cluster: AnyCluster) 
     assert headers[0].producer_id >= 0
 
 
-def test_a_sequence_that_somebody_else_used_is_told_and_can_be_begun_anew(
+def test_sequence_used_by_another_producer_is_reported_and_can_restart(
     cluster: AnyCluster,
 ) -> None:
     """As after a producer's state got lost, or was changed behind our back."""

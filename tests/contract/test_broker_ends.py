@@ -50,7 +50,7 @@ def given_up(failures: list[str]) -> set[str]:
     ("interrupt", "records_age_s"),
     [(kill_and_start, 0), (kill_and_start, 3 * 86400), (stop_and_start, 0), (freeze, 0)],
 )
-def test_a_broker_that_comes_back_has_and_gives_every_record_once(
+def test_every_record_is_there_once_after_a_broker_restart(
     frail_cluster: LocalCluster, interrupt: Interrupt, records_age_s: float
 ) -> None:
     """Of a producer whose last record is old a restarted broker knows nothing, and would take all again."""

@@ -177,7 +177,7 @@ def test_groups_continue_where_they_have_read_to(sides: tuple[LocalCluster, Loca
     assert committed(target, "contract-cp-old") < 0
 
 
-def test_inside_a_run_that_a_sync_speaks_for_every_offset_is_exact(
+def test_offsets_inside_a_run_are_translated_exactly(
     sides: tuple[LocalCluster, LocalCluster],
 ) -> None:
     source, target = sides
@@ -209,7 +209,7 @@ def test_a_group_on_the_target_is_moved_forward_only_and_not_while_it_has_member
     assert [committed(target, group) for group in groups] == [1100, 1001, 1099]
 
 
-def test_a_later_life_sends_no_group_back(sides: tuple[LocalCluster, LocalCluster]) -> None:
+def test_restarted_connector_sets_no_group_back(sides: tuple[LocalCluster, LocalCluster]) -> None:
     """Although it finds fewer syncs than the one before had: those between were compacted, say."""
     source, target = sides
     group = GroupId("contract-cp-later")
@@ -228,7 +228,7 @@ def test_a_later_life_sends_no_group_back(sides: tuple[LocalCluster, LocalCluste
     assert checkpoints(target)[group] == first
 
 
-def test_an_idle_group_of_the_target_gets_what_it_lacks(sides: tuple[LocalCluster, LocalCluster]) -> None:
+def test_idle_group_on_the_target_gets_missing_offsets(sides: tuple[LocalCluster, LocalCluster]) -> None:
     source, target = sides
     create_topic(target.bootstrap_servers, "contract.own-topic")
     group = "contract-cp-known"

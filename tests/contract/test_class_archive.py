@@ -25,7 +25,7 @@ def test_classes_come_from_the_archive_that_a_run_has_written(tmp_path: Path) ->
     assert SHARED in run("-Xlog:class+load", *archive.options).stdout
 
 
-def test_a_jvm_that_it_does_not_fit_starts_without_it(tmp_path: Path) -> None:
+def test_jvm_of_another_version_starts_without_the_class_archive(tmp_path: Path) -> None:
     archive = ClassArchive(tmp_path / "torn.jsa")
     archive.file.write_bytes(b"torn")
     jvm = BrokerJvm(find_java().executable, ensure_jars(kafka_jars()), 64, archive.options)

@@ -156,7 +156,7 @@ def test_a_broker_that_cannot_start_shows_the_end_of_its_log(tmp_path: Path) -> 
     assert str(tmp_path / "broker-0.log") in str(caught.value)
 
 
-def test_one_bad_cluster_takes_the_others_down_with_it(tmp_path: Path) -> None:
+def test_failed_start_of_one_cluster_stops_the_others(tmp_path: Path) -> None:
     log = tmp_path / "good" / "broker-0.log"
     bad = small("bad", settings={"log.retention.ms": "soon"})
     with pytest.raises(ClusterStartError):
@@ -201,7 +201,7 @@ def test_a_stubborn_process_is_killed_with_its_children(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a broker could not take it either")
-def test_a_reserved_port_is_nobody_elses() -> None:
+def test_reserved_port_is_free_for_its_owner_only() -> None:
     port = ReservedPort()
     try:
         with socket.socket() as other, pytest.raises(OSError, match="in use"):

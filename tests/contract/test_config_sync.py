@@ -44,9 +44,7 @@ def sync(source_cluster: LocalCluster, target_cluster: LocalCluster) -> Iterator
     admins.close()
 
 
-def test_a_plan_that_was_carried_out_leaves_nothing_to_do(
-    sync: ConfigSync, target_cluster: LocalCluster
-) -> None:
+def test_applied_plan_leaves_nothing_to_do(sync: ConfigSync, target_cluster: LocalCluster) -> None:
     assert sync.plan() == ConfigPlan(
         {
             COPY: (

@@ -110,7 +110,7 @@ def impatient(*ports: int) -> ConnectionSettings:
         (out_of_order, "out of order"),
     ],
 )
-def test_who_is_no_broker_is_named_in_time(answer: Answer, message: str) -> None:
+def test_server_that_is_no_broker_is_named_within_the_timeout(answer: Answer, message: str) -> None:
     started = time.monotonic()
     with served_by(answer) as port, pytest.raises(DisconnectedError) as error:
         Connection.open(HOST, port, impatient(port))
@@ -129,19 +129,19 @@ def test_an_announced_size_costs_no_memory() -> None:
         tracemalloc.stop()
 
 
-def test_a_port_where_nobody_listens_is_named() -> None:
+def test_closed_port_is_named() -> None:
     port = ReservedPort()
     port.release()
     with pytest.raises(DisconnectedError, match=rf"can't connect to {HOST}:{port.number}: .*refused"):
         Connection.open(HOST, port.number, impatient(port.number))
 
 
-def test_a_name_that_nobody_knows_is_named() -> None:
+def test_unknown_host_is_named() -> None:
     with pytest.raises(DisconnectedError, match=r"can't connect to nobody\.invalid:9092: "):
         Connection.open("nobody.invalid", 9092, impatient())
 
 
-def test_a_cluster_is_found_by_any_of_its_servers_and_each_failure_is_told(
+def test_cluster_is_found_by_any_server_and_each_failure_is_reported(
     target_cluster: LocalCluster,
 ) -> None:
     ((_, port),) = connection(target_cluster).bootstrap_servers
@@ -153,7 +153,7 @@ def test_a_cluster_is_found_by_any_of_its_servers_and_each_failure_is_told(
     assert str(error.value) == f"{HOST}:{deaf} closed the connection; {HOST}:{dumb} did not answer in time"
 
 
-def test_a_broker_that_hangs_is_given_up_after_the_connect_timeout(target_cluster: LocalCluster) -> None:
+def test_hung_broker_is_given_up_after_the_connect_timeout(target_cluster: LocalCluster) -> None:
     ((_, port),) = connection(target_cluster).bootstrap_servers
     with served_by(silence) as hung:
         settings = replace(impatient(hung, port), request_timeout_s=60.0)

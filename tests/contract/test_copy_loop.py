@@ -13,7 +13,7 @@ from tests.support.connections import connection
 from tests.support.traffic import flowing
 
 
-def test_every_record_arrives_and_the_state_says_so(bench: Bench, watch: Watch) -> None:
+def test_every_record_arrives_and_state_topics_show_it(bench: Bench, watch: Watch) -> None:
     topic = "contract.copied"
     bench.create(topic, partitions=3)
     for number, codec in enumerate(("none", "lz4", "zstd")):
@@ -42,7 +42,7 @@ def test_every_record_arrives_and_the_state_says_so(bench: Bench, watch: Watch) 
     ]
 
 
-def test_a_sync_speaks_for_what_earlier_tasks_have_copied_too(bench: Bench, watch: Watch) -> None:
+def test_sync_covers_the_run_that_earlier_tasks_copied(bench: Bench, watch: Watch) -> None:
     topic = "contract.runs"
     partition = TopicPartition(topic, 0)
     bench.create(topic)
@@ -60,7 +60,7 @@ def test_a_sync_speaks_for_what_earlier_tasks_have_copied_too(bench: Bench, watc
     assert newest_sync(bench, partition) == RunSync(OffsetSync(partition, 79, 80), 5)
 
 
-def test_orderly_stops_in_the_midst_of_it_leave_no_gap_and_no_duplicate(bench: Bench, watch: Watch) -> None:
+def test_orderly_stops_during_a_copy_leave_no_gap_and_no_duplicate(bench: Bench, watch: Watch) -> None:
     topic = "contract.stopped"
     bench.create(topic)
     plan = bench.plan(TopicPartition(topic, 0))
@@ -86,7 +86,7 @@ def test_a_position_inside_a_batch_is_honoured(bench: Bench) -> None:
     assert bench.position(TopicPartition(topic, 0)) == 29
 
 
-def test_topics_that_come_later_are_waited_for(bench: Bench, watch: Watch) -> None:
+def test_copy_waits_for_topics_that_are_created_later(bench: Bench, watch: Watch) -> None:
     no_target, no_source = "contract.no-target", "contract.no-source"
     create_topic(bench.source.bootstrap_servers, no_target)
     create_topic(bench.target.bootstrap_servers, remote(no_source))

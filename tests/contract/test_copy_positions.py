@@ -49,7 +49,7 @@ def test_a_position_out_of_range_is_reset(
     )
 
 
-def test_a_loss_stops_the_partition_where_that_is_wanted(bench: Bench, watch: Watch, beheaded: str) -> None:
+def test_data_loss_stops_the_partition_if_configured(bench: Bench, watch: Watch, beheaded: str) -> None:
     partition, well = TopicPartition(beheaded, 0), TopicPartition(beheaded, 1)
     expected = bench.source_has(beheaded, 5, partition=1)
     plan = bench.plan(partition, well)
@@ -76,7 +76,7 @@ def test_a_position_out_of_range_is_an_error_where_there_is_no_policy(
     assert bench.position(beheaded_partition) == STORED
 
 
-def test_topics_made_anew_are_copied_on(bench: Bench, watch: Watch) -> None:
+def test_copy_continues_into_recreated_topics(bench: Bench, watch: Watch) -> None:
     """A shorter source is copied from its beginning; a target takes what comes next."""
     at_source, at_target = "contract.anew-source", "contract.anew-target"
     before = {}

@@ -44,7 +44,7 @@ REFUSALS: Final = {
 }
 
 
-def test_a_refused_record_holds_up_its_partition_alone_until_it_is_mended(bench: Bench, watch: Watch) -> None:
+def test_refused_record_blocks_only_its_partition_until_it_is_fixed(bench: Bench, watch: Watch) -> None:
     healthy = "contract.healthy"
     bench.create(healthy)
     expected = {topic: refused_in_the_middle(bench, topic, refusal) for topic, refusal in REFUSALS.items()}

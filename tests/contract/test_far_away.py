@@ -24,7 +24,7 @@ RECORDS: Final = 2000
 
 
 @pytest.mark.parametrize(("partitions", "batch_bytes"), [(1, 1_000_000), (8, 128 << 10)])
-def test_a_long_way_is_filled(bench: Bench, partitions: int, batch_bytes: int) -> None:
+def test_link_with_high_latency_is_filled(bench: Bench, partitions: int, batch_bytes: int) -> None:
     """Also by batches that are smaller than a request, if there are enough partitions."""
     topic = f"contract.far-{partitions}"
     bench.create(topic, partitions=partitions)

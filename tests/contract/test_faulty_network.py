@@ -175,7 +175,7 @@ FAULTS: Final[Sequence[Fault]] = (
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
-def test_every_record_arrives_once_whatever_befalls_the_network(
+def test_every_record_arrives_once_under_network_faults(
     bench: Bench, network: Network, topic: str, side: str
 ) -> None:
     (proxy,) = getattr(network, side)
@@ -186,7 +186,7 @@ def test_every_record_arrives_once_whatever_befalls_the_network(
             await_traffic(network)
 
 
-def test_a_batch_whose_answer_is_lost_is_there_once(bench: Bench, network: Network, topic: str) -> None:
+def test_batch_is_there_once_after_a_lost_response(bench: Bench, network: Network, topic: str) -> None:
     """Half of a request, all of it, none or half of its answer: then the connection ends."""
     chance = random.Random(SEED)
     (target,) = network.target
@@ -198,7 +198,7 @@ def test_a_batch_whose_answer_is_lost_is_there_once(bench: Bench, network: Netwo
             await_sprung(target, before + 1)
 
 
-def test_an_answer_out_of_turn_ends_its_connection_and_no_partition(
+def test_response_out_of_order_ends_its_connection_and_no_partition(
     bench: Bench, network: Network, topic: str
 ) -> None:
     """What the missing answer was for must not wait for it for ever."""
@@ -228,7 +228,7 @@ def test_a_request_that_arrives_after_its_resend_adds_nothing(
             await_traffic(network)
 
 
-def test_a_start_is_told_what_it_has_to_know_at_last(bench: Bench, network: Network, topic: str) -> None:
+def test_start_continues_after_lost_responses(bench: Bench, network: Network, topic: str) -> None:
     """The first start, and one that must read the target back: a connection ends at every kind of request."""
     chance = random.Random(SEED)
     (source,), (target,) = network.source, network.target

@@ -117,7 +117,7 @@ def advance(session: FetchSession, partition: TopicPartition, offset: int) -> No
     session.want(partition, FetchPosition(offset, NO_EPOCH, BYTES_MAX))
 
 
-def test_a_session_tells_of_changes_only(asker: Asker) -> None:
+def test_fetch_session_returns_changes_only(asker: Asker) -> None:
     """KIP-227."""
     session = session_of((FULL, 40), (SAME, 40), (EMPTY, 0))
     first = asker.fetch(session)
@@ -138,7 +138,7 @@ def test_a_session_tells_of_changes_only(asker: Asker) -> None:
     ("session_id", "epochs_ahead", "error"),
     [(0, 1, "INVALID_FETCH_SESSION_EPOCH"), (1, 0, "FETCH_SESSION_ID_NOT_FOUND")],
 )
-def test_a_lost_session_is_an_error_and_begins_anew(
+def test_lost_session_is_an_error_and_a_new_one_starts(
     asker: Asker, session_id: int, epochs_ahead: int, error: str
 ) -> None:
     session = session_of((FULL, 40))
@@ -214,7 +214,7 @@ def survivors(fetched: FetchedPartition) -> list[bytes | None]:
     ]
 
 
-def test_a_topic_made_anew_is_read_and_written_by_its_name_without_an_error(
+def test_recreated_topic_is_read_and_written_by_name_without_an_error(
     cluster: AnyCluster, asker: Asker
 ) -> None:
     """Only a topic id (KIP-516) would tell that these are other records."""
@@ -232,9 +232,7 @@ def test_a_topic_made_anew_is_read_and_written_by_its_name_without_an_error(
         client.delete_topics([partition.topic])[partition.topic].result(20)
 
 
-def test_a_topic_made_anew_is_neither_read_nor_written_by_its_old_id(
-    cluster: AnyCluster, asker: Asker
-) -> None:
+def test_recreated_topic_is_neither_read_nor_written_by_its_old_id(cluster: AnyCluster, asker: Asker) -> None:
     partition = TopicPartition("contract.fetched-by-id", 0)
     ids = []
     for _ in range(2):

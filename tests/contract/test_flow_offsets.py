@@ -57,5 +57,5 @@ def test_only_records_count(
         assert (PLACE in with_records(settings, {PLACE: (begin, end)})) is expected
 
 
-def test_nothing_is_asked_for_nothing(cluster: LocalCluster) -> None:
+def test_empty_request_is_not_sent(cluster: LocalCluster) -> None:
     assert not with_records(ConsumerSettings(connection(cluster)), {})

@@ -96,7 +96,7 @@ def test_members_are_named_whatever_protocol_they_speak(source: LocalCluster) ->
                 consumer.close()
 
 
-def test_a_share_group_is_told_from_others_and_takes_no_offsets(source: LocalCluster) -> None:
+def test_share_group_is_recognized_and_takes_no_offsets(source: LocalCluster) -> None:
     group = GroupId("contract-groups-share")
     with (
         asking(source) as groups,
@@ -114,7 +114,7 @@ def test_a_share_group_is_told_from_others_and_takes_no_offsets(source: LocalClu
         assert set(groups.write(group, offsets(3))) == {TopicPartition(TOPIC, 0)}
 
 
-def test_a_group_without_rights_keeps_no_other_back(frail_cluster: LocalCluster) -> None:
+def test_group_without_rights_does_not_hinder_others(frail_cluster: LocalCluster) -> None:
     create_topic(frail_cluster.bootstrap_servers, TOPIC)
     well, sick = (GroupId(f"contract-groups-{word}-{uuid.uuid4().hex[:6]}") for word in ("well", "sick"))
     denied = AclBinding(
@@ -146,7 +146,7 @@ def test_a_group_without_rights_keeps_no_other_back(frail_cluster: LocalCluster)
         assert f"needs DESCRIBE on group {sick}: kafka-acls.sh --bootstrap-server " in str(members)
 
 
-def test_who_waits_for_a_silent_coordinator_waits_last(trio: LocalCluster) -> None:
+def test_groups_of_a_silent_coordinator_are_read_last(trio: LocalCluster) -> None:
     create_topic(trio.bootstrap_servers, TOPIC)
     names = [GroupId(f"contract-groups-{number}") for number in range(20)]
     with asking(trio, request_timeout_s=PATIENCE_S) as groups:

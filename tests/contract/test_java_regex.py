@@ -247,7 +247,7 @@ def _differs_among_javas(pattern: str, text: str) -> bool:
     return not text.isascii() and ("\\b" in pattern or "\\B" in pattern)
 
 
-def test_no_pattern_is_misread() -> None:
+def test_patterns_match_as_in_java() -> None:
     patterns = [*WRITTEN, *_ATOMS, *generated(1500, seed=7)]
     compared = compare(patterns, TEXTS)
     assert compared.differing == []

@@ -23,7 +23,7 @@ def bereft(trio: LocalCluster) -> Iterator[LocalCluster]:
     trio.start_broker(0)
 
 
-def test_leaders_move_and_acks_count(bereft: LocalCluster) -> None:
+def test_reader_and_writer_follow_leaders_and_in_sync_replicas(bereft: LocalCluster) -> None:
     moved = replicated(bereft, "contract.moved", [[0, 1, 2], [1, 2, 0], [2, 0, 1]])
     (lonely, forsaken) = replicated(bereft, "contract.lonely", [[1, 0], [2, 0]])
     connected = connection(bereft, request_timeout_s=5.0)

@@ -233,7 +233,7 @@ def test_transactions_and_their_markers_do_not_come_back(ways: tuple[Way, Way]) 
 
 
 @pytest.mark.parametrize("header", [False, True])
-def test_who_goes_on_leaves_out_the_same(ways: tuple[Way, Way], *, header: bool) -> None:
+def test_resumed_task_leaves_out_the_same_records(ways: tuple[Way, Way], *, header: bool) -> None:
     """After an orderly stop, and after a crash: a position that lags is matched with what has arrived."""
     topic, (out, back) = f"loops.resumed.{header}", ways
     create(ways, topic)
@@ -261,7 +261,7 @@ def test_who_goes_on_leaves_out_the_same(ways: tuple[Way, Way], *, header: bool)
         assert (found.equal, found.counts) == (45, {})
 
 
-def test_offsets_are_translated_past_what_comes_back(ways: tuple[Way, Way]) -> None:
+def test_offsets_are_translated_past_cycled_records(ways: tuple[Way, Way]) -> None:
     """Here 20 records of its own come first; there ten of each side are in turn."""
     topic, (out, back) = "loops.translated", ways
     create(ways, topic)
@@ -285,7 +285,7 @@ def test_offsets_are_translated_past_what_comes_back(ways: tuple[Way, Way]) -> N
     assert known.place(35) == Place(35, 0)
 
 
-def test_a_loop_can_stop_the_partition(ways: tuple[Way, Way]) -> None:
+def test_cycle_stops_the_partition_if_configured(ways: tuple[Way, Way]) -> None:
     topic, (out, back) = "loops.failing", ways
     create(ways, topic)
     append(back.here, topic, numbered(3, 100))
@@ -303,7 +303,7 @@ def test_a_loop_can_stop_the_partition(ways: tuple[Way, Way]) -> None:
     assert keyed_of(back.there, topic) == [*numbered(4), *numbered(3, 100)]
 
 
-def test_records_go_round_where_that_is_wanted(ways: tuple[Way, Way]) -> None:
+def test_records_are_copied_in_a_cycle_if_configured(ways: tuple[Way, Way]) -> None:
     topic, (out, back) = "loops.copied", ways
     create(ways, topic)
     append(out.here, topic, numbered(4))
@@ -314,7 +314,7 @@ def test_records_go_round_where_that_is_wanted(ways: tuple[Way, Way]) -> None:
     assert keyed_of(back.there, topic) == [*numbered(4), *numbered(4)]
 
 
-def test_what_came_from_elsewhere_is_copied(ways: tuple[Way, Way], frail_cluster: LocalCluster) -> None:
+def test_records_of_other_producers_are_copied(ways: tuple[Way, Way], frail_cluster: LocalCluster) -> None:
     """A chain of three clusters; no flow has ever written to the first."""
     topic, first = "loops.chain", replace(ways[0], here=frail_cluster)
     for cluster in (first.here, *(way.here for way in ways)):
@@ -361,7 +361,7 @@ def unreadable(frail_cluster: LocalCluster) -> Iterator[LocalCluster]:
     deleted.result(WAIT_S)
 
 
-def test_that_loops_can_not_be_told_is_said(ways: tuple[Way, Way], unreadable: LocalCluster) -> None:
+def test_undetectable_cycles_are_reported(ways: tuple[Way, Way], unreadable: LocalCluster) -> None:
     topic, way = "loops.unseen", replace(ways[0], here=unreadable)
     for cluster in (way.here, way.there):
         create_topic(cluster.bootstrap_servers, topic)

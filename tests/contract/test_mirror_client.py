@@ -79,7 +79,7 @@ def test_hops_are_those_of_the_shortest_way(client: MirrorClient) -> None:
     assert [client.replication_hops(alias) for alias in ("one", "two", "three", "four")] == [1, 2, 1, -1]
 
 
-def test_topics_are_told_by_their_names(client: MirrorClient) -> None:
+def test_remote_topics_are_recognized_by_name(client: MirrorClient) -> None:
     assert client.heartbeat_topics() == set(TOPICS[:4])
     assert client.checkpoint_topics() == set(TOPICS[6:])
     assert client.upstream_clusters() == {"one", "two", "three"}
@@ -88,7 +88,7 @@ def test_topics_are_told_by_their_names(client: MirrorClient) -> None:
     assert client.remote_topics("two") == set()
 
 
-def test_a_group_goes_on_at_its_last_checkpoints(client: MirrorClient) -> None:
+def test_group_continues_at_its_last_checkpoints(client: MirrorClient) -> None:
     expected = {
         TopicPartition(named("one", "orders"), 0): OffsetAndMetadata(12, "new"),
         TopicPartition(named("one", "orders"), 1): OffsetAndMetadata(6, ""),
@@ -120,12 +120,12 @@ def test_each_function_is_the_clients_method(properties: dict[str, str], client:
         ({"bootstrap.servers": "here:1", "security.protocol": "SSL"}, "security.protocol"),
     ],
 )
-def test_what_can_not_be_used_is_named(told: dict[str, str], message: str) -> None:
+def test_unusable_settings_are_named(told: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         MirrorClient(told)
 
 
-def test_one_client_may_be_told_another_address(properties: dict[str, str]) -> None:
+def test_prefixed_client_settings_override_the_address(properties: dict[str, str]) -> None:
     moved = {
         **properties,
         "bootstrap.servers": "127.0.0.1:1",

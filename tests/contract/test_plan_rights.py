@@ -109,7 +109,7 @@ def test_every_missing_right_is_named_with_its_command(
             assert planned(file, capsys) == (0, [])
 
 
-def test_a_part_that_can_not_be_planned_leaves_the_others(
+def test_part_that_cannot_be_planned_leaves_the_others(
     file: Path, guarded_cluster: LocalCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with granted(guarded_cluster, [allow(SEEN, AclOperation.READ)]):
@@ -122,7 +122,7 @@ def test_a_part_that_can_not_be_planned_leaves_the_others(
     ]
 
 
-def test_a_topic_that_may_not_be_made_is_found_before(
+def test_forbidden_topic_creation_is_found_by_the_plan(
     file: Path, guarded_cluster: LocalCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The broker is told that its own rights stay: it comes as the same principal."""

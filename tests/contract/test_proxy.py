@@ -140,7 +140,7 @@ def test_clients_learn_of_proxies_only() -> None:
     second.close()
 
 
-def test_a_move_ends_connections_and_is_told(client: Client, proxy: Proxy) -> None:
+def test_moved_proxy_ends_connections_and_is_named_in_metadata(client: Client, proxy: Proxy) -> None:
     before = proxy.port
     proxy.move()
     assert proxy.port != before
@@ -204,7 +204,7 @@ def test_what_was_held_back_arrives_although_its_sender_has_left(proxy: Proxy, b
     assert [frame[8:] for frame in broker.received] == [b"late"]
 
 
-def test_who_is_refused_hears_so_and_others_stay(client: Client, proxy: Proxy) -> None:
+def test_refused_client_gets_an_error_and_others_stay(client: Client, proxy: Proxy) -> None:
     for _ in range(2):
         proxy.refuse()
         with pytest.raises(ConnectionRefusedError):
@@ -254,7 +254,7 @@ def test_a_trap_springs_where_it_should(proxy: Proxy, broker: Broker, moment: Mo
         assert again.ask(Api.PRODUCE, b"again") == b"again"
 
 
-def test_a_swallowed_answer_is_one_answer(client: Client, proxy: Proxy) -> None:
+def test_swallowed_response_is_one_response(client: Client, proxy: Proxy) -> None:
     proxy.on_next(Api.PRODUCE, Moment.ANSWER_DUE, Deed.SWALLOW)
     client.send(Api.PRODUCE, b"lost")
     assert client.is_silent()

@@ -53,7 +53,7 @@ def recreate_target(bench: Bench, topic: str) -> None:
 
 
 @pytest.mark.parametrize("policy", [OnTopicRecreated.RECORD, OnTopicRecreated.RESTART])
-def test_a_longer_source_made_anew_while_nothing_ran(
+def test_longer_source_recreated_while_stopped(
     bench: Bench, watch: Watch, topic: str, policy: OnTopicRecreated
 ) -> None:
     recreate_source(bench, topic)
@@ -71,7 +71,7 @@ def test_a_longer_source_made_anew_while_nothing_ran(
     [(OnTopicRecreated.RECORD, LATER), (OnTopicRecreated.RESTART, [*OLD, *LATER])],
     ids=["record", "restart"],
 )
-def test_a_longer_target_made_anew_while_nothing_ran(
+def test_longer_target_recreated_while_stopped(
     bench: Bench, watch: Watch, topic: str, policy: OnTopicRecreated, copied: list[Keyed]
 ) -> None:
     recreate_target(bench, topic)
@@ -83,7 +83,7 @@ def test_a_longer_target_made_anew_while_nothing_ran(
 
 
 @pytest.mark.parametrize("recreate", [recreate_source, recreate_target])
-def test_a_topic_made_anew_stops_its_partition_where_that_is_wanted(
+def test_recreated_topic_stops_its_partition_if_configured(
     bench: Bench,
     watch: Watch,
     topic: str,
@@ -98,9 +98,7 @@ def test_a_topic_made_anew_stops_its_partition_where_that_is_wanted(
     assert bench.copied(topic) == there
 
 
-def test_a_start_that_finds_no_topic_does_not_forget_which_one_it_was(
-    bench: Bench, watch: Watch, topic: str
-) -> None:
+def test_start_without_the_topic_keeps_its_former_topic_id(bench: Bench, watch: Watch, topic: str) -> None:
     delete_topic(bench.source, topic)
     with running(bench.plan(TopicPartition(topic, 0))):
         watch.await_progress(topic, lambda report: report.state is PartitionState.RETRYING)
@@ -109,7 +107,7 @@ def test_a_start_that_finds_no_topic_does_not_forget_which_one_it_was(
         bench.await_copied(topic, [*OLD, *NEW])
 
 
-def test_topics_made_anew_under_the_copys_hands(bench: Bench, watch: Watch, topic: str) -> None:
+def test_topics_recreated_during_the_copy(bench: Bench, watch: Watch, topic: str) -> None:
     """What is read and written by id is of the old topics, or nothing."""
     with running(bench.plan(TopicPartition(topic, 0))):
         watch.await_progress(topic, lambda report: report.lag == 0)
@@ -127,7 +125,7 @@ def test_topics_made_anew_under_the_copys_hands(bench: Bench, watch: Watch, topi
     [(recreate_source, [*OLD, *NEW, *LATER]), (recreate_target, [*NEW, *LATER])],
     ids=["source", "target"],
 )
-def test_a_topic_made_anew_after_the_first_look_at_the_cluster(
+def test_topic_recreated_after_the_first_metadata(
     bench: Bench,
     topic: str,
     recreate: Callable[[Bench, str], None],

@@ -87,7 +87,7 @@ def waiting(trio: LocalCluster, alone: TopicPartition) -> Iterator[TopicPartitio
         yield partition
 
 
-def test_who_waits_for_a_follower_holds_up_its_connection_and_no_other(
+def test_request_that_waits_for_a_follower_delays_only_its_connection(
     trio: LocalCluster, waiting: TopicPartition, alone: TopicPartition
 ) -> None:
     with asking(trio, 0) as held_up, asking(trio, 0) as other:

@@ -69,7 +69,7 @@ def test_the_first_position_is_stored_before_the_first_record(bench: Bench, topi
 
 
 @pytest.mark.parametrize("lost", [0, 1, 30], ids="positions of the last {} records are lost".format)
-def test_what_the_last_position_does_not_know_of_is_not_repeated(bench: Bench, topic: str, lost: int) -> None:
+def test_records_after_the_last_position_are_not_repeated(bench: Bench, topic: str, lost: int) -> None:
     known = copy_some(bench, topic, 20)
     for at in range(lost):  # one batch each
         append(bench.source, topic, numbered(1, 20 + at))
@@ -116,7 +116,7 @@ def ours(bench: Bench, topic: str) -> list[tuple[bytes | None, bytes | None]]:
     return [pair for pair in keyed(bench.target, remote(topic)) if pair[0] != b"foreign"]
 
 
-def test_records_that_the_source_lost_meanwhile_are_not_counted_on(bench: Bench, topic: str) -> None:
+def test_records_lost_by_the_source_are_not_counted(bench: Bench, topic: str) -> None:
     """Going so many records forward as the target has would skip some that were never copied."""
     known = copy_some(bench, topic, 4)
     for at in range(4, 12):
@@ -133,7 +133,7 @@ def test_records_that_the_source_lost_meanwhile_are_not_counted_on(bench: Bench,
     assert state_of(stored(bench, topic)).next_sequence == 3
 
 
-def test_a_position_of_javas_is_continued_under_a_new_id(bench: Bench, topic: str) -> None:
+def test_position_written_by_java_is_continued_under_a_new_producer_id(bench: Bench, topic: str) -> None:
     known = copy_some(bench, topic, 5)
     store(bench, topic, Position(known.offset))
     copy_some(bench, topic, 5, already=5)
@@ -141,7 +141,7 @@ def test_a_position_of_javas_is_continued_under_a_new_id(bench: Bench, topic: st
     assert state_of(stored(bench, topic)).producer.id != state_of(known).producer.id
 
 
-def test_a_target_that_lost_records_gets_what_comes_and_nothing_twice(
+def test_target_that_lost_records_gets_new_records_without_duplicates(
     bench: Bench, watch: Watch, topic: str
 ) -> None:
     known = copy_some(bench, topic, 5)
@@ -171,7 +171,7 @@ def test_attempts_that_overlap_write_one_copy(bench: Bench, topic: str) -> None:
     assert bench.copied(topic) == numbered(400)
 
 
-def test_who_is_fenced_goes_on_where_the_successor_stood(bench: Bench, watch: Watch, topic: str) -> None:
+def test_fenced_task_continues_where_its_successor_was(bench: Bench, watch: Watch, topic: str) -> None:
     with running(bench.plan(TopicPartition(topic, 0)), fenced_pause_s=1.0):
         known = begun_with(bench, topic, 5)
         succeeded_by(bench, topic, known, 3)
@@ -194,7 +194,7 @@ def out_of_range(loop: CopyLoop, partition: TopicPartition) -> None:
 
 
 @pytest.mark.parametrize("events", [(fenced, out_of_range), (out_of_range, fenced)], ids=["first", "last"])
-def test_who_is_fenced_leaves_the_partition_alone_whatever_else_befalls_it(
+def test_fenced_task_leaves_its_partition_alone_after_other_errors(
     bench: Bench, watch: Watch, topic: str, events: tuple[Event, Event]
 ) -> None:
     """Beginning for the other reason, it would number what the successor is writing, and begin twice."""

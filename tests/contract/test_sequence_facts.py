@@ -56,7 +56,7 @@ def lines(cluster: AnyCluster) -> Iterator[int]:
     return iter(range(9))
 
 
-def test_one_of_the_last_five_batches_gets_its_first_answer_again(line: Line) -> None:
+def test_repeat_of_the_last_five_batches_gets_the_first_response_again(line: Line) -> None:
     assert [line.send(at) for at in range(0, 12, 2)] == [Told(0, at) for at in range(0, 12, 2)]
     assert [line.send(at) for at in range(10, 1, -2)] == [Told(0, at) for at in range(10, 1, -2)]
     assert line.send(0) == OUT_OF_ORDER
@@ -77,7 +77,7 @@ def test_a_new_epoch_begins_at_zero_and_fences_the_old_one(line: Line) -> None:
     assert line.send(2, epoch=0) == Told(INVALID_PRODUCER_EPOCH, -1)
 
 
-def test_a_producer_without_state_may_begin_anywhere(line: Line) -> None:
+def test_producer_without_state_may_start_at_any_sequence(line: Line) -> None:
     """Hence one batch in flight until the first is acknowledged: a refused one would leave a silent hole."""
     assert line.send(77) == Told(0, 0)
 
@@ -88,7 +88,7 @@ def test_sequences_wrap_inside_a_batch(line: Line) -> None:
     assert line.send(SEQUENCE_MODULUS - 1) == Told(0, 0)
 
 
-def test_another_connection_goes_on_with_the_same_sequence(line: Line, cluster: AnyCluster) -> None:
+def test_another_connection_continues_the_same_sequence(line: Line, cluster: AnyCluster) -> None:
     assert line.send(0) == Told(0, 0)
     with asking(cluster) as other:
         assert Line(other, line.partition.partition).send(2) == Told(0, 2)

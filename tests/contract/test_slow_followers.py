@@ -50,7 +50,7 @@ def test_others_do_not_wait_for_a_follower_that_does_not_answer(trio: LocalClust
         assert keyed_of(trio, *partition) == numbered(sent)
 
 
-def test_who_is_well_again_goes_on_with_the_others(target_cluster: LocalCluster) -> None:
+def test_recovered_partition_continues_with_the_others(target_cluster: LocalCluster) -> None:
     """Also when nothing more comes that would make anybody look."""
     partition = TopicPartition("contract.well-again", 0)
     create(target_cluster, partition, [0])

@@ -135,7 +135,7 @@ def living(source: LocalCluster, target: LocalCluster, alias: str, deletes: str)
         admins.close()
 
 
-def test_topics_come_grow_and_go(
+def test_topics_are_created_grown_and_deleted(
     source_cluster: LocalCluster, target_cluster: LocalCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)

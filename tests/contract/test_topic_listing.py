@@ -27,7 +27,7 @@ def broker(target_cluster: LocalCluster) -> Cluster:
     return Cluster(connection(target_cluster, alias="far"))
 
 
-def test_it_changes_with_the_topics_and_only_then(broker: Cluster, target_cluster: LocalCluster) -> None:
+def test_listing_changes_with_the_topics_only(broker: Cluster, target_cluster: LocalCluster) -> None:
     lister, name = TopicLister(broker), "contract.listing"
     create_topic(target_cluster.bootstrap_servers, name, partitions=2)
     before = lister.read()
@@ -52,7 +52,7 @@ def test_it_changes_with_the_topics_and_only_then(broker: Cluster, target_cluste
         broker.close()
 
 
-def test_a_missing_topic_is_told_from_one_that_may_not_be_seen(
+def test_missing_topic_is_distinguished_from_an_unauthorized_one(
     broker: Cluster, frail_cluster: LocalCluster
 ) -> None:
     assert TopicLister(broker).named(["contract.nowhere"]) == {
@@ -87,7 +87,7 @@ def readable_by_others_only(cluster: LocalCluster, topic: str) -> Iterator[None]
             deleted.result(WAIT_S)
 
 
-def test_a_connection_that_was_lost_is_made_anew(target_cluster: LocalCluster) -> None:
+def test_lost_connection_is_reopened(target_cluster: LocalCluster) -> None:
     host, port = target_cluster.bootstrap_servers.split(":")
     with proxied((host, int(port))) as (proxy,):
         settings = replace(connection(target_cluster), bootstrap_servers=(proxy.address,), alias="far")

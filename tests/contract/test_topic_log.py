@@ -170,7 +170,7 @@ def test_a_refused_record_is_an_error_that_names_the_topic(cluster: AnyCluster, 
     assert keyed(cluster, compacted) == [(b"key", b"value")]
 
 
-def test_nobody_there_is_said_within_the_time_and_healed_later() -> None:
+def test_unreachable_cluster_is_reported_within_the_timeout_and_used_later() -> None:
     port = ReservedPort()
     nobody = ConnectionSettings(((HOST, port.number),), connect_timeout_s=0.5, request_timeout_s=0.5)
     port.release()

@@ -139,7 +139,7 @@ def test_records_come_with_their_positions(side: Bench, topic: str) -> None:
         await_committed(side, topic, numbered(57))
 
 
-def test_an_interval_is_kept(bench: Bench, topic: str) -> None:
+def test_transactions_keep_their_interval(bench: Bench, topic: str) -> None:
     bench.create(topic)
     with running(transactional(bench.plan(TopicPartition(topic, 0)), interval_s=1.0)):
         bench.source_has(topic, 3)
@@ -207,7 +207,7 @@ def spring(proxy: Proxy, api: Api, moment: Moment) -> None:
 
 
 @pytest.mark.parametrize("moment", [Moment.REQUEST_HALF_SENT, Moment.ANSWER_DUE])
-def test_an_end_whose_answer_is_lost(side: Bench, topic: str, moment: Moment) -> None:
+def test_lost_response_to_the_end_repeats_nothing(side: Bench, topic: str, moment: Moment) -> None:
     side.create(topic)
     plan = transactional(side.plan(TopicPartition(topic, 0)))
     with proxied((HOST, side.target.brokers[0].port)) as (proxy,):
@@ -255,7 +255,7 @@ def test_the_mode_may_change_after_a_crash(bench: Bench, topic: str) -> None:
 
 
 @pytest.mark.parametrize("reaction", [OnBadBatch.FAIL, OnBadBatch.SKIP])
-def test_a_refused_batch_is_its_partitions_affair(side: Bench, topic: str, reaction: OnBadBatch) -> None:
+def test_refused_batch_concerns_its_partition_only(side: Bench, topic: str, reaction: OnBadBatch) -> None:
     side.create(topic, partitions=2, target_config={"cleanup.policy": "compact"})
     append(
         side.source,

@@ -284,7 +284,7 @@ def test_what_is_committed_is_seen_and_what_is_aborted_is_not(side: Side, begin:
         assert side.seen(partition, "read_uncommitted") == numbered(6)
 
 
-def test_sequences_begin_anew_under_version_2_only(side: Side, begin: Begin) -> None:
+def test_sequences_restart_under_version_2_only(side: Side, begin: Begin) -> None:
     transactions, partition = begin("contract.sequences"), side.partition()
     producer = transactions.init()
     transactions.add([partition])
@@ -304,7 +304,7 @@ def test_a_transaction_without_partitions_is_none(side: Side, begin: Begin) -> N
     assert [transactions.end(commit=commit) for commit in (True, False)] == [producer, producer]
 
 
-def test_who_takes_the_id_over_fences_its_owner_for_good(side: Side, begin: Begin) -> None:
+def test_new_owner_of_a_transactional_id_fences_the_former_one(side: Side, begin: Begin) -> None:
     old, new, partition = begin("contract.fenced"), begin("contract.fenced"), side.partition()
     fenced = old.init()
     old.add([partition])
@@ -327,7 +327,7 @@ def test_who_takes_the_id_over_fences_its_owner_for_good(side: Side, begin: Begi
     assert side.seen(partition, "read_uncommitted") == [*numbered(2), *numbered(2, 4)]
 
 
-def test_who_knows_that_it_is_no_zombie_takes_the_id_back(side: Side, begin: Begin) -> None:
+def test_owner_may_take_its_transactional_id_over_again(side: Side, begin: Begin) -> None:
     ours, other = begin("contract.taken-back"), begin("contract.taken-back")
     ours.init()
     taken = other.init()
@@ -373,7 +373,7 @@ def test_a_partition_must_be_added_under_version_1_and_adds_itself_under_version
     assert side.produce(transactions, producer, partition, numbered(2), 0) == expected
 
 
-def test_what_cannot_be_added_adds_nothing(old_side: Side) -> None:
+def test_refused_partition_adds_no_other_partition(old_side: Side) -> None:
     transactions, partition = old_side.transactions("contract.add-none"), old_side.partition()
     producer = transactions.init()
     with pytest.raises(RetriableError, match="AddPartitionsToTxn: UNKNOWN_TOPIC_OR_PARTITION") as error:
@@ -430,7 +430,7 @@ def bare(new_side: Side, request: pytest.FixtureRequest) -> Bare:
 
 
 @pytest.mark.parametrize("commit", [True, False])
-def test_an_end_may_be_told_again_but_not_the_other_one(bare: Bare, *, commit: bool) -> None:
+def test_repeated_end_succeeds_and_the_opposite_end_is_refused(bare: Bare, *, commit: bool) -> None:
     """Both versions on one cluster: capped requests work where version 2 is finalized."""
     partition = bare.side.partition()
     assert bare.produce(partition, numbered(1), 0) == NONE
@@ -451,7 +451,7 @@ def test_capped_requests_keep_epoch_and_sequences_where_version_2_is_finalized(n
     new_side.await_committed(partition, [*numbered(2), *numbered(2, 4)])
 
 
-def test_what_takes_longer_than_its_time_out_is_aborted(new_side: Side, old_side: Side) -> None:
+def test_transaction_past_its_timeout_is_aborted(new_side: Side, old_side: Side) -> None:
     """Brokers look every 10 s. Version 1 can't tell the time-out from a fence; version 2 goes on."""
     timed_out = []
     for side in (new_side, old_side):
@@ -475,7 +475,7 @@ def test_what_takes_longer_than_its_time_out_is_aborted(new_side: Side, old_side
 
 @pytest.mark.parametrize("commit", [True, False])
 @pytest.mark.parametrize("moment", [Moment.REQUEST_HALF_SENT, Moment.ANSWER_DUE])
-def test_a_lost_answer_to_the_end_is_unclear_until_initialised(
+def test_lost_response_to_the_end_is_unclear_until_initialised(
     side: Side, moment: Moment, *, commit: bool
 ) -> None:
     partition = side.partition()
@@ -503,7 +503,7 @@ def test_a_lost_answer_to_the_end_is_unclear_until_initialised(
 
 
 @pytest.mark.parametrize("moment", [Moment.REQUEST_HALF_SENT, Moment.ANSWER_DUE])
-def test_initialising_outlives_lost_answers(side: Side, moment: Moment) -> None:
+def test_initialisation_survives_lost_responses(side: Side, moment: Moment) -> None:
     partition = side.partition()
     with proxied((HOST, side.cluster.brokers[0].port)) as (proxy,):
         settings = ConnectionSettings((proxy.address,), request_timeout_s=WAIT_S)
@@ -543,7 +543,7 @@ def test_initialising_that_failed_neither_fences_us_nor_our_successor(old_side: 
         transactions.close()
 
 
-def test_a_lost_answer_to_adding_is_unclear_too(old_side: Side) -> None:
+def test_lost_response_to_adding_partitions_is_unclear(old_side: Side) -> None:
     partition = old_side.partition()
     with proxied((HOST, old_side.cluster.brokers[0].port)) as (proxy,):
         transactions = Transactions(ConnectionSettings((proxy.address,)), "contract.lost-add", TIMEOUT_S)
@@ -630,7 +630,7 @@ def refusal(call: Callable[[], object]) -> str:
     return said[0]
 
 
-def test_the_acl_that_lacks_is_named(old_side: Side) -> None:
+def test_missing_acl_is_named(old_side: Side) -> None:
     name, topic = "contract.secret", "contract.secret-topic"
     create_topic(old_side.cluster.bootstrap_servers, topic)
     servers = old_side.cluster.bootstrap_servers

@@ -56,7 +56,7 @@ def stored_position(truncated: Bench, partition: TopicPartition) -> Position:
     return read_positions(positions, POSITIONS, CONNECTOR, SOURCE, [partition])[partition]
 
 
-def test_the_broker_says_where_its_log_parts_from_what_was_read(truncated: Bench) -> None:
+def test_broker_reports_where_its_log_diverges(truncated: Bench) -> None:
     with asking(truncated.source) as asker:
         fetched = asker.fetch_one(PARTITION, READ, read_epoch=0)
         assert (fetched.error, fetched.diverged_at, len(fetched.records)) == (0, COMMON, 0)
@@ -64,7 +64,7 @@ def test_the_broker_says_where_its_log_parts_from_what_was_read(truncated: Bench
         assert asker.fetch_one(PARTITION, READ, read_epoch=leader.epoch).diverged_at is None
 
 
-def test_what_came_instead_is_copied_and_the_loss_is_said(truncated: Bench, watch: Watch) -> None:
+def test_records_after_truncation_are_copied_and_the_loss_is_reported(truncated: Bench, watch: Watch) -> None:
     store_position(truncated)
     plan = truncated.plan(PARTITION)
     with running(replace(plan, offset_syncs=None, settings=CopySettings(Reactions(OnDataLoss.FAIL)))):
@@ -79,7 +79,9 @@ def test_what_came_instead_is_copied_and_the_loss_is_said(truncated: Bench, watc
     assert "10 records are on the target only; continuing from 50" in str(report.notice)
 
 
-def test_what_is_read_back_may_be_of_a_later_leader_than_the_position(truncated: Bench, watch: Watch) -> None:
+def test_read_back_batches_may_have_a_later_leader_epoch_than_the_position(
+    truncated: Bench, watch: Watch
+) -> None:
     """Its records are in the source: a log that went on under another leader has lost nothing."""
     topic = WHOLE.topic
     plan = replace(truncated.plan(WHOLE), offset_syncs=None)

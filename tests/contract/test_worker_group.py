@@ -195,7 +195,7 @@ def hand(cluster: AnyCluster, options: GroupOptions) -> Iterator[Hand]:
 # who leads
 
 
-def test_one_leads_until_it_leaves_and_another_takes_over(
+def test_leader_leads_until_it_leaves_and_another_takes_over(
     group_cluster: AnyCluster, options: GroupOptions
 ) -> None:
     with ExitStack() as leaving:
@@ -224,7 +224,7 @@ def group_threads() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == "worker group"]
 
 
-def test_a_leader_keeps_on_though_kafka_calls_another_the_leader(
+def test_leader_continues_when_kafka_elects_another_member(
     group_cluster: AnyCluster, options: GroupOptions
 ) -> None:
     with hand(group_cluster, options) as first, ExitStack() as leaving:
@@ -244,7 +244,7 @@ def test_a_leader_keeps_on_though_kafka_calls_another_the_leader(
         assert nodes[0].has_always_led()
 
 
-def test_a_leader_keeps_on_while_a_rebalance_waits_for_the_dead(
+def test_leader_continues_while_a_rebalance_waits_for_dead_members(
     group_cluster: AnyCluster, brief: GroupOptions
 ) -> None:
     """For longer than its own session: heartbeats go on beside JoinGroup."""
@@ -264,9 +264,7 @@ def test_a_leader_keeps_on_while_a_rebalance_waits_for_the_dead(
         assert leader.has_always_led()
 
 
-def test_a_leader_that_is_to_give_way_has_done_so_before_another_leads(
-    group_cluster: AnyCluster, options: GroupOptions
-) -> None:
+def test_leader_stops_before_another_leads(group_cluster: AnyCluster, options: GroupOptions) -> None:
     """Though it hears of everything late."""
     spreading = options._replace(spreads=True)
     ranked = sorted(("one", "two"), key=lambda name: ranks_first(name, ("one", "two"), options.group_id))
@@ -295,7 +293,7 @@ def ranks_first(name: str, names: Sequence[str], group_id: str) -> bool:
 # who is cut off
 
 
-def test_who_is_cut_off_knows_before_others_lead(group_cluster: AnyCluster, brief: GroupOptions) -> None:
+def test_isolated_leader_stops_before_others_lead(group_cluster: AnyCluster, brief: GroupOptions) -> None:
     with proxied(*((HOST, broker.port) for broker in group_cluster.brokers)) as (proxy,):
         far = ConnectionSettings((proxy.address,))
         with joining(far, brief, "cut") as cut:
@@ -361,7 +359,7 @@ while True:
 """
 
 
-def test_who_was_frozen_does_not_lead_when_it_wakes(frail_cluster: LocalCluster, brief: GroupOptions) -> None:
+def test_frozen_leader_does_not_lead_after_waking(frail_cluster: LocalCluster, brief: GroupOptions) -> None:
     told = [HOST, frail_cluster.brokers[0].port, brief.group_id, SESSION_S, BEAT_S]
     with (
         subprocess.Popen(
@@ -525,7 +523,7 @@ def test_others_are_refused_by_a_group_of_workers(
         assert len(first.told) == 1
 
 
-def test_an_acl_that_is_missing_is_named(frail_cluster: LocalCluster, options: GroupOptions) -> None:
+def test_missing_acl_is_named(frail_cluster: LocalCluster, options: GroupOptions) -> None:
     denied = AclBinding(
         ResourceType.GROUP,
         options.group_id,
@@ -557,7 +555,7 @@ def test_a_session_that_brokers_do_not_allow_is_refused(
 # how it ends
 
 
-def test_who_leaves_while_it_joins_keeps_nobody_waiting(
+def test_member_that_leaves_while_joining_delays_no_other(
     frail_cluster: LocalCluster, options: GroupOptions
 ) -> None:
     slow = options._replace(session_timeout_s=30)
@@ -576,7 +574,7 @@ def test_who_leaves_while_it_joins_keeps_nobody_waiting(
     assert psutil.Process().num_fds() <= files
 
 
-def test_a_node_that_nobody_answers_ends_all_the_same(options: GroupOptions) -> None:
+def test_node_without_reachable_brokers_still_stops(options: GroupOptions) -> None:
     with joining(ConnectionSettings(((HOST, 1),)), options, "alone") as alone:
         trouble = await_value(lambda: alone.group.trouble, WAIT_S, alone.state)
         assert isinstance(trouble, RetriableError)

@@ -19,7 +19,7 @@ from sparkmirror.spark.session import Session
 from tests.spark.running_job import own_jvm
 
 
-def test_it_has_the_slots_that_were_asked_for(session: Session) -> None:
+def test_session_has_the_requested_slots(session: Session) -> None:
     assert session.slots == 8
     assert session.is_alive
 
@@ -30,7 +30,7 @@ def test_the_users_settings_win(session: Session) -> None:
     assert told["spark.task.maxFailures"] == "1000000"
 
 
-def test_python_runs_behind_a_first_job(session: Session) -> None:
+def test_python_workers_are_ready_after_the_first_job(session: Session) -> None:
     session.warm_up()
     started = [
         process.info["cmdline"] or []

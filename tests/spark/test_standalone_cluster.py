@@ -105,7 +105,7 @@ def properties(source: LocalCluster, target: LocalCluster, python: Path) -> dict
     return told
 
 
-def test_a_machine_of_the_cluster_dies_and_its_work_goes_on_elsewhere(scene: Scene) -> None:
+def test_tasks_of_a_lost_machine_continue_elsewhere(scene: Scene) -> None:
     with ExitStack() as flows:
         for alias in FLOWS:
             flows.enter_context(flowing(scene.source, topic(alias), rate=RATE, partitions=PARTITIONS))
@@ -141,7 +141,7 @@ def test_a_lost_executor_is_logged(scene: Scene) -> None:
     assert re.search(lost, scene.mirror.log_text())
 
 
-def test_nothing_of_ours_is_installed_there(scene: Scene) -> None:
+def test_executors_have_no_package_installed(scene: Scene) -> None:
     for package in ("sparkmirror", "kafka", "numpy", "pyarrow"):
         done = subprocess.run([scene.python, "-c", f"import {package}"], capture_output=True, check=False)
         assert b"ModuleNotFoundError" in done.stderr

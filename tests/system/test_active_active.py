@@ -62,7 +62,7 @@ def test_each_side_gets_what_the_other_writes_once(pair: Mapping[str, LocalClust
         assert keyed(pair[there], f"{here}.{ORDERS}") == keyed(pair[here], ORDERS)
 
 
-def test_nothing_comes_back(pair: Mapping[str, LocalCluster]) -> None:
+def test_no_record_comes_back(pair: Mapping[str, LocalCluster]) -> None:
     # What is found after the replicas were there shows that the flows have looked again since.
     for cluster in pair.values():
         create_topic(cluster.bootstrap_servers, SENTINEL)

@@ -225,7 +225,7 @@ def change_offsets(command: Commands, folder: Path) -> None:
     command.await_offsets(offsets)
 
 
-def test_settings_go_back_and_forth_and_secrets_stay_hidden(
+def test_config_round_trips_and_secrets_stay_hidden(
     command: Commands, heartbeats: Path, tmp_path: Path
 ) -> None:
     out, _ = command.run("connectors", "put", "settings", heartbeats)
@@ -280,7 +280,7 @@ def test_names_may_hold_special_characters(command: Commands, heartbeats: Path) 
     command.run("connectors", "delete", *names)
 
 
-def test_java_takes_no_name_with_a_slash(command: Commands) -> None:
+def test_java_refuses_names_with_a_slash(command: Commands) -> None:
     _, err = command.run("connectors", "config", "a/b", code=1)
     assert "400 Bad Request: Java's workers accept no names with /" in err
 

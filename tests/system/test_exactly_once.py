@@ -175,7 +175,7 @@ def drilled(sides: Sides, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield Drilled(sides, mirror, f"seed {SEED} ({', '.join(fault.__name__ for fault in faults)})")
 
 
-def test_nothing_is_lost_or_there_twice(drilled: Drilled) -> None:
+def test_no_record_is_lost_or_duplicated(drilled: Drilled) -> None:
     found_there = "records behind the stored position are there already"
     assert found_there in drilled.mirror.spark_log.read_text(), "no fault came between two positions"
     source, target = (cluster.bootstrap_servers for cluster in drilled.sides)

@@ -131,7 +131,7 @@ def deny_writes(cluster: LocalCluster, topic: str) -> None:
         (TOO_LONG, rf"topic {TOO_LONG} can't be mirrored: .* Kafka allows 249"),
     ],
 )
-def test_a_topic_that_can_not_be_created_is_said_once(scene: Scene, topic: str, reason: str) -> None:
+def test_topic_that_cannot_be_created_is_reported_once(scene: Scene, topic: str, reason: str) -> None:
     line = scene.mirror.await_log(reason)
     assert "WARNING [refused->strict MirrorSourceConnector]" in line
     await_caught_up(scene.source, scene.target, "refused", [GOOD])
@@ -147,7 +147,7 @@ def test_a_refusing_partition_reports_topic_and_reason(scene: Scene, topic: str)
     assert line.endswith(f"ERROR   [refused->strict] {topic}-0 FAILED: {report.error}")
 
 
-def test_everything_else_goes_on(scene: Scene) -> None:
+def test_other_partitions_continue(scene: Scene) -> None:
     append(scene.source, GOOD, numbered(10, first=10))
     await_caught_up(scene.source, scene.target, "refused", [GOOD])
     assert keyed(scene.target, f"refused.{GOOD}") == numbered(20)
@@ -164,7 +164,7 @@ def test_what_came_before_the_refused_batch_has_arrived(scene: Scene) -> None:
     assert len(copied) == 3 + 10
 
 
-def test_mending_is_enough(scene: Scene) -> None:
+def test_partition_continues_after_the_fix(scene: Scene) -> None:
     configure(scene.target, f"refused.{LARGE}", {"max.message.bytes": "1000000"})
     client = admin(scene.target)  # its end would end what it was asked
     (deleted,) = client.delete_topics([COLLIDES_WITH]).values()

@@ -108,7 +108,7 @@ def printed_by(arguments: list[str], capsys: pytest.CaptureFixture[str], code: i
     return printed
 
 
-def test_a_group_moves_goes_on_exactly_and_comes_back(
+def test_group_moves_continues_exactly_and_moves_back(
     moving: Moving, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source, target, _ = moving
@@ -169,7 +169,7 @@ def test_a_partition_without_records_moves_too(moving: Moving) -> None:
     assert committed(moving.target, "moved-quiet", f"{ALIAS}.{EMPTY}", 1) == {0: 0}
 
 
-def test_what_can_not_be_done_ends_with_1_and_the_reason(
+def test_impossible_migration_ends_with_1_and_the_reason(
     moving: Moving, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(moving.consumers("moved-nobody", "--yes")) == 1

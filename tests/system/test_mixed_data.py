@@ -43,7 +43,7 @@ def test_a_topic_is_the_same_on_both_clusters(mirrored: Mirrored, topic: str) ->
     compare(mirrored, topic, f"A.{topic}")
 
 
-def test_copying_begins_in_the_middle_of_a_batch_where_positions_say_so(mirrored: Mirrored) -> None:
+def test_copying_starts_inside_a_batch_at_the_stored_position(mirrored: Mirrored) -> None:
     compare(mirrored, BIG_BATCH, f"A.{BIG_BATCH}", starts=dict(RESUMED_AT))
 
 
@@ -64,7 +64,7 @@ def test_read_uncommitted_copies_aborted_records_and_no_markers(mirrored: Mirror
 
 
 @pytest.mark.parametrize("topic", [TO_APPEND_TIME, APPEND_TIME_BOTH])
-def test_the_target_stamps_records_where_it_is_told_to(mirrored: Mirrored, topic: str) -> None:
+def test_target_stamps_records_if_configured(mirrored: Mirrored, topic: str) -> None:
     kinds = {record.timestamp()[0] for record in records(mirrored.sides.target, f"A.{topic}")}
     assert kinds == {confluent.TIMESTAMP_LOG_APPEND_TIME}
 

@@ -116,7 +116,7 @@ def test_a_connector_is_planned_before_a_worker_has_it(
     assert flow["copy"]["records"] == RECORDS
 
 
-def test_what_blocks_is_an_exit_code(plan: Plan) -> None:
+def test_blocking_findings_decide_the_exit_code(plan: Plan) -> None:
     code, flow = plan.flow(replication_factor="3")
     (finding,) = (finding for finding in flow["findings"] if finding["severity"] == "blocks")
     assert (code, finding["kind"], finding["subject"]) == (2, "too many replicas", "replication.factor")
@@ -125,7 +125,7 @@ def test_what_blocks_is_an_exit_code(plan: Plan) -> None:
     assert (code, "replication.factor" in err) == (2, True)
 
 
-def test_a_cluster_that_is_away_is_another(plan: Plan) -> None:
+def test_unreachable_cluster_has_another_exit_code(plan: Plan) -> None:
     port = ReservedPort()
     address = f"{HOST}:{port.number}"
     code, _, err = plan.said(pt_bootstrap_servers=address)

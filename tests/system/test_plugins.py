@@ -24,7 +24,7 @@ class Touchy(TeamTopics):
 """
 
 
-def test_plugins_of_ones_own(
+def test_users_plugins_run(
     source_cluster: LocalCluster,
     target_cluster: LocalCluster,
     tmp_path: Path,

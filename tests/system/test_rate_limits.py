@@ -17,7 +17,7 @@ RECORDS: Final = 2000
 """20 MB: at the first limit they take 100 s."""
 
 
-def test_a_limit_holds_until_its_file_says_otherwise(mirrored: Mirrored) -> None:
+def test_limit_holds_until_the_file_changes(mirrored: Mirrored) -> None:
     (source, target), mirror = mirrored.sides, mirrored.mirror
     # A second's worth at once, and a fetch of each partition too much.
     ahead = SLOW_LIMIT + 2 * SLOW_PARTITIONS * SLOW_FETCH_BYTES

@@ -41,7 +41,7 @@ def test_positions_are_where_java_looks_for_them(mirrored: Mirrored) -> None:
     assert all(len(partitions) == 1 for partitions in placed.values())
 
 
-def test_positions_name_nobody_but_the_connector(mirrored: Mirrored) -> None:
+def test_positions_name_the_connector_only(mirrored: Mirrored) -> None:
     for key in latest(mirrored.sides.target, "mm2-offsets.A.internal"):
         assert key is not None
         name, source = json.loads(key)

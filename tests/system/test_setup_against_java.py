@@ -118,11 +118,11 @@ def repaired(settled: Stage) -> Stage:
     return settled
 
 
-def test_the_source_is_still_the_one_that_was_recorded(stage: Stage) -> None:
+def test_source_equals_the_recorded_one(stage: Stage) -> None:
     assert recorded("source").difference(setup_of(stage.source)) == ""
 
 
-def test_both_set_up_the_same(settled: Stage) -> None:
+def test_sparkmirror_and_java_set_up_the_same(settled: Stage) -> None:
     """Every config of every topic, where its value comes from, every ACL."""
     ours, javas = (setup_of(cluster) for cluster in settled.targets)
     assert javas.difference(ours) == ""
@@ -134,7 +134,7 @@ def test_what_is_changed_by_hand_is_repaired_or_kept_as_javas_does(repaired: Sta
     assert javas.difference(ours) == ""
 
 
-def test_a_topic_made_again_goes_on_with_the_next_record(repaired: Stage) -> None:
+def test_recreated_topic_continues_with_the_next_record(repaired: Stage) -> None:
     append(repaired.source, "orders.v1", AFTER)
     assert [repaired.await_records(cluster) for cluster in repaired.targets] == [AFTER, AFTER]
 

@@ -42,7 +42,7 @@ def test_configs_are_created_as_at_the_source(mirrored: Mirrored) -> None:
     assert here["cleanup.policy"] == "compact"
 
 
-def test_excluded_configs_are_not(mirrored: Mirrored) -> None:
+def test_excluded_configs_are_not_copied(mirrored: Mirrored) -> None:
     assert config(mirrored.sides.source, "mixed.log-append-time")["message.timestamp.type"] == "LogAppendTime"
     assert config(mirrored.sides.target, "A.mixed.log-append-time")["message.timestamp.type"] == "CreateTime"
 
@@ -59,7 +59,7 @@ def test_a_new_topic_is_found_and_an_excluded_one_is_not(mirrored: Mirrored) -> 
     assert {"A.new.secret.orders", "A.other.orders"}.isdisjoint(topics(target))
 
 
-def test_partitions_follow(mirrored: Mirrored) -> None:
+def test_added_partitions_follow_the_source(mirrored: Mirrored) -> None:
     source, target = mirrored.sides
     create_topic(source.bootstrap_servers, "new.growing", partitions=1)
     append(source, "new.growing", numbered(3))
@@ -71,7 +71,7 @@ def test_partitions_follow(mirrored: Mirrored) -> None:
     assert keyed(target, "A.new.growing") == [*numbered(3), *numbered(4)]
 
 
-def test_changed_configs_follow(mirrored: Mirrored) -> None:
+def test_changed_configs_follow_the_source(mirrored: Mirrored) -> None:
     source, target = mirrored.sides
     configure(source, "mixed.timestamps", {"retention.ms": "987654321"})
     await_value(
@@ -85,7 +85,7 @@ def test_the_identity_policy_keeps_names(mirrored: Mirrored) -> None:
     assert topics(mirrored.sides.target)[dual_run.LATE] == 1
 
 
-def test_a_separator_of_ones_own(mirrored: Mirrored) -> None:
+def test_custom_separator_is_used(mirrored: Mirrored) -> None:
     names = topics(mirrored.sides.target)
     assert {"rc_mixed.transactions", "rc_mixed.codecs", "mm2-offset-syncs_rc_internal"} <= set(names)
     # Connect's own topics never use it.

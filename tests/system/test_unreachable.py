@@ -88,7 +88,7 @@ def clock(line: str) -> datetime:
     return datetime.strptime(line.split(maxsplit=1)[0], "%H:%M:%S.%f")  # noqa: DTZ007 - only differences count
 
 
-def test_it_is_said_at_once(scene: Scene) -> None:
+def test_unreachable_cluster_is_reported_at_once(scene: Scene) -> None:
     began = clock(scene.mirror.await_log("flows: "))
     for flow in FLOWS:
         line = scene.mirror.await_log(
@@ -97,12 +97,12 @@ def test_it_is_said_at_once(scene: Scene) -> None:
         assert clock(line) - began < timedelta(seconds=1)
 
 
-def test_it_is_tried_again_with_growing_delays(scene: Scene) -> None:
+def test_unreachable_cluster_is_retried_with_growing_delays(scene: Scene) -> None:
     said = [clock(scene.mirror.await_log(rf"\[near->late Mirror.*retrying in {delay} s")) for delay in (1, 2)]
     assert timedelta(seconds=0.9) < said[1] - said[0] < timedelta(seconds=2)
 
 
-def test_it_is_mirrored_once_it_comes_up(scene: Scene) -> None:
+def test_mirroring_starts_once_the_cluster_is_up(scene: Scene) -> None:
     scene.late.launch()
     append(scene.near, OUT, numbered(100))
     scene.late.await_answers()
@@ -111,7 +111,7 @@ def test_it_is_mirrored_once_it_comes_up(scene: Scene) -> None:
     scene.await_copies(100)
 
 
-def test_one_that_does_not_answer_is_said_too(scene: Scene) -> None:
+def test_cluster_that_does_not_respond_is_reported(scene: Scene) -> None:
     assert "near->mute" in scene.mirror.await_log("did not answer in time; retrying", timeout_s=15)
 
 
@@ -128,7 +128,7 @@ def test_a_broker_may_go_away_while_mirroring(scene: Scene) -> None:
     scene.mirror.await_log(rf"\[late->near\] {BACK}-0 is copied again", timeout_s=15)
 
 
-def test_it_stops_in_time_without_its_target(scene: Scene) -> None:
+def test_mirror_stops_in_time_without_its_target(scene: Scene) -> None:
     scene.late.kill_broker(0)
     append(scene.near, OUT, numbered(100, first=200))
     began = time.monotonic()

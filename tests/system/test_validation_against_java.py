@@ -245,7 +245,7 @@ def check_difference(key: str, expected: tuple[str, ...] | None, found: Any) -> 
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_validate(case: str, java: Java, worker: dict[str, str]) -> None:
+def test_validation_of_a_config(case: str, java: Java, worker: dict[str, str]) -> None:
     config, differences = CASES[case], DIFFERENCES.get(case, {})
     path = config["connector.class"].rpartition(".")[2]
     status, theirs = java.ask("PUT", f"/connector-plugins/{path}/config/validate", config)
@@ -273,7 +273,9 @@ def test_validate(case: str, java: Java, worker: dict[str, str]) -> None:
         ("Nothing", {"connector.class": "com.example.Nothing", "name": "one"}),
     ],
 )
-def test_what_can_t_be_validated(path: str, config: Config, java: Java, worker: dict[str, str]) -> None:
+def test_configs_that_cannot_be_validated(
+    path: str, config: Config, java: Java, worker: dict[str, str]
+) -> None:
     """Java means 400, and answers 500 because it forgets to unwrap the error: its class stands in front."""
     status, theirs = java.ask("PUT", f"/connector-plugins/{path}/config/validate", config)
     here, ours = said_here(path, config, worker)
@@ -297,7 +299,7 @@ def test_the_message_of_a_config_that_is_refused(java: Java, worker: dict[str, s
 
 
 @pytest.mark.parametrize("connectors_only", [True, False])
-def test_plugins(java: Java, *, connectors_only: bool) -> None:
+def test_plugins_are_listed(java: Java, *, connectors_only: bool) -> None:
     _, theirs = java.ask("GET", f"/connector-plugins?connectorsOnly={str(connectors_only).lower()}")
     ours = plugins(connectors_only=connectors_only)
     # Converters that would change records, transformations and predicates are not among ours.
@@ -306,7 +308,7 @@ def test_plugins(java: Java, *, connectors_only: bool) -> None:
 
 
 @pytest.mark.parametrize("plugin", [SOURCE, CHECKPOINT, HEARTBEAT, SOURCE + "Connector", BYTES, "ByteArray"])
-def test_options(java: Java, plugin: str) -> None:
+def test_options_of_a_plugin_are_listed(java: Java, plugin: str) -> None:
     status, theirs = java.ask("GET", f"/connector-plugins/{plugin}/config")
     assert status == 200
     assert [key for key in plugin_config_keys(plugin) if key["name"] not in OWN.names] == theirs
@@ -315,14 +317,16 @@ def test_options(java: Java, plugin: str) -> None:
 @pytest.mark.parametrize(
     "plugin", ["Nothing", "mirrorsource", "org.apache.kafka.connect.mirror.MirrorSource"]
 )
-def test_options_of_nothing(java: Java, plugin: str) -> None:
+def test_options_of_an_unknown_plugin_are_refused_as_in_java(java: Java, plugin: str) -> None:
     status, theirs = java.ask("GET", f"/connector-plugins/{plugin}/config")
     with pytest.raises(ConnectError) as caught:
         plugin_config_keys(plugin)
     assert (caught.value.status, str(caught.value)) == (status, theirs["message"])
 
 
-def test_placeholders(java: Java, worker: dict[str, str], tmp_path: Path) -> None:
+def test_placeholders_are_validated_by_their_values(
+    java: Java, worker: dict[str, str], tmp_path: Path
+) -> None:
     """Judged by what stands behind them; Java shows that too, here it is not shown."""
     secrets = tmp_path / "secrets.properties"
     secrets.write_text("tasks=0\nlocation=target\n", encoding="utf-8")

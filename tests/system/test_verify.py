@@ -256,7 +256,7 @@ def test_what_is_equal_is_counted(
     )
 
 
-def test_a_partition_without_a_position_is_told(verified: Verified) -> None:
+def test_partition_without_position_is_reported(verified: Verified) -> None:
     assert verified.partitions["verify.not-begun-0"]["state"] == "not begun"
 
 
@@ -360,7 +360,7 @@ def test_retention_is_no_difference_where_a_partition_is_split(by_hand: ByHand, 
         assert found == Comparison(equal=60 - lost, not_comparable=lost)
 
 
-def test_what_retention_took_since_the_last_report_is_told_once(by_hand: ByHand, both: Sides) -> None:
+def test_records_removed_by_retention_are_reported_once(by_hand: ByHand, both: Sides) -> None:
     for name, done, not_comparable in (("source-retention", 10, 10), ("target-retention", 10, 15)):
         partition = mirrored_partition(f"verify.{name}", 60, 60)._replace(done=Offsets(done, done))
         (plan,) = plan_ranges(both, [partition])
