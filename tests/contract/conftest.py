@@ -49,15 +49,27 @@ def memory_pair() -> Iterator[tuple[AnyCluster, AnyCluster]]:
         yield source, target
 
 
-IN_MEMORY_PAIR = pytest.param("memory_pair", marks=pytest.mark.memory)
+@pytest.fixture(scope="session")
+def memory_bench(memory_pair: tuple[AnyCluster, AnyCluster]) -> Bench:
+    made = Bench(*memory_pair)
+    made.create_state_topics()
+    return made
 
 
-@pytest.fixture(scope="session", params=[IN_MEMORY_PAIR, "cluster_pair"])
+@pytest.fixture(scope="session")
+def real_bench(cluster_pair: tuple[LocalCluster, LocalCluster]) -> Bench:
+    made = Bench(*cluster_pair)
+    made.create_state_topics()
+    return made
+
+
+IN_MEMORY_BENCH = pytest.param("memory_bench", marks=pytest.mark.memory)
+
+
+@pytest.fixture(scope="session", params=[IN_MEMORY_BENCH, "real_bench"])
 def bench(request: pytest.FixtureRequest) -> Bench:
     """A copy task's two clusters: in memory, and of real brokers."""
-    source, target = request.getfixturevalue(request.param)
-    made = Bench(source, target)
-    made.create_state_topics()
+    made: Bench = request.getfixturevalue(request.param)
     return made
 
 

@@ -51,9 +51,9 @@ RATE: Final = 2000
 
 
 @pytest.fixture(scope="module")
-def old_bench(bench: Bench, frail_cluster: LocalCluster) -> Iterator[Bench]:
+def old_bench(real_bench: Bench, frail_cluster: LocalCluster) -> Iterator[Bench]:
     """Its target has version 1 of transactions."""
-    made = Bench(bench.source, frail_cluster)
+    made = Bench(real_bench.source, frail_cluster)
     for name in (POSITIONS, PROGRESS, DEAD_LETTERS):
         create_topic(frail_cluster.bootstrap_servers, name, config={"cleanup.policy": "compact"})
     with asking(frail_cluster) as asker:
@@ -64,7 +64,7 @@ def old_bench(bench: Bench, frail_cluster: LocalCluster) -> Iterator[Bench]:
 
 @pytest.fixture(params=[1, 2], ids="version-{}".format)
 def side(request: pytest.FixtureRequest) -> Bench:
-    made = request.getfixturevalue("old_bench" if request.param == 1 else "bench")
+    made = request.getfixturevalue("old_bench" if request.param == 1 else "real_bench")
     assert isinstance(made, Bench)
     return made
 
