@@ -1,5 +1,6 @@
 """Starts the clusters that the tests of a process share, and groups tests to run side by side."""
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -43,6 +44,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
 def _place(item: pytest.Item) -> int:
     folder = item.path.relative_to(item.config.rootpath / "tests").parts[0]
     return ORDER.index(folder) if folder in ORDER else len(ORDER)
+
+
+@pytest.fixture(autouse=True)
+def root_logger_as_before() -> Iterator[None]:
+    """Commands that run in this process configure logging: undone, or later tests would see more."""
+    root = logging.getLogger()
+    level, handlers = root.level, list(root.handlers)
+    yield
+    root.setLevel(level)
+    for handler in set(root.handlers) - set(handlers):
+        if not type(handler).__module__.startswith("_pytest"):
+            root.removeHandler(handler)
 
 
 @pytest.fixture(scope="session")

@@ -27,8 +27,8 @@ COMMON, READ, ANEW = 50, 60, 20
 
 
 @pytest.fixture(scope="module")
-def truncated(bench: Bench, frail_cluster: LocalCluster) -> Bench:
-    made = Bench(frail_cluster, bench.target)
+def truncated(real_bench: Bench, frail_cluster: LocalCluster) -> Bench:
+    made = Bench(frail_cluster, real_bench.target)
     for topic in (TOPIC, WHOLE.topic):
         made.create(topic)
         append(frail_cluster, topic, numbered(COMMON))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sparkmirror.clusters import LocalCluster
-from tests.faults.testbed import Testbed, clusters, open_testbed
+from tests.faults.testbed import DrillTestbed, clusters, open_testbed
 
 
 @pytest.fixture(scope="module")  # six brokers more than other tests need
@@ -16,6 +16,6 @@ def trios(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalClust
 
 
 @pytest.fixture
-def testbed(trios: tuple[LocalCluster, LocalCluster], tmp_path: Path) -> Iterator[Testbed]:
+def testbed(trios: tuple[LocalCluster, LocalCluster], tmp_path: Path) -> Iterator[DrillTestbed]:
     with open_testbed(*trios, tmp_path) as opened:
         yield opened

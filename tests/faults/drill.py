@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from tests.faults.faults import Area
 from tests.faults.schedule import Injection, Round
 from tests.faults.stalls import StallWatch
-from tests.faults.testbed import ALIAS, PARTITIONS, TOPIC, Testbed
+from tests.faults.testbed import ALIAS, PARTITIONS, TOPIC, DrillTestbed
 from tests.faults.verdict import Verdict, verify
 from tests.support.broker_data import end_offsets
 from tests.support.progress import await_caught_up
@@ -41,7 +41,7 @@ class Finished(NamedTuple):
 class Drill:
     """A testbed under load. `injected` counts faults by name, `longest_stall_s` is that of any partition."""
 
-    def __init__(self, testbed: Testbed, log: Log) -> None:
+    def __init__(self, testbed: DrillTestbed, log: Log) -> None:
         self._testbed = testbed
         self._log = log
         self._finished: list[Finished] = []

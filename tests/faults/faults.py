@@ -16,10 +16,10 @@ from typing import Final
 import psutil
 
 from tests.faults.side import BROKERS, Side
-from tests.faults.testbed import NETWORK_TIMEOUT_S, REQUEST_TIMEOUT_S, Testbed
+from tests.faults.testbed import NETWORK_TIMEOUT_S, REQUEST_TIMEOUT_S, DrillTestbed
 from tests.support.proxy import Deed, Proxy
 
-Inject = Callable[[Testbed, random.Random], Iterator[None]]
+Inject = Callable[[DrillTestbed, random.Random], Iterator[None]]
 
 
 class Need(Enum):
@@ -46,7 +46,7 @@ class Fault:
     hold_s: tuple[float, float]
     weight: int
     need: Need | None
-    inject: Callable[[Testbed, random.Random], AbstractContextManager[None]]
+    inject: Callable[[DrillTestbed, random.Random], AbstractContextManager[None]]
 
     def goes_with(self, other: "Fault") -> bool:
         """Whether both can go on side by side without one waiting for the other's end."""
@@ -77,19 +77,19 @@ def _fault(
 
 
 @_fault(Area.SPARK, weight=_OFTEN)
-def kill_worker(testbed: Testbed, rng: random.Random) -> Iterator[None]:
+def kill_worker(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
     rng.choice(testbed.workers().workers).kill()
     yield
 
 
 @_fault(Area.SPARK, weight=_OFTEN)
-def kill_workers(testbed: Testbed, rng: random.Random) -> Iterator[None]:
+def kill_workers(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
     _kill(testbed.workers().workers)
     yield
 
 
 @_fault(Area.SPARK, weight=_OFTEN)
-def kill_daemon(testbed: Testbed, rng: random.Random) -> Iterator[None]:
+def kill_daemon(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
     """Spark's Python daemon, from which workers are forked; as when memory runs out."""
     daemons = testbed.workers().daemons
     _kill(rng.sample(daemons, min(1, len(daemons))))  # an executor has none until it starts a task again
@@ -97,13 +97,13 @@ def kill_daemon(testbed: Testbed, rng: random.Random) -> Iterator[None]:
 
 
 @_fault(Area.SPARK, weight=_OFTEN)
-def kill_executor(testbed: Testbed, rng: random.Random) -> Iterator[None]:
+def kill_executor(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
     rng.choice(testbed.workers().executors).kill()
     yield
 
 
 @_fault(Area.SPARK, need=Need.ENDS)
-def kill_driver(testbed: Testbed, rng: random.Random) -> Iterator[None]:
+def kill_driver(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
     testbed.workers()
     testbed.kill_driver()
     yield
@@ -111,7 +111,7 @@ def kill_driver(testbed: Testbed, rng: random.Random) -> Iterator[None]:
 
 
 @_fault(Area.SPARK, need=Need.ENDS)
-def kill_driver_jvm(testbed: Testbed, rng: random.Random) -> Iterator[None]:
+def kill_driver_jvm(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
     """Spark's, below the driver."""
     testbed.workers()
     testbed.kill_driver_jvm()
@@ -120,7 +120,7 @@ def kill_driver_jvm(testbed: Testbed, rng: random.Random) -> Iterator[None]:
 
 
 @_fault(Area.SPARK, need=Need.ENDS)
-def kill_everything(testbed: Testbed, rng: random.Random) -> Iterator[None]:
+def kill_everything(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
     testbed.workers()
     testbed.kill_everything()
     yield
@@ -128,7 +128,7 @@ def kill_everything(testbed: Testbed, rng: random.Random) -> Iterator[None]:
 
 
 @_fault(Area.SPARK, need=Need.ENDS)
-def restart(testbed: Testbed, rng: random.Random) -> Iterator[None]:
+def restart(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
     """In order, as for an upgrade."""
     testbed.workers()
     testbed.restart_mirror()
@@ -137,7 +137,7 @@ def restart(testbed: Testbed, rng: random.Random) -> Iterator[None]:
 
 
 @_fault(Area.SPARK)
-def resubmit(testbed: Testbed, rng: random.Random) -> Iterator[None]:
+def resubmit(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
     """Stops the copy job and submits a new one, ten times, a moment apart."""
     for _ in range(10):
         testbed.workers()
@@ -147,7 +147,7 @@ def resubmit(testbed: Testbed, rng: random.Random) -> Iterator[None]:
 
 
 @_fault(Area.SPARK, _LONGER_THAN_REQUESTS)
-def freeze_worker(testbed: Testbed, rng: random.Random) -> Iterator[None]:
+def freeze_worker(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
     """When it continues, brokers and the worker itself have given up its requests."""
     frozen = rng.choice(testbed.workers().workers)
     frozen.suspend()
@@ -156,7 +156,7 @@ def freeze_worker(testbed: Testbed, rng: random.Random) -> Iterator[None]:
 
 
 @_fault(Area.SPARK, _LONGER_THAN_SPARK)
-def freeze_executor(testbed: Testbed, rng: random.Random) -> Iterator[None]:
+def freeze_executor(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
     """Freezes its workers too. Spark declares it lost and starts its tasks elsewhere; then it continues."""
     executor = rng.choice(testbed.workers().executors)
     frozen = [executor, *executor.children(recursive=True)]
@@ -169,7 +169,7 @@ def freeze_executor(testbed: Testbed, rng: random.Random) -> Iterator[None]:
 
 
 @_fault(Area.SPARK)
-def wake_beside_next_copy_job(testbed: Testbed, rng: random.Random) -> Iterator[None]:
+def wake_beside_next_copy_job(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
     """A worker is frozen while its copy job is cancelled, and continues beside the next job."""
     frozen = rng.choice(testbed.workers().workers)
     frozen.suspend()
@@ -182,7 +182,7 @@ def wake_beside_next_copy_job(testbed: Testbed, rng: random.Random) -> Iterator[
 
 
 @_fault(Area.SPARK, need=Need.ENDS)
-def wake_beside_next_driver(testbed: Testbed, rng: random.Random) -> Iterator[None]:
+def wake_beside_next_driver(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
     """A worker is frozen while its driver is killed, and continues beside the next driver's workers."""
     frozen = rng.choice(testbed.workers().workers)
     frozen.suspend()
@@ -209,7 +209,7 @@ def _wake(process: psutil.Process) -> None:
 
 
 @_fault(Area.BROKERS, _SHORT)
-def kill_broker(testbed: Testbed, rng: random.Random) -> Iterator[None]:
+def kill_broker(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
     side, broker = rng.choice(testbed.sides), rng.randrange(BROKERS)
     side.cluster.kill_broker(broker)
     side.await_led_without(broker)
@@ -218,7 +218,7 @@ def kill_broker(testbed: Testbed, rng: random.Random) -> Iterator[None]:
 
 
 @_fault(Area.BROKERS, _SHORT)
-def kill_controller(testbed: Testbed, rng: random.Random) -> Iterator[None]:
+def kill_controller(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
     side = rng.choice(testbed.sides)
     controller = side.controller()
     side.cluster.kill_broker(controller)
@@ -228,7 +228,7 @@ def kill_controller(testbed: Testbed, rng: random.Random) -> Iterator[None]:
 
 
 @_fault(Area.BROKERS)
-def roll(testbed: Testbed, rng: random.Random) -> Iterator[None]:
+def roll(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
     """Every broker of a cluster in turn, in order."""
     side = rng.choice(testbed.sides)
     for broker in rng.sample(range(BROKERS), BROKERS):
@@ -239,7 +239,7 @@ def roll(testbed: Testbed, rng: random.Random) -> Iterator[None]:
 
 
 @_fault(Area.BROKERS, _LONGER_THAN_REQUESTS)
-def freeze_broker(testbed: Testbed, rng: random.Random) -> Iterator[None]:
+def freeze_broker(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
     """It accepts connections and never responds; others take over, and then it continues."""
     side, broker = rng.choice(testbed.sides), rng.randrange(BROKERS)
     with side.frozen(broker):
@@ -247,14 +247,14 @@ def freeze_broker(testbed: Testbed, rng: random.Random) -> Iterator[None]:
 
 
 @_fault(Area.BROKERS)
-def shuffle_leaders(testbed: Testbed, rng: random.Random) -> Iterator[None]:
+def shuffle_leaders(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
     for side in rng.sample(testbed.sides, 2):
         side.shuffle_leaders(rng)
     yield
 
 
 @_fault(Area.BROKERS, _SHORT, need=Need.WRITES)
-def lack_replicas(testbed: Testbed, rng: random.Random) -> Iterator[None]:
+def lack_replicas(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
     """NOT_ENOUGH_REPLICAS: a record of the topic needs three, and the disk of one is full."""
     side, broker = testbed.target, rng.randrange(BROKERS)
     side.require_in_sync(BROKERS)
@@ -265,7 +265,7 @@ def lack_replicas(testbed: Testbed, rng: random.Random) -> Iterator[None]:
 
 
 @_fault(Area.BROKERS, _LONGER_THAN_REQUESTS)
-def lose_majority(testbed: Testbed, rng: random.Random) -> Iterator[None]:
+def lose_majority(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
     """Two of three brokers of the target at once: the last one appends what it can't have acknowledged."""
     side = testbed.target
     lost = rng.sample(range(BROKERS), 2)
@@ -276,7 +276,7 @@ def lose_majority(testbed: Testbed, rng: random.Random) -> Iterator[None]:
 
 
 @_fault(Area.BROKERS, _SHORT, need=Need.WRITES)
-def fill_disk(testbed: Testbed, rng: random.Random) -> Iterator[None]:
+def fill_disk(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
     """Of one broker of the target; two are enough."""
     side, broker = testbed.target, rng.randrange(BROKERS)
     _lose_by_full_disk(side, broker)
@@ -292,7 +292,7 @@ def _lose_by_full_disk(side: Side, broker: int) -> None:
 
 
 @_fault(Area.BROKERS, _SHORT, need=Need.WRITES)
-def fill_all_disks(testbed: Testbed, rng: random.Random) -> Iterator[None]:
+def fill_all_disks(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
     """No broker can write any more; an operator frees space and restarts all of them."""
     side = testbed.target
     for broker in rng.sample(range(BROKERS), BROKERS):
@@ -304,7 +304,7 @@ def fill_all_disks(testbed: Testbed, rng: random.Random) -> Iterator[None]:
 
 
 @_fault(Area.BROKERS, _LONGER_THAN_REQUESTS)
-def throttle_by_quota(testbed: Testbed, rng: random.Random) -> Iterator[None]:
+def throttle_by_quota(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
     side = rng.choice(testbed.sides)
     side.limit(rng.choice([5_000.0, 20_000.0]))
     yield
@@ -314,14 +314,14 @@ def throttle_by_quota(testbed: Testbed, rng: random.Random) -> Iterator[None]:
 # network
 
 
-def _some(testbed: Testbed, rng: random.Random) -> Sequence[Proxy]:
+def _some(testbed: DrillTestbed, rng: random.Random) -> Sequence[Proxy]:
     """Those of a side: one, or all."""
     side: Side = rng.choice(testbed.sides)
     return rng.choice([side.proxies, [rng.choice(side.proxies)]])
 
 
 @_fault(Area.NETWORK, weight=_OFTEN)
-def cut(testbed: Testbed, rng: random.Random) -> Iterator[None]:
+def cut(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
     """Connections, several times, by a reset or an end."""
     for _ in range(4):
         for proxy in _some(testbed, rng):
@@ -331,14 +331,14 @@ def cut(testbed: Testbed, rng: random.Random) -> Iterator[None]:
 
 
 @_fault(Area.NETWORK, weight=_OFTEN)
-def half_close(testbed: Testbed, rng: random.Random) -> Iterator[None]:
+def half_close(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
     for proxy in _some(testbed, rng):
         proxy.half_close()
     yield
 
 
 @_fault(Area.NETWORK, _LONGER_THAN_REQUESTS)
-def silence(testbed: Testbed, rng: random.Random) -> Iterator[None]:
+def silence(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
     """Everything is accepted and nothing is passed on; then all of it is."""
     for proxy in _some(testbed, rng):
         proxy.silence()
@@ -347,7 +347,7 @@ def silence(testbed: Testbed, rng: random.Random) -> Iterator[None]:
 
 
 @_fault(Area.NETWORK, _SHORT)
-def refuse(testbed: Testbed, rng: random.Random) -> Iterator[None]:
+def refuse(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
     for proxy in _some(testbed, rng):
         proxy.refuse()
         proxy.cut()
@@ -356,7 +356,7 @@ def refuse(testbed: Testbed, rng: random.Random) -> Iterator[None]:
 
 
 @_fault(Area.NETWORK, _SHORT)
-def delay(testbed: Testbed, rng: random.Random) -> Iterator[None]:
+def delay(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
     for proxy in _some(testbed, rng):
         proxy.delay(to_broker_s=rng.uniform(0.0, 0.3), to_client_s=rng.uniform(0.0, 0.3))
     yield
@@ -364,7 +364,7 @@ def delay(testbed: Testbed, rng: random.Random) -> Iterator[None]:
 
 
 @_fault(Area.NETWORK, _SHORT)
-def throttle(testbed: Testbed, rng: random.Random) -> Iterator[None]:
+def throttle(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
     for proxy in _some(testbed, rng):
         proxy.throttle(to_broker=rng.uniform(5e3, 5e4), to_client=rng.uniform(5e3, 5e4))
     yield
@@ -372,7 +372,7 @@ def throttle(testbed: Testbed, rng: random.Random) -> Iterator[None]:
 
 
 @_fault(Area.NETWORK, weight=_OFTEN)
-def move(testbed: Testbed, rng: random.Random) -> Iterator[None]:
+def move(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
     """A broker answers at another port; one of the mirror's bootstrap servers is gone then.
 
     Always the same one of a side: a new worker knows only those, and must find the two others.

@@ -11,7 +11,7 @@ from typing import Final
 from tests.faults.drill import Drill
 from tests.faults.faults import FAULTS
 from tests.faults.schedule import Injection, Round
-from tests.faults.testbed import REQUEST_TIMEOUT_S, Testbed
+from tests.faults.testbed import REQUEST_TIMEOUT_S, DrillTestbed
 
 SEED: Final = int(os.environ.get("SPARKMIRROR_DRILL_SEED", "20"))
 ROUNDS: Final = (
@@ -21,7 +21,7 @@ ROUNDS: Final = (
 )
 
 
-def test_no_record_is_lost_or_duplicated_under_faults(testbed: Testbed) -> None:
+def test_no_record_is_lost_or_duplicated_under_faults(testbed: DrillTestbed) -> None:
     rng = random.Random(SEED)
     rounds = [
         Round(number, tuple(_injection(name, number) for name in names), pause_s=rng.uniform(0.1, 1.0))

@@ -78,7 +78,7 @@ LOCAL_CLUSTER: Final = {
 """Executors to kill: JVMs of their own."""
 
 
-class Testbed:
+class DrillTestbed:
     """Both sides and the mirror between them. Made by `open_testbed`."""
 
     def __init__(self, source: Side, target: Side, folder: Path) -> None:
@@ -198,7 +198,7 @@ class Testbed:
 
 
 @contextmanager
-def open_testbed(source: LocalCluster, target: LocalCluster, folder: Path) -> Iterator[Testbed]:
+def open_testbed(source: LocalCluster, target: LocalCluster, folder: Path) -> Iterator[DrillTestbed]:
     """The mirror has been started and copies nothing yet."""
     remote = f"{ALIAS}.{TOPIC}"
     with ExitStack() as stack:
@@ -208,7 +208,7 @@ def open_testbed(source: LocalCluster, target: LocalCluster, folder: Path) -> It
         ]
         create(source, TOPIC, PARTITIONS)
         await_leaders(source.bootstrap_servers, {TOPIC: PARTITIONS})
-        testbed = Testbed(
+        testbed = DrillTestbed(
             Side("source", source, proxies[0], TOPIC, PARTITIONS),
             Side("target", target, proxies[1], remote, PARTITIONS),
             folder,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tests.faults.testbed import TOPIC, Testbed
+from tests.faults.testbed import TOPIC, DrillTestbed
 from tests.support.broker_data import end_offsets
 from tests.support.mirror import COMMAND
 
@@ -41,7 +41,7 @@ class Verdict:
         return f"verify ended with {self.exit_code}:\n  " + "\n  ".join(self.problems)
 
 
-def verify(testbed: Testbed, *, to_the_end: bool) -> Verdict:
+def verify(testbed: DrillTestbed, *, to_the_end: bool) -> Verdict:
     """Compare what is mirrored so far. `to_the_end`, the mirror has stopped and nothing else may be there."""
     command = [COMMAND, "verify", str(testbed.properties_for_all), "--topics", TOPIC, "--slots", "2"]
     if not to_the_end:
@@ -77,7 +77,7 @@ def _problems(partition: Mapping[str, Any]) -> list[str]:
     return problems
 
 
-def _left_out(testbed: Testbed, partitions: Sequence[Mapping[str, Any]]) -> list[str]:
+def _left_out(testbed: DrillTestbed, partitions: Sequence[Mapping[str, Any]]) -> list[str]:
     """Where the comparison did not reach the end of both logs."""
     problems = []
     for side in testbed.sides:

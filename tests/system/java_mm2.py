@@ -156,7 +156,7 @@ class JavaClasses:
     @contextmanager
     def sync_store(self, properties: Mapping[str, str]) -> Iterator["JavaSyncStore"]:
         """The checkpoint connector's own store, after it has read its topic to the end."""
-        config = self._kafka.connect.mirror.CheckpointConfig(dict(properties))
+        config = self._kafka.connect.mirror.MirrorCheckpointConfig(dict(properties))
         store = JavaSyncStore(self._gateway, config)
         try:
             yield store
