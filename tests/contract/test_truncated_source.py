@@ -1,5 +1,6 @@
 """A source lost what was read of it, as by an unclean leader election: leader epochs say so (KIP-101)."""
 
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 
@@ -38,6 +39,13 @@ def truncated(real_bench: Bench, frail_cluster: LocalCluster) -> Bench:
     frail_cluster.start_broker(0)
     append(frail_cluster, TOPIC, numbered(ANEW, COMMON))
     return made
+
+
+@pytest.fixture(scope="module")
+def watch(truncated: Bench) -> Iterator[Watch]:
+    made = Watch(truncated)
+    yield made
+    made.close()
 
 
 def store_position(truncated: Bench) -> None:
