@@ -1,14 +1,13 @@
 """Reads whole batches: limits, budgets, sessions that get lost, partitions that rest."""
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.fetch import FetchSession
 from tests.contract.looping import PLENTY, WAIT_S, batch_of, on_loop, reading
 from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import append, create_topic, numbered
@@ -92,20 +91,13 @@ def test_without_budget_nothing_is_fetched(settings: ConsumerSettings) -> None:
 
 
 def test_busy_partition_and_quiet_partitions_do_not_wait_for_each_other(
-    cluster: AnyCluster, monkeypatch: pytest.MonkeyPatch
+    cluster: AnyCluster,
 ) -> None:
+    """That it is fetched alone is tested in tests/unit/kafka/test_batch_reader.py."""
     partitions = [TopicPartition("contract.read-busy", number) for number in range(150)]
     busy, quiet = partitions[3], partitions[77]
     create_topic(cluster.bootstrap_servers, busy.topic, partitions=len(partitions))
     append(cluster, busy.topic, numbered(3000), partition=3, settings={"batch.num.messages": "10"})
-    asked_alone: list[list[TopicPartition]] = []
-    request_alone = FetchSession.request_alone
-
-    def spy(session: FetchSession, asked: list[TopicPartition], *told: Any) -> list[bytes]:
-        asked_alone.append(list(asked))
-        return request_alone(session, asked, *told)
-
-    monkeypatch.setattr(FetchSession, "request_alone", spy)
     little = ConsumerSettings(connection(cluster), partition_fetch_bytes_max=2000)
     with reading(little, dict.fromkeys(partitions, 0)) as reader:
         reader.await_records(busy, numbered(3000))
@@ -113,7 +105,6 @@ def test_busy_partition_and_quiet_partitions_do_not_wait_for_each_other(
         reader.await_records(quiet, numbered(10))
         append(cluster, busy.topic, numbered(10, 3000), partition=3)
         reader.await_records(busy, numbered(3010))
-    assert [busy] in asked_alone
     # What the session is told afterwards is where the busy one has come to, not where it was.
     assert reader.keyed(busy) == numbered(3010)
 

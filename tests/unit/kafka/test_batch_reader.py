@@ -1,9 +1,10 @@
 """BatchReader against a cluster in memory, in virtual time: one fault at a time."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
+from kafka.protocol.consumer import FetchRequest
 
 from sparkmirror.batches.record_batch import iterate_batches
 from sparkmirror.domain.client_settings import ConsumerSettings
@@ -14,6 +15,7 @@ from sparkmirror.kafka.fetch import API_KEY, FetchedPartition
 from sparkmirror.kafka.metadata import NO_EPOCH
 from sparkmirror.kafka.wire import NO_TOPIC_ID
 from tests.memory.client_run import ClientRun, client_run
+from tests.memory.cluster import MemoryBroker
 from tests.memory.fetch_sessions import FetchSessions
 from tests.memory.network import Fate
 from tests.support.batches import Rec, decode, encode
@@ -23,24 +25,49 @@ FIRST, SECOND = TopicPartition(TOPIC, 0), TopicPartition(TOPIC, 1)
 AFTER_TIMEOUT_S = 60.0
 
 
-class ReaderWorld:
-    """A source topic of two partitions on two brokers, and a reader's listener that reads on."""
+class RecordingBroker:
+    """A broker in front of which the partitions of each Fetch without a session are recorded."""
 
-    def __init__(self, run: ClientRun) -> None:
+    def __init__(self, broker: MemoryBroker) -> None:
+        self.broker = broker
+        self.without_session: list[list[int]] = []
+
+    @property
+    def is_up(self) -> bool:
+        return self.broker.is_up
+
+    def receive(self, request: bytes, respond: Callable[[bytes], None]) -> None:
+        if int.from_bytes(request[:2], "big") == API_KEY:
+            version = int.from_bytes(request[2:4], "big")
+            asked = FetchRequest.decode(memoryview(request), version=version, header=True)
+            if asked.session_epoch < 0:
+                self.without_session.append(
+                    [at.partition for topic in asked.topics for at in topic.partitions]
+                )
+        self.broker.receive(request, respond)
+
+
+class ReaderWorld:
+    """A source topic, and a reader's listener that reads on."""
+
+    def __init__(
+        self, run: ClientRun, *, partitions: int = 2, brokers: int = 2, bytes_max: int = 1 << 20
+    ) -> None:
         self.run = run
-        self.source = run.cluster("source", brokers=2)
-        self.topic = self.source.create(TOPIC, 2)
-        self.read: dict[TopicPartition, list[int]] = {FIRST: [], SECOND: []}
+        self.source = run.cluster("source", brokers=brokers)
+        self.topic = self.source.create(TOPIC, partitions)
+        self.partitions = [TopicPartition(TOPIC, at) for at in range(partitions)]
+        self.read: dict[TopicPartition, list[int]] = {partition: [] for partition in self.partitions}
         self.errors: list[SparkmirrorError] = []
         self.out_of_range: list[TopicPartition] = []
         self.diverged: list[tuple[TopicPartition, int]] = []
         self.recreated: list[TopicPartition] = []
         self.budget = 1 << 20
-        self.reader = BatchReader(ConsumerSettings(run.connection(self.source)), run.loop, self)
+        settings = ConsumerSettings(run.connection(self.source), partition_fetch_bytes_max=bytes_max)
+        self.reader = BatchReader(settings, run.loop, self)
 
-    def start(self, **offsets: int) -> None:
-        given = {FIRST: offsets.get("first", 0), SECOND: offsets.get("second", 0)}
-        self.run.call(lambda: self.reader.start(list(given), given))
+    def start(self) -> None:
+        self.run.call(lambda: self.reader.start(self.partitions, dict.fromkeys(self.partitions, 0)))
 
     def write(self, partition: TopicPartition, *batches: int) -> None:
         """Batches of so many records; a record's value is its offset."""
@@ -232,3 +259,21 @@ def test_a_throttled_reader_waits_before_its_next_fetch(world: ReaderWorld) -> N
     assert world.read[FIRST] == [0, 1]
     world.assert_reads(FIRST, [0, 1, 2])
     assert not world.errors
+
+
+def test_a_busy_partition_among_many_quiet_ones_is_fetched_alone_and_they_are_read_too() -> None:
+    with client_run() as run:
+        world = ReaderWorld(run, partitions=150, brokers=1, bytes_max=2000)
+        (broker,) = world.source.brokers
+        recording = RecordingBroker(broker)
+        run.network.add(broker.host, broker.port, recording)
+        busy, quiet = world.partitions[3], world.partitions[77]
+        world.write(busy, *[10] * 300)
+        world.start()
+        world.assert_reads(busy, list(range(3000)), AFTER_TIMEOUT_S)
+        world.write(quiet, 10)
+        world.assert_reads(quiet, list(range(10)))
+        world.write(busy, 10)
+        world.assert_reads(busy, list(range(3010)))
+        assert [3] in recording.without_session
+        run.call(world.reader.stop)
