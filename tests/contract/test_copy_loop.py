@@ -93,7 +93,7 @@ def test_copy_waits_for_topics_that_are_created_later(bench: Bench, watch: Watch
     expected = bench.source_has(no_target, 10)
     with running(bench.plan(TopicPartition(no_target, 0), TopicPartition(no_source, 0))):
         for topic, where in (
-            (no_target, f"{remote(no_target)}-0 on the target"),
+            (no_target, f"{remote(no_target)}-0 on far"),
             (no_source, f"{no_source}-0 on {SOURCE}"),
         ):
             report = watch.await_progress(topic, lambda report: report.error is not None)

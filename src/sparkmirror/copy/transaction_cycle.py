@@ -1,11 +1,9 @@
 """Writes a task's records and their positions together, transaction after transaction (KIP-618).
 
 A cycle: batches flow; when the transaction is due the writer is held until everything in flight is
-acknowledged, the positions that moved are written, the transaction is committed, and the writer goes on in
-the next one. Fetching goes on meanwhile.
-
-Whatever makes the outcome unclear loses the transaction: then all starts again, from the initialisation
-of the transactional id and the positions that are committed.
+acknowledged, changed positions are written, the transaction is committed, and the writer continues in the
+next one. Fetching continues meanwhile. An unclear outcome loses the transaction: the task then initialises
+the transactional id again and resumes from the committed positions.
 """
 
 import asyncio
@@ -29,35 +27,37 @@ from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import FencedError, SparkmirrorError, UnclearTransactionError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.rights import Need
-from sparkmirror.kafka.batch_writer import BatchWriter, WriterListener
+from sparkmirror.kafka.batch_writer import BatchWriter
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, Needed, error_for
 from sparkmirror.kafka.keyed_batches import keyed_batches, partition_of
 from sparkmirror.kafka.offsets import LATEST, require_offsets
 from sparkmirror.kafka.transaction_scope import TransactionScope
 from sparkmirror.kafka.transactions import Transactions
+from sparkmirror.kafka.writer_listener import WriterListener
 from sparkmirror.storage.positions import Position, position_key, position_record
 
 _log = logging.getLogger(__name__)
 
 _POLL_S = 0.05
-"""How long a transaction collects what comes, at least: its end costs a few requests."""
+"""The least duration of a transaction: ending one costs a few requests."""
 
 _LOADED_MIN_S, _LOADED_MAX_S = 0.25, 2.0
 _END_SHARE = 0.1
-"""How long it lasts while there is always something in flight: so long that its end takes a tenth of that. An
-end takes 40 to 60 ms beside brokers that share two busy cores, and three round trips to a far target."""
+"""A transaction under load lasts until its end takes this share of it, within the limits above. An end takes
+40 to 60 ms beside brokers that share two busy cores, and three round trips to a far target."""
 
 _IDLE_S = 1.0
-"""How soon positions are written that moved although there was nothing to copy."""
+"""How soon positions are written that moved without a copied record."""
 
-_LOOK_S = 0.01
+_CHECK_S = 0.01
 _SETTLE_SHARE = 0.5
-"""What of the time-out is spent on waiting for what is in flight: after it everybody's records are stuck."""
+"""The share of the time-out to wait for batches in flight. An open transaction holds back read_committed
+consumers of all its partitions."""
 
 _FENCED = Backoff(5.0, 60.0)
-"""How long a copy job's end may take to reach a task that a newer one has fenced; longer each time, should
-both think that they are the one."""
+"""How long a fenced task waits to be ended before it takes the id over; longer each time, in case two tasks
+fence each other in turn."""
 
 _LOST = Backoff(0.1, 5.0)
 
@@ -65,7 +65,7 @@ T = TypeVar("T")
 
 
 class TransactionOwner(WriterListener, Protocol):
-    """The pipeline that copies: the listener for its own partitions, for which no sequence is ever lost."""
+    """The copy pipeline, which listens for its own partitions; `sequence_lost` is never called on it."""
 
     @property
     def copies(self) -> Collection[PartitionCopy]: ...
@@ -76,11 +76,11 @@ class TransactionOwner(WriterListener, Protocol):
         ...
 
     def transaction_failed(self, error: SparkmirrorError | None) -> None:
-        """What keeps all partitions waiting; None when nothing does any more."""
+        """The error that keeps all partitions waiting; None when it is over."""
 
 
 class TransactionCycle:
-    """The listener of the writer whose batches are in the transactions. On the loop's thread."""
+    """Listens to the writer whose batches are in the transactions. On the loop's thread."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class TransactionCycle:
         self._transactions = Transactions(
             plan.producer.connection, self._settings.transactional_id, self._settings.timeout_s
         )
-        # One call at a time, in order: an end that is still under way goes before the next initialisation.
+        # One call at a time, in order: an EndTxn under way completes before the next initialisation.
         self._coordinator = coordinator or ThreadPoolExecutor(
             1, thread_name_prefix="sparkmirror-transactions"
         )
@@ -127,9 +127,9 @@ class TransactionCycle:
     # life
 
     async def open(self, on_lost: Callable[[], None]) -> BatchWriter:
-        """Initialise the transactional id, however long that takes; a writer for transactions from then on.
+        """Initialise the transactional id, however long that takes, and return a writer for its transactions.
 
-        What anybody had open under the id is aborted. Nothing of a former writer may be used any more.
+        An open transaction of the id is aborted. A former writer must not be used any more.
         """
         self._on_lost = on_lost
         for task in self._tasks:
@@ -146,7 +146,7 @@ class TransactionCycle:
         return BatchWriter(self._plan.producer, self._loop, self, self._scope)
 
     def start(self, writer: BatchWriter) -> None:
-        """The positions are read: begin transactions as soon as there is something for one."""
+        """Begin transactions as soon as there is something for one. The positions must be read."""
         writer.start([*self._position_partition, *self._log_ends])
         for partition, end in self._log_ends.items():
             writer.begin(partition, ProducerState(NOT_IDEMPOTENT, 0, end))
@@ -157,7 +157,7 @@ class TransactionCycle:
         """Commit what is in flight, if that works in time."""
         self._finishing.set()
         if self._tasks:
-            # The one that adds partitions is needed for that, and never ends by itself.
+            # `_add_wanted` is needed for the last commit, and never ends by itself.
             await asyncio.wait(self._tasks, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
         for task in self._tasks:
             task.cancel()
@@ -182,9 +182,9 @@ class TransactionCycle:
             return
         self._is_lost = True
         self._losses += 1
-        _log.warning("a transaction is lost: %s; beginning again from the committed positions", error)
+        _log.warning("transaction lost: %s; resuming from the committed positions", error)
         self._fail(error)
-        # Not now: the writer may be in the middle of a response about other partitions.
+        # Not at once: the writer may be handling a response with other partitions.
         assert self._on_lost is not None, "nothing is lost before `open`"
         self._loop.call_soon(self._on_lost)
 
@@ -212,7 +212,7 @@ class TransactionCycle:
             except SparkmirrorError as error:
                 self._fail(error)
                 failures += 1
-                _log.warning("transactions can't begin: %s; trying again", error)
+                _log.warning("transactions can't begin: %s; retrying", error)
                 await asyncio.sleep(_LOST.delay_s(failures, random.random()))
             else:
                 self._scope.begin(producer, is_version_2=self._transactions.is_version_2)
@@ -222,12 +222,12 @@ class TransactionCycle:
         return self._recorded(self._transactions.init(take_over=take_over))
 
     def _recorded(self, producer: ProducerId) -> ProducerId:
-        """An id may be new after every end, when its epochs are used up."""
+        """Record the id for cycle detection: every end may bring a new one, when its epochs are used up."""
         self._cycles.record([producer.id])
         return producer
 
     def _find_log(self) -> None:
-        """Where the positions topic ends, and which of its partitions each copy's position goes to."""
+        """Look up the ends of the positions topic, and the partition of each copy's position."""
         plan, state = self._plan, self._plan.state
         metadata = read_metadata(state.connection, [state.positions_topic])
         count = metadata.partitions.get(state.positions_topic, 0)
@@ -255,7 +255,7 @@ class TransactionCycle:
         await self._commit(writer, acknowledged_only=False)
 
     async def _due(self) -> bool:
-        """When it's time to commit: whether only partitions with acknowledged batches can have moved."""
+        """Wait until the transaction is due. Returns whether only acknowledged partitions can have moved."""
         if not await _within(_IDLE_S, self._used):
             return False
         if self._settings.interval_s is not None:
@@ -267,7 +267,7 @@ class TransactionCycle:
         while (
             self._owner.has_outstanding
             and self._loop.time() < deadline
-            and not await _within(_LOOK_S, self._finishing)
+            and not await _within(_CHECK_S, self._finishing)
         ):
             pass
         return True
@@ -288,7 +288,7 @@ class TransactionCycle:
             writer.hold(self._log_ends)
             await self._until(lambda: writer.is_settled)
             self._used.clear()
-            # What was acknowledged until now is committed: so must be the positions behind it.
+            # All batches acknowledged so far are committed: so must be their positions.
             copies = self._may_have_moved(acknowledged_only=acknowledged_only)
             positions = self._state.moved_positions(copies)
             self._moved.clear()
@@ -327,16 +327,16 @@ class TransactionCycle:
         await self._until(lambda: not self._unwritten)
 
     async def _until(self, holds: Callable[[], bool]) -> None:
-        patience_s = self._settings.timeout_s * _SETTLE_SHARE
-        deadline = self._loop.time() + patience_s
+        timeout_s = self._settings.timeout_s * _SETTLE_SHARE
+        deadline = self._loop.time() + timeout_s
         while not holds():
             if self._loop.time() > deadline:
                 raise UnclearTransactionError(
-                    f"transactional id {self._settings.transactional_id}: what was sent is not acknowledged "
-                    f"after {patience_s:g} s; initialise it again and read the positions again"
+                    f"transactional id {self._settings.transactional_id}: batches are not acknowledged "
+                    f"after {timeout_s:g} s; initialise it again and read the positions again"
                 )
             self._changed.clear()
-            await _within(_LOOK_S, self._changed)
+            await _within(_CHECK_S, self._changed)
 
     # partitions that must be added first: version 1 of the protocol
 
@@ -352,7 +352,7 @@ class TransactionCycle:
                 await self._add(writer, wanted)
 
     async def _add(self, writer: BatchWriter, wanted: set[TopicPartition]) -> None:
-        """With those that their positions go to. One that can't be added must not keep others waiting."""
+        """Add partitions and those of their positions. One that can't be added must not delay the others."""
         added = wanted | {self._position_partition[partition] for partition in wanted}
         try:
             await self._call(partial(self._transactions.add, added))
@@ -394,7 +394,7 @@ class TransactionCycle:
             self._owner.write_possible(partition)
 
     def write_refused(self, partition: TopicPartition, error: SparkmirrorError, batch: OutgoingBatch) -> None:
-        self._used.set()  # by it the partition may belong to the transaction, which must end then
+        self._used.set()  # the request may have added the partition to the transaction, which must end then
         if partition in self._log_ends:
             self._lose(error)
         else:
@@ -411,7 +411,7 @@ class TransactionCycle:
 
 
 async def _within(timeout_s: float, event: asyncio.Event) -> bool:
-    """Whether it's set in time."""
+    """Whether the event is set in time."""
     if event.is_set():
         return True
     with contextlib.suppress(TimeoutError):

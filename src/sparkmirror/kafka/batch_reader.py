@@ -39,7 +39,7 @@ _SHORT_PAUSE_S = 1.0
 
 
 class ReaderListener(Protocol):
-    """Hears from the reader. All calls come on the loop's thread."""
+    """Receives batches and errors from the reader. All calls come on the loop's thread."""
 
     def fetched(self, partition: FetchedPartition) -> None:
         """Data, or an empty response with new watermarks. Call `advance`, `pause` or nothing."""
@@ -82,8 +82,8 @@ class _Source:
         """Whether the request under way is the session's."""
         self.quiet_poll: asyncio.TimerHandle | None = None
 
-    def answered(self, partitions: Collection[TopicPartition], now: float) -> None:
-        """These have data, the others asked for have none; those paused for long are not busy any more."""
+    def mark_busy(self, partitions: Collection[TopicPartition], now: float) -> None:
+        """Mark `partitions`, which had data, as busy; all others stop being busy, but for short pauses."""
         self.busy = {partition: self.busy[partition] for partition in self.paused(now)}
         self.busy.update(dict.fromkeys(partitions, now))
 
@@ -92,7 +92,7 @@ class _Source:
         return [p for p, at in self.busy.items() if p not in self.session and now - at < _SHORT_PAUSE_S]
 
     def drop(self, partition: TopicPartition) -> None:
-        """It's not read here any more."""
+        """Stop reading the partition from this broker."""
         self.busy.pop(partition, None)
         self.session.drop(partition)
 
@@ -204,7 +204,9 @@ class BatchReader:
         self._leave(partition)
         code = self._view.topic_error(partition.topic) or error_codes.LEADER_NOT_AVAILABLE
         needed = self._needed(Need.DESCRIBE_TOPIC, partition)
-        error = error_codes.error_for(code, f"{partition} on the source", needed=needed)
+        error = error_codes.error_for(
+            code, f"{partition} on {self._settings.connection.cluster}", needed=needed
+        )
         self._listener.fetch_failed(partition, error)
         self._view.refresh()
 
@@ -228,7 +230,7 @@ class BatchReader:
         source = self._sources.get(node_id)
         if source is None:
             broker = self._view.broker(node_id)
-            assert broker is not None, "a leader is always among the brokers of the same answer"
+            assert broker is not None, "a leader is always among the brokers of the same response"
             link = BrokerLink(broker, self._settings.connection, self._loop, self)
             source = self._sources[node_id] = self._source_of[link] = _Source(link)
             link.start()
@@ -276,7 +278,7 @@ class BatchReader:
         if source.asks_all:
             source.session.accept(response.session_id)
         with_data = [fetched.partition for fetched in response.partitions if len(fetched.records)]
-        source.answered(with_data, self._loop.time())
+        source.mark_busy(with_data, self._loop.time())
         outdated, source.outdated = source.outdated, set()
         for fetched in response.partitions:
             if fetched.partition not in outdated and self._home.get(fetched.partition) is source:
@@ -362,7 +364,9 @@ class BatchReader:
             self._listener.offset_out_of_range(partition)
             return
         needed = self._needed(Need.READ_TOPIC, partition)
-        error = error_codes.error_for(code, f"Fetch of {partition} from the source", needed=needed)
+        error = error_codes.error_for(
+            code, f"Fetch of {partition} from {self._settings.connection.cluster}", needed=needed
+        )
         self._listener.fetch_failed(partition, error)
         failures = self._failures[partition] = self._failures.get(partition, 0) + 1
         if code in error_codes.LEADER_CHANGED:
