@@ -6,7 +6,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
-from sparkmirror.copy.partition_states import TABLE, Phase
+from sparkmirror.copy.copy_state import Phase
+from sparkmirror.copy.partition_states import TABLE
 from sparkmirror.kafka.partition_queue import PHASES, QueuePhase
 
 DESIGN: Final = Path(__file__).parents[2] / "docs" / "DESIGN.md"

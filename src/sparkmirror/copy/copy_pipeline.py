@@ -15,13 +15,14 @@ from sparkmirror.batches.compression import CODECS
 from sparkmirror.batches.cycles import CycleError, UnknownWriterError
 from sparkmirror.batches.record_batch import OutgoingBatch, end_of_batch, writers
 from sparkmirror.copy import partition_events as events
-from sparkmirror.copy.batch_refusals import is_about_the_batch, with_fix
 from sparkmirror.copy.copy_plan import TaskPlan
+from sparkmirror.copy.copy_state import Phase, is_undisturbed
 from sparkmirror.copy.cycle_detection import CycleDetection
+from sparkmirror.copy.dead_letters import is_about_the_batch, with_fix
 from sparkmirror.copy.partition_copy import PartitionCopy
 from sparkmirror.copy.partition_events import Do, Event, Instruction
 from sparkmirror.copy.partition_lookups import PartitionLookups
-from sparkmirror.copy.partition_states import Phase, is_undisturbed, step
+from sparkmirror.copy.partition_states import step
 from sparkmirror.copy.resume import Resumption
 from sparkmirror.copy.task_state import TaskState
 from sparkmirror.copy.throttle import Throttle

@@ -35,7 +35,7 @@ class StatePlan:
 
 @dataclass(frozen=True, slots=True)
 class OffsetSyncPlan:
-    """Where offset syncs go, and how stale they may be (`offset.lag.max`, in records)."""
+    """The topic of offset syncs, and how stale they may be (`offset.lag.max`, in records)."""
 
     connection: ConnectionSettings
     topic: str
@@ -45,10 +45,9 @@ class OffsetSyncPlan:
 
 @dataclass(frozen=True, slots=True)
 class TransactionPlan:
-    """Records and positions are written together, in transactions of this id (KIP-618).
+    """The transactions in which records and positions are written together (KIP-618).
 
-    Each lasts `interval_s`; None ends it as soon as that is worth it. The coordinator aborts it after
-    `timeout_s`.
+    Each lasts `interval_s`; None adapts that to the load. The coordinator aborts it after `timeout_s`.
     """
 
     transactional_id: str
@@ -58,7 +57,7 @@ class TransactionPlan:
 
 @dataclass(frozen=True, slots=True)
 class TaskPlan:
-    """One copy task of one job_epoch.
+    """One copy task of one job epoch.
 
     `offset_syncs` is None where their emission is disabled, `transaction` where each batch counts as soon as
     it is acknowledged.
@@ -69,7 +68,7 @@ class TaskPlan:
     task: int
     job_epoch: int
     announced_at: int
-    """Where in the progress topic the copy job was announced: what may end it comes after."""
+    """The copy job's announcement is at this offset of the progress topic; records that may end it follow."""
     partitions: tuple[CopyPartition, ...]
     consumer: ConsumerSettings
     producer: ProducerSettings

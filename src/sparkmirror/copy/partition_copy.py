@@ -13,8 +13,8 @@ from sparkmirror.batches.cycles import CycleFilter
 from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerState
 from sparkmirror.batches.record_batch import OutgoingBatch
 from sparkmirror.copy.copy_plan import CopyPartition
+from sparkmirror.copy.copy_state import CopyState
 from sparkmirror.copy.partition_events import ResumeReason
-from sparkmirror.copy.partition_states import CopyState
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import UNKNOWN_LOGS, LogIdentity, TopicPartition
 from sparkmirror.domain.incidents import Incident, IncidentKind

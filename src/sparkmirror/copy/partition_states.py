@@ -6,10 +6,10 @@ raises. The diagram in `docs/DESIGN.md` is rendered from it.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
+from sparkmirror.copy.copy_state import CopyState, Phase
 from sparkmirror.copy.partition_events import (
     BufferFree,
     BufferFull,
@@ -56,74 +56,14 @@ from sparkmirror.copy.partition_events import (
     WriteWorks,
 )
 from sparkmirror.domain.backoff import Backoff
-from sparkmirror.domain.errors import SparkmirrorError
 
 _EXPLAIN_ATTEMPTS: Final = 12
-"""Checks of the target's log before sequences that a broker refuses start at 0 again.
-
-They take 36 s: what another attempt wrote shows only when the followers have it, and brokers wait 30 s for
-followers that are slow (`replica.lag.time.max.ms`).
-"""
+"""Checks of the target's log before refused sequences start at 0 again. They take 36 s: what another attempt
+wrote shows once followers have it, and brokers wait 30 s for slow ones (`replica.lag.time.max.ms`)."""
 
 UNREACHABLE: Final = Backoff(0.2, 5.0)
 USER_NEEDED: Final = Backoff(1.0, 30.0)
 """For what only a user can fix: tried again all the same, so that the partition then continues by itself."""
-
-
-_UNKNOWN: Final = ResumeReason()
-
-
-class Phase(Enum):
-    """Only COPYING fetches."""
-
-    WAITING = "waiting"
-    """Its stored position is being read."""
-    RESOLVING = "resolving"
-    """`Resumption` looks up where to start. Nothing is outstanding."""
-    RETRYING = "retrying"
-    """No start was found; a timer runs."""
-    COPYING = "copying"
-    THROTTLED = "throttled"
-    """Its topic's rate limit is reached; a timer runs."""
-    BACKPRESSURED = "backpressured"
-    """It is too far ahead of its acknowledgements."""
-    BLOCKED = "blocked"
-    """The target took nothing while other partitions needed the buffer: what was never sent is dropped, a
-    timer runs."""
-    LOOKING_UP = "looking up"
-    """The next batch's producer id is unknown, and looked up."""
-    DRAINING = "draining"
-    """It must resume for a reason from the source, after outstanding batches are acknowledged."""
-    FENCED = "fenced"
-    """Another task writes under a newer epoch; a timer runs."""
-    FAILED = "failed"
-    """A batch can't be copied until a user fixes it; a timer runs."""
-    STOPPED = "stopped"
-
-
-@dataclass(frozen=True, slots=True)
-class CopyState:
-    """The state of one mirrored partition. `deadline` is when its timer expires, None while none runs.
-
-    `failures` counts since the last acknowledgement, `attempts` those of the current resumption.
-    """
-
-    phase: Phase = Phase.WAITING
-    reason: ResumeReason = _UNKNOWN
-    fetch_error: SparkmirrorError | None = None
-    write_error: SparkmirrorError | None = None
-    failures: int = 0
-    attempts: int = 0
-    deadline: float | None = None
-
-    @property
-    def error(self) -> SparkmirrorError | None:
-        return self.write_error or self.fetch_error
-
-
-def is_undisturbed(state: CopyState) -> bool:
-    """Whether an acknowledgement is no event."""
-    return state.phase is Phase.COPYING and state.write_error is None and not state.failures
 
 
 class Next(NamedTuple):
@@ -322,7 +262,6 @@ def _clear_transaction_error(state: CopyState, event: TransactionRecovered, _: f
 
 
 # the table
-
 
 _Row = Mapping[type, Transition]
 

@@ -1,6 +1,6 @@
 """Reads back which of a partition's records the target already has, and finds them in the source.
 
-A stored position is at most a second old; what was written after it is in the target's log under our
+A stored position is at most a second old; records written after it are in the target's log under the task's
 producer id.
 """
 
@@ -25,10 +25,10 @@ from sparkmirror.kafka.partition_reader import PartitionReader
 
 
 class Found(NamedTuple):
-    """`position` is the next upstream offset to copy; so many `records` before it are on the target already.
+    """`position` is the next upstream offset to copy; `records` before it are on the target already.
 
-    `is_whole` says that every one of them is in the source, and that their sequences follow the state's.
-    `source_epoch` is the leader epoch of what was read of the source, -1 for nothing.
+    `is_whole` is set if all of them are in the source, and their sequences follow the state's.
+    `source_epoch` is the leader epoch of the source's last batch that was read, -1 for none.
     """
 
     position: int
@@ -39,7 +39,7 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReadBack:
-    """Blocks; `rules` are those that the partitions are copied by."""
+    """Reads both logs. Blocks; `rules` are the partitions' copy rules."""
 
     source: ConsumerSettings
     target: ConsumerSettings
@@ -57,13 +57,13 @@ class ReadBack:
             steps = source.steps(first)
             found = match(tail, steps, first, timestamps=not plan.target_stamps_append_time)
             for _ in tail:
-                pass  # what the source does not have counts all the same
+                pass  # records that the source lacks count all the same
         is_whole = found.is_whole and tail.is_contiguous
         return Found(found.position, tail.count, is_whole, source.leader_epoch)
 
 
 class _Source:
-    """Reads the source's records, as they would be copied."""
+    """Reads the source's records as they would be copied."""
 
     def __init__(
         self,
@@ -77,17 +77,17 @@ class _Source:
         """Of the last batch that was read; those before it have the same or an older one."""
         self._reader = reader
         self._settings = settings
-        # What is compared is what is inside.
+        # Records are compared, not their batches' compression.
         self._rules = replace(rules, codec=None, merged_bytes_max=0)
         self._partition = partition
         self._cycles = cycles
 
     def steps(self, position: int) -> Iterator[Step]:
-        """From the position on, to the end."""
+        """The steps from the position to the end of the log."""
         partition, committed = self._partition, self._settings.read_committed
         while True:
             (fetched,) = self._reader.fetch({partition: position}, 0.0)
-            if fetched.error:  # retention was here: what is left may be there already all the same
+            if fetched.error:  # deleted by retention: later records may be on the target already
                 start = require_offsets(self._settings, [partition], EARLIEST)[partition]
                 if start <= position:
                     return
@@ -113,7 +113,7 @@ class _Source:
 
 
 class _Tail:
-    """Our batches in the target from the state's offset to `end`. Iterates once; then `count` is complete."""
+    """The task's batches in the target from the state's offset to `end`. `count` is final after that."""
 
     def __init__(
         self, reader: PartitionReader, target: TopicPartition, state: ProducerState, end: int
@@ -136,7 +136,7 @@ class _Tail:
             for batch in iterate_batches(fetched.records):
                 header = batch.header
                 if header.base_offset >= end:
-                    return  # an attempt that still lives writes on; what the source had is read only once
+                    return  # an older attempt still writes; the source is read only once
                 if header.last_offset < offset:
                     continue
                 offset = header.last_offset + 1
@@ -145,6 +145,6 @@ class _Tail:
                     sequence = (header.base_sequence + header.record_count) % SEQUENCE_MODULUS
                     self.count += header.record_count
                     yield batch
-            if offset == before:  # out of range: retention was here, and what is gone can't be compared
+            if offset == before:  # out of range: records that retention deleted can't be compared
                 self.is_contiguous = False
                 return

@@ -1,24 +1,23 @@
 """Finds where a task resumes its partitions: exactly after what the target already has of them.
 
-What was written after the stored position is read back (`ReadBack`), and the partition continues behind it
-under the sequence that follows. An older attempt that still runs writes the same records under the same
-sequences, and a broker keeps one copy. Where a sequence would stop meaning the same record, the next producer
-epoch or a new producer id starts at sequence 0.
-
-In transactions nothing is written behind the stored position, except by an attempt before they were used.
+Records that were written after the stored position are read back (`ReadBack`), and the partition continues
+behind them under the sequence that follows. An older attempt that still runs writes the same records under
+the same sequences, and a broker keeps one copy. Where a sequence would stop meaning the same record, the next
+producer epoch or a new producer id starts at sequence 0. In transactions nothing is written behind the stored
+position, except by an attempt from before transactions were used.
 """
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from sparkmirror.batches.batch_copying import CopyRules
-from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerId, ProducerState
 from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
 from sparkmirror.copy.cycle_detection import CycleDetection
+from sparkmirror.copy.dead_letters import write_dead_letters
 from sparkmirror.copy.partition_events import ResumeReason, Start
 from sparkmirror.copy.read_back import ReadBack
 from sparkmirror.domain.client_settings import ConsumerSettings, OffsetReset
@@ -47,7 +46,6 @@ from sparkmirror.kafka.metadata import Metadata
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.kafka.transactions import new_producer_id
-from sparkmirror.storage.dead_letters import dead_letters_topic
 from sparkmirror.storage.positions import Position, position_record
 
 _log = logging.getLogger(__name__)
@@ -69,7 +67,7 @@ _Found = Start | _UnderNewId | SparkmirrorError
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """Finds the starts of partitions of a plan. Blocks; `rules` are those that they are copied by."""
+    """Finds the starts of a plan's partitions. Blocks; `rules` are the partitions' copy rules."""
 
     plan: TaskPlan
     rules: Mapping[TopicPartition, CopyRules]
@@ -80,9 +78,9 @@ class Resumption:
     ) -> Mapping[TopicPartition, Start | SparkmirrorError]:
         """The start of each partition, or why it can't start now.
 
-        What a broker refused must be explained by something, if not now (what it has may wait for its
-        followers), then before the last try. A new producer id or epoch is stored and acknowledged before
-        this returns, as are the producer ids if they must show what comes back. Raises KafkaError when no
+        A sequence that a broker refused must be explained by the target's log, if not now (records may wait
+        for the followers), then before the last try. A new producer id or epoch is stored and acknowledged
+        before this returns, as are the producer ids if cycle detection needs them. Raises KafkaError when no
         partition can start.
         """
         plans = [plan for plan in self.plan.partitions if plan.source in reasons]
@@ -110,10 +108,7 @@ class Resumption:
                 if reason.is_distrusted:
                     found_start = _explained(plan, reason, found_start)
                 found[plan.source] = found_start
-        self._write(
-            dead_letters_topic(self.plan.flow.source),
-            [reason.skipped.to_record() for reason in reasons.values() if reason.skipped],
-        )
+        write_dead_letters(self.plan, [reason.skipped for reason in reasons.values() if reason.skipped])
         starts = self._with_ids(
             found, {source: _read_logs(reasons[source], logs[source]) for source in found}
         )
@@ -123,7 +118,7 @@ class Resumption:
         self._store(starts, reasons)
         return starts
 
-    # what there is
+    # starting offsets
 
     @property
     def _target(self) -> ConsumerSettings:
@@ -165,7 +160,7 @@ class Resumption:
         which = EARLIEST if policy is OffsetReset.EARLIEST else LATEST
         return list_offsets(self.plan.consumer, partitions, which, metadata)
 
-    # what follows from it
+    # starts
 
     def _find(
         self, plan: CopyPartition, reason: ResumeReason, logs: LogIdentity, first: int | None, end: int
@@ -194,7 +189,7 @@ class Resumption:
         first: int | None,
         end: int,
     ) -> _Found | None:
-        """The start when a log is not the one that the position is about any more; None if both are."""
+        """The start if a log was replaced or truncated since the position; None if neither was."""
         following = position.offset + 1
         if is_another(position.logs.source_id, logs.source_id):
             first = _required(first)
@@ -217,7 +212,7 @@ class Resumption:
         return _UnderNewId(position, end, incident)
 
     def _without(self, plan: CopyPartition, incident: Incident, position: int, end: int) -> _Found:
-        """Continue behind a gap, if that is allowed. It changes which record a sequence means."""
+        """Continue behind a gap if `on.data.loss` allows it. A gap changes which record a sequence means."""
         if self.plan.settings.reactions.on_data_loss is OnDataLoss.FAIL:
             return _blocked_by(plan, incident, "on.data.loss is fail. Set it to record")
         _log.warning("%s: %s", plan.source, incident.text)
@@ -274,7 +269,7 @@ class Resumption:
                 starts[source] = found_start
                 continue
             known = logs[source]
-            # What was read back may be of a later leader than what the position knows.
+            # Records read back may be of a later leader epoch than the position's.
             known = known._replace(source_epoch=max(known.source_epoch, found_start.logs.source_epoch))
             if isinstance(found_start, _UnderNewId):
                 state = ProducerState(producer, 0, found_start.next_offset)
@@ -287,7 +282,7 @@ class Resumption:
         return starts
 
     def _new_producer(self) -> tuple[ProducerId, Incident | None]:
-        """The id, or why there is none. In transactions the writer knows it: that of the transactional id."""
+        """A new id, or why there is none. In transactions the writer has the transactional id's."""
         if not self.plan.producer.idempotent or self.plan.transaction is not None:
             return NOT_IDEMPOTENT, None
         try:
@@ -304,7 +299,7 @@ class Resumption:
         results: Mapping[TopicPartition, Start | SparkmirrorError],
         reasons: Mapping[TopicPartition, ResumeReason],
     ) -> None:
-        """Before the first batch under a new id or epoch, so that the next attempt knows of it."""
+        """Store new ids and epochs before the first batch under them, so that the next attempt finds them."""
         plan = self.plan
         records = [
             position_record(
@@ -316,12 +311,9 @@ class Resumption:
             for source, start in results.items()
             if isinstance(start, Start) and _is_renumbered(start, reasons[source].position)
         ]
-        self._write(plan.state.positions_topic, records)
-
-    def _write(self, topic: str, records: Sequence[LogRecord]) -> None:
         if records:
-            with closing(TopicWriter(self.plan.state.connection)) as writer:
-                writer.write(topic, records)
+            with closing(TopicWriter(plan.state.connection)) as writer:
+                writer.write(plan.state.positions_topic, records)
 
 
 def _skipped(reason: ResumeReason) -> Incident | None:
@@ -330,9 +322,9 @@ def _skipped(reason: ResumeReason) -> Incident | None:
 
 
 def _read_logs(reason: ResumeReason, current: LogIdentity) -> LogIdentity:
-    """What is known of the logs from here on: the epoch only of what was read of this very log.
+    """The logs' identities to store: the leader epoch counts only if it was read from this very log.
 
-    A topic that is missing now may come back as another one: its id must not be forgotten.
+    A topic that is missing now may be created again with another id: its old id must not be forgotten.
     """
     if reason.position is None:
         return current
@@ -347,7 +339,7 @@ def _read_logs(reason: ResumeReason, current: LogIdentity) -> LogIdentity:
 
 
 def _required(first: int | None) -> int:
-    assert first is not None, "asked for by `_first_offsets`"
+    assert first is not None, "requested by `_first_offsets`"
     return first
 
 

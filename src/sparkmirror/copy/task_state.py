@@ -1,7 +1,7 @@
-"""Writes what a copy task makes durable: positions, offset syncs and progress.
+"""Stores a copy task's positions, offset syncs and progress in their topics.
 
-Written in the background, one write at a time; what could not be written goes with the next attempt. In
-transactions positions are written by `transaction_cycle`, and offset syncs wait until they are committed.
+Writes run in the background, one at a time; records that could not be written go with the next write. In
+transactions `transaction_cycle` writes positions, and offset syncs wait until they are committed.
 """
 
 import logging
@@ -14,8 +14,8 @@ from sparkmirror.batches.batch_copying import CopyRules
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.batches.record_batch import OutgoingBatch
 from sparkmirror.copy.copy_plan import OffsetSyncPlan, TaskPlan
+from sparkmirror.copy.copy_state import CopyState
 from sparkmirror.copy.partition_copy import Mark, PartitionCopy
-from sparkmirror.copy.partition_states import CopyState
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.topic_log import TopicWriter
@@ -28,7 +28,7 @@ from sparkmirror.storage.progress import PartitionProgress
 _log = logging.getLogger(__name__)
 
 _SYNCS_KEPT = 4
-"""Syncs of one partition kept while they can't be written: the newest are what counts."""
+"""How many of a partition's newest syncs are kept while they can't be written."""
 
 
 def contiguous_runs(batch: OutgoingBatch, base_offset: int) -> Iterator[Run]:
@@ -54,7 +54,7 @@ def report_failure(plan: TaskPlan, error: str) -> None:
 
 
 class _Recorder:
-    """Writes one kind of record; a failure is logged once until it's over."""
+    """Writes one kind of record; consecutive failures are logged once."""
 
     def __init__(self, what: str, writer: TopicWriter, topic: str) -> None:
         self._what = what
@@ -116,11 +116,11 @@ class TaskState:
                 self._uncommitted_runs.append((source, run))
 
     def resume_after(self, partition: TopicPartition, run: Run | None) -> None:
-        """The partition starts, behind the records of this run if it is known."""
+        """Note that the partition resumes, behind the records of this run if it is known."""
         self._sync_queue.go_on_from(partition, run)
 
     def collect(self, copies: Collection[PartitionCopy], now: float) -> Callable[[], None] | None:
-        """What there is to write now, as a call that may block; None while the last one is under way."""
+        """A call that writes the changes since the last one, and may block; None while that is under way."""
         if not self._busy.acquire(blocking=False):
             return None
         if (
@@ -168,7 +168,7 @@ class TaskState:
             self._reported.update((report.source, mark) for mark, report in progress.items())
 
     def _write_syncs(self, syncs: Iterable[RunSync]) -> None:
-        """What failed before goes first, so that the newest sync of a partition is written last."""
+        """Syncs that failed before go first, so that the newest sync of a partition is written last."""
         for due in syncs:
             # The start of a run and the newest sync are all a reader needs (see OffsetSyncQueue).
             self._unsent_syncs.setdefault(due.sync.topic_partition, []).append(due)
@@ -186,7 +186,7 @@ class TaskState:
         return [RunSync(sync, self._sync_queue.run_behind(sync)) for sync in self._sync_queue.drain()]
 
     def moved_positions(self, copies: Iterable[PartitionCopy]) -> Mapping[TopicPartition, Position]:
-        """Those that are not stored yet."""
+        """The copies' positions that are not stored yet."""
         return {
             copy.plan.source: position
             for copy in copies
@@ -200,14 +200,14 @@ class TaskState:
         return position._replace(run=run)
 
     def committed(self, positions: Mapping[TopicPartition, Position]) -> None:
-        """The transaction that held these, and all that was noted before, is committed."""
+        """Note the commit of these positions, and of all syncs noted before."""
         self._stored.update(positions)
         for source, run in self._uncommitted_runs:
             self._sync_queue.acknowledged(source, run)
         self._uncommitted_runs.clear()
 
     def aborted(self) -> None:
-        """What was noted since the last commit is not there."""
+        """Discard the syncs noted since the last commit."""
         self._uncommitted_runs.clear()
 
     def _positions_to_write(self, copies: Iterable[PartitionCopy]) -> Mapping[TopicPartition, Position]:
@@ -222,7 +222,7 @@ class TaskState:
         }
 
     def _mark(self, copy: PartitionCopy) -> Mark:
-        """What is not committed does not count yet."""
+        """The copy's mark; in transactions its position is the committed one."""
         if self._plan.transaction is None:
             return copy.mark
         stored = self._stored.get(copy.plan.source)

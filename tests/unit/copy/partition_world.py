@@ -12,9 +12,10 @@ from sparkmirror.batches.batch_copying import CopyRules
 from sparkmirror.batches.producer import ProducerId, ProducerState
 from sparkmirror.copy import partition_events as events
 from sparkmirror.copy.copy_plan import CopyPartition
+from sparkmirror.copy.copy_state import Phase
 from sparkmirror.copy.partition_copy import PartitionCopy
 from sparkmirror.copy.partition_events import Do, Event, Instruction
-from sparkmirror.copy.partition_states import TABLE, Phase, step
+from sparkmirror.copy.partition_states import TABLE, step
 from sparkmirror.domain.errors import KafkaError, RetriableError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.fetch import FetchedPartition

@@ -11,8 +11,8 @@ from sparkmirror.batches.producer import ProducerId, ProducerState
 from sparkmirror.batches.record_batch import OutgoingBatch
 from sparkmirror.batches.records import halve
 from sparkmirror.copy.copy_plan import CopyPartition
+from sparkmirror.copy.copy_state import CopyState
 from sparkmirror.copy.partition_copy import PartitionCopy
-from sparkmirror.copy.partition_states import CopyState
 from sparkmirror.domain.errors import CorruptBatchError, KafkaError, RetriableError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.fetch import FetchedPartition

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkmirror.copy import partition_events as events
+from sparkmirror.copy.copy_state import CopyState, Phase
 from sparkmirror.copy.partition_events import Do, Event
-from sparkmirror.copy.partition_states import TABLE, CopyState, ImpossibleEventError, Phase, step
+from sparkmirror.copy.partition_states import TABLE, ImpossibleEventError, step
 from sparkmirror.domain.errors import KafkaError, RetriableError
 from tests.support.state_diagram import DESIGN, updated
 from tests.unit.copy.partition_world import LASTING, PASSING, RECORDS, PartitionWorld

@@ -1,5 +1,13 @@
-"""Explains to users why a batch is refused, and how to fix it."""
+"""Writes the dead letters of batches that were skipped, and explains how to fix a batch that is refused.
 
+The pipeline skips a batch under `on.bad.batch=skip`; the partition resumes behind it when its dead letter is
+acknowledged.
+"""
+
+from collections.abc import Iterable
+from contextlib import closing
+
+from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.kafka.error_codes import (
     BAD_BATCH,
@@ -8,6 +16,8 @@ from sparkmirror.kafka.error_codes import (
     MESSAGE_TOO_LARGE,
     RECORD_LIST_TOO_LARGE,
 )
+from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.storage.dead_letters import DeadLetter, dead_letters_topic
 
 _LIMIT = "raise max.message.bytes of {topic} on the target"
 _FIXES = {
@@ -31,3 +41,11 @@ def with_fix(error: SparkmirrorError, target_topic: str) -> KafkaError:
     fix = _FIXES.get(error.code)
     advice = _SKIP if fix is None else f"{fix.format(topic=target_topic)}, or {_SKIP}"
     return KafkaError(f"{error}; {advice}", error.code)
+
+
+def write_dead_letters(plan: TaskPlan, letters: Iterable[DeadLetter]) -> None:
+    """Blocks until the target has acknowledged them. Raises KafkaError."""
+    records = [letter.to_record() for letter in letters]
+    if records:
+        with closing(TopicWriter(plan.state.connection)) as writer:
+            writer.write(dead_letters_topic(plan.flow.source), records)
