@@ -1,6 +1,6 @@
-"""A connection to one broker that a loop keeps alive: opened in the background, reopened with back-off.
+"""Keeps a connection to one broker open on a loop: opens it in the background, reopens it with back-off.
 
-Frames go out and come in on the loop's thread; only the opening, which may block, runs elsewhere.
+Frames are sent and received on the loop's thread; only opening, which may block, runs in another.
 """
 
 import asyncio
@@ -18,15 +18,15 @@ from sparkmirror.kafka.metadata import Broker
 
 
 class LinkOwner(Protocol):
-    """What a link tells the side that owns it. All calls come on the loop's thread."""
+    """Receives a link's frames and changes of state. All calls come on the loop's thread."""
 
     def link_ready(self, link: "BrokerLink") -> None:
-        """The connection is open; `link.version_of` may be asked."""
+        """The connection is open; `link.version_of` may be called."""
 
     def link_received(self, link: "BrokerLink", frame: memoryview) -> None: ...
 
     def link_lost(self, link: "BrokerLink", error: SparkmirrorError) -> None:
-        """The connection broke, or could not be made; it's tried again. Nothing sent is answered any more."""
+        """The connection broke or failed to open, and is retried. Pending requests get no response."""
 
 
 class BrokerLink:
@@ -78,7 +78,7 @@ class BrokerLink:
         self._watch_writes()
 
     def drop(self, error: SparkmirrorError) -> None:
-        """Give up this connection (a request went unanswered, say) and open a new one."""
+        """Give up this connection (for example, a request had no response) and open a new one."""
         if self._channel is not None:
             self._fail(self._channel, error)
 
@@ -98,7 +98,7 @@ class BrokerLink:
         self._owner.link_ready(self)
 
     def _open(self) -> None:
-        """Runs elsewhere, and may end when the loop that would take the connection is gone."""
+        """Runs in another thread, and may end after `close`: then nothing takes the connection over."""
         connection = Connection.open(self.broker.host, self.broker.port, self._settings)
         with self._handing_over:
             if self._closed:

@@ -1,4 +1,4 @@
-"""Keeps what an event loop knows of one cluster's brokers and leaders fresh, in the background."""
+"""Keeps one cluster's leaders and topic ids up to date in the background."""
 
 import asyncio
 import random
@@ -14,7 +14,7 @@ from sparkmirror.kafka.wire import NO_TOPIC_ID
 
 
 class ClusterView:
-    """`refresh` may be called at any time and as often as wanted: requests are merged and spaced out."""
+    """Holds the latest metadata. `refresh` may be called at any time: requests are merged and spaced out."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class ClusterView:
         self._backoff = Backoff(settings.retry_backoff_s, settings.retry_backoff_max_s)
         self._topics: Collection[str] = ()
         self._metadata = Metadata()
-        self._asked_at = 0.0
+        self._requested_at = 0.0
         self._failures = 0
         self._refreshing = False
         self._stopped = False
@@ -47,7 +47,7 @@ class ClusterView:
 
     @property
     def is_known(self) -> bool:
-        """Whether the cluster has answered at all yet."""
+        """Whether the cluster has sent any metadata yet."""
         return bool(self._metadata.brokers)
 
     def leader(self, partition: TopicPartition) -> Leader | None:
@@ -57,17 +57,17 @@ class ClusterView:
         return self._metadata.brokers.get(node_id)
 
     def topic_id(self, topic: str) -> bytes:
-        """NO_TOPIC_ID where brokers tell none, or the topic does not exist."""
+        """NO_TOPIC_ID if brokers send none, or the topic does not exist."""
         return self._metadata.topic_ids.get(topic, NO_TOPIC_ID)
 
     def has_replaced(self, topic: str, topic_id: bytes, known_at: float) -> bool | None:
         """Whether the topic is another than the one that had this id at that time, by the loop's clock.
 
-        None when all that is known here is older: metadata is then requested again, and a change follows.
+        None if the metadata here is older than that: it is requested again, and `on_change` follows.
         """
         if not is_another(topic_id, self.topic_id(topic)):
             return False
-        if self._asked_at < known_at:
+        if self._requested_at < known_at:
             self.refresh()
             return None
         return True
@@ -79,11 +79,11 @@ class ClusterView:
         return bool(ids) and ids.keys() >= self._metadata.partitions.keys()
 
     def topic_error(self, topic: str) -> int:
-        """Kafka's error code for a topic that the last answer had no leaders for, 0 if it had."""
+        """Kafka's error code for a topic without leaders in the last response, 0 for others."""
         return self._metadata.errors.get(topic, 0)
 
     def refresh(self) -> None:
-        """Some broker said that it's not the leader, or something is missing."""
+        """Request metadata again: a broker is not the leader, or something is missing."""
         if self._refreshing or self._stopped:
             return
         self._refreshing = True
@@ -98,7 +98,7 @@ class ClusterView:
     async def _read(self) -> None:
         if self._aging is not None:
             self._aging.cancel()
-        asked_at = self._loop.time()
+        requested_at = self._loop.time()
         try:
             metadata = await self._loop.run_in_executor(None, read_metadata, self._settings, self._topics)
         except SparkmirrorError as error:
@@ -110,6 +110,6 @@ class ClusterView:
         self._aging = self._loop.call_later(self._settings.metadata_max_age_s, self.refresh)
         if metadata.leaders != self._metadata.leaders or metadata.brokers != self._metadata.brokers:
             self._failures = 0
-        self._metadata, self._asked_at = metadata, asked_at
+        self._metadata, self._requested_at = metadata, requested_at
         if not self._stopped:
             self._on_change()

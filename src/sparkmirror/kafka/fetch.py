@@ -1,9 +1,9 @@
-"""Raw Fetch, v10 to v13 (Kafka 2.1 and newer), with fetch sessions (KIP-227).
+"""Encodes and decodes Fetch, v10 to v13 (Kafka 2.1 and newer), with fetch sessions (KIP-227).
 
-From v12 on a broker tells where its log parts from the one that was read (KIP-595); v13 names topics by id
-(KIP-516), so that another topic of the same name can't answer.
+From v12 on a response has the offset where the log diverges from the one that was read (KIP-595); v13 names
+topics by id (KIP-516), so that no other topic of the same name is read.
 
-A response's record batches stay where the socket put them: `FetchedPartition.records` is a view.
+A response's record batches are not copied out of the frame: `FetchedPartition.records` is a view.
 """
 
 import struct
@@ -40,9 +40,9 @@ _DIVERGING_EPOCH_TAG = 0
 
 
 class SessionStep(NamedTuple):
-    """What a request says of its session: the next epoch, and which partitions it wants no more.
+    """The part of a request about its session: the epoch, and partitions to remove from the session.
 
-    Those come with the topic id that they were wanted under.
+    `forgotten` has each with the topic id that it was added under.
     """
 
     session_id: int
@@ -51,11 +51,11 @@ class SessionStep(NamedTuple):
 
 
 NO_SESSION = SessionStep(0, -1)
-"""A request that stands alone: the broker keeps nothing of it."""
+"""For a request without a session: the broker keeps no state for it."""
 
 
 class FetchPosition(NamedTuple):
-    """`read_epoch` is that of the leader that the offset before was read from, NO_EPOCH if unknown."""
+    """`read_epoch` is the leader epoch that the record before was read in, NO_EPOCH if unknown."""
 
     offset: int
     leader_epoch: int
@@ -67,7 +67,7 @@ class FetchPosition(NamedTuple):
 class FetchedPartition(NamedTuple):
     """One partition of a response. `aborted` holds (producer id, first offset) under read_committed.
 
-    `diverged_at` is the offset from which on the log has others than those that were read, None if none.
+    `diverged_at` is the first offset with another record than the one that was read, None if none.
     """
 
     partition: TopicPartition
@@ -100,7 +100,7 @@ class FetchSession:
         self._changed: set[TopicPartition] = set()
         self._forgotten: set[tuple[TopicPartition, bytes]] = set()
         self.topics: dict[bytes, str] = {}
-        """The names of the topics that were asked for by id."""
+        """The names of the topics that were requested by id."""
         self._id = 0
         self._epoch = 0
 
@@ -140,7 +140,7 @@ class FetchSession:
     def request(
         self, settings: ConsumerSettings, version: int, correlation_id: int, bytes_max: int
     ) -> list[bytes]:
-        """The frame to send; at most `bytes_max` bytes are asked for, though one batch may exceed it."""
+        """The frame to send; at most `bytes_max` bytes are requested, though one batch may exceed it."""
         changed = {partition: self._wanted[partition] for partition in self._changed}
         # A partition that was dropped and wanted again since the last request is only a change.
         wanted = {(partition, position.topic_id) for partition, position in changed.items()}
@@ -164,7 +164,7 @@ class FetchSession:
         correlation_id: int,
         bytes_max: int,
     ) -> list[bytes]:
-        """The frame to ask for some of the partitions only; the session stays where it is."""
+        """The frame to fetch only some of the partitions; the session does not change."""
         wanted = {partition: self._wanted[partition] for partition in partitions}
         return encode_fetch_request(wanted, settings, version, correlation_id, bytes_max)
 
@@ -177,7 +177,7 @@ def encode_fetch_request(
     bytes_max: int,
     session: SessionStep = NO_SESSION,
 ) -> list[bytes]:
-    """The frame to send; at most `bytes_max` bytes are asked for, though one batch may exceed it."""
+    """The frame to send; at most `bytes_max` bytes are requested, though one batch may exceed it."""
     compact = version >= _FLEXIBLE_FROM
     body = [
         request_header(API_KEY, version, correlation_id, settings.connection.client_id, flexible=compact),
@@ -243,9 +243,9 @@ def _encode_forgotten(forgotten: Iterable[tuple[TopicPartition, bytes]], version
 def decode_fetch_response(
     frame: memoryview, version: int, correlation_id: int, topics: Mapping[bytes, str] = MappingProxyType({})
 ) -> FetchResponse:
-    """Raises DisconnectedError when the frame is not the answer to that request.
+    """Raises DisconnectedError when the frame is not the response to that request.
 
-    `topics` has the names of those that were asked for by id.
+    `topics` has the names of topics that were requested by id.
     """
     reader = Reader(frame, flexible=version >= _FLEXIBLE_FROM)
     try:

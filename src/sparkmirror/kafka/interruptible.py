@@ -1,6 +1,6 @@
-"""Waiting for a broker in a way that another thread can end at once.
+"""Waits for brokers in a way that another thread can interrupt at once.
 
-A blocking socket would have to be closed under the thread that waits for it, and one that connects can't be.
+Interrupting a blocking socket would mean closing it under the waiting thread, and one that connects can't be.
 """
 
 import math
@@ -22,11 +22,11 @@ Pause = Callable[[int, float], object]
 
 
 class InterruptedWaitError(Exception):
-    """The thread is needed for something else."""
+    """Another thread called `Interruption.set`."""
 
 
 class Interruption:
-    """`wait` has one owner; `set` may be called in any thread."""
+    """Interrupts one thread's `wait`; `set` may be called in any thread."""
 
     def __init__(self) -> None:
         self._reads, self._writes = socket.socketpair()
@@ -34,7 +34,7 @@ class Interruption:
         self._is_open = True
 
     def set(self) -> None:
-        """The wait that goes on, or the next one, raises: one for each call."""
+        """Make the current wait, or else the next one, raise; each call interrupts one wait."""
         with self._lock:
             if self._is_open:
                 self._writes.send(b"\0")
@@ -59,13 +59,13 @@ class Interruption:
 
 
 class InterruptibleConnection(Connection):
-    """Waits for answers by its owner's `pause`. Only connecting blocks, for `connect_timeout_s` at most."""
+    """Waits for responses by its owner's `pause`. Only connecting blocks, for `connect_timeout_s` at most."""
 
     def __init__(self, transport: Transport, address: str, client_id: str, pause: Pause) -> None:
         super().__init__(transport, address, client_id)
         self._pause = pause
         self.is_busy = False
-        """An answer is due: brokers look at nothing else on a connection before they have sent it."""
+        """A response is due: a broker reads nothing else on a connection before it has sent that."""
 
     @classmethod
     def connect(
@@ -87,9 +87,9 @@ class InterruptibleConnection(Connection):
         self.is_busy = True
         channel.send(frame)
         while True:
-            for answer in channel.receive():
+            for response in channel.receive():
                 self.is_busy = False
-                return answer
+                return response
             left_s = deadline - time.monotonic()
             if left_s <= 0:
                 raise DisconnectedError(f"{self.address} did not answer {name} within {timeout_s:.1f} s")
@@ -97,6 +97,6 @@ class InterruptibleConnection(Connection):
             channel.flush()
 
     def check_idle(self) -> None:
-        """Raise DisconnectedError for what can be read though nothing was asked: the end, as a rule."""
+        """Raise DisconnectedError if anything can be read without a request, usually the stream's end."""
         for _ in self.into_channel().receive():
-            raise DisconnectedError(f"{self.address} answered what it was not asked")
+            raise DisconnectedError(f"{self.address} sent a response to no request")

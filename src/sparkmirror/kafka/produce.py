@@ -1,4 +1,4 @@
-"""Raw Produce, v7 to v11 (Kafka 2.1 and newer): frames batches without copying them.
+"""Encodes Produce requests, v7 to v11 (Kafka 2.1 and newer), without copying batches; decodes responses.
 
 v12 has the same bytes; it adds partitions to the transaction by itself (KIP-890).
 A request holds at most one batch per partition; a broker silently drops the first of two.
@@ -29,7 +29,7 @@ VERSION_ADDING_PARTITIONS = 12
 """For version 2 of transactions only: under version 1 nothing above v11 may be sent."""
 
 VERSION_BY_ID = 13
-"""Names topics by their ids (KIP-516): another topic of the same name does not take what is not for it."""
+"""Names topics by their ids (KIP-516): no other topic of the same name gets the records."""
 
 _FLEXIBLE_FROM = 9
 _RECORD_ERRORS_FROM = 8
@@ -37,7 +37,7 @@ _PARTITION_RESULT = struct.Struct(">ihqqq")  # partition, error, base offset, ap
 
 
 class ProducedPartition(NamedTuple):
-    """One partition of a response. `message` is the broker's own words, if it had any."""
+    """One partition of a response. `message` is the broker's own text, if it sent one."""
 
     partition: TopicPartition
     error: int
@@ -103,9 +103,9 @@ def _encode_topics(
 def decode_produce_response(
     frame: memoryview, version: int, correlation_id: int, topics: Mapping[bytes, str] = MappingProxyType({})
 ) -> ProduceResponse:
-    """Raises DisconnectedError when the frame is not the answer to that request.
+    """Raises DisconnectedError when the frame is not the response to that request.
 
-    `topics` has the names of those that were written to by id.
+    `topics` has the names of topics that were written to by id.
     """
     reader = Reader(frame, flexible=version >= _FLEXIBLE_FROM)
     try:

@@ -1,6 +1,6 @@
-"""What a writer must know of the transaction that its batches belong to (KIP-98, KIP-890). Sends nothing.
+"""Keeps producer id and partitions of a writer's current transaction (KIP-98, KIP-890). Sends nothing.
 
-`transactions` begins and ends them; `batch_writer` asks here before it sends.
+`transactions` begins and ends them; `batch_writer` checks here before it sends.
 """
 
 from collections.abc import Callable, Collection
@@ -13,7 +13,7 @@ from sparkmirror.kafka import produce
 class TransactionScope:
     """The transactions of one transactional id, one after another.
 
-    `partitions` are those that belong to the current one. Under version 2 of the protocol Produce adds them;
+    `partitions` belong to the current one. Under version 2 of the protocol Produce adds them;
     under version 1 `wanted` is called for one that must be added first.
     """
 
@@ -38,7 +38,7 @@ class TransactionScope:
         return self._is_version_2
 
     def begin(self, producer: ProducerId, *, is_version_2: bool) -> None:
-        """The next transaction has these; no partition belongs to it yet."""
+        """Begin the next transaction under this producer id; no partition belongs to it yet."""
         self._producer = producer
         self._is_version_2 = is_version_2
         self.partitions.clear()

@@ -38,7 +38,7 @@ from sparkmirror.kafka.transport import network_of
 
 _INIT_VERSION_MAX = 5
 _ADD_VERSION_MAX = 3
-"""Later versions are for brokers among themselves."""
+"""Later versions are for requests between brokers."""
 
 _END_VERSION_MAX = {False: 4, True: 5}
 """By whether version 2 of the protocol is used."""
@@ -49,8 +49,8 @@ _OPERATION_NOT_ATTEMPTED = 55
 class Transactions:
     """Blocks. Not thread-safe: one owner. `init` comes first; then `add`, Produce and `end` in turn.
 
-    Under version 2 Produce is answered CONCURRENT_TRANSACTIONS as long as the transaction before is being
-    completed, and must be sent again; under version 1 `add` waits for that.
+    Under version 2 the response to Produce is CONCURRENT_TRANSACTIONS while the transaction before is being
+    completed, and Produce must be sent again; under version 1 `add` waits for that.
 
     After an error of `end`, and after an UnclearTransactionError of `add`, nothing but `init` and `close` may
     be called; it raises an UnclearTransactionError.
@@ -69,7 +69,7 @@ class Transactions:
 
     @property
     def produce_version_max(self) -> int:
-        """What Produce must be capped at. Under version 2 no less will do either: it adds partitions."""
+        """The highest version of Produce; under version 2 also the lowest, because it adds partitions."""
         return produce.VERSION_ADDING_PARTITIONS if self.is_version_2 else produce.VERSION_HIGH
 
     def init(self, *, take_over: bool = False) -> ProducerId:
@@ -77,7 +77,7 @@ class Transactions:
 
         The first call takes the id over from its former producer and fences it. Later ones settle an unclear
         result, and raise FencedError if another producer has taken over since (KIP-360), so that a zombie
-        can't fence its successor; `take_over` is for callers that are certainly no zombies. Waits while a
+        can't fence its successor; `take_over` is for callers that are certainly not zombies. Waits while a
         transaction is completed. Raises FencedError, AuthorizationError, RetriableError, KafkaError.
         """
         self._is_clear = False
@@ -151,9 +151,9 @@ class Transactions:
         )
 
     def _abort(self, producer: ProducerId) -> ProducerId:
-        """End what may be open, if we still may: only EndTxn checks the epoch while a transaction is open.
+        """Abort a transaction that may be open: only EndTxn checks the epoch while a transaction is open.
 
-        InitProducerId would then abort the successor's transaction before it responds that we are fenced.
+        InitProducerId would abort a successor's transaction before it responds that this producer is fenced.
         """
         try:
             return self._ended(producer, commit=False, resends=True)
@@ -240,7 +240,7 @@ def fence(settings: ConnectionSettings, transactional_ids: Collection[str]) -> N
 
 
 def _init(coordinator: TransactionCoordinator, timeout_s: float, known: ProducerId) -> ProducerId:
-    """`known` is what the caller proves to be, or NOT_IDEMPOTENT to take the id over."""
+    """`known` is the caller's current producer id and epoch, or NOT_IDEMPOTENT to take the id over."""
     request = InitProducerIdRequest(
         transactional_id=coordinator.transactional_id,
         transaction_timeout_ms=int(timeout_s * 1000),
