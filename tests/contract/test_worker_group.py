@@ -418,10 +418,10 @@ def test_a_coordinator_that_moves_is_followed(trio: LocalCluster, options: Group
         with joining(trio, options, "second") as second:
             assert await_agreed([first, second]) is first
             generation = first.now.generation
-            before = first.group._address
+            before = first.group.coordinator
             move_coordinator(trio, options.group_id)
             await_value(
-                lambda: before not in {first.group._address, second.group._address}, WAIT_S, first.state
+                lambda: before not in {first.group.coordinator, second.group.coordinator}, WAIT_S, first.state
             )
             with joining(trio, options, "third") as third:
                 assert await_agreed([first, second, third]) is first

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import DisconnectedError
+from sparkmirror.domain.network import InterruptedWaitError
 from tests.memory.event_loop import Readable, VirtualLoop
 from tests.memory.virtual_time import TurnExecutor, VirtualTime
 
@@ -76,6 +77,12 @@ class MemoryNetwork:
 
     def sleep(self, seconds: float) -> None:
         self.virtual_time.sleep(seconds)
+
+    def boottime(self) -> float:
+        return self.virtual_time.time()
+
+    def interruption(self) -> "MemoryInterruption":
+        return MemoryInterruption(self)
 
     def connect(self, host: str, port: int, settings: ConnectionSettings) -> "MemoryTransport":
         del settings  # the delay is below every time-out
@@ -232,3 +239,26 @@ class MemoryTransport:
             self._network.virtual_time.wake()
         else:
             self._network.readable.ready.discard(self._number)
+
+
+class MemoryInterruption:
+    """`sparkmirror.domain.network.Interruption`."""
+
+    def __init__(self, network: MemoryNetwork) -> None:
+        self._network = network
+        self._pending = 0
+
+    def set(self) -> None:
+        self._pending += 1
+        self._network.virtual_time.wake()
+
+    def wait(self, timeout_s: float, fileno: int | None = None) -> bool:
+        ready = self._network.readable.ready
+        self._network.virtual_time.wait(lambda: self._pending > 0 or fileno in ready, max(0.0, timeout_s))
+        if self._pending:
+            self._pending -= 1
+            raise InterruptedWaitError
+        return fileno in ready
+
+    def close(self) -> None:
+        """Nothing is held."""

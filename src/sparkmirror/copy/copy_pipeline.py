@@ -296,15 +296,18 @@ class CopyPipeline:
         self.report(partition, events.SourceRecreated())
 
     def _unreadable(self, copy: PartitionCopy, fetched: FetchedPartition, error: CorruptBatchError) -> Event:
-        refusal = KafkaError(f"{fetched.partition} on the source: {error}")
+        refusal = KafkaError(f"{fetched.partition} on {self._plan.consumer.connection.cluster}: {error}")
         end = end_of_batch(fetched.records, copy.fetch_position)
         if self._skips and end is not None:
             return events.SourceBatchSkipped(self._letter(copy, refusal, copy.fetch_position, end - 1))
-        return events.SourceBatchFailed(with_fix(refusal, copy.plan.target_topic), random.random())
+        return events.SourceBatchFailed(self._with_fix(copy, refusal), random.random())
 
     @property
     def _skips(self) -> bool:
         return self._plan.settings.reactions.on_bad_batch is OnBadBatch.SKIP
+
+    def _with_fix(self, copy: PartitionCopy, error: SparkmirrorError) -> KafkaError:
+        return with_fix(error, copy.plan.target_topic, self._plan.producer.connection.cluster)
 
     def _letter(self, copy: PartitionCopy, error: SparkmirrorError, first: int, last: int) -> DeadLetter:
         return DeadLetter(copy.plan.source, first, last, str(error), time.time())
@@ -360,7 +363,7 @@ class CopyPipeline:
             letter = self._letter(copy, error, batch.offsets[0], batch.offsets[-1])
             self._report(copy, events.TargetBatchSkipped(letter))
         else:
-            refusal = with_fix(error, copy.plan.target_topic)
+            refusal = self._with_fix(copy, error)
             self._report(copy, events.TargetBatchFailed(refusal, random.random()))
 
     def sequence_lost(self, partition: TopicPartition, error: SparkmirrorError) -> None:

@@ -19,14 +19,16 @@ from sparkmirror.kafka.error_codes import (
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.storage.dead_letters import DeadLetter, dead_letters_topic
 
-_LIMIT = "raise max.message.bytes of {topic} on the target"
+_LIMIT = "raise max.message.bytes of {topic} on {cluster}"
 _FIXES = {
     MESSAGE_TOO_LARGE: _LIMIT,
     RECORD_LIST_TOO_LARGE: _LIMIT,
     INVALID_TIMESTAMP: (
-        "raise message.timestamp.before.max.ms or message.timestamp.after.max.ms of {topic} on the target"
+        "raise message.timestamp.before.max.ms or message.timestamp.after.max.ms of {topic} on {cluster}"
     ),
-    INVALID_RECORD: "a compacted topic takes no record without a key: change cleanup.policy of {topic}",
+    INVALID_RECORD: (
+        "a compacted topic takes no record without a key: change cleanup.policy of {topic} on {cluster}"
+    ),
 }
 _SKIP = "on.bad.batch=skip leaves it out"
 
@@ -36,10 +38,10 @@ def is_about_the_batch(error: SparkmirrorError) -> bool:
     return error.code in BAD_BATCH
 
 
-def with_fix(error: SparkmirrorError, target_topic: str) -> KafkaError:
-    """The same error, with what to do."""
+def with_fix(error: SparkmirrorError, topic: str, cluster: str) -> KafkaError:
+    """The same error, with the settings of the target's topic that would let the batch through."""
     fix = _FIXES.get(error.code)
-    advice = _SKIP if fix is None else f"{fix.format(topic=target_topic)}, or {_SKIP}"
+    advice = _SKIP if fix is None else f"{fix.format(topic=topic, cluster=cluster)}, or {_SKIP}"
     return KafkaError(f"{error}; {advice}", error.code)
 
 

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import logging
 import random
-import time
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
@@ -21,21 +20,16 @@ from sparkmirror.batches.record_batch import OutgoingBatch
 from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.partition_copy import PartitionCopy
+from sparkmirror.copy.position_log import PositionLog
 from sparkmirror.copy.task_state import TaskState
 from sparkmirror.domain.backoff import Backoff
-from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import FencedError, SparkmirrorError, UnclearTransactionError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.batch_writer import BatchWriter
-from sparkmirror.kafka.cluster import read_metadata
-from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, Needed, error_for
-from sparkmirror.kafka.keyed_batches import keyed_batches, partition_of
-from sparkmirror.kafka.offsets import LATEST, require_offsets
 from sparkmirror.kafka.transaction_scope import TransactionScope
 from sparkmirror.kafka.transactions import Transactions
 from sparkmirror.kafka.writer_listener import WriterListener
-from sparkmirror.storage.positions import Position, position_key, position_record
+from sparkmirror.storage.positions import Position
 
 _log = logging.getLogger(__name__)
 
@@ -107,9 +101,7 @@ class TransactionCycle:
             1, thread_name_prefix="sparkmirror-transactions"
         )
         self._scope = TransactionScope(self._settings.transactional_id, self._wants)
-        self._log_ends: Mapping[TopicPartition, int] = {}
-        self._log_partitions = 0
-        self._position_partition: dict[TopicPartition, TopicPartition] = {}
+        self._log = PositionLog(plan)
         self._tasks: set[asyncio.Task[None]] = set()
         self._turn = asyncio.Lock()
         self._finishing = asyncio.Event()
@@ -147,8 +139,8 @@ class TransactionCycle:
 
     def start(self, writer: BatchWriter) -> None:
         """Begin transactions as soon as there is something for one. The positions must be read."""
-        writer.start([*self._position_partition, *self._log_ends])
-        for partition, end in self._log_ends.items():
+        writer.start([*(copied.target for copied in self._plan.partitions), *self._log.ends])
+        for partition, end in self._log.ends.items():
             writer.begin(partition, ProducerState(NOT_IDEMPOTENT, 0, end))
         self._spawn(self._cycle(writer))
         self._spawn(self._add_wanted(writer))
@@ -197,7 +189,7 @@ class TransactionCycle:
         while True:
             try:
                 producer = await self._call(partial(self._init, take_over=take_over))
-                await self._loop.run_in_executor(None, self._find_log)
+                await self._loop.run_in_executor(None, self._log.find)
             except FencedError as error:
                 self._fail(error)
                 self._fences += 1
@@ -225,24 +217,6 @@ class TransactionCycle:
         """Record the id for cycle detection: every end may bring a new one, when its epochs are used up."""
         self._cycles.record([producer.id])
         return producer
-
-    def _find_log(self) -> None:
-        """Look up the ends of the positions topic, and the partition of each copy's position."""
-        plan, state = self._plan, self._plan.state
-        metadata = read_metadata(state.connection, [state.positions_topic])
-        count = metadata.partitions.get(state.positions_topic, 0)
-        if not count:
-            code = metadata.errors.get(state.positions_topic, UNKNOWN_TOPIC_OR_PARTITION)
-            needed = Needed(state.connection, (Need.DESCRIBE_TOPIC.of(state.positions_topic),))
-            raise error_for(code, state.positions_topic, needed=needed)
-        for copied in plan.partitions:
-            key = position_key(plan.connector, plan.flow.source, copied.source)
-            self._position_partition[copied.target] = TopicPartition(
-                state.positions_topic, partition_of(key, count)
-            )
-        self._log_partitions = count
-        used = sorted(set(self._position_partition.values()))
-        self._log_ends = require_offsets(ConsumerSettings(state.connection), used, LATEST, metadata)
 
     async def _call(self, call: Callable[[], T]) -> T:
         return await self._loop.run_in_executor(self._coordinator, call)
@@ -285,7 +259,7 @@ class TransactionCycle:
                 self._used.clear()
                 return
             held_at = self._loop.time()
-            writer.hold(self._log_ends)
+            writer.hold(self._log.ends)
             await self._until(lambda: writer.is_settled)
             self._used.clear()
             # All batches acknowledged so far are committed: so must be their positions.
@@ -308,14 +282,7 @@ class TransactionCycle:
         return self._recorded(self._transactions.end(commit=True))
 
     async def _write(self, writer: BatchWriter, positions: Mapping[TopicPartition, Position]) -> None:
-        plan = self._plan
-        records = [
-            position_record(plan.connector, plan.flow.source, source, position)
-            for source, position in positions.items()
-        ]
-        batches = keyed_batches(
-            plan.state.positions_topic, self._log_partitions, records, int(time.time() * 1000)
-        )
+        batches = self._log.batches(positions)
         self._unwritten = len(batches)
         missing = {partition for partition, _ in batches} - self._scope.partitions
         if missing and not self._scope.adds_by_producing:
@@ -353,7 +320,7 @@ class TransactionCycle:
 
     async def _add(self, writer: BatchWriter, wanted: set[TopicPartition]) -> None:
         """Add partitions and those of their positions. One that can't be added must not delay the others."""
-        added = wanted | {self._position_partition[partition] for partition in wanted}
+        added = wanted | {self._log.partition_of(partition) for partition in wanted}
         try:
             await self._call(partial(self._transactions.add, added))
         except (FencedError, UnclearTransactionError):
@@ -376,7 +343,7 @@ class TransactionCycle:
         self, partition: TopicPartition, batch: OutgoingBatch, base_offset: int, *, completes: bool
     ) -> None:
         self._changed.set()
-        if partition in self._log_ends:
+        if partition in self._log.ends:
             self._unwritten -= 1
             return
         self._moved[partition] = None
@@ -384,18 +351,18 @@ class TransactionCycle:
         self._owner.acknowledged(partition, batch, base_offset, completes=completes)
 
     def write_failed(self, partition: TopicPartition, error: SparkmirrorError) -> None:
-        if partition in self._log_ends:
+        if partition in self._log.ends:
             self._fail(error)
         else:
             self._owner.write_failed(partition, error)
 
     def write_possible(self, partition: TopicPartition) -> None:
-        if partition not in self._log_ends:
+        if partition not in self._log.ends:
             self._owner.write_possible(partition)
 
     def write_refused(self, partition: TopicPartition, error: SparkmirrorError, batch: OutgoingBatch) -> None:
         self._used.set()  # the request may have added the partition to the transaction, which must end then
-        if partition in self._log_ends:
+        if partition in self._log.ends:
             self._lose(error)
         else:
             self._owner.write_refused(partition, error, batch)
@@ -404,7 +371,7 @@ class TransactionCycle:
         self._lose(error)
 
     def target_recreated(self, partition: TopicPartition) -> None:
-        if partition in self._log_ends:
+        if partition in self._log.ends:
             self._lose(UnclearTransactionError(f"{partition.topic} was deleted and created again"))
         else:
             self._owner.target_recreated(partition)

@@ -28,6 +28,24 @@ class Transport(Protocol):
     def close(self) -> None: ...
 
 
+class InterruptedWaitError(Exception):
+    """Another thread called `Interruption.set`."""
+
+
+class Interruption(Protocol):
+    """Interrupts one thread's `wait`; `set` may be called in any thread."""
+
+    def set(self) -> None:
+        """Make the current wait, or else the next one, raise; each call interrupts one wait."""
+        ...
+
+    def wait(self, timeout_s: float, fileno: int | None = None) -> bool:
+        """Whether the transport of that descriptor can be read, or has ended. Raises InterruptedWaitError."""
+        ...
+
+    def close(self) -> None: ...
+
+
 class Network(Protocol):
     """Opens transports. Callers that block measure and wait by its clock, so that both may be virtual."""
 
@@ -40,3 +58,9 @@ class Network(Protocol):
         ...
 
     def sleep(self, seconds: float) -> None: ...
+
+    def boottime(self) -> float:
+        """As `time`, but it goes on while the machine is suspended."""
+        ...
+
+    def interruption(self) -> Interruption: ...

@@ -3,17 +3,23 @@
 Plaintext today. Another security protocol is another class with these four methods.
 """
 
+import math
+import select
 import socket
+import threading
 import time
 from collections.abc import Sequence
 from typing import Final
 
 from sparkmirror.domain.client_settings import ConnectionSettings, SecurityProtocol
 from sparkmirror.domain.errors import ConfigError, DisconnectedError
-from sparkmirror.domain.network import Network, Transport
+from sparkmirror.domain.network import InterruptedWaitError, Interruption, Network, Transport
 
 _BUFFERS_PER_SEND = 64
 """Well below every system's IOV_MAX."""
+
+# A suspended machine has been gone for as long, and Linux's monotonic clock stops meanwhile.
+_BOOTTIME: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def _open_transport(host: str, port: int, settings: ConnectionSettings) -> Transport:
@@ -48,6 +54,12 @@ class SocketNetwork:
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
+
+    def boottime(self) -> float:
+        return time.clock_gettime(_BOOTTIME)
+
+    def interruption(self) -> Interruption:
+        return _PollInterruption()
 
 
 _SOCKETS: Final = SocketNetwork()
@@ -94,3 +106,37 @@ class PlainTransport:
 
     def close(self) -> None:
         self._sock.close()
+
+
+class _PollInterruption:
+    """Polls a pipe beside the socket.
+
+    Interrupting a blocking socket would mean closing it under the waiting thread.
+    """
+
+    def __init__(self) -> None:
+        self._reads, self._writes = socket.socketpair()
+        self._lock = threading.Lock()
+        self._is_open = True
+
+    def set(self) -> None:
+        with self._lock:
+            if self._is_open:
+                self._writes.send(b"\0")
+
+    def wait(self, timeout_s: float, fileno: int | None = None) -> bool:
+        poller = select.poll()
+        poller.register(self._reads, select.POLLIN)
+        if fileno is not None:
+            poller.register(fileno, select.POLLIN)
+        ready = {found for found, _ in poller.poll(math.ceil(max(0.0, timeout_s) * 1000))}
+        if self._reads.fileno() in ready:
+            self._reads.recv(1)
+            raise InterruptedWaitError
+        return fileno in ready
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_open = False
+            self._reads.close()
+            self._writes.close()

@@ -31,10 +31,10 @@ def test_errors_that_a_user_or_time_may_fix_are_not_about_the_batch(code: int) -
     [
         (
             MESSAGE_TOO_LARGE,
-            "; raise max.message.bytes of A.t on the target, or on.bad.batch=skip leaves it out",
+            "; raise max.message.bytes of A.t on B, or on.bad.batch=skip leaves it out",
         ),
         (CORRUPT_MESSAGE, "; on.bad.batch=skip leaves it out"),
     ],
 )
 def test_the_error_names_the_fix(code: int, advice: str) -> None:
-    assert str(with_fix(error_for(code, "produce to A.t-0"), "A.t")).endswith(advice)
+    assert str(with_fix(error_for(code, "produce to A.t-0"), "A.t", "B")).endswith(advice)
