@@ -94,9 +94,17 @@ def test_configs_say_where_they_come_from_and_change_one_by_one(
     assert results[topic] is None
     assert said(results[bad]).startswith(f"alter configs of {bad} on far: ")
     assert "soon" in said(results[bad])
-    after = {entry.name: (entry.value, entry.source) for entry in admin.topic_configs([topic])[topic]}
-    assert after["retention.ms"] == ("2000", ConfigSource.DYNAMIC_TOPIC_CONFIG)
-    assert after["segment.ms"][1] is ConfigSource.DEFAULT_CONFIG
+
+    def after() -> dict[str, tuple[str | None, ConfigSource]]:
+        return {entry.name: (entry.value, entry.source) for entry in admin.topic_configs([topic])[topic]}
+
+    # The controller has changed it; the broker that describes it learns of that a moment later.
+    await_value(
+        lambda: after()["retention.ms"] == ("2000", ConfigSource.DYNAMIC_TOPIC_CONFIG),
+        WAIT_S,
+        lambda: str(after()),
+    )
+    assert after()["segment.ms"][1] is ConfigSource.DEFAULT_CONFIG
 
 
 def test_the_brokers_own_topics_are_not_listed(admin: Admin, target_cluster: LocalCluster) -> None:

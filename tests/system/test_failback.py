@@ -163,6 +163,8 @@ def test_a_group_fails_over_and_comes_back_without_a_record_skipped_or_read_agai
         with flowing(target_cluster, ORDERS, rate=RATE, partitions=2):
             unread = len(written(source_cluster)[1]) - len(reading.values[HERE, 1])
             reading.consume(THERE, {(HERE, 0): 50, (HERE, 1): unread, (THERE, 0): 80, (THERE, 1): 40})
+        for partition in range(2):
+            append(target_cluster, ORDERS, numbered(BACKLOG, first=10_000), partition=partition)
         left_at = reading.committed(THERE, reading.places(THERE))
         came_back_to = reading.await_group(HERE)
         by_client = remote_cluster_utils.translate_offsets(
