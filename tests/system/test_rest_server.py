@@ -183,9 +183,7 @@ def test_changes_are_logged_and_reads_are_not(caplog: pytest.LogCaptureFixture) 
         get(url, "/connectors/hb/status")
         ask(url, Request("DELETE", "/connectors/hb"))
     told = [
-        record.getMessage()
-        for record in caplog.records
-        if record.name == "sparkmirror.connect.rest.endpoints"
+        record.getMessage() for record in caplog.records if record.name == "sparkmirror.connect.rest.dispatch"
     ]
     assert told == ["POST /connectors: 201", "DELETE /connectors/hb: 204"]
 

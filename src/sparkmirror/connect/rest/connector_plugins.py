@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from sparkmirror.connect.rest.endpoints import Endpoint
+from sparkmirror.connect.rest.dispatch import Endpoint
 from sparkmirror.connect.rest.herder_calls import HerderCalls
 from sparkmirror.connect.rest.paths import flag, parameter
 from sparkmirror.connect.rest.request_bodies import config_changes, read_body

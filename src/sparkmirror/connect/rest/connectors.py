@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from sparkmirror.connect.rest import response_bodies
-from sparkmirror.connect.rest.endpoints import Endpoint
+from sparkmirror.connect.rest.dispatch import Endpoint
 from sparkmirror.connect.rest.herder_calls import HerderCalls
 from sparkmirror.connect.rest.herder_protocol import Herder
 from sparkmirror.connect.rest.internal_requests import InternalRequests

@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from sparkmirror.connect.logger_levels import LoggerLevel, LogLevels
 from sparkmirror.connect.rest import response_bodies
-from sparkmirror.connect.rest.endpoints import Endpoint
+from sparkmirror.connect.rest.dispatch import Endpoint
 from sparkmirror.connect.rest.herder_calls import HerderCalls
 from sparkmirror.connect.rest.herder_protocol import Herder
 from sparkmirror.connect.rest.paths import first, parameter

@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from sparkmirror import __version__
-from sparkmirror.connect.rest.endpoints import Endpoint
+from sparkmirror.connect.rest.dispatch import Endpoint
 from sparkmirror.connect.rest.herder_calls import HerderCalls
 from sparkmirror.connect.rest.herder_protocol import Herder
 from sparkmirror.connect.rest.responses import json_response

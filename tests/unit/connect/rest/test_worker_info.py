@@ -6,7 +6,7 @@ from typing import Any
 from sparkmirror.config.properties import Properties
 from sparkmirror.connect.logger_levels import LogLevels
 from sparkmirror.connect.rest.app import Node, routes
-from sparkmirror.connect.rest.endpoints import Endpoint
+from sparkmirror.connect.rest.dispatch import Endpoint
 from sparkmirror.connect.rest.rest_settings import rest_settings
 from sparkmirror.connect.rest.worker_info import openapi
 from sparkmirror.connect.validation import KAFKA_VERSION
