@@ -40,10 +40,14 @@ class Connection:
 
     @classmethod
     def open(cls, host: str, port: int, settings: ConnectionSettings) -> "Connection":
-        """Connect and learn what the broker speaks. Raises DisconnectedError, ConfigError."""
+        """Connect and learn what the broker speaks. Raises DisconnectedError, ConfigError.
+
+        A broker that accepts a connection and does not respond is given up as soon as one that does not
+        accept it, so that a hung broker delays its clients no longer than one that is gone.
+        """
         transport = network_of(settings).connect(host, port, settings)
         connection = cls(transport, f"{host}:{port}", settings.client_id)
-        connection.negotiate(settings.request_timeout_s)
+        connection.negotiate(min(settings.connect_timeout_s, settings.request_timeout_s))
         return connection
 
     def negotiate(self, timeout_s: float) -> None:

@@ -57,11 +57,7 @@ class ConnectionPool:
         return None if chosen is None else self._connections.get(chosen)
 
     def to(self, address: Address, timeout_s: float | None = None) -> Connection:
-        """The connection to this broker. Raises DisconnectedError.
-
-        A broker that accepts a connection and does not respond is given up as soon as one that does not
-        accept it: after `connect_timeout_s`, or sooner if less time is given.
-        """
+        """The connection to this broker, within `connect_timeout_s` or less. Raises DisconnectedError."""
         connection = self._connections.get(address)
         if connection is None:
             known = self._settings
@@ -69,9 +65,7 @@ class ConnectionPool:
                 known.connect_timeout_s, known.request_timeout_s, timeout_s or known.connect_timeout_s
             )
             try:
-                connection = self._open(
-                    address, replace(known, connect_timeout_s=limit_s, request_timeout_s=limit_s)
-                )
+                connection = self._open(address, replace(known, connect_timeout_s=limit_s))
             except DisconnectedError:
                 _unreachable.add(address)
                 raise

@@ -51,7 +51,7 @@ class FakeBrokers:
     requests: list[tuple[str, str]] = field(default_factory=list)
 
     def open(self, address: Address, settings: ConnectionSettings) -> FakeConnection:
-        self.limits.append(max(settings.connect_timeout_s, settings.request_timeout_s))
+        self.limits.append(min(settings.connect_timeout_s, settings.request_timeout_s))
         if address[0] in self.hanging:
             raise DisconnectedError(f"{address[0]}:{address[1]} did not answer in time")
         connection = FakeConnection(self, address)
