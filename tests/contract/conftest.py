@@ -1,19 +1,19 @@
-"""What contract tests share beside the two clusters of every run."""
+"""Fixtures of the contract tests: clusters in memory, clusters to kill, and clusters for copy loops."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from sparkmirror.clusters import ClusterSpec, LocalCluster
-from tests.contract.copying import Bench, Watch
+from tests.contract.copying import Bench, ProgressReports
 from tests.memory.server import MemoryServer, serving
 from tests.support.any_cluster import AnyCluster
 
 TRIO_SESSION_S = 6.0
-"""How long brokers of `trio` miss one that does not answer before they go on without it."""
+"""The time after which a broker of `trio` that does not answer is fenced."""
 
 AUTHORIZER = {
-    # Who has no ACL is open to all.
+    # A resource without ACLs is open to everyone.
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",
 }
@@ -31,14 +31,14 @@ IN_MEMORY = pytest.param("memory_cluster", marks=pytest.mark.memory)
 
 @pytest.fixture(scope="session", params=[IN_MEMORY, "target_cluster"])
 def cluster(request: pytest.FixtureRequest) -> AnyCluster:
-    """A cluster in memory, and one of a real broker: what holds for one must hold for the other."""
+    """A cluster in memory and one of a real broker, which must behave alike."""
     made: AnyCluster = request.getfixturevalue(request.param)
     return made
 
 
 @pytest.fixture(scope="session", params=[IN_MEMORY, "frail_cluster"])
 def group_cluster(request: pytest.FixtureRequest) -> AnyCluster:
-    """As `cluster`, for groups of short sessions."""
+    """As `cluster`, but group members may have short session timeouts."""
     made: AnyCluster = request.getfixturevalue(request.param)
     return made
 
@@ -68,21 +68,21 @@ IN_MEMORY_BENCH = pytest.param("memory_bench", marks=pytest.mark.memory)
 
 @pytest.fixture(scope="session", params=[IN_MEMORY_BENCH, "real_bench"])
 def bench(request: pytest.FixtureRequest) -> Bench:
-    """A copy task's two clusters: in memory, and of real brokers."""
+    """The two clusters of a copy task, in memory and of real brokers."""
     made: Bench = request.getfixturevalue(request.param)
     return made
 
 
 @pytest.fixture(scope="session")
-def watch(bench: Bench) -> Iterator[Watch]:
-    made = Watch(bench)
+def watch(bench: Bench) -> Iterator[ProgressReports]:
+    made = ProgressReports(bench)
     yield made
     made.close()
 
 
 @pytest.fixture(scope="session")
 def trio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    """Three brokers that lead, follow and fail, and one coordinator. A test leaves all of them running."""
+    """Three brokers and one transaction coordinator. A test leaves all brokers running."""
     settings = {
         "broker.session.timeout.ms": str(int(TRIO_SESSION_S * 1000)),
         "replica.fetch.wait.max.ms": "100",
@@ -100,9 +100,9 @@ def trio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 def frail_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """One broker to kill and freeze, with an authorizer. A test leaves it running."""
     settings = {
-        # A short session: the controller makes a restarted broker wait until its former one has run out.
+        # A short session, because a restarted broker has to wait until its former session has expired.
         "broker.session.timeout.ms": "1500",
-        # Members of groups may be missed sooner than after Kafka's 6 s.
+        # Group members may have shorter sessions than Kafka's minimum of 6 s.
         "group.min.session.timeout.ms": "1000",
         **AUTHORIZER,
     }
@@ -113,7 +113,7 @@ def frail_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalClu
 
 @pytest.fixture(scope="session")
 def guarded_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    """One broker with an authorizer: a source for `frail_cluster`. A test takes back its ACLs."""
+    """One broker with an authorizer, a source for `frail_cluster`. A test deletes its ACLs."""
     spec = ClusterSpec("guarded", settings=AUTHORIZER, heap_mb=192)
     with LocalCluster.start(spec, tmp_path_factory.mktemp("guarded")) as cluster:
         yield cluster

@@ -1,4 +1,4 @@
-"""A copy loop without Spark: a plan made by hand, run in a thread, watched through what it writes."""
+"""Runs a copy loop without Spark, in a thread, under a plan made by the test."""
 
 import asyncio
 import json
@@ -54,14 +54,14 @@ class Bench:
     def create(
         self, topic: str, *, partitions: int = 1, target_config: Mapping[str, str] | None = None
     ) -> None:
-        """The topic at the source and its copy at the target."""
+        """Create the topic at the source and its remote topic at the target."""
         create_topic(self.source.bootstrap_servers, topic, partitions=partitions)
         create_topic(
             self.target.bootstrap_servers, remote(topic), partitions=partitions, config=target_config
         )
 
     def plan(self, *partitions: TopicPartition, **consumer: object) -> TaskPlan:
-        """`consumer` are fields of ConsumerSettings."""
+        """Make a task plan; `consumer` are fields of ConsumerSettings."""
         source, target = connection(self.source, alias=SOURCE), connection(self.target, alias="far")
         return TaskPlan(
             flow=Flow(SOURCE, Alias("far")),
@@ -70,29 +70,29 @@ class Bench:
             job_epoch=7,
             announced_at=0,
             partitions=tuple(CopyPartition(partition, remote(partition.topic)) for partition in partitions),
-            consumer=replace(ConsumerSettings(source), **consumer),  # type: ignore[arg-type]  # as said above
+            consumer=replace(ConsumerSettings(source), **consumer),  # type: ignore[arg-type]  # see the docstring
             producer=ProducerSettings(target),
             state=StatePlan(target, POSITIONS, PROGRESS),
             offset_syncs=OffsetSyncPlan(source, SYNCS, lag_max=1000),
         )
 
     def source_has(self, topic: str, count: int, *, partition: int = 0) -> list[Keyed]:
-        """Append so many numbered records after those that are there; answers with all there are now."""
+        """Append `count` numbered records at the source; returns all records of the partition."""
         there = self.written(topic, partition)
         new = numbered(count, len(there))
         append(self.source, topic, new, partition=partition)
         return [*there, *new]
 
     def written(self, topic: str, partition: int = 0) -> list[Keyed]:
-        """Keys and values of a partition at the source."""
+        """Read keys and values of a partition at the source."""
         return keyed_of(self.source, topic, partition)
 
     def copied(self, topic: str, partition: int = 0) -> list[Keyed]:
-        """Those of its copy at the target."""
+        """Read keys and values of the partition's copy at the target."""
         return keyed_of(self.target, remote(topic), partition)
 
     def await_copied(self, topic: str, expected: list[Keyed], *, partition: int = 0) -> None:
-        """Exactly these, in this order."""
+        """Wait until exactly these records are at the target, in this order."""
         seen: list[Keyed] = []
 
         def arrived() -> bool:
@@ -103,7 +103,7 @@ class Bench:
         assert seen == expected
 
     def position(self, partition: TopicPartition) -> int | None:
-        """The stored position: the last replicated offset, looked up under the bytes that Connect writes."""
+        """Read the stored position, the last replicated offset, by the key that Connect writes."""
         where = {"cluster": SOURCE, "partition": partition.partition, "topic": partition.topic}
         key = json.dumps([CONNECTOR, where], separators=(",", ":")).encode()
         value = latest(self.target, POSITIONS).get(key)
@@ -119,7 +119,7 @@ class Bench:
 def running(
     plan: TaskPlan, *, loop: asyncio.AbstractEventLoop | None = None, fenced_pause_s: float = FENCED_PAUSE_S
 ) -> Iterator[CopyLoop]:
-    """The loop in a thread of its own; on the way out it's stopped in order, which must work in time."""
+    """A copy loop in a thread of its own. At the end of the block it must stop within `STOP_TIMEOUT_S`."""
     copy_loop = CopyLoop(plan, loop=loop, fenced_pause_s=fenced_pause_s)
     errors: list[Exception] = []
     thread = threading.Thread(target=_run, args=(copy_loop, errors), daemon=True)
@@ -141,8 +141,8 @@ def _run(copy_loop: CopyLoop, errors: list[Exception]) -> None:
         errors.append(error)
 
 
-class Watch:
-    """What a task says about its partitions."""
+class ProgressReports:
+    """Reads the progress records of a task's partitions."""
 
     def __init__(self, bench: Bench) -> None:
         self._reader = ProgressReader(connection(bench.target), PROGRESS)
@@ -153,7 +153,7 @@ class Watch:
     def await_progress(
         self, topic: str, holds: Callable[[PartitionProgress], bool], *, partition: int = 0
     ) -> PartitionProgress:
-        """The first report of the partition for which that holds."""
+        """Wait for the first report of the partition for which `holds` is true."""
         seen: list[PartitionProgress] = []
 
         def found() -> PartitionProgress | None:
@@ -167,7 +167,7 @@ class Watch:
 
 
 def message_fields(message: confluent.Message) -> tuple[object, ...]:
-    """Everything of a record that a copy must keep."""
+    """Return every field of a record that a copy must keep."""
     return message.key(), message.value(), message.timestamp(), message.headers()
 
 

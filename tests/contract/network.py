@@ -15,7 +15,7 @@ REQUEST_TIMEOUT_S: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """The proxies that a copy task sees instead of brokers."""
+    """The proxies that a copy task connects to instead of brokers."""
 
     source: Sequence[Proxy]
     target: Sequence[Proxy]
@@ -41,8 +41,8 @@ class Network:
             offset_syncs=replace(plan.offset_syncs, connection=source),
         )
 
-    def await_left(self) -> None:
-        """Everybody has gone, and what they had sent has arrived."""
+    def await_disconnected(self) -> None:
+        """Wait until every connection is closed and all held requests have been delivered."""
         for proxy in (*self.source, *self.target):
             proxy.restore()
             proxy.await_figures(lambda figures: figures.connections == 0)

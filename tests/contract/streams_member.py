@@ -1,4 +1,4 @@
-"""A member of a streams group (KIP-1071) as brokers know one: heartbeats by hand, the witness has none."""
+"""A member of a streams group (KIP-1071), made of bare requests: confluent-kafka has no such client."""
 
 import uuid
 from collections.abc import Iterator
@@ -28,14 +28,14 @@ _WAIT_S: Final = 60.0
 _EMPTY: Final = array_size(0, compact=True)
 _NULL: Final = null_string(compact=True)
 _PRESENT, _ABSENT = b"\x01", b"\xff"
-"""What stands before a struct that may be null."""
+"""Precedes a nullable struct."""
 _FALSE: Final = b"\x00"
 _BY_NAME_MAX: Final = 9
-"""Of OffsetCommit."""
+"""The last version of OffsetCommit that identifies topics by name."""
 
 
 class StreamsMember:
-    """One that reads a topic, in a topology of one part without state."""
+    """A member that reads one topic, in a topology of one stateless subtopology."""
 
     def __init__(self, connection: Connection, group: str) -> None:
         self._connection = connection
@@ -50,7 +50,7 @@ class StreamsMember:
         assert self._heartbeat(_LEAVE) == NONE
 
     def commit(self, topic: str, offset: int) -> None:
-        """Of partition 0, as the member that it is."""
+        """Commit an offset of partition 0 as this member."""
         wanted = OffsetCommitRequest.OffsetCommitRequestTopic
         request = OffsetCommitRequest(
             group_id=self._group,
@@ -78,13 +78,13 @@ class StreamsMember:
         assert response.topics[0].partitions[0].error_code == NONE
 
     def _heartbeat(self, epoch: int, topic: str | None = None) -> int:
-        """The error that it gets, if it's one of those that pass."""
+        """Send a heartbeat; returns its error if that is a transient one."""
         frame = self._request(epoch, topic)
         answer = self._connection.ask([INT32.pack(len(frame)), frame], "StreamsGroupHeartbeat", _WAIT_S)
         reader = Reader(answer, flexible=True)
         assert reader.int32() == _CORRELATION
         reader.skip_tags()
-        reader.int32()  # for how long it was throttled
+        reader.int32()  # throttle time
         error, message, _ = reader.int16(), reader.string(), reader.string()
         assert error == NONE or error in NOT_READY, f"error {error}: {message}"
         self._epoch = reader.int32()
@@ -101,14 +101,14 @@ class StreamsMember:
                 string(self._group, compact=True),
                 string(self._id, compact=True),
                 INT32.pack(epoch),
-                INT32.pack(0),  # the epoch of endpoints that it knows
-                _NULL * 2,  # neither a static member, nor in a rack
+                INT32.pack(0),  # endpoint information epoch
+                _NULL * 2,  # no instance id, no rack id
                 INT32.pack(_REBALANCE_TIMEOUT_MS if is_joining else _UNCHANGED),
                 _PRESENT + _topology(topic) if topic is not None else _ABSENT,
                 (_EMPTY if is_joining else _NULL) * 3,  # tasks: active, standby, warm-up
-                string(self._id, compact=True),  # its process
+                string(self._id, compact=True),  # process id
                 _ABSENT,  # no endpoint for queries
-                _NULL * 3,  # neither client tags, nor task offsets, nor their ends
+                _NULL * 3,  # no client tags, task offsets or task end offsets
                 _FALSE,
                 NO_TAGS,
             ]
@@ -123,9 +123,9 @@ def _topology(topic: str) -> bytes:
 
 @contextmanager
 def streaming(cluster: LocalCluster, group: str, topic: str) -> Iterator[StreamsMember]:
-    """A member that has joined, on the cluster's only broker; it leaves at the end of the block."""
+    """Join on the cluster's only broker; the member leaves at the end of the block."""
     with asking(cluster) as asker, closing(Groups(replace(asker.settings, alias="here"))) as groups:
-        groups.committed([GroupId(group)])  # who asks for its coordinator makes a new cluster have one
+        groups.committed([GroupId(group)])  # lets a new cluster create a coordinator
         member = StreamsMember(asker.connection, group)
         member.join(topic)
         yield member

@@ -1,4 +1,4 @@
-"""ACLs, quotas and users follow from one real cluster with an authorizer to another."""
+"""Sync of ACLs, quotas and users between two real clusters with authorizers."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -63,7 +63,7 @@ PREFIXED: Final = replace(READ, pattern_type=PatternType.PREFIXED, resource_name
 EVERYTHING: Final = replace(READ, resource_name="*", operation=AclOperation.DESCRIBE)
 GROUP: Final = replace(READ, resource_type=ResourceType.GROUP, resource_name="acls-readers")
 SEEN: Final = replace(READ, principal=ANYBODY, operation=AclOperation.DESCRIBE)
-"""Where anybody may do something, all others are shut out: the mirror too."""
+"""With an ACL on a resource, every other principal is denied, so the mirror needs one too."""
 WRITER: Final = replace(
     READ,
     resource_type=ResourceType.TRANSACTIONAL_ID,
@@ -72,8 +72,8 @@ WRITER: Final = replace(
 )
 
 
-class Pair:
-    """A flow between the two clusters, and what its connector is told."""
+class SyncedFlow:
+    """A flow between the two clusters, with the settings of its source connector."""
 
     def __init__(self, source: LocalCluster, target: LocalCluster, more: Mapping[str, str]) -> None:
         properties = {
@@ -89,7 +89,7 @@ class Pair:
         (config,) = MirrorMakerConfig(Properties(properties), {}).flows()
         self._flow = flow_settings(config)
         self.admins = self.opened()
-        claims = synced_acls_topic(self.told.flow.source)
+        claims = synced_acls_topic(self.settings.flow.source)
         own = topics_on_target(self._flow, self.connector)
         ensure_topics(self.admins.target, [topic for topic in own if topic.name == claims])
 
@@ -102,23 +102,23 @@ class Pair:
         return self._flow.source
 
     @property
-    def told(self) -> MirrorSourceSettings:
+    def settings(self) -> MirrorSourceSettings:
         return self.connector.settings
 
     def acls(self, admins: FlowAdmins | None = None) -> AclSync:
         log = flow_log("contract.acls", self._flow.flow, self.connector.name)
-        return AclSync(self.told, admins or self.admins, log)
+        return AclSync(self.settings, admins or self.admins, log)
 
     def accounts(self) -> AccountSync:
         log = flow_log("contract.accounts", self._flow.flow, self.connector.name)
-        return AccountSync(self.told, self.admins, log)
+        return AccountSync(self.settings, self.admins, log)
 
     def claims(self) -> Mapping[AclBinding, Claim]:
-        topic = synced_acls_topic(self.told.flow.source)
+        topic = synced_acls_topic(self.settings.flow.source)
         return read_claims(self.connector.target_admin, topic, self.connector.name)
 
     def await_source(self, expected: set[AclBinding]) -> None:
-        """A broker answers from what it has heard of the metadata log."""
+        """Wait for the ACLs: a broker answers from the part of the metadata log that it has applied."""
         await_acls(self.admins.source, expected)
 
     def await_target(self, expected: set[AclBinding]) -> None:
@@ -150,7 +150,7 @@ def source(guarded_cluster: LocalCluster) -> LocalCluster:
 def clusters(
     source: LocalCluster, frail_cluster: LocalCluster
 ) -> Iterator[tuple[LocalCluster, LocalCluster]]:
-    """Source and target; what a test granted is taken back."""
+    """Source and target. ACLs that a test created are deleted."""
     yield source, frail_cluster
     for cluster in (source, frail_cluster):
         with closing(Admin(connection(cluster, alias="here"))) as admin:
@@ -159,12 +159,14 @@ def clusters(
 
 
 @contextmanager
-def paired(clusters: tuple[LocalCluster, LocalCluster], **more: str) -> Iterator[Pair]:
-    with closing(Pair(*clusters, {key.replace("_", "."): value for key, value in more.items()})) as pair:
+def paired(clusters: tuple[LocalCluster, LocalCluster], **more: str) -> Iterator[SyncedFlow]:
+    with closing(
+        SyncedFlow(*clusters, {key.replace("_", "."): value for key, value in more.items()})
+    ) as pair:
         yield pair
 
 
-def test_by_default_acls_are_mm2s_and_nothing_is_sent_twice(
+def test_default_acls_are_those_of_mm2_and_are_sent_once(
     clusters: tuple[LocalCluster, LocalCluster],
 ) -> None:
     denied = replace(WRITE, permission=AclPermission.DENY)
@@ -178,10 +180,10 @@ def test_by_default_acls_are_mm2s_and_nothing_is_sent_twice(
         assert sync.plan() == AclPlan()
         pair.admins.source.delete_acls(list(granted))
         pair.await_source(set())
-        assert sync.plan() == AclPlan(), "nothing is taken back unasked"
+        assert sync.plan() == AclPlan(), "ACLs are deleted only if configured"
 
 
-def test_all_patterns_and_what_was_made_goes_with_its_source(
+def test_created_acls_of_all_patterns_are_deleted_with_their_source(
     clusters: tuple[LocalCluster, LocalCluster],
 ) -> None:
     foreign = replace(READ, resource_name="us.acls.orders", principal="User:acls-bob")
@@ -213,29 +215,29 @@ def test_all_patterns_and_what_was_made_goes_with_its_source(
         assert pair.claims() == dict.fromkeys(left, Claim.MADE)
 
 
-class Killed(ForwardingAdmin):
-    """Whose process ends right after a request has been carried out."""
+class AdminThatFailsAfterCreate(ForwardingAdmin):
+    """Creates the ACLs, then fails as a process does that is killed right after the request."""
 
     def create_acls(self, bindings: Sequence[AclBinding]) -> AclResults:
         super().create_acls(bindings)
         raise DisconnectedError("killed")
 
 
-class Dying(FlowAdmins):
+class FailingAdmins(FlowAdmins):
     @property
     def writes(self) -> AdminWrites:
-        return Killed({}, self.target, "eu")
+        return AdminThatFailsAfterCreate({}, self.target, "eu")
 
 
-def test_a_death_before_or_after_the_request_leaves_nothing_behind(
+def test_acl_of_a_crashed_sync_is_deleted_with_its_source(
     clusters: tuple[LocalCluster, LocalCluster],
 ) -> None:
     copy = replace(READ, resource_name="us.acls.orders")
     with paired(clusters, sync_acls_delete="true") as pair:
         pair.admins.source.create_acls([READ])
         pair.await_source({READ})
-        with closing(pair.opened(Dying)) as dying, pytest.raises(DisconnectedError):
-            pair.acls(dying).run()
+        with closing(pair.opened(FailingAdmins)) as failing, pytest.raises(DisconnectedError):
+            pair.acls(failing).run()
         pair.await_target({copy})
         assert pair.claims() == {copy: Claim.INTENDED}
         pair.acls().run()
@@ -247,7 +249,7 @@ def test_a_death_before_or_after_the_request_leaves_nothing_behind(
         assert pair.claims() == {}
 
 
-def test_security_that_is_off_on_one_side_is_logged_once(
+def test_missing_authorizer_is_logged_once(
     clusters: tuple[LocalCluster, LocalCluster],
     source_cluster: LocalCluster,
     caplog: pytest.LogCaptureFixture,
@@ -264,7 +266,7 @@ def test_security_that_is_off_on_one_side_is_logged_once(
         assert "SECURITY_DISABLED" in said
 
 
-def test_a_missing_right_to_read_acls_is_named(
+def test_missing_acl_to_describe_acls_is_reported_with_its_command(
     clusters: tuple[LocalCluster, LocalCluster],
 ) -> None:
     cluster = replace(
@@ -305,7 +307,7 @@ def allowed(admin: Admin) -> Sequence[AclBinding]:
         return []
 
 
-def test_each_acl_that_is_refused_has_the_brokers_reason(
+def test_each_refused_acl_has_the_brokers_error_message(
     clusters: tuple[LocalCluster, LocalCluster],
 ) -> None:
     nobody = replace(READ, principal="acls-alice")

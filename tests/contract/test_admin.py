@@ -16,13 +16,13 @@ from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.error_codes import SECURITY_DISABLED
 from sparkmirror.policies.admin_writes import TopicCreation
 from sparkmirror.policies.config_filter import AlterConfigOp, AlterConfigOpType, ConfigSource
-from tests.contract.looping import WAIT_S, writing
+from tests.contract.event_loop import WAIT_S, writing
 from tests.support.broker_data import config, create_topic, keyed_of, numbered, topics
 from tests.support.connections import connection
 from tests.support.waiting import await_value
 
 ANYBODY: Final = "User:ANONYMOUS"
-"""Who comes without TLS and SASL."""
+"""The principal of clients without TLS and SASL."""
 
 
 @pytest.fixture(scope="module")
@@ -69,9 +69,7 @@ def test_topics_grow_and_never_shrink(admin: Admin, target_cluster: LocalCluster
     assert (seen[growing], seen[shrinking]) == (5, 2)
 
 
-def test_configs_say_where_they_come_from_and_change_one_by_one(
-    admin: Admin, target_cluster: LocalCluster
-) -> None:
+def test_configs_have_their_source_and_change_one_by_one(admin: Admin, target_cluster: LocalCluster) -> None:
     topic, bad = "contract.admin-configs", "contract.admin-configs-bad"
     create_topic(
         target_cluster.bootstrap_servers, topic, config={"retention.ms": "1000", "segment.ms": "5000"}
@@ -107,11 +105,11 @@ def test_configs_say_where_they_come_from_and_change_one_by_one(
     assert after()["segment.ms"][1] is ConfigSource.DEFAULT_CONFIG
 
 
-def test_the_brokers_own_topics_are_not_listed(admin: Admin, target_cluster: LocalCluster) -> None:
+def test_kafkas_internal_topics_are_not_listed(admin: Admin, target_cluster: LocalCluster) -> None:
     consumer = confluent.Consumer(
         {"bootstrap.servers": target_cluster.bootstrap_servers, "group.id": "contract.admin", "log_level": 0}
     )
-    with suppress(confluent.KafkaException):  # the topic that asking makes may not have its leaders yet
+    with suppress(confluent.KafkaException):  # a new topic of group offsets may have no leaders yet
         consumer.committed([confluent.TopicPartition("contract.admin-configs", 0)], timeout=WAIT_S)
     consumer.close()
     await_value(lambda: "__consumer_offsets" in topics(target_cluster), WAIT_S, lambda: "no offsets topic")
@@ -129,7 +127,7 @@ def test_cluster_without_authorizer_is_reported(admin: Admin) -> None:
     assert error.value.code == SECURITY_DISABLED
 
 
-def test_acls_come_back_as_they_were_made_and_decide_who_may_write(frail_cluster: LocalCluster) -> None:
+def test_created_acls_are_listed_unchanged_and_enforced(frail_cluster: LocalCluster) -> None:
     topic = TopicPartition("contract.admin-acls", 0)
     create_topic(frail_cluster.bootstrap_servers, topic.topic)
     may_describe, may_write = (

@@ -1,4 +1,4 @@
-"""A batch that can't be copied: it stops its partition, or is left out and named, as the user wants it."""
+"""A batch that can't be copied stops its partition or becomes a dead letter, as `on.bad.batch` says."""
 
 import json
 from dataclasses import replace
@@ -11,7 +11,7 @@ from sparkmirror.connectors.source import CopySettings
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import DEFAULT_REACTIONS, OnBadBatch
 from sparkmirror.storage.progress import PartitionState
-from tests.contract.copying import DEAD_LETTERS, Bench, Watch, remote, running
+from tests.contract.copying import DEAD_LETTERS, Bench, ProgressReports, remote, running
 from tests.memory.server import MemoryServer
 from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import append, latest, numbered
@@ -29,7 +29,9 @@ def dead_letter(bench: Bench, topic: str, first: int) -> dict[str, Any]:
     return dict(letter)
 
 
-def test_a_record_that_the_target_refuses_is_left_out_and_named(bench: Bench, watch: Watch) -> None:
+def test_refused_record_is_skipped_and_reported_as_a_dead_letter(
+    bench: Bench, watch: ProgressReports
+) -> None:
     topic = "contract.skip-large"
     bench.create(topic, target_config={"max.message.bytes": "2000"})
     append(bench.source, topic, [*numbered(20), LARGE, *numbered(30, 20)])
@@ -41,7 +43,7 @@ def test_a_record_that_the_target_refuses_is_left_out_and_named(bench: Bench, wa
     letter = dead_letter(bench, topic, 20)
     assert letter.pop("error") == f"produce to {remote(topic)}-0: MESSAGE_TOO_LARGE"
     assert letter == {"topic": topic, "partition": 0, "first": 20, "last": 20}
-    with running(plan):  # nothing of it comes again, and what follows does
+    with running(plan):  # the record is not sent again, and later records are copied
         append(bench.source, topic, numbered(5, 50))
         bench.await_copied(topic, numbered(55))
     epochs = [batch.header.producer_epoch for batch in stored_batches(bench.target, remote(topic))]
@@ -62,7 +64,7 @@ def damage_second_batch(cluster: AnyCluster, topic: str) -> None:
 
 @pytest.fixture(scope="module")
 def corrupt(bench: Bench) -> str:
-    """Three batches, the second of which is not what its checksum says."""
+    """Three batches, the second of which does not match its checksum."""
     topic = "contract.corrupt"
     bench.create(topic)
     for first in (0, 10, 20):
@@ -71,7 +73,9 @@ def corrupt(bench: Bench) -> str:
     return topic
 
 
-def test_corrupt_batch_is_reported_and_never_copied(bench: Bench, watch: Watch, corrupt: str) -> None:
+def test_corrupt_batch_is_reported_and_never_copied(
+    bench: Bench, watch: ProgressReports, corrupt: str
+) -> None:
     with running(bench.plan(TopicPartition(corrupt, 0))):
         report = watch.await_progress(corrupt, lambda report: report.state is PartitionState.FAILED)
         bench.await_copied(corrupt, numbered(10))

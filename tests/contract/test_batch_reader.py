@@ -8,7 +8,7 @@ import pytest
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.domain.ids import TopicPartition
-from tests.contract.looping import PLENTY, WAIT_S, batch_of, on_loop, reading
+from tests.contract.event_loop import PLENTY, WAIT_S, batch_of, on_loop, reading
 from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import append, create_topic, numbered
 from tests.support.broker_requests import asking

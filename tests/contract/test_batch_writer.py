@@ -1,9 +1,9 @@
-"""Writes whole batches: acknowledgements, refusals, acks, foreign sequences."""
+"""The batch writer: acknowledgements, refused batches, sequences used by another producer."""
 
 from sparkmirror.domain.client_settings import ProducerSettings
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka import error_codes
-from tests.contract.looping import WAIT_S, batch_of, writing
+from tests.contract.event_loop import WAIT_S, batch_of, writing
 from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import create_topic, keyed_of, numbered
 from tests.support.broker_requests import asking, stored_batches
@@ -39,7 +39,7 @@ def test_batches_carry_one_producers_consecutive_sequences(cluster: AnyCluster) 
 def test_sequence_used_by_another_producer_is_reported_and_can_restart(
     cluster: AnyCluster,
 ) -> None:
-    """As after a producer's state got lost, or was changed behind our back."""
+    """As after the broker has lost the producer's state, or another producer has used its id."""
     partition = TopicPartition("contract.writer-foreign", 0)
     create_topic(cluster.bootstrap_servers, partition.topic)
     unwritten = [numbered(1, at) for at in (2, 3, 4)]
@@ -56,12 +56,12 @@ def test_sequence_used_by_another_producer_is_reported_and_can_restart(
         with asking(cluster) as asker:
             assert asker.produce_one(partition, foreign).error == 0
         writer.append(partition, *unwritten)
-        await_value(lambda: len(writer.lost) > 0, WAIT_S, lambda: "nothing is told")
+        await_value(lambda: len(writer.lost) > 0, WAIT_S, lambda: "nothing is reported")
         writer.begin(partition)
         writer.append(partition, *unwritten)
         writer.await_acknowledged(partition, 5)
-        ((told, error),) = writer.lost
-        assert told == partition
+        ((lost, error),) = writer.lost
+        assert lost == partition
         assert getattr(error, "code", 0) == error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert keyed_of(cluster, *partition) == [*numbered(2), *numbered(5, 100), *numbered(3, 2)]
     newest = stored_batches(cluster, partition.topic)[-1].header
@@ -69,7 +69,7 @@ def test_sequence_used_by_another_producer_is_reported_and_can_restart(
     assert newest.base_sequence == 2
 
 
-def test_a_refusal_discards_what_follows_and_leaves_no_hole(cluster: AnyCluster) -> None:
+def test_refused_batch_discards_the_queued_ones_and_leaves_no_gap(cluster: AnyCluster) -> None:
     refused, well = (TopicPartition(f"contract.writer-{name}", 0) for name in ("refused", "well"))
     create_topic(cluster.bootstrap_servers, refused.topic, config={"cleanup.policy": "compact"})
     create_topic(cluster.bootstrap_servers, well.topic)

@@ -1,4 +1,4 @@
-"""A broker ends, or freezes, while it's written to and read from: every record once, in order."""
+"""A broker is killed, stopped or frozen while it is written to and read from."""
 
 import re
 from collections.abc import Callable
@@ -9,7 +9,7 @@ import pytest
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import TopicPartition
-from tests.contract.looping import reading, writing, written_for_ever
+from tests.contract.event_loop import reading, writing, written_continuously
 from tests.support.broker_data import create_topic, keyed_of, numbered
 from tests.support.connections import connection
 from tests.support.freezing import frozen
@@ -32,14 +32,14 @@ def stop_and_start(cluster: LocalCluster, _: Failures) -> None:
 
 
 def freeze(cluster: LocalCluster, failures: Failures) -> None:
-    """Until what was asked is given up: it accepts everything and answers nothing."""
+    """Freeze the broker until Fetch and Produce have timed out. It still accepts connections."""
     (pid,) = cluster.pids
     with frozen(pid):
-        await_value(lambda: given_up(failures()) == {"Fetch", "Produce"}, WAIT_S, lambda: str(failures()))
+        await_value(lambda: timed_out(failures()) == {"Fetch", "Produce"}, WAIT_S, lambda: str(failures()))
 
 
-def given_up(failures: list[str]) -> set[str]:
-    """The requests that waited too long for their answers."""
+def timed_out(failures: list[str]) -> set[str]:
+    """Return the kinds of requests that timed out."""
     left = (
         re.search(r"127\.0\.0\.1:\d+ left a (\w+) unanswered for [\d.]+ s", failure) for failure in failures
     )
@@ -53,7 +53,7 @@ def given_up(failures: list[str]) -> set[str]:
 def test_every_record_is_there_once_after_a_broker_restart(
     frail_cluster: LocalCluster, interrupt: Interrupt, records_age_s: float
 ) -> None:
-    """Of a producer whose last record is old a restarted broker knows nothing, and would take all again."""
+    """Old records too: a restarted broker has no state of their producer and would append duplicates."""
     topic = f"contract.{interrupt.__name__}-{records_age_s}"
     create_topic(frail_cluster.bootstrap_servers, topic, partitions=2)
     partitions = [TopicPartition(topic, number) for number in range(2)]
@@ -62,7 +62,7 @@ def test_every_record_is_there_once_after_a_broker_restart(
         reading(ConsumerSettings(connected), dict.fromkeys(partitions, 0)) as reader,
         writing(ProducerSettings(connected), partitions, records_age_s=records_age_s) as writer,
     ):
-        with written_for_ever(writer, partitions) as appended:
+        with written_continuously(writer, partitions) as appended:
             await_value(lambda: len(reader.keyed(partitions[1])) > 300, WAIT_S, lambda: str(writer.failures))
             interrupt(
                 frail_cluster,

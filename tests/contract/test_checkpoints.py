@@ -1,4 +1,4 @@
-"""The checkpoint connector without a mirror: syncs written by hand, groups that commit by another client."""
+"""The checkpoint connector alone: the tests write offset syncs, and groups commit with another client."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -37,9 +37,9 @@ CHECKPOINTS: Final = "cp.checkpoints.internal"
 LOOKED_UP: Final = "contract.looked-up"
 FROM_THERE: Final = "there.contract-back"
 OTHERS: Final = 30
-"""So many records somebody else wrote before those that are looked up."""
+"""The number of records of other producers before the mirrored ones."""
 AHEAD: Final = 1000
-"""By so much the target's offsets are higher."""
+"""Downstream offset minus upstream offset."""
 WAIT_S: Final = 20.0
 _NOT_READY: Final = {
     confluent.KafkaError.NOT_COORDINATOR,
@@ -78,7 +78,7 @@ def write(cluster: LocalCluster, topic: str, *records: LogRecord) -> None:
 def commit(
     cluster: LocalCluster, group: str, topic: str, offset: int, metadata: str = "", *, partition: int = 0
 ) -> None:
-    """A new cluster may have to make the topic of group offsets first."""
+    """Commit an offset, retrying while a new cluster creates the topic of group offsets."""
     position = confluent.TopicPartition(topic, partition, offset, metadata)
     with consuming(cluster, group) as consumer:
 
@@ -131,7 +131,7 @@ def checkpoints(cluster: LocalCluster) -> Mapping[GroupId, Checkpoint]:
 @contextmanager
 def running(sides: tuple[LocalCluster, LocalCluster], **settings: str) -> Iterator[CheckpointConnector]:
     source, target = sides
-    told = {
+    properties = {
         "clusters": "cp, there",
         "cp.bootstrap.servers": source.bootstrap_servers,
         "there.bootstrap.servers": target.bootstrap_servers,
@@ -145,7 +145,7 @@ def running(sides: tuple[LocalCluster, LocalCluster], **settings: str) -> Iterat
         **REPLICATION,
         **{key.replace("_", "."): value for key, value in settings.items()},
     }
-    (flow,) = (flow for flow in MirrorMakerConfig(Properties(told)).flows() if flow.flow.source == "cp")
+    (flow,) = (flow for flow in MirrorMakerConfig(Properties(properties)).flows() if flow.flow.source == "cp")
     made = flow_settings(flow)
     assert made.checkpoint is not None
     connector = CheckpointConnector(made, made.checkpoint)
@@ -157,7 +157,7 @@ def running(sides: tuple[LocalCluster, LocalCluster], **settings: str) -> Iterat
         assert connector.thread.join(WAIT_S)
 
 
-def test_groups_continue_where_they_have_read_to(sides: tuple[LocalCluster, LocalCluster]) -> None:
+def test_groups_continue_at_their_translated_offsets(sides: tuple[LocalCluster, LocalCluster]) -> None:
     source, target = sides
     for group, offset in (("exact", 70), ("between", 85), ("end", 100), ("old", 5)):
         commit(source, f"contract-cp-{group}", TOPIC, offset, f"{group}'s own")
@@ -169,7 +169,7 @@ def test_groups_continue_where_they_have_read_to(sides: tuple[LocalCluster, Loca
             await_offset(target, f"contract-cp-{group}", offset)
     found = checkpoints(target)
     assert {group.removeprefix("contract-cp-") for group in found} == set(expected)
-    for group, checkpoint in found.items():  # confluent-kafka commits C's closing NUL with the metadata
+    for group, checkpoint in found.items():  # confluent-kafka commits C's terminating NUL with the metadata
         name = group.removeprefix("contract-cp-")
         assert checkpoint == Checkpoint(
             group, TopicPartition(REMOTE, 0), *expected[name], metadata=f"{name}'s own\0"
@@ -190,7 +190,7 @@ def test_offsets_inside_a_run_are_translated_exactly(
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_a_group_on_the_target_is_moved_forward_only_and_not_while_it_has_members(
+def test_group_on_the_target_is_moved_forward_only_and_only_while_it_is_empty(
     sides: tuple[LocalCluster, LocalCluster], protocol: str
 ) -> None:
     source, target = sides
@@ -209,8 +209,8 @@ def test_a_group_on_the_target_is_moved_forward_only_and_not_while_it_has_member
     assert [committed(target, group) for group in groups] == [1100, 1001, 1099]
 
 
-def test_restarted_connector_sets_no_group_back(sides: tuple[LocalCluster, LocalCluster]) -> None:
-    """Although it finds fewer syncs than the one before had: those between were compacted, say."""
+def test_restarted_connector_moves_no_group_back(sides: tuple[LocalCluster, LocalCluster]) -> None:
+    """Although it reads fewer offset syncs than its predecessor, for example because of compaction."""
     source, target = sides
     group = GroupId("contract-cp-later")
     sync(source, 60, 99)
@@ -220,7 +220,7 @@ def test_restarted_connector_sets_no_group_back(sides: tuple[LocalCluster, Local
     first = checkpoints(target)[group]
     assert first.downstream_offset == 1060
     commit(source, group, TOPIC, 80)
-    sync(source, 0, 100)  # a step back: what was before does not count any more
+    sync(source, 0, 100)  # an older downstream offset invalidates the syncs before it
     marker = GroupId("contract-cp-marker")
     commit(source, marker, TOPIC, 100)
     with running(sides):
@@ -240,7 +240,7 @@ def test_idle_group_on_the_target_gets_missing_offsets(sides: tuple[LocalCluster
     assert committed(target, group, "contract.own-topic") == 5
 
 
-def test_share_groups_are_named_and_left_alone(
+def test_share_groups_are_logged_and_not_synced(
     sides: tuple[LocalCluster, LocalCluster], caplog: pytest.LogCaptureFixture
 ) -> None:
     source, target = sides
@@ -258,7 +258,7 @@ def test_share_groups_are_named_and_left_alone(
 
 @contextmanager
 def sharing(cluster: LocalCluster, group: str, topic: str) -> Iterator[None]:
-    """A share group of one member."""
+    """Run a share group of one member."""
     with (
         confluent.ShareConsumer(
             {"bootstrap.servers": cluster.bootstrap_servers, "group.id": group, "log_level": 0}
@@ -271,10 +271,10 @@ def sharing(cluster: LocalCluster, group: str, topic: str) -> Iterator[None]:
         yield
 
 
-def test_streams_groups_are_named_and_left_alone(
+def test_streams_groups_are_logged_and_not_synced(
     sides: tuple[LocalCluster, LocalCluster], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Also one without members, for which the broker would take offsets from anybody."""
+    """Also an empty one, for which the broker would accept commits of any client."""
     source, target = sides
     here, active, idle, marker = (f"contract-cp-streams-{name}" for name in ("here", "active", "idle", "z"))
     sync(source, 100)
@@ -297,7 +297,7 @@ def test_streams_groups_are_named_and_left_alone(
 
 
 def committed_by(cluster: LocalCluster, *groups: str) -> Mapping[str, int | None]:
-    """In REMOTE; for groups that a consumer must not join."""
+    """Committed offsets in REMOTE, read without joining the groups."""
     with closing(Groups(connection(cluster, alias="here"))) as asked:
         found = asked.committed([GroupId(group) for group in groups])
     offsets = {}
@@ -325,7 +325,7 @@ def test_offsets_between_two_syncs_are_looked_up_in_the_records(
         write_syncs(source, SYNCS, *(OffsetSync(partition, offset, OTHERS + offset) for offset in (0, 99)))
     moving, still = GroupId("contract-cp-moving"), GroupId("contract-cp-still")
     commit(source, moving, LOOKED_UP, 40)
-    # Elsewhere: what is looked up for one group is known to all in its partition.
+    # In another partition, because looked-up offsets are shared by all groups of a partition.
     commit(source, still, LOOKED_UP, 40, partition=1)
 
     def is_at(group: GroupId, offset: int) -> bool:
@@ -338,18 +338,18 @@ def test_offsets_between_two_syncs_are_looked_up_in_the_records(
         await_value(lambda: is_at(moving, OTHERS + 77), WAIT_S, lambda: str(checkpoints(target)[moving]))
         assert is_at(still, OTHERS + 1)
     commit(source, moving, LOOKED_UP, 88)
-    with running(sides, topics=LOOKED_UP):  # it has moved while nobody looked
+    with running(sides, topics=LOOKED_UP):  # the group has moved while the connector was stopped
         await_value(lambda: is_at(moving, OTHERS + 88), WAIT_S, lambda: str(checkpoints(target)[moving]))
         assert is_at(still, OTHERS + 1)
     with running(sides, topics=LOOKED_UP, translation_resolve="all"):
         await_value(lambda: is_at(still, OTHERS + 40), WAIT_S, lambda: str(checkpoints(target)[still]))
 
 
-def test_without_the_opposite_flow_the_others_get_their_checkpoints(
+def test_missing_opposite_flow_does_not_prevent_other_checkpoints(
     sides: tuple[LocalCluster, LocalCluster], caplog: pytest.LogCaptureFixture
 ) -> None:
     source, target = sides
-    assert SYNCS_THERE not in topics(target), "it comes with a later test"
+    assert SYNCS_THERE not in topics(target), "a later test creates it"
     group = GroupId("contract-cp-alone")
     sync(source, 100)
     commit(source, group, TOPIC, 100)
@@ -359,7 +359,7 @@ def test_without_the_opposite_flow_the_others_get_their_checkpoints(
     assert said.endswith("offsets are not translated back before that is there")
 
 
-def test_syncs_on_the_target_and_topics_that_came_from_there(
+def test_groups_are_translated_back_by_offset_syncs_stored_on_the_target(
     sides: tuple[LocalCluster, LocalCluster],
 ) -> None:
     source, target = sides
@@ -376,7 +376,7 @@ def test_syncs_on_the_target_and_topics_that_came_from_there(
 
 
 @pytest.mark.parametrize("location", ["source", "target"])
-def test_topics_that_came_from_there_by_the_syncs_of_the_opposite_flow(
+def test_groups_of_remote_topics_are_translated_back_by_the_opposite_flows_syncs(
     sides: tuple[LocalCluster, LocalCluster], location: str
 ) -> None:
     source, target = sides
@@ -396,15 +396,15 @@ def test_topics_that_came_from_there_by_the_syncs_of_the_opposite_flow(
         commit(source, marker, TOPIC, 100)
         with running(sides):
             await_value(lambda: marker in checkpoints(target), WAIT_S, lambda: "no checkpoint")
-        assert group not in checkpoints(target), "as Java, unless told otherwise"
-    told = {"offset-syncs.topic.location": location, "reverse.checkpointing.enabled": "true"}
-    with running(sides, **told):
+        assert group not in checkpoints(target), "as in Java, unless configured otherwise"
+    changed = {"offset-syncs.topic.location": location, "reverse.checkpointing.enabled": "true"}
+    with running(sides, **changed):
         await_value(lambda: committed(target, group, back) >= 0, WAIT_S, lambda: "no offset")
     assert committed(target, group, back) == 17
     assert checkpoints(target)[group] == Checkpoint(group, TopicPartition(back, 0), 7, 17, "\0")
 
 
-def test_a_removed_checkpoint_does_not_count(
+def test_deleted_checkpoint_is_not_read(
     sides: tuple[LocalCluster, LocalCluster],
 ) -> None:
     _, target = sides

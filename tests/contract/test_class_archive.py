@@ -1,4 +1,4 @@
-"""Class data sharing as the brokers' and Spark's JVMs are asked for it."""
+"""Class data sharing in the JVMs of brokers and Spark."""
 
 import subprocess
 from pathlib import Path
@@ -8,7 +8,7 @@ from sparkmirror.clusters.broker import BrokerJvm
 from sparkmirror.clusters.class_archive import ClassArchive
 
 SHARED = "source: shared objects file (top)"
-"""What -Xlog:class+load says of a class that comes from such an archive, and not from Java's own."""
+"""The note in -Xlog:class+load about a class from such an archive, as opposed to Java's own."""
 
 
 def test_classes_come_from_the_archive_that_a_run_has_written(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Real brokers: they answer, survive a kill with their data, and leave nothing behind."""
+"""Local clusters of real brokers: start, kill, restart, stop, and cleanup of their processes."""
 
 import os
 import signal
@@ -58,7 +58,7 @@ def first_value(bootstrap_servers: str) -> bytes | str | None:
 
 
 def sessions_of(pids: tuple[int, ...]) -> list[psutil.Process]:
-    """Every process of the sessions that the brokers lead: JVMs and their guards."""
+    """List every process in the brokers' sessions: JVMs and their guards."""
     return [process for process in psutil.process_iter() if _session(process.pid) in pids]
 
 
@@ -83,7 +83,7 @@ def _session(pid: int) -> int:
         return 0
 
 
-def test_shared_clusters_answer_at_addresses_of_their_own(
+def test_clusters_respond_at_different_addresses(
     source_cluster: LocalCluster, target_cluster: LocalCluster
 ) -> None:
     assert source_cluster.bootstrap_servers != target_cluster.bootstrap_servers
@@ -91,8 +91,8 @@ def test_shared_clusters_answer_at_addresses_of_their_own(
         assert broker_ids(cluster.bootstrap_servers) == {0}
 
 
-def test_data_outlives_a_kill_and_a_stop_and_processes_do_not(tmp_path: Path) -> None:
-    # A short session: the controller makes a restarted broker wait until its former one has run out.
+def test_data_survives_a_kill_and_a_stop_and_processes_end(tmp_path: Path) -> None:
+    # A short session, because a restarted broker has to wait until its former session has expired.
     spec = small("one", settings={"broker.session.timeout.ms": "1500"})
     with LocalCluster.start(spec, tmp_path) as cluster:
         address = cluster.bootstrap_servers
@@ -113,7 +113,7 @@ def test_data_outlives_a_kill_and_a_stop_and_processes_do_not(tmp_path: Path) ->
         assert first_value(address) == b"first life"
 
 
-def test_three_brokers_form_one_cluster_and_do_without_one(tmp_path: Path) -> None:
+def test_three_brokers_form_one_cluster_and_work_with_one_killed(tmp_path: Path) -> None:
     cluster = LocalCluster.start(small("three", brokers=3), tmp_path)
     try:
         assert broker_ids(cluster.bootstrap_servers) == {0, 1, 2}
@@ -125,8 +125,8 @@ def test_three_brokers_form_one_cluster_and_do_without_one(tmp_path: Path) -> No
         cluster.stop(timeout_s=0)
 
 
-def test_storage_is_made_as_kafkas_tool_makes_it(tmp_path: Path) -> None:
-    # A setting that may change what storage holds, at its default: Kafka's tool is run, and changes nothing.
+def test_storage_is_formatted_as_by_kafkas_tool(tmp_path: Path) -> None:
+    # A setting that may affect formatting, at its default value: Kafka's tool is run, with no difference.
     spec = small("by-tool", settings={"process.roles": "broker,controller"})
     cluster = LocalCluster(ClusterState.new(spec), tmp_path / "by-tool")
     by_tool = cluster.brokers[0].data
@@ -185,7 +185,7 @@ def test_brokers_end_when_their_starter_is_killed(tmp_path: Path) -> None:
         assert_ended(orphans)
 
 
-def test_a_stubborn_process_is_killed_with_its_children(tmp_path: Path) -> None:
+def test_process_that_ignores_sigterm_is_killed_with_its_children(tmp_path: Path) -> None:
     stubborn = ["sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.2; done"]
     log = tmp_path / "log"
     process = start_process([stubborn], log, outlives_us=False)
@@ -212,7 +212,7 @@ def test_reserved_port_is_free_for_its_owner_only() -> None:
 
 @pytest.fixture
 def command(tmp_path: Path) -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
-    """Runs `sparkmirror clusters …` with a cache folder of its own, which knows the jars."""
+    """Run `sparkmirror clusters …` with a cache folder of its own, which has the jars."""
     (tmp_path / "jars").symlink_to(ensure_jars(kafka_jars()).parent)
     environ = {**os.environ, "SPARKMIRROR_CACHE": str(tmp_path)}
 
@@ -230,7 +230,7 @@ def command(tmp_path: Path) -> Iterator[Callable[..., subprocess.CompletedProces
     run("down", "--all", "--delete-data")
 
 
-def test_a_named_cluster_lives_on_until_it_is_taken_down(
+def test_named_cluster_runs_until_clusters_down(
     command: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
     up = command("up", "mine", "--set", "num.partitions=3")

@@ -1,4 +1,4 @@
-"""Configs of topics follow from one real cluster to another, as far as its brokers take them."""
+"""Sync of topic configs between real clusters, also where brokers refuse some of them."""
 
 import logging
 from collections.abc import Iterator
@@ -62,7 +62,7 @@ def test_applied_plan_leaves_nothing_to_do(sync: ConfigSync, target_cluster: Loc
 def test_refused_configs_do_not_block_the_others(
     sync: ConfigSync, target_cluster: LocalCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """They leave all of a topic's configs as they are for one that they don't take."""
+    """For one invalid config the broker refuses the whole request about a topic."""
     caplog.set_level(logging.INFO, LOGGER)
     sync.apply(ConfigPlan({COPY: (TIERED, LONGER)}))
     (warning,) = (record.getMessage() for record in caplog.records)

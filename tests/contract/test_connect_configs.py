@@ -1,4 +1,4 @@
-"""Checks the config topic on a real broker: writers read their records back, readers see them in order."""
+"""The config topic on a real broker: writers read their records back, readers see them in order."""
 
 import threading
 import time
@@ -28,7 +28,7 @@ from tests.support.proxy import Api, Deed, Moment, proxied
 
 WAIT_S: Final = 60.0
 LONG_S: Final = 60.0
-"""Longer than the whole test may take: who waits so long was not woken."""
+"""Longer than a test may take: a poll that lasts this long was not woken."""
 SOON_S: Final = 10.0
 KEY: Final = SessionKey(b"secret", "HmacSHA256", 1_700_000_000_123)
 
@@ -106,7 +106,7 @@ def test_log_levels_are_returned_once_and_not_older_ones(
 
 
 def test_a_poll_returns_when_another_thread_has_read(configs: ConfigTopic) -> None:
-    """Or a connector would start a poll's time later than it was asked for."""
+    """Otherwise a connector would start one poll interval late."""
     configs.put_connector("c", {})
     started = time.monotonic()
     assert configs.poll(LONG_S) == []
@@ -132,7 +132,7 @@ def test_read_to_end_succeeds_beside_constant_polls(configs: ConfigTopic) -> Non
 
 
 def test_threads_write_while_another_polls(configs: ConfigTopic) -> None:
-    """Each sees its own word at once, and the one that polls misses nothing."""
+    """Each writer sees its own record at once, and the poller misses none."""
     ended = threading.Event()
     seen: list[int] = []
     levels: list[LoggerLevel] = []

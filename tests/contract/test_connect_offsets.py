@@ -1,4 +1,4 @@
-"""Checks offsets that users alter, where a mirror resumes from them, and topics that are refused."""
+"""Source offsets that users alter: a copy resumes at them, and invalid ones are refused."""
 
 import re
 from typing import Final
@@ -23,7 +23,7 @@ COMPACTED: Final = {"cleanup.policy": "compact"}
 
 
 def test_a_copy_resumes_at_an_altered_offset_with_a_new_producer_id(bench: Bench) -> None:
-    """Connect's "last replicated": the next record is the one after it. Forgotten, the copy begins anew."""
+    """The copy continues after the last replicated offset; after a reset it starts at the beginning."""
     topic = "contract.altered-offsets"
     partition = TopicPartition(topic, 0)
     bench.create(topic)
@@ -110,7 +110,7 @@ def test_topics_that_are_not_compacted_are_refused(
 
 
 def id_of_copy(bench: Bench, partition: TopicPartition, copied: list[Keyed]) -> int:
-    """The producer id under which a copy comes to hold exactly these."""
+    """Run a copy until the target has exactly these records; returns its producer id."""
     with running(bench.plan(partition)):
         bench.await_copied(partition.topic, copied)
     state = position(bench, partition).producer
@@ -127,7 +127,7 @@ def position(bench: Bench, partition: TopicPartition) -> Position:
 
 
 def stored(bench: Bench, partition: TopicPartition) -> object:
-    """As the REST API shows it."""
+    """Read the source offset as the REST API shows it."""
     found = read_connector_offsets(connection(bench.target), POSITIONS, CONNECTOR)
     offsets = {one.partition["topic"]: one.offset for one in found}
     return offsets.get(partition.topic)

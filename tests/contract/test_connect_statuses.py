@@ -1,4 +1,4 @@
-"""Checks the status topic on a real broker, with several partitions and workers."""
+"""The status topic on a real broker, with several partitions and workers."""
 
 import threading
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ def one(settings: ConnectionSettings, topic: str) -> Iterator[StatusTopic]:
 
 @pytest.fixture
 def two(settings: ConnectionSettings, topic: str) -> Iterator[StatusTopic]:
-    """Another worker's."""
+    """The status topic of another worker."""
     with closing(StatusTopic(settings, topic)) as made:
         yield made
 
@@ -113,8 +113,8 @@ def test_older_statuses_are_not_written(one: StatusTopic, two: StatusTopic) -> N
         assert (status.connectors(), status.tasks("c")) == ({"c": newer}, {0: newer})
 
 
-def test_the_last_status_counts_for_its_writer_too(one: StatusTopic, two: StatusTopic) -> None:
-    """Its own word is known to a writer before it has read what was said before and after."""
+def test_writer_sees_its_own_status_and_then_later_ones(one: StatusTopic, two: StatusTopic) -> None:
+    """A writer sees its own status at once, and a later one of another worker after reading."""
     two.put_connector("before", ELSEWHERE)
     one.put_connector("before", RUNNING)
     one.put_connector("after", RUNNING)
@@ -169,7 +169,7 @@ def test_partitions_have_several_leaders(trio: LocalCluster) -> None:
 def test_a_topic_created_after_its_reader_is_read(
     target_cluster: LocalCluster, settings: ConnectionSettings
 ) -> None:
-    """A node creates its topics right before, and not every broker knows them at once."""
+    """A node creates its topics just before it reads them, when some brokers do not know them yet."""
     late = "contract.connect-statuses.late"
     with closing(StatusTopic(settings, late)) as status, ThreadPoolExecutor(1) as pool:
         with pytest.raises(RetriableError, match=f"^read {late}: .*UNKNOWN_TOPIC_OR_PARTITION"):

@@ -1,4 +1,4 @@
-"""Opening a connection: what stands at the other end is said with its address, in time, in little memory."""
+"""Opening connections: errors name the address, arrive within the timeout and allocate little memory."""
 
 import socket
 import threading
@@ -23,13 +23,13 @@ from tests.support.proxy import proxied
 
 TIMEOUT_S: Final = 0.4
 PATIENCE_S: Final = 3.0
-"""Far more than the time-out, far less than for ever."""
+"""Much longer than the timeout."""
 
 Answer = Callable[[socket.socket], None]
 
 
 def silence(peer: socket.socket) -> None:
-    """Until the other side gives up."""
+    """Respond with nothing until the client closes the connection."""
     while peer.recv(4096):
         pass
 
@@ -44,7 +44,7 @@ def web_server(peer: socket.socket) -> None:
 
 
 def tls_server(peer: socket.socket) -> None:
-    """An alert, whose first bytes would announce a frame of 336 MiB (KAFKA-4090)."""
+    """Respond with a TLS alert; read as a frame size, its first bytes mean 336 MiB (KAFKA-4090)."""
     peer.recv(4096)
     peer.sendall(bytes.fromhex("15030300020250"))
     silence(peer)
@@ -57,7 +57,7 @@ def half_an_answer(peer: socket.socket) -> None:
 
 
 def nonsense(peer: socket.socket) -> None:
-    """A frame that answers the request, by its number, with something else."""
+    """Respond with a frame that has the request's correlation id and an invalid body."""
     peer.recv(4096)
     peer.sendall(b"\x00\x00\x00\x0a" + b"\x00\x00\x00\x00" + b"\x00\x00\x7f\xff\xff\xff")
     silence(peer)
@@ -71,7 +71,7 @@ def out_of_order(peer: socket.socket) -> None:
 
 @contextmanager
 def served_by(answer: Answer) -> Iterator[int]:
-    """A port where everyone gets this answer, one after the other."""
+    """Serve every connection with this response, one after the other; yields the port."""
     with socket.create_server((HOST, 0)) as server:
         thread = threading.Thread(target=_serve, args=(server, answer))
         thread.start()
@@ -88,7 +88,7 @@ def _serve(server: socket.socket, answer: Answer) -> None:
             peer, _ = server.accept()
         except OSError:
             return
-        with peer, suppress(ConnectionError):  # who is refused may not read to the end
+        with peer, suppress(ConnectionError):  # a client that gives up may not read to the end
             peer.settimeout(10)
             answer(peer)
 
@@ -110,7 +110,7 @@ def impatient(*ports: int) -> ConnectionSettings:
         (out_of_order, "out of order"),
     ],
 )
-def test_server_that_is_no_broker_is_named_within_the_timeout(answer: Answer, message: str) -> None:
+def test_server_that_is_no_broker_is_reported_within_the_timeout(answer: Answer, message: str) -> None:
     started = time.monotonic()
     with served_by(answer) as port, pytest.raises(DisconnectedError) as error:
         Connection.open(HOST, port, impatient(port))
@@ -119,7 +119,7 @@ def test_server_that_is_no_broker_is_named_within_the_timeout(answer: Answer, me
     assert time.monotonic() - started < PATIENCE_S
 
 
-def test_an_announced_size_costs_no_memory() -> None:
+def test_oversized_frame_header_allocates_no_memory() -> None:
     tracemalloc.start()
     try:
         with served_by(tls_server) as port, pytest.raises(DisconnectedError):
@@ -129,14 +129,14 @@ def test_an_announced_size_costs_no_memory() -> None:
         tracemalloc.stop()
 
 
-def test_closed_port_is_named() -> None:
+def test_error_names_a_closed_port() -> None:
     port = ReservedPort()
     port.release()
     with pytest.raises(DisconnectedError, match=rf"can't connect to {HOST}:{port.number}: .*refused"):
         Connection.open(HOST, port.number, impatient(port.number))
 
 
-def test_unknown_host_is_named() -> None:
+def test_error_names_an_unknown_host() -> None:
     with pytest.raises(DisconnectedError, match=r"can't connect to nobody\.invalid:9092: "):
         Connection.open("nobody.invalid", 9092, impatient())
 
@@ -153,7 +153,7 @@ def test_cluster_is_found_by_any_server_and_each_failure_is_reported(
     assert str(error.value) == f"{HOST}:{deaf} closed the connection; {HOST}:{dumb} did not answer in time"
 
 
-def test_hung_broker_is_given_up_after_the_connect_timeout(target_cluster: LocalCluster) -> None:
+def test_unresponsive_broker_is_skipped_after_the_connect_timeout(target_cluster: LocalCluster) -> None:
     ((_, port),) = connection(target_cluster).bootstrap_servers
     with served_by(silence) as hung:
         settings = replace(impatient(hung, port), request_timeout_s=60.0)
@@ -162,18 +162,18 @@ def test_hung_broker_is_given_up_after_the_connect_timeout(target_cluster: Local
         assert time.monotonic() - started < PATIENCE_S
 
 
-def test_a_cluster_that_has_answered_is_found_without_its_bootstrap_servers(
+def test_known_cluster_is_reached_without_its_bootstrap_servers(
     target_cluster: LocalCluster,
 ) -> None:
     ((_, port),) = connection(target_cluster).bootstrap_servers
-    with proxied(("localhost", port)) as (entry,):  # answers name the broker by its other name, not the proxy
+    with proxied(("localhost", port)) as (entry,):  # Metadata has the broker's address
         read_metadata(impatient(entry.port), [])
     with pytest.raises(DisconnectedError, match=f"can't connect to {HOST}:{entry.port}"):
         Connection.open(HOST, entry.port, impatient())
     assert [broker.port for broker in read_metadata(impatient(entry.port), []).brokers.values()] == [port]
 
 
-def test_versions_are_those_that_both_sides_speak(target_cluster: LocalCluster) -> None:
+def test_api_version_is_the_highest_that_both_sides_support(target_cluster: LocalCluster) -> None:
     settings = connection(target_cluster)
     opened = Connection.open(*settings.bootstrap_servers[0], settings)
     try:

@@ -1,4 +1,4 @@
-"""A copy task's loop between real brokers: what it copies, what it leaves behind, how it goes on."""
+"""The copy loop between two clusters: copied records, state topics, offset syncs, stop and resume."""
 
 from collections.abc import Callable
 
@@ -7,13 +7,13 @@ from sparkmirror.kafka.topic_log import read_topic
 from sparkmirror.offsets.wire_records import OffsetSync
 from sparkmirror.storage.offset_sync_topic import RunSync, parse_offset_sync
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
-from tests.contract.copying import SOURCE, SYNCS, Bench, Watch, message_fields, remote, running
+from tests.contract.copying import SOURCE, SYNCS, Bench, ProgressReports, message_fields, remote, running
 from tests.support.broker_data import append, create_topic, numbered, records
 from tests.support.connections import connection
 from tests.support.traffic import flowing
 
 
-def test_every_record_arrives_and_state_topics_show_it(bench: Bench, watch: Watch) -> None:
+def test_every_record_arrives_and_state_topics_show_it(bench: Bench, watch: ProgressReports) -> None:
     topic = "contract.copied"
     bench.create(topic, partitions=3)
     for number, codec in enumerate(("none", "lz4", "zstd")):
@@ -34,7 +34,7 @@ def test_every_record_arrives_and_state_topics_show_it(bench: Bench, watch: Watc
     assert len(originals) == 605
     assert copies == originals
     assert [bench.position(partition) for partition in partitions] == [204, 199, 199]
-    # The five of the end are too few for a sync of their own; an orderly stop writes it all the same.
+    # The last five records do not require an offset sync, but an orderly stop writes one.
     lasts = (204, 199, 199)
     assert [newest_sync(bench, partition) for partition in partitions] == [
         RunSync(OffsetSync(partition, last, last), last + 1)
@@ -42,7 +42,7 @@ def test_every_record_arrives_and_state_topics_show_it(bench: Bench, watch: Watc
     ]
 
 
-def test_sync_covers_the_run_that_earlier_tasks_copied(bench: Bench, watch: Watch) -> None:
+def test_sync_covers_the_run_that_earlier_tasks_copied(bench: Bench, watch: ProgressReports) -> None:
     topic = "contract.runs"
     partition = TopicPartition(topic, 0)
     bench.create(topic)
@@ -53,14 +53,16 @@ def test_sync_covers_the_run_that_earlier_tasks_copied(bench: Bench, watch: Watc
         with running(bench.plan(partition)):
             watch.await_progress(topic, stands_at(copied - 1))
         assert newest_sync(bench, partition) == RunSync(OffsetSync(partition, copied - 1, copied - 1), copied)
-    append(bench.target, remote(topic), numbered(1))  # somebody else's record parts the run
+    append(bench.target, remote(topic), numbered(1))  # a record of another producer splits the run
     bench.source_has(topic, 5)
     with running(bench.plan(partition)):
         watch.await_progress(topic, stands_at(79))
     assert newest_sync(bench, partition) == RunSync(OffsetSync(partition, 79, 80), 5)
 
 
-def test_orderly_stops_during_a_copy_leave_no_gap_and_no_duplicate(bench: Bench, watch: Watch) -> None:
+def test_orderly_stops_during_a_copy_leave_no_gap_and_no_duplicate(
+    bench: Bench, watch: ProgressReports
+) -> None:
     topic = "contract.stopped"
     bench.create(topic)
     plan = bench.plan(TopicPartition(topic, 0))
@@ -76,7 +78,7 @@ def test_orderly_stops_during_a_copy_leave_no_gap_and_no_duplicate(bench: Bench,
         bench.await_copied(topic, bench.written(topic))
 
 
-def test_a_position_inside_a_batch_is_honoured(bench: Bench) -> None:
+def test_copy_starts_at_a_position_inside_a_batch(bench: Bench) -> None:
     topic = "contract.inside"
     bench.create(topic)
     expected = bench.source_has(topic, 30)
@@ -86,7 +88,7 @@ def test_a_position_inside_a_batch_is_honoured(bench: Bench) -> None:
     assert bench.position(TopicPartition(topic, 0)) == 29
 
 
-def test_copy_waits_for_topics_that_are_created_later(bench: Bench, watch: Watch) -> None:
+def test_copy_waits_for_topics_that_are_created_later(bench: Bench, watch: ProgressReports) -> None:
     no_target, no_source = "contract.no-target", "contract.no-source"
     create_topic(bench.source.bootstrap_servers, no_target)
     create_topic(bench.target.bootstrap_servers, remote(no_source))

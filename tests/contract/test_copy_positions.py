@@ -1,4 +1,4 @@
-"""Where a copy goes on when its position, or the topic that it's about, exists no more."""
+"""The copy loop resumes when its stored position is out of range or its topic was recreated."""
 
 import re
 from dataclasses import replace
@@ -11,7 +11,7 @@ from sparkmirror.domain.client_settings import OffsetReset
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import OnDataLoss, Reactions
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
-from tests.contract.copying import Bench, Watch, remote, running
+from tests.contract.copying import Bench, ProgressReports, remote, running
 from tests.support.broker_data import append, create_topic, delete_records, delete_topic, numbered
 
 TIMEOUT_S = 20.0
@@ -19,8 +19,8 @@ GONE_BEFORE, STORED, WRITTEN = 10, 4, 20
 
 
 @pytest.fixture
-def beheaded(bench: Bench, request: pytest.FixtureRequest) -> str:
-    """A topic that lost the records after the stored position, and a partition that is well."""
+def trimmed(bench: Bench, request: pytest.FixtureRequest) -> str:
+    """A topic of two partitions, one of which has lost the records after its stored position."""
     topic = "contract." + re.sub(r"\W+", "-", request.node.name)
     bench.create(topic, partitions=2)
     bench.source_has(topic, WRITTEN)
@@ -33,13 +33,13 @@ def beheaded(bench: Bench, request: pytest.FixtureRequest) -> str:
     ("policy", "first"), [(OffsetReset.EARLIEST, GONE_BEFORE), (OffsetReset.LATEST, WRITTEN)], ids=str
 )
 def test_a_position_out_of_range_is_reset(
-    bench: Bench, watch: Watch, beheaded: str, policy: OffsetReset, first: int
+    bench: Bench, watch: ProgressReports, trimmed: str, policy: OffsetReset, first: int
 ) -> None:
-    with running(bench.plan(TopicPartition(beheaded, 0), offset_reset=policy)):
-        watch.await_progress(beheaded, lambda report: report.position == WRITTEN - 1)
-        append(bench.source, beheaded, numbered(3, WRITTEN))
-        bench.await_copied(beheaded, numbered(WRITTEN + 3 - first, first))
-        report = watch.await_progress(beheaded, lambda report: report.position == WRITTEN + 2)
+    with running(bench.plan(TopicPartition(trimmed, 0), offset_reset=policy)):
+        watch.await_progress(trimmed, lambda report: report.position == WRITTEN - 1)
+        append(bench.source, trimmed, numbered(3, WRITTEN))
+        bench.await_copied(trimmed, numbered(WRITTEN + 3 - first, first))
+        report = watch.await_progress(trimmed, lambda report: report.position == WRITTEN + 2)
     lost = first - STORED - 1
     assert report.state is PartitionState.RUNNING
     assert report.lost == lost
@@ -49,36 +49,38 @@ def test_a_position_out_of_range_is_reset(
     )
 
 
-def test_data_loss_stops_the_partition_if_configured(bench: Bench, watch: Watch, beheaded: str) -> None:
-    partition, well = TopicPartition(beheaded, 0), TopicPartition(beheaded, 1)
-    expected = bench.source_has(beheaded, 5, partition=1)
+def test_data_loss_stops_the_partition_if_configured(
+    bench: Bench, watch: ProgressReports, trimmed: str
+) -> None:
+    partition, well = TopicPartition(trimmed, 0), TopicPartition(trimmed, 1)
+    expected = bench.source_has(trimmed, 5, partition=1)
     plan = bench.plan(partition, well)
     with running(replace(plan, settings=CopySettings(Reactions(OnDataLoss.FAIL)))):
-        report = watch.await_progress(beheaded, lambda report: report.state is PartitionState.FAILED)
-        bench.await_copied(beheaded, expected, partition=1)
+        report = watch.await_progress(trimmed, lambda report: report.state is PartitionState.FAILED)
+        bench.await_copied(trimmed, expected, partition=1)
     assert "on.data.loss is fail" in (report.error or "")
-    assert (report.lost, bench.copied(beheaded), bench.position(partition)) == (0, [], STORED)
-    with running(plan):  # the policy was changed: now it goes on
-        bench.await_copied(beheaded, numbered(WRITTEN - GONE_BEFORE, GONE_BEFORE))
+    assert (report.lost, bench.copied(trimmed), bench.position(partition)) == (0, [], STORED)
+    with running(plan):  # after a change of the policy the copy continues
+        bench.await_copied(trimmed, numbered(WRITTEN - GONE_BEFORE, GONE_BEFORE))
 
 
-def test_a_position_out_of_range_is_an_error_where_there_is_no_policy(
-    bench: Bench, watch: Watch, beheaded: str
+def test_position_out_of_range_stops_the_partition_without_a_reset_policy(
+    bench: Bench, watch: ProgressReports, trimmed: str
 ) -> None:
-    well, beheaded_partition = TopicPartition(beheaded, 1), TopicPartition(beheaded, 0)
+    well, trimmed_partition = TopicPartition(trimmed, 1), TopicPartition(trimmed, 0)
     bench.store_position(well, 1)
-    expected = bench.source_has(beheaded, 5, partition=1)[2:]
-    with running(bench.plan(beheaded_partition, well, offset_reset=OffsetReset.NONE)):
-        report = watch.await_progress(beheaded, lambda report: report.state is PartitionState.FAILED)
-        assert report.error == f"{beheaded}-0 has no valid position and auto.offset.reset is none"
-        bench.await_copied(beheaded, expected, partition=1)
-    assert bench.copied(beheaded) == []
-    assert bench.position(beheaded_partition) == STORED
+    expected = bench.source_has(trimmed, 5, partition=1)[2:]
+    with running(bench.plan(trimmed_partition, well, offset_reset=OffsetReset.NONE)):
+        report = watch.await_progress(trimmed, lambda report: report.state is PartitionState.FAILED)
+        assert report.error == f"{trimmed}-0 has no valid position and auto.offset.reset is none"
+        bench.await_copied(trimmed, expected, partition=1)
+    assert bench.copied(trimmed) == []
+    assert bench.position(trimmed_partition) == STORED
 
 
-def test_copy_continues_into_recreated_topics(bench: Bench, watch: Watch) -> None:
-    """A shorter source is copied from its beginning; a target takes what comes next."""
-    at_source, at_target = "contract.anew-source", "contract.anew-target"
+def test_copy_continues_into_recreated_topics(bench: Bench, watch: ProgressReports) -> None:
+    """A recreated source is copied from its beginning; a recreated target gets the next records."""
+    at_source, at_target = "contract.recreated-source", "contract.recreated-target"
     before = {}
     for topic in (at_source, at_target):
         bench.create(topic)

@@ -1,11 +1,11 @@
-"""What a target refuses: the partition says so, the others go on, mending it is enough."""
+"""Records that the target refuses: the partition fails, others continue, and fixing the config is enough."""
 
 import time
 from typing import Final, NamedTuple
 
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
-from tests.contract.copying import Bench, Watch, remote, running
+from tests.contract.copying import Bench, ProgressReports, remote, running
 from tests.support.broker_data import Keyed, append, configure, numbered
 from tests.support.broker_requests import stored_batches
 
@@ -14,19 +14,19 @@ ONE_BATCH: Final = {"linger.ms": "1000", "batch.num.messages": "100000"}
 
 
 class Refusal(NamedTuple):
-    """A config of the target topic, a record that it refuses, the config that takes it, and the error."""
+    """A config of the target topic, a record that it refuses, a config that accepts it, and the error."""
 
     refusing: dict[str, str]
     record: Keyed
     age_ms: int
-    mending: dict[str, str]
+    accepting: dict[str, str]
     error: str
 
 
 def by_config(
-    name: str, refusing: object, mending: object, record: Keyed, error: str, age_ms: int = 0
+    name: str, refusing: object, accepting: object, record: Keyed, error: str, age_ms: int = 0
 ) -> Refusal:
-    return Refusal({name: str(refusing)}, record, age_ms, {name: str(mending)}, error)
+    return Refusal({name: str(refusing)}, record, age_ms, {name: str(accepting)}, error)
 
 
 BEFORE, AFTER = "message.timestamp.before.max.ms", "message.timestamp.after.max.ms"
@@ -44,7 +44,9 @@ REFUSALS: Final = {
 }
 
 
-def test_refused_record_blocks_only_its_partition_until_it_is_fixed(bench: Bench, watch: Watch) -> None:
+def test_refused_record_blocks_only_its_partition_until_it_is_fixed(
+    bench: Bench, watch: ProgressReports
+) -> None:
     healthy = "contract.healthy"
     bench.create(healthy)
     expected = {topic: refused_in_the_middle(bench, topic, refusal) for topic, refusal in REFUSALS.items()}
@@ -55,7 +57,7 @@ def test_refused_record_blocks_only_its_partition_until_it_is_fixed(bench: Bench
             assert bench.copied(topic) == expected[topic][:2]
         bench.await_copied(healthy, bench.source_has(healthy, 10))
         for topic, refusal in REFUSALS.items():
-            configure(bench.target, remote(topic), refusal.mending)
+            configure(bench.target, remote(topic), refusal.accepting)
         for topic in REFUSALS:
             bench.await_copied(topic, expected[topic])
             watch.await_progress(topic, has_recovered)
@@ -77,7 +79,7 @@ def test_a_batch_above_the_targets_limit_is_split(bench: Bench) -> None:
     for codec, topic in topics.items():
         bench.create(topic, target_config={"max.message.bytes": str(limits[codec])})
         append(bench.source, topic, written, settings={"compression.type": codec, **ONE_BATCH})
-        # The client may send the first record ahead of the others.
+        # The client may send the first record in a batch of its own.
         assert max(len(batch.data) for batch in stored_batches(bench.source, topic)) > limits[codec]
     with running(bench.plan(*(TopicPartition(topic, 0) for topic in topics.values()))):
         for topic in topics.values():
@@ -88,7 +90,7 @@ def test_a_batch_above_the_targets_limit_is_split(bench: Bench) -> None:
         assert max(sizes) <= limits[codec]
 
 
-def test_a_split_stops_at_the_record_that_is_too_large_alone(bench: Bench, watch: Watch) -> None:
+def test_a_split_stops_at_the_record_that_is_too_large_alone(bench: Bench, watch: ProgressReports) -> None:
     topic = "contract.split-refused"
     bench.create(topic, target_config={"max.message.bytes": "2000"})
     written = [*numbered(70), LARGE, *numbered(30, 70)]

@@ -1,4 +1,4 @@
-"""A target 100 ms away: as many bytes are on their way as five requests of `max.request.size` hold."""
+"""The copy loop to a target with 100 ms latency: five full Produce requests are in flight."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -25,7 +25,7 @@ RECORDS: Final = 2000
 
 @pytest.mark.parametrize(("partitions", "batch_bytes"), [(1, 1_000_000), (8, 128 << 10)])
 def test_link_with_high_latency_is_filled(bench: Bench, partitions: int, batch_bytes: int) -> None:
-    """Also by batches that are smaller than a request, if there are enough partitions."""
+    """Batches smaller than a request fill it too, if there are enough partitions."""
     topic = f"contract.far-{partitions}"
     bench.create(topic, partitions=partitions)
     fill(bench, topic, partitions, batch_bytes)
@@ -43,7 +43,7 @@ def test_link_with_high_latency_is_filled(bench: Bench, partitions: int, batch_b
 
 
 def fill(bench: Bench, topic: str, partitions: int, batch_bytes: int) -> None:
-    """Batches that are almost as large as they may be."""
+    """Append batches of almost the maximum size."""
     for partition in range(partitions):
         numbers = range(partition, RECORDS, partitions)
         new: list[Keyed] = [(b"%d" % number, b"%0*d" % (RECORD_BYTES, number)) for number in numbers]

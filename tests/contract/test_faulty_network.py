@@ -1,4 +1,4 @@
-"""The copy loop over a network that fails: each record is on the target once and in order all the same."""
+"""The copy loop over a faulty network: each record arrives once and in order."""
 
 import random
 import re
@@ -23,7 +23,7 @@ from tests.support.proxy import Api, Deed, Moment, Proxy, proxied
 from tests.support.waiting import await_value
 
 WAIT_S: Final = 20.0
-"""Short, so that a drill of silence is short; nothing here takes so long by itself."""
+"""Limits every wait in these tests."""
 
 UNCLEAR_RESULTS: Final = 25
 SEED: Final = 20260101
@@ -38,14 +38,14 @@ def network(bench: Bench) -> Iterator[Network]:
 
 @pytest.fixture
 def topic(bench: Bench, request: pytest.FixtureRequest) -> str:
-    """Of two partitions."""
+    """A topic of two partitions."""
     name = "contract." + re.sub(r"\W+", "-", request.node.name)
     bench.create(name, partitions=2)
     return name
 
 
 class Writer:
-    """Some thousands of numbered records a second, in small batches, into each partition until the end."""
+    """Writes thousands of numbered records per second into each partition, in small batches."""
 
     def __init__(self, cluster: AnyCluster, partitions: Sequence[TopicPartition]) -> None:
         self.counts = Counter(dict.fromkeys(partitions, 0))
@@ -73,7 +73,7 @@ class Writer:
         assert self._producer.flush(WAIT_S) == 0
 
     def await_more(self, count: int) -> None:
-        """So many more in every partition."""
+        """Wait for this number of further records in every partition."""
         before = dict(self.counts)
         await_value(
             lambda: all(self.counts[partition] >= had + count for partition, had in before.items()),
@@ -83,13 +83,13 @@ class Writer:
 
 
 def await_traffic(network: Network, count: int = 10) -> None:
-    """So many more answered Fetch and Produce requests."""
+    """Wait for this number of further Fetch and Produce responses."""
     for (proxy,), api in ((network.source, Api.FETCH), (network.target, Api.PRODUCE)):
         before = proxy.figures.answers[api]
         proxy.await_figures(lambda figures: figures.answers[api] >= before + count, WAIT_S)  # noqa: B023
 
 
-def both(topic: str) -> list[TopicPartition]:
+def both_partitions(topic: str) -> list[TopicPartition]:
     return [TopicPartition(topic, number) for number in range(2)]
 
 
@@ -99,19 +99,19 @@ def assert_copied(bench: Bench, writer: Writer) -> None:
 
 
 @contextmanager
-def copied_through(bench: Bench, network: Network, topic: str) -> Iterator[Writer]:
-    """A copy task at work while data flows. In the end all of it is there once, in order, and stays so."""
-    with running(network.plan(bench, *both(topic))):
-        with Writer(bench.source, both(topic)) as writer:
+def copying_while_written(bench: Bench, network: Network, topic: str) -> Iterator[Writer]:
+    """Run a copy task and a writer. At the end every record must be at the target once and in order."""
+    with running(network.plan(bench, *both_partitions(topic))):
+        with Writer(bench.source, both_partitions(topic)) as writer:
             await_traffic(network)
             yield writer
         for (_, partition), count in writer.counts.items():
             bench.await_copied(topic, numbered(count), partition=partition)
-    network.await_left()
+    network.await_disconnected()
     assert_copied(bench, writer)
 
 
-# what a network does while data flows
+# network faults during the copy
 
 Fault = Callable[[Proxy, Writer], None]
 
@@ -139,13 +139,13 @@ def half_closes(proxy: Proxy, _: Writer) -> None:
 
 
 def stalls(proxy: Proxy, writer: Writer) -> None:
-    """For less time than anybody waits."""
+    """Stop responding for less time than any request timeout."""
     proxy.silence()
     writer.await_more(200)
 
 
 def falls_silent(proxy: Proxy, _: Writer) -> None:
-    """Until connections have been given up; then everything that was sent on them arrives after all."""
+    """Stop responding until clients reconnect; the held requests are delivered afterwards."""
     opened = proxy.figures.opened
     proxy.silence()
     proxy.await_figures(lambda figures: figures.opened >= opened + 2)
@@ -158,7 +158,7 @@ def refuses(proxy: Proxy, writer: Writer) -> None:
 
 
 def moves(proxy: Proxy, _: Writer) -> None:
-    """The broker has another address from now on."""
+    """Give the broker another address."""
     proxy.move()
 
 
@@ -179,18 +179,18 @@ def test_every_record_arrives_once_under_network_faults(
     bench: Bench, network: Network, topic: str, side: str
 ) -> None:
     (proxy,) = getattr(network, side)
-    with copied_through(bench, network, topic) as writer:
+    with copying_while_written(bench, network, topic) as writer:
         for fault in FAULTS:
             fault(proxy, writer)
             proxy.restore()
             await_traffic(network)
 
 
-def test_batch_is_there_once_after_a_lost_response(bench: Bench, network: Network, topic: str) -> None:
-    """Half of a request, all of it, none or half of its answer: then the connection ends."""
+def test_batch_is_written_once_after_a_lost_response(bench: Bench, network: Network, topic: str) -> None:
+    """The connection ends after half of the request, all of it, none or half of the response."""
     chance = random.Random(SEED)
     (target,) = network.target
-    with copied_through(bench, network, topic):
+    with copying_while_written(bench, network, topic):
         for _ in range(UNCLEAR_RESULTS):
             before = target.figures.sprung
             moment, deed = chance.choice(list(Moment)), chance.choice([Deed.RESET, Deed.END])
@@ -201,9 +201,9 @@ def test_batch_is_there_once_after_a_lost_response(bench: Bench, network: Networ
 def test_response_out_of_order_ends_its_connection_and_no_partition(
     bench: Bench, network: Network, topic: str
 ) -> None:
-    """What the missing answer was for must not wait for it for ever."""
+    """The batches of the missing response are resent."""
     (target,) = network.target
-    with copied_through(bench, network, topic):
+    with copying_while_written(bench, network, topic):
         for _ in range(3):
             before = target.figures.sprung
             target.on_next(Api.PRODUCE, Moment.ANSWER_DUE, Deed.SWALLOW, after=2)
@@ -214,9 +214,9 @@ def test_response_out_of_order_ends_its_connection_and_no_partition(
 def test_a_request_that_arrives_after_its_resend_adds_nothing(
     bench: Bench, network: Network, topic: str
 ) -> None:
-    """Its connection was given up, and what it held was sent again on another."""
+    """The client has closed its connection and resent its batches on another one."""
     (target,) = network.target
-    with copied_through(bench, network, topic):
+    with copying_while_written(bench, network, topic):
         for more in (1, 20):
             before = target.figures
             target.on_next(Api.PRODUCE, Moment.REQUEST_HALF_SENT, Deed.HOLD, after=5)
@@ -229,23 +229,23 @@ def test_a_request_that_arrives_after_its_resend_adds_nothing(
 
 
 def test_start_continues_after_lost_responses(bench: Bench, network: Network, topic: str) -> None:
-    """The first start, and one that must read the target back: a connection ends at every kind of request."""
+    """A first start, and one with a read-back, lose the response of every kind of request."""
     chance = random.Random(SEED)
     (source,), (target,) = network.source, network.target
     first = [(source, Api.LIST_OFFSETS), (target, Api.INIT_PRODUCER_ID), (target, Api.PRODUCE)]
     bench.source_has(topic, 50)
-    copy_despite(network, bench, topic, 50, first, chance)
+    copy_with_lost_responses(network, bench, topic, 50, first, chance)
     known = stored(bench, topic)
     for at in range(50, 80):  # one batch each
         append(bench.source, topic, numbered(1, at))
-    copy_despite(network, bench, topic, 80, [], chance)
+    copy_with_lost_responses(network, bench, topic, 80, [], chance)
     store(bench, topic, known)
     bench.source_has(topic, 20)
     again = [(source, Api.FETCH), (source, Api.METADATA), (target, Api.LIST_OFFSETS), (target, Api.FETCH)]
-    copy_despite(network, bench, topic, 100, again, chance)
+    copy_with_lost_responses(network, bench, topic, 100, again, chance)
 
 
-def copy_despite(
+def copy_with_lost_responses(
     network: Network,
     bench: Bench,
     topic: str,
@@ -253,7 +253,7 @@ def copy_despite(
     lost: Sequence[tuple[Proxy, Api]],
     chance: random.Random,
 ) -> None:
-    """Start, copy and stop; answers to these are lost on the way."""
+    """Start, copy and stop, while the responses to these requests are lost."""
     before = Counter({proxy: proxy.figures.sprung for proxy, _ in lost})
     for proxy, api in lost:
         moment = chance.choice([Moment.ANSWER_DUE, Moment.ANSWER_HALF_SENT])
@@ -263,7 +263,7 @@ def copy_despite(
         bench.await_copied(topic, numbered(count))
         for proxy, sprung in before.items():
             await_sprung(proxy, sprung)
-    network.await_left()
+    network.await_disconnected()
     assert bench.copied(topic) == numbered(count)
 
 
@@ -273,14 +273,14 @@ def await_sprung(proxy: Proxy, count: int) -> None:
 
 @pytest.fixture
 def three_brokers(trio: LocalCluster) -> Bench:
-    """Source and target at once."""
+    """Three brokers that are source and target."""
     made = Bench(trio, trio)
     made.create_state_topics()
     return made
 
 
-def test_partitions_of_other_brokers_go_on(three_brokers: Bench) -> None:
-    """One of three leaders can't be reached, on either side: two must not wait for it."""
+def test_partitions_of_reachable_brokers_continue(three_brokers: Bench) -> None:
+    """One of three leaders is unreachable, at the source or the target; the other two are not delayed."""
     topic = "contract.others"
     for name in (topic, remote(topic)):
         create_assigned(three_brokers.source, name, [[0], [1], [2]])
@@ -304,12 +304,12 @@ def test_partitions_of_other_brokers_go_on(three_brokers: Bench) -> None:
                     side[number].restore()
             for partition, count in writer.counts.items():
                 three_brokers.await_copied(topic, numbered(count), partition=partition.partition)
-        network.await_left()
+        network.await_disconnected()
     assert_copied(three_brokers, writer)
 
 
 def await_copies(bench: Bench, partitions: Sequence[TopicPartition], writer: Writer) -> None:
-    """As many as the source has now."""
+    """Wait for as many records as the source has now."""
     wanted = {
         TopicPartition(remote(partition.topic), partition.partition): writer.counts[partition]
         for partition in partitions
@@ -323,7 +323,7 @@ def await_copies(bench: Bench, partitions: Sequence[TopicPartition], writer: Wri
 
 
 def create_assigned(cluster: AnyCluster, topic: str, assignment: list[list[int]]) -> None:
-    client = admin(cluster)  # its end would end what it was asked
+    client = admin(cluster)  # a closed client would cancel the request
     new_topic = NewTopic(topic, num_partitions=len(assignment), replica_assignment=assignment)
     (future,) = client.create_topics([new_topic]).values()
     future.result(WAIT_S)

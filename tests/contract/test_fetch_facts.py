@@ -1,4 +1,4 @@
-"""How a broker answers fetches: the facts that the way of reading stands on."""
+"""Facts about Fetch responses of brokers that the batch reader relies on."""
 
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -13,7 +13,7 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka import error_codes, fetch
 from sparkmirror.kafka.fetch import FetchedPartition, FetchPosition, FetchSession
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
-from tests.contract.looping import batch_of
+from tests.contract.event_loop import batch_of
 from tests.support.any_cluster import AnyCluster
 from tests.support.batches import decode
 from tests.support.broker_data import admin, create_topic, delete_records, numbered
@@ -23,17 +23,17 @@ from tests.support.connections import connection
 TOPIC: Final = "contract.fetched"
 BATCHES: Final = 5
 RECORDS: Final = 10
-"""In each batch."""
+"""Records in each batch."""
 
 
 @pytest.fixture(scope="module")
 def asker(cluster: AnyCluster) -> Iterator[Asker]:
-    """Partitions 0 and 1 hold the same batches, 2 holds nothing."""
+    """Partitions 0 and 1 have the same batches, 2 is empty."""
     create_topic(cluster.bootstrap_servers, TOPIC, partitions=3)
     with asking(cluster) as made:
         for at in range(0, BATCHES * RECORDS, RECORDS):
             batch = batch_of(numbered(RECORDS, at))
-            assert not any(told.error for told in made.produce({FULL: batch, SAME: batch}).partitions)
+            assert not any(produced.error for produced in made.produce({FULL: batch, SAME: batch}).partitions)
         yield made
 
 
@@ -56,9 +56,9 @@ def session_of(*positions: tuple[TopicPartition, int], bytes_max: int = BYTES_MA
 
 
 @pytest.mark.parametrize("version", range(fetch.VERSION_LOW, fetch.VERSION_HIGH_BY_NAME + 1))
-def test_every_version_of_our_frame_is_understood(asker: Asker, version: int) -> None:
+def test_every_supported_fetch_version_is_answered(asker: Asker, version: int) -> None:
     session = session_of((FULL, 0), (EMPTY, 0))
-    # In no certain order.
+    # Partitions come in no certain order.
     answers = {fetched.partition: fetched for fetched in asker.fetch(session, version=version).partitions}
     full, empty = answers[FULL], answers[EMPTY]
     assert bases(full) == list(range(0, 50, 10))
@@ -70,7 +70,7 @@ def test_a_fetch_inside_a_batch_gives_the_whole_batch(asker: Asker) -> None:
     assert bases(asker.fetch_one(FULL, 25)) == [20, 30, 40]
 
 
-def test_a_limit_cuts_a_batch_and_what_is_cut_is_left_alone(asker: Asker) -> None:
+def test_batch_cut_by_the_byte_limit_is_ignored(asker: Asker) -> None:
     size = len(batches(asker.fetch_one(FULL, 0))[0].data)
     fetched = asker.fetch_one(FULL, 0, bytes_max=size * 5 // 2)
     assert len(fetched.records) <= size * 5 // 2
@@ -78,7 +78,7 @@ def test_a_limit_cuts_a_batch_and_what_is_cut_is_left_alone(asker: Asker) -> Non
 
 
 def test_a_batch_above_every_limit_arrives_whole_and_alone(asker: Asker) -> None:
-    """KIP-74: otherwise nobody could go on."""
+    """KIP-74: otherwise a consumer could not make progress."""
     session = session_of((FULL, 0), (SAME, 0), bytes_max=10)
     asked = asker.fetch(session, bytes_max=10).partitions
     arrived = {fetched.partition: bases(fetched) for fetched in asked}
@@ -92,7 +92,7 @@ def test_an_offset_beyond_the_end_is_out_of_range_and_the_end_is_not(asker: Aske
 
 
 def test_offsets_before_the_logs_start_are_out_of_range(cluster: AnyCluster, asker: Asker) -> None:
-    partition = TopicPartition("contract.fetched-beheaded", 0)
+    partition = TopicPartition("contract.fetched-trimmed", 0)
     create_topic(cluster.bootstrap_servers, partition.topic)
     for at in range(2):
         asker.produce_one(partition, batch_of(numbered(RECORDS, at)))
@@ -106,7 +106,7 @@ def test_offsets_before_the_logs_start_are_out_of_range(cluster: AnyCluster, ask
 
 
 @pytest.mark.parametrize(("epoch", "error"), [(-1, 0), (0, 0), (7, error_codes.UNKNOWN_LEADER_EPOCH)])
-def test_a_leader_epoch_of_the_future_is_unknown(asker: Asker, epoch: int, error: int) -> None:
+def test_leader_epoch_above_the_leaders_is_unknown(asker: Asker, epoch: int, error: int) -> None:
     session = FetchSession()
     session.want(FULL, FetchPosition(0, epoch, BYTES_MAX))
     (fetched,) = asker.fetch(session).partitions
@@ -118,7 +118,7 @@ def advance(session: FetchSession, partition: TopicPartition, offset: int) -> No
 
 
 def test_fetch_session_returns_changes_only(asker: Asker) -> None:
-    """KIP-227."""
+    """See KIP-227."""
     session = session_of((FULL, 40), (SAME, 40), (EMPTY, 0))
     first = asker.fetch(session)
     assert {fetched.partition for fetched in first.partitions} == {FULL, SAME, EMPTY}
@@ -180,7 +180,7 @@ def in_transaction(
         end(30)
 
 
-def test_read_committed_names_what_was_aborted(
+def test_read_committed_fetch_lists_aborted_transactions(
     asker: Asker, transacted: tuple[TopicPartition, confluent.Producer]
 ) -> None:
     partition, producer = transacted
@@ -194,9 +194,9 @@ def test_read_committed_names_what_was_aborted(
     assert fetched.aborted == [(writer, 3)]
     assert [batch.header.attributes & CONTROL != 0 for batch in batches(fetched)] == [False, False, True] * 2
     assert all(batch.header.attributes & TRANSACTIONAL for batch in batches(fetched))
-    # The same producer's committed batches come before: to drop by id alone would lose them.
+    # Dropping batches by producer id alone would lose the committed ones before.
     assert survivors(fetched) == [b"a", b"b"]
-    # A fetch inside of the transaction names where it began.
+    # A fetch inside the transaction lists the transaction's first offset.
     inside = asker.fetch_one(partition, 4, read_committed=True)
     assert (bases(inside), inside.aborted, survivors(inside)) == ([4, 5], [(writer, 3)], [])
     uncommitted = asker.fetch_one(partition, 0)
@@ -217,13 +217,13 @@ def survivors(fetched: FetchedPartition) -> list[bytes | None]:
 def test_recreated_topic_is_read_and_written_by_name_without_an_error(
     cluster: AnyCluster, asker: Asker
 ) -> None:
-    """Only a topic id (KIP-516) would tell that these are other records."""
-    partition = TopicPartition("contract.fetched-anew", 0)
+    """Only the topic id (KIP-516) shows that these are other records."""
+    partition = TopicPartition("contract.fetched-recreated", 0)
     for value in (b"first life", b"second life"):
         create_topic(cluster.bootstrap_servers, partition.topic)
         assert asker.produce_one(partition, batch_of([(None, value), (None, value)])).base_offset == 0
         session = FetchSession()
-        session.want(partition, FetchPosition(1, 0, BYTES_MAX))  # as one who has read offset 0 in epoch 0
+        session.want(partition, FetchPosition(1, 0, BYTES_MAX))  # a reader that has read offset 0 in epoch 0
         (fetched,) = asker.fetch(session).partitions
         assert fetched.error == 0
         (batch,) = batches(fetched)
@@ -258,9 +258,7 @@ def fetched_by_id(asker: Asker, partition: TopicPartition, topic_id: bytes) -> F
 
 
 @pytest.mark.parametrize(("epoch", "error"), [(-1, 0), (0, 0), (7, error_codes.OFFSET_OUT_OF_RANGE)])
-def test_what_was_read_in_an_epoch_of_the_future_is_out_of_range(
-    asker: Asker, epoch: int, error: int
-) -> None:
-    """KIP-595. See `test_truncated_source` for epochs of the past."""
+def test_last_fetched_epoch_above_the_leaders_is_out_of_range(asker: Asker, epoch: int, error: int) -> None:
+    """See KIP-595, and `test_truncated_source` for older epochs."""
     fetched = asker.fetch_one(FULL, 50, read_epoch=epoch)
     assert (fetched.error, fetched.diverged_at) == (error, None)

@@ -1,4 +1,4 @@
-"""What of a partition's end a mirror would still copy: markers and aborted records are nothing."""
+"""Offset ranges at a partition's end have records to copy, or only markers and aborted records."""
 
 from typing import Final
 
@@ -48,10 +48,10 @@ def cluster(source_cluster: LocalCluster) -> LocalCluster:
     ],
     ids=str,
 )
-def test_only_records_count(
+def test_markers_and_aborted_records_are_not_to_be_copied(
     cluster: LocalCluster, begin: int, end: int, uncommitted: bool, committed: bool
 ) -> None:
-    """What is behind the end of the log can't be read, and counts."""
+    """A range beyond the log end offset can't be read and counts as having records."""
     for read_committed, expected in ((False, uncommitted), (True, committed)):
         settings = ConsumerSettings(connection(cluster), read_committed=read_committed)
         assert (PLACE in with_records(settings, {PLACE: (begin, end)})) is expected

@@ -1,4 +1,4 @@
-"""Groups of every kind as real brokers keep them, also where one of them is sick."""
+"""Reading groups of every kind from real brokers, also while one coordinator does not respond."""
 
 import uuid
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ def offsets(offset: int) -> Offsets:
 
 
 def write(groups: Groups, group: GroupId, offset: int) -> None:
-    """A new cluster makes the topic of group offsets when it's asked for the first time."""
+    """Commit offsets, retrying while a new cluster creates the topic of group offsets."""
 
     def is_written() -> bool:
         try:
@@ -59,7 +59,7 @@ def source(source_cluster: LocalCluster) -> LocalCluster:
     return source_cluster
 
 
-def test_members_are_named_whatever_protocol_they_speak(source: LocalCluster) -> None:
+def test_members_of_every_group_protocol_are_listed(source: LocalCluster) -> None:
     names = {GroupId(f"contract-groups-{protocol}"): protocol for protocol in ("classic", "consumer")}
     consumers = [
         confluent.Consumer(

@@ -1,4 +1,4 @@
-"""`sparkmirror groups explain` against clusters that hold what a mirror leaves there."""
+"""`sparkmirror groups explain` against clusters with offset syncs and groups as a mirror leaves them."""
 
 import json
 from collections.abc import Iterator
@@ -42,11 +42,11 @@ def file(
     append(source_cluster, TOPIC, numbered(100))
     append(target_cluster, REMOTE, numbered(AHEAD + 95))
     partition = TopicPartition(TOPIC, 0)
-    told = [
+    offset_syncs = [
         RunSync(OffsetSync(partition, offset, AHEAD + offset), run) for offset, run in ((39, 20), (80, 1))
     ]
     writer = TopicWriter(connection(source_cluster))
-    writer.write(syncs, [sync.to_record() for sync in told])
+    writer.write(syncs, [sync.to_record() for sync in offset_syncs])
     writer.close()
     properties = {
         "clusters": "ge, gt",
@@ -65,7 +65,7 @@ def file(
 
 
 def commit(cluster: LocalCluster, group: str, **offsets: int) -> None:
-    """Of the topics by their last words."""
+    """Commit offsets; topics are given by the last part of their names."""
     wanted = {
         TopicPartition({"explained": TOPIC, "not": OTHER, "remote": REMOTE}[word], 0): Committed(offset, "")
         for word, offset in offsets.items()
@@ -88,7 +88,7 @@ def explained(file: Path, group: str, capsys: pytest.CaptureFixture[str]) -> tup
     return code, flow
 
 
-def test_a_group_that_follows(
+def test_group_without_obstacles_is_explained(
     file: Path,
     source_cluster: LocalCluster,
     target_cluster: LocalCluster,
@@ -119,7 +119,7 @@ def test_a_group_that_follows(
     assert f"✓ {TOPIC}-0: translated exactly" in printed
 
 
-def test_partitions_that_are_kept_back(
+def test_partitions_without_exact_translation_are_explained(
     file: Path, source_cluster: LocalCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     commit(source_cluster, "explain-between", explained=60)
@@ -139,7 +139,7 @@ def test_partitions_that_are_kept_back(
     )
 
 
-def test_groups_that_are_kept_back(
+def test_active_filtered_and_unknown_groups_are_explained(
     file: Path,
     source_cluster: LocalCluster,
     target_cluster: LocalCluster,
@@ -162,7 +162,7 @@ def test_groups_that_are_kept_back(
         assert (code, flow["obstacles"]) == (1, [obstacle])
 
 
-def test_a_share_group_is_named(
+def test_share_group_is_explained(
     file: Path, source_cluster: LocalCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     group = "explain-share"
@@ -178,7 +178,7 @@ def test_a_share_group_is_named(
     assert (code, flow["obstacles"]) == (1, ["is a share group on ge: such groups are left alone"])
 
 
-def test_a_streams_group_is_named_on_either_side(
+def test_streams_group_on_either_side_is_explained(
     file: Path,
     source_cluster: LocalCluster,
     target_cluster: LocalCluster,
@@ -198,7 +198,9 @@ def test_a_streams_group_is_named_on_either_side(
     assert (partition["target_offset"], partition["next_sync_writes"]) == (3, None)
 
 
-def test_wrong_usage(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_file_or_unknown_flow_exits_with_2(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["groups", "explain", "explain-well", str(tmp_path / "none.properties")]) == 2
     assert main(["groups", "explain", "explain-well", str(file), "--flow", "gt->ge"]) == 2
     assert "has no flow gt->ge that mirrors topics (it has: ge->gt)" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Patterns by the thousand, each matched by the real `java.util.regex` and by ours: never differently."""
+"""Thousands of generated patterns match the same texts with `java.util.regex` and with the Python port."""
 
 import base64
 import random
@@ -48,7 +48,7 @@ WRITTEN: Final = (
         "\\N{DIGIT ONE}",
     ),
 )
-"""As people write them."""
+"""Patterns as in real configurations."""
 
 _ATOMS: Final = (
     *("a", "b", "A", "o", "Z", "0", "7", "_", "-", ".", "\\.", "\\-", "\\_", ",", "\u00e9", "\U0001f600"),
@@ -164,7 +164,7 @@ TEXTS: Final = (
 
 
 class Compared(NamedTuple):
-    """How many patterns both take, only Java takes, and neither; and those that are read differently."""
+    """Numbers of patterns that both accept, only Java accepts, and neither; and the differing matches."""
 
     both: int
     only_java: int
@@ -201,8 +201,8 @@ def _sequence(chance: random.Random, depth: int) -> str:
     return "".join(parts)
 
 
-def said_by_java(patterns: Sequence[str], texts: Sequence[str]) -> list[str]:
-    """For each pattern a digit for each text, or that it is refused."""
+def matched_by_java(patterns: Sequence[str], texts: Sequence[str]) -> list[str]:
+    """Let Java match: for each pattern one digit per text, or "refused"."""
     asked = "\n".join((*map(_line, texts), "", *map(_line, patterns), ""))
     command = [find_java().executable, *_FAST_START, str(_PROGRAM)]
     ended = subprocess.run(command, input=asked, capture_output=True, text=True, check=False)
@@ -217,7 +217,7 @@ def _line(text: str) -> str:
 def compare(patterns: Sequence[str], texts: Sequence[str]) -> Compared:
     both = only_java = neither = 0
     differing = []
-    for pattern, java in zip(patterns, said_by_java(patterns, texts), strict=True):
+    for pattern, java in zip(patterns, matched_by_java(patterns, texts), strict=True):
         ours = _ours(pattern)
         if java == "refused":
             neither += ours is None
@@ -243,7 +243,7 @@ def _ours(pattern: str) -> re.Pattern[str] | None:
 
 
 def _differs_among_javas(pattern: str, text: str) -> bool:
-    r"""Before JDK 19 `\b` saw letters beyond ASCII too (JDK-8264160)."""
+    r"""Before JDK 19 `\b` also regarded non-ASCII letters (JDK-8264160)."""
     return not text.isascii() and ("\\b" in pattern or "\\B" in pattern)
 
 
@@ -251,6 +251,6 @@ def test_patterns_match_as_in_java() -> None:
     patterns = [*WRITTEN, *_ATOMS, *generated(1500, seed=7)]
     compared = compare(patterns, TEXTS)
     assert compared.differing == []
-    # Else this would say nothing.
+    # Otherwise the comparison would prove little.
     assert compared.both > len(patterns) / 3
     assert compared.neither > len(patterns) / 10

@@ -1,4 +1,4 @@
-"""Three brokers, one of which is killed: leaders move, and `acks` decides what a lonely leader takes."""
+"""One of three brokers is killed: leaders move, and a leader without in-sync replicas needs `acks=1`."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,7 +8,7 @@ from confluent_kafka.admin import NewTopic
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import TopicPartition
-from tests.contract.looping import WAIT_S, reading, writing, written_for_ever
+from tests.contract.event_loop import WAIT_S, reading, writing, written_continuously
 from tests.support.broker_data import admin, keyed_of, numbered
 from tests.support.connections import connection
 from tests.support.waiting import await_value
@@ -17,23 +17,23 @@ NOT_ENOUGH_REPLICAS = 19
 
 
 @pytest.fixture
-def bereft(trio: LocalCluster) -> Iterator[LocalCluster]:
-    """Its first broker may be killed."""
+def losing_first_broker(trio: LocalCluster) -> Iterator[LocalCluster]:
+    """The trio, whose first broker is started again after the test."""
     yield trio
     trio.start_broker(0)
 
 
-def test_reader_and_writer_follow_leaders_and_in_sync_replicas(bereft: LocalCluster) -> None:
-    moved = replicated(bereft, "contract.moved", [[0, 1, 2], [1, 2, 0], [2, 0, 1]])
-    (lonely, forsaken) = replicated(bereft, "contract.lonely", [[1, 0], [2, 0]])
-    connected = connection(bereft, request_timeout_s=5.0)
+def test_reader_and_writer_follow_leaders_and_in_sync_replicas(losing_first_broker: LocalCluster) -> None:
+    moved = replicated(losing_first_broker, "contract.moved", [[0, 1, 2], [1, 2, 0], [2, 0, 1]])
+    (acks_one, acks_all) = replicated(losing_first_broker, "contract.acks", [[1, 0], [2, 0]])
+    connected = connection(losing_first_broker, request_timeout_s=5.0)
     with (
         reading(ConsumerSettings(connected), dict.fromkeys(moved, 0)) as reader,
         writing(ProducerSettings(connected), moved) as writer,
     ):
-        with written_for_ever(writer, moved) as appended:
+        with written_continuously(writer, moved) as appended:
             await_value(lambda: len(reader.keyed(moved[0])) > 100, WAIT_S, lambda: str(writer.failures))
-            bereft.kill_broker(0)
+            losing_first_broker.kill_broker(0)
             before = writer.acknowledged_records[moved[0]]
             await_value(
                 lambda: writer.acknowledged_records[moved[0]] > before + 200,
@@ -43,14 +43,14 @@ def test_reader_and_writer_follow_leaders_and_in_sync_replicas(bereft: LocalClus
         for partition in moved:
             writer.await_acknowledged(partition, appended[partition])
             reader.await_records(partition, numbered(appended[partition]))
-            assert keyed_of(bereft, *partition) == numbered(appended[partition])
+            assert keyed_of(losing_first_broker, *partition) == numbered(appended[partition])
     assert not reader.out_of_range
-    takes_one_acknowledgement(bereft, lonely)
-    waits_for_all(bereft, forsaken)
+    assert_acks_one_is_acknowledged(losing_first_broker, acks_one)
+    assert_acks_all_waits(losing_first_broker, acks_all)
 
 
 def replicated(cluster: LocalCluster, topic: str, assignment: list[list[int]]) -> Sequence[TopicPartition]:
-    client = admin(cluster)  # its end would end what it was asked
+    client = admin(cluster)  # a closed client would cancel the request
     new_topic = NewTopic(
         topic,
         num_partitions=len(assignment),
@@ -61,17 +61,17 @@ def replicated(cluster: LocalCluster, topic: str, assignment: list[list[int]]) -
     return [TopicPartition(topic, number) for number in range(len(assignment))]
 
 
-def takes_one_acknowledgement(cluster: LocalCluster, partition: TopicPartition) -> None:
+def assert_acks_one_is_acknowledged(cluster: LocalCluster, partition: TopicPartition) -> None:
     with writing(ProducerSettings(connection(cluster), acks=1), [partition]) as writer:
         writer.append(partition, numbered(3))
         writer.await_acknowledged(partition, 3)
 
 
-def waits_for_all(cluster: LocalCluster, partition: TopicPartition) -> None:
+def assert_acks_all_waits(cluster: LocalCluster, partition: TopicPartition) -> None:
     with writing(ProducerSettings(connection(cluster), acks=-1), [partition]) as writer:
         writer.append(partition, numbered(3))
         await_value(
-            lambda: NOT_ENOUGH_REPLICAS in {getattr(told.error, "code", 0) for told in writer.failures},
+            lambda: NOT_ENOUGH_REPLICAS in {getattr(failure.error, "code", 0) for failure in writer.failures},
             WAIT_S,
             lambda: str(writer.failures),
         )

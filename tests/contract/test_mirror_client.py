@@ -1,4 +1,4 @@
-"""The client API against a cluster that holds what mirrors leave there; the vectors are Java's."""
+"""The client API against a cluster with a mirror's topics and checkpoints; vectors of MirrorClientTest."""
 
 import json
 import re
@@ -22,7 +22,7 @@ from tests.support.broker_data import create_topic
 from tests.support.connections import connection
 
 BETWEEN: Final = "client"
-"""Parts aliases and topics: other tests' topics on this cluster have a dot at most."""
+"""Separates aliases and topics; topics of other tests on this cluster have dots at most."""
 SEPARATOR: Final = f"-{BETWEEN}-"
 TOPICS: Final = [
     "heartbeats",
@@ -75,7 +75,7 @@ def client(properties: dict[str, str]) -> Iterator[MirrorClient]:
         yield made
 
 
-def test_hops_are_those_of_the_shortest_way(client: MirrorClient) -> None:
+def test_replication_hops_count_the_shortest_path(client: MirrorClient) -> None:
     assert [client.replication_hops(alias) for alias in ("one", "two", "three", "four")] == [1, 2, 1, -1]
 
 
@@ -101,7 +101,9 @@ def test_group_continues_at_its_last_checkpoints(client: MirrorClient) -> None:
         client.remote_consumer_offsets("billing", "four", timeout_s=2)
 
 
-def test_each_function_is_the_clients_method(properties: dict[str, str], client: MirrorClient) -> None:
+def test_each_module_function_returns_the_result_of_the_client_method(
+    properties: dict[str, str], client: MirrorClient
+) -> None:
     utils = remote_cluster_utils
     assert utils.replication_hops(properties, "two") == 2
     assert utils.heartbeat_topics(properties) == client.heartbeat_topics()
@@ -113,16 +115,16 @@ def test_each_function_is_the_clients_method(properties: dict[str, str], client:
 
 
 @pytest.mark.parametrize(
-    ("told", "message"),
+    ("settings", "message"),
     [
         ({}, "bootstrap.servers"),
         ({"bootstrap.servers": "here:1", "replication.policy.class": "a.Policy"}, "a.Policy"),
         ({"bootstrap.servers": "here:1", "security.protocol": "SSL"}, "security.protocol"),
     ],
 )
-def test_unusable_settings_are_named(told: dict[str, str], message: str) -> None:
+def test_error_names_the_invalid_setting(settings: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        MirrorClient(told)
+        MirrorClient(settings)
 
 
 def test_prefixed_client_settings_override_the_address(properties: dict[str, str]) -> None:
@@ -145,9 +147,9 @@ def test_the_command_prints_what_the_client_finds(
     cluster = ["--bootstrap-server", properties["bootstrap.servers"], "--command-config", str(config)]
     asked = ["translate-offsets", *cluster, "--source", "one"]
     assert main([*asked, "--group", "billing", "--group", "nobody"]) == 0
-    told = capsys.readouterr()
-    assert told.out == "billing  one-client-orders-0  12\nbilling  one-client-orders-1  6\n"
-    assert told.err == "sparkmirror: group nobody has no checkpoint from one\n"
+    printed = capsys.readouterr()
+    assert printed.out == "billing  one-client-orders-0  12\nbilling  one-client-orders-1  6\n"
+    assert printed.err == "sparkmirror: group nobody has no checkpoint from one\n"
     assert main([*asked, "--group", "shipping", "-o", "json"]) == 0
     shipping = {
         "group": "shipping",

@@ -1,4 +1,4 @@
-"""Looking up offsets in the logs of real brokers: transactions, bounds, and what can't be shown."""
+"""Looking up offsets in the logs of real brokers: transactions, limits, unresolvable offsets."""
 
 import logging
 from collections.abc import Iterator
@@ -24,13 +24,13 @@ SOURCE: Final = TopicPartition("contract.resolved", 0)
 TARGET: Final = TopicPartition("rs.contract.resolved", 0)
 FOREIGN: Final = 5
 PARTS: Final = ((0, True), (10, False), (20, True))
-"""The first record of each transaction of ten, and whether it's committed."""
+"""The first record of each transaction of ten records, and whether it is committed."""
 WAIT_S: Final = 20.0
 
 
 @pytest.fixture(scope="module")
 def resolver(source_cluster: LocalCluster, target_cluster: LocalCluster) -> Iterator[OffsetResolver]:
-    """On the source transactions, one of them aborted; on the target the others, behind foreign records."""
+    """Three transactions at the source, one aborted; foreign and the committed records at the target."""
     create_topic(source_cluster.bootstrap_servers, SOURCE.topic)
     create_topic(target_cluster.bootstrap_servers, TARGET.topic)
     producer = confluent.Producer(
@@ -63,7 +63,7 @@ def resolver(source_cluster: LocalCluster, target_cluster: LocalCluster) -> Iter
 
 
 def history(last_downstream: int) -> SyncHistory:
-    """Syncs of the first and the last record: 0 and 31, with the markers at 10, 21 and 32."""
+    """Offset syncs of the first and the last record, 0 and 31; markers are at 10, 21 and 32."""
     made = SyncHistory(OffsetSync(SOURCE, 0, FOREIGN))
     made.add(OffsetSync(SOURCE, 31, last_downstream))
     return made
@@ -86,7 +86,7 @@ def test_an_unresolvable_offset_is_looked_up_once(
     resolver: OffsetResolver, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "tests")
-    known = SyncHistory(OffsetSync(SOURCE, 2, FOREIGN + 9))  # as of another log
+    known = SyncHistory(OffsetSync(SOURCE, 2, FOREIGN + 9))  # does not fit this log
     known.add(OffsetSync(SOURCE, 31, FOREIGN + 30))
     wanted = Wanted(SOURCE, 27, TARGET, known)
     read = [resolver.bytes_read]
@@ -97,7 +97,7 @@ def test_an_unresolvable_offset_is_looked_up_once(
     assert known.place(27) == Place(FOREIGN + 10, 20)
 
 
-def test_without_time_nothing_is_looked_up(resolver: OffsetResolver) -> None:
+def test_nothing_is_looked_up_after_the_deadline(resolver: OffsetResolver) -> None:
     wanted = Wanted(SOURCE, 28, TARGET, history(FOREIGN + 19))
     read = resolver.bytes_read
     assert resolver.resolve([wanted], -1.0) == set()
@@ -116,7 +116,7 @@ def test_a_missing_topic_is_logged_and_retried(
     assert known.place(27) == Place(FOREIGN + 1, 18)
 
 
-def test_no_more_is_read_than_allowed(source_cluster: LocalCluster) -> None:
+def test_reading_stops_at_the_byte_limit(source_cluster: LocalCluster) -> None:
     topic = TopicPartition("contract.resolved-wide", 0)
     create_topic(source_cluster.bootstrap_servers, topic.topic)
     for _ in range(4):

@@ -1,4 +1,4 @@
-"""Rights that a mirror lacks show in its plan, with the line that grants each, before anything fails."""
+"""`sparkmirror plan` reports missing ACLs, each with the kafka-acls.sh command that adds it."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ WAIT_S: Final = 20.0
 
 
 def allow(topic: str, operation: AclOperation, principal: str = ANYBODY) -> AclBinding:
-    """Where anybody may do something, all others are shut out of everything else."""
+    """Make an ACL. Once a topic has one, every other operation and principal is denied."""
     return AclBinding(
         ResourceType.TOPIC, PatternType.LITERAL, topic, principal, "*", operation, AclPermission.ALLOW
     )
@@ -51,7 +51,7 @@ def granted(cluster: LocalCluster, bindings: Sequence[AclBinding]) -> Iterator[N
 
 @pytest.fixture(scope="module")
 def file(guarded_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A flow within one cluster: rights are those of names."""
+    """A flow within one cluster, so that source and target ACLs differ by topic name."""
     for topic in (SEEN, HIDDEN):
         create_topic(guarded_cluster.bootstrap_servers, topic)
     properties = {
@@ -74,7 +74,7 @@ def planned(file: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, list[d
     return code, [finding for finding in flow["findings"] if finding["severity"] == "blocks"]
 
 
-def test_every_missing_right_is_named_with_its_command(
+def test_every_missing_acl_is_reported_with_its_command(
     file: Path, guarded_cluster: LocalCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert planned(file, capsys) == (0, [])
@@ -109,7 +109,7 @@ def test_every_missing_right_is_named_with_its_command(
             assert planned(file, capsys) == (0, [])
 
 
-def test_part_that_cannot_be_planned_leaves_the_others(
+def test_part_that_cannot_be_planned_does_not_hide_the_others(
     file: Path, guarded_cluster: LocalCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with granted(guarded_cluster, [allow(SEEN, AclOperation.READ)]):
@@ -125,7 +125,7 @@ def test_part_that_cannot_be_planned_leaves_the_others(
 def test_forbidden_topic_creation_is_found_by_the_plan(
     file: Path, guarded_cluster: LocalCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The broker is told that its own rights stay: it comes as the same principal."""
+    """The broker has the same principal as the mirror, so it needs its own ACLs on the cluster."""
     on_cluster = [
         AclBinding(
             ResourceType.CLUSTER,

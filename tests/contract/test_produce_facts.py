@@ -1,4 +1,4 @@
-"""What a broker does with batches: the facts that the way of writing stands on."""
+"""Facts about brokers' handling of produced batches that the batch writer relies on."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +17,7 @@ from sparkmirror.batches.record_batch import (
 )
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka import error_codes, produce
-from tests.contract.looping import batch_of
+from tests.contract.event_loop import batch_of
 from tests.support.any_cluster import AnyCluster
 from tests.support.batches import Rec, decode, encode
 from tests.support.broker_data import create_topic, numbered
@@ -37,7 +37,7 @@ CONFIGS: Final[Mapping[str, dict[str, str]]] = {
 }
 PARTITIONS: Final = 24
 
-NewPartition = Callable[[str], TopicPartition]
+MakePartition = Callable[[str], TopicPartition]
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +47,8 @@ def asker(cluster: AnyCluster) -> Iterator[Asker]:
 
 
 @pytest.fixture(scope="module")
-def new(cluster: AnyCluster) -> NewPartition:
-    """An empty partition, for everyone who asks, of a topic with one of the configs."""
+def new_partition(cluster: AnyCluster) -> MakePartition:
+    """Return an empty partition of a topic with the named config at each call."""
     numbers = {}
     for name, config in CONFIGS.items():
         partitions = PARTITIONS if name == "plain" else 3
@@ -64,20 +64,25 @@ def kept(asker: Asker, partition: TopicPartition) -> list[FetchedBatch]:
 
 
 @pytest.mark.parametrize("version", range(produce.VERSION_LOW, produce.VERSION_HIGH + 1))
-def test_every_version_of_our_frame_is_understood(asker: Asker, new: NewPartition, version: int) -> None:
-    first, second = new("plain"), new("plain")
+def test_every_supported_produce_version_is_answered(
+    asker: Asker, new_partition: MakePartition, version: int
+) -> None:
+    first, second = new_partition("plain"), new_partition("plain")
     batches = {first: batch_of(numbered(3)), second: batch_of(numbered(2))}
     for expected in ({first: 0, second: 0}, {first: 3, second: 2}):
         response = asker.produce(batches, version)
-        assert {told.partition: told.error for told in response.partitions} == {first: 0, second: 0}
-        assert {told.partition: told.base_offset for told in response.partitions} == expected
+        assert {produced.partition: produced.error for produced in response.partitions} == {
+            first: 0,
+            second: 0,
+        }
+        assert {produced.partition: produced.base_offset for produced in response.partitions} == expected
 
 
 @pytest.mark.parametrize("codec", range(5))
-def test_a_batch_is_kept_as_it_came_but_for_offset_and_epoch(
-    asker: Asker, new: NewPartition, codec: int
+def test_batch_is_stored_unchanged_but_for_offset_and_epoch(
+    asker: Asker, new_partition: MakePartition, codec: int
 ) -> None:
-    partition = new("plain")
+    partition = new_partition("plain")
     batch = encode([Rec(at, NOW_MS + at, b"key", b"value" * at) for at in range(9)], codec=codec)
     assert asker.produce_one(partition, batch).error == 0
     (back,) = kept(asker, partition)
@@ -86,10 +91,10 @@ def test_a_batch_is_kept_as_it_came_but_for_offset_and_epoch(
     assert back.header.leader_epoch == 0
 
 
-def test_of_two_batches_for_a_partition_in_one_request_the_first_is_lost(
-    asker: Asker, new: NewPartition
+def test_first_of_two_entries_for_one_partition_in_a_request_is_lost(
+    asker: Asker, new_partition: MakePartition
 ) -> None:
-    partition = new("plain")
+    partition = new_partition("plain")
     topic = ProduceRequest.TopicProduceData
     data = [
         topic.PartitionProduceData(index=partition.partition, records=bytes(batch_of(numbered(1, at))))
@@ -102,7 +107,7 @@ def test_of_two_batches_for_a_partition_in_one_request_the_first_is_lost(
         topic_data=[topic(name=partition.topic, partition_data=data)],
     )
     answer = asker.ask(request, ProduceResponse, version_max=produce.VERSION_HIGH)
-    assert [told.error_code for told in answer.responses[0].partition_responses] == [0]
+    assert [produced.error_code for produced in answer.responses[0].partition_responses] == [0]
     (batch,) = kept(asker, partition)
     assert [record.key for record in decode(batch.data)] == [b"key-1"]
 
@@ -136,8 +141,8 @@ REFUSED: Final = {
 
 
 @pytest.fixture(scope="module")
-def refusing(new: NewPartition) -> Mapping[str, TopicPartition]:
-    return {name: new(name) for name in CONFIGS}
+def refusing(new_partition: MakePartition) -> Mapping[str, TopicPartition]:
+    return {name: new_partition(name) for name in CONFIGS}
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -145,13 +150,13 @@ def test_a_bad_batch_is_refused_as_a_whole(
     asker: Asker, refusing: Mapping[str, TopicPartition], case: str
 ) -> None:
     topic, batch, code = REFUSED[case]
-    told = asker.produce_one(refusing[topic], batch)
-    assert (told.error, told.base_offset) == (code, -1)
+    produced = asker.produce_one(refusing[topic], batch)
+    assert (produced.error, produced.base_offset) == (code, -1)
     assert asker.fetch_one(refusing[topic], 0).high_watermark == 0
 
 
 def test_no_refusal_of_a_batch_counts_as_retriable() -> None:
-    """What the same batch gets every time must be shown to a person, not tried again in silence."""
+    """An error that the same batch gets every time must be reported, not retried silently."""
     refusals = {code for _, _, code in REFUSED.values()} - {
         error_codes.MESSAGE_TOO_LARGE,
         error_codes.RECORD_LIST_TOO_LARGE,
@@ -159,9 +164,9 @@ def test_no_refusal_of_a_batch_counts_as_retriable() -> None:
     assert not [code for code in refusals if error_codes.is_retriable(code)]
 
 
-def test_a_falsified_last_offset_delta_corrupts_the_log(asker: Asker, new: NewPartition) -> None:
-    """Hence a batch with gaps is written anew, never patched."""
-    partition = new("plain")
+def test_a_falsified_last_offset_delta_corrupts_the_log(asker: Asker, new_partition: MakePartition) -> None:
+    """Hence a batch with gaps is re-encoded and its header never patched."""
+    partition = new_partition("plain")
     assert asker.produce_one(partition, encode([Rec(0), Rec(2), Rec(5)], last_offset_delta=2)).error == 0
     assert asker.produce_one(partition, batch_of(numbered(2))).base_offset == 3
     corrupt = kept(asker, partition)[0]
@@ -170,9 +175,9 @@ def test_a_falsified_last_offset_delta_corrupts_the_log(asker: Asker, new: NewPa
 
 
 def test_an_append_time_bit_sent_to_a_create_time_topic_is_silently_cleared(
-    asker: Asker, new: NewPartition
+    asker: Asker, new_partition: MakePartition
 ) -> None:
-    partition = new("plain")
+    partition = new_partition("plain")
     batch = encode([Rec(0, NOW_MS - 5)], attributes=LOG_APPEND_TIME, max_timestamp=NOW_MS)
     assert asker.produce_one(partition, batch).error == 0
     (back,) = kept(asker, partition)
@@ -180,8 +185,8 @@ def test_an_append_time_bit_sent_to_a_create_time_topic_is_silently_cleared(
     assert [record.timestamp for record in decode(back.data)] == [NOW_MS - 5]
 
 
-def test_an_append_time_topic_stamps_whole_batches(asker: Asker, new: NewPartition) -> None:
-    partition = new("append-time")
+def test_an_append_time_topic_stamps_whole_batches(asker: Asker, new_partition: MakePartition) -> None:
+    partition = new_partition("append-time")
     assert asker.produce_one(partition, encode([Rec(0, NOW_MS - HOUR_MS)])).error == 0
     (back,) = kept(asker, partition)
     assert back.header.attributes == LOG_APPEND_TIME
@@ -189,9 +194,9 @@ def test_an_append_time_topic_stamps_whole_batches(asker: Asker, new: NewPartiti
     assert back.header.max_timestamp >= NOW_MS
 
 
-def test_a_delete_horizon_is_taken_as_it_comes_unless_it_is_cleared(asker: Asker, new: NewPartition) -> None:
-    """KIP-534: a target that keeps the bit would drop the tombstone at its first cleaning."""
-    partition = new("compacted")
+def test_delete_horizon_is_stored_unless_it_is_cleared(asker: Asker, new_partition: MakePartition) -> None:
+    """See KIP-534: with the bit set, the target would drop the tombstone at its first cleaning."""
+    partition = new_partition("compacted")
     tombstone = encode([Rec(0, NOW_MS, b"key", None)], attributes=DELETE_HORIZON)
     stamped = bytearray(tombstone)
     stamp(memoryview(stamped), -1, -1, -1)

@@ -1,4 +1,4 @@
-"""The proxy of the network drills, between plain sockets: what it says, it must do."""
+"""The fault-injecting proxy, tested between plain sockets."""
 
 import errno
 import socket
@@ -15,7 +15,7 @@ PATIENCE_S = 10.0
 
 
 class Broker:
-    """Answers every frame: its correlation id, and its own address for Metadata or else what it was sent."""
+    """Responds to Metadata with its own address, to other requests with their body."""
 
     def __init__(self) -> None:
         self._listener = socket.create_server((HOST, 0))
@@ -70,7 +70,7 @@ class Client:
         return answer
 
     def is_silent(self) -> bool:
-        """Whether nothing comes for a moment."""
+        """Whether no response arrives within 50 ms."""
         self.socket.settimeout(0.05)
         try:
             return self.socket.recv(1) is None
@@ -85,7 +85,7 @@ def framed(content: bytes) -> bytes:
 
 
 def read_frame(connection: socket.socket) -> bytes:
-    """Without its size; nothing at an end, also an end within the frame."""
+    """Read a frame without its size; b"" at the end of the stream, also inside a frame."""
     size = connection.recv(4, socket.MSG_WAITALL)
     if len(size) < 4:
         return b""
@@ -116,7 +116,7 @@ def client(proxy: Proxy) -> Iterator[Client]:
         yield made
 
 
-def test_frames_of_every_size_come_through_whole(client: Client, proxy: Proxy) -> None:
+def test_frames_of_every_size_are_forwarded_unchanged(client: Client, proxy: Proxy) -> None:
     bodies = [bytes([size % 256]) * size for size in (0, 1, 3, 4, 1000, 300_000, 3_000_000)]
     numbers = [client.send(Api.FETCH, body) for body in bodies[:5]]
     assert [client.receive() for _ in numbers] == list(zip(numbers, bodies, strict=False))
@@ -127,7 +127,7 @@ def test_frames_of_every_size_come_through_whole(client: Client, proxy: Proxy) -
     assert (figures.connections, figures.opened) == (1, 1)
 
 
-def test_clients_learn_of_proxies_only() -> None:
+def test_metadata_names_proxies_instead_of_brokers() -> None:
     first, second = Broker(), Broker()
     with proxied(first.address, second.address) as proxies:
         for proxy in proxies:
@@ -140,7 +140,7 @@ def test_clients_learn_of_proxies_only() -> None:
     second.close()
 
 
-def test_moved_proxy_ends_connections_and_is_named_in_metadata(client: Client, proxy: Proxy) -> None:
+def test_moved_proxy_resets_connections_and_metadata_has_its_new_port(client: Client, proxy: Proxy) -> None:
     before = proxy.port
     proxy.move()
     assert proxy.port != before
@@ -153,7 +153,7 @@ def test_moved_proxy_ends_connections_and_is_named_in_metadata(client: Client, p
         assert again.ask(Api.METADATA).endswith(struct.pack(">i", proxy.port))
 
 
-def test_delays_add_up_and_leave_the_bandwidth(client: Client, proxy: Proxy) -> None:
+def test_delays_do_not_reduce_the_bandwidth(client: Client, proxy: Proxy) -> None:
     client.ask(Api.FETCH)
     proxy.delay(to_broker_s=0.1, to_client_s=0.2)
     began = time.monotonic()
@@ -161,14 +161,14 @@ def test_delays_add_up_and_leave_the_bandwidth(client: Client, proxy: Proxy) -> 
     numbers = [client.send(Api.PRODUCE, body) for _ in range(20)]
     assert [client.receive() for _ in numbers] == [(number, body) for number in numbers]
     took = time.monotonic() - began
-    # One after the other, they would have taken 6 s.
+    # Without pipelining they would take 6 s.
     assert 0.3 <= took < 3
     figures = proxy.figures
     assert figures.produce_requests_peak == 20
     assert figures.produce_bytes_peak == 20 * (len(body) + 12)
 
 
-def test_a_throttle_holds_back(client: Client, proxy: Proxy) -> None:
+def test_throttle_limits_each_direction(client: Client, proxy: Proxy) -> None:
     proxy.throttle(to_broker=1e6)
     began = time.monotonic()
     client.ask(Api.PRODUCE, bytes(300_000))
@@ -179,7 +179,7 @@ def test_a_throttle_holds_back(client: Client, proxy: Proxy) -> None:
     assert time.monotonic() - began >= 0.3
 
 
-def test_silence_accepts_everything_and_passes_it_on_later(
+def test_silenced_proxy_accepts_requests_and_forwards_them_later(
     client: Client, proxy: Proxy, broker: Broker
 ) -> None:
     proxy.silence()
@@ -193,7 +193,7 @@ def test_silence_accepts_everything_and_passes_it_on_later(
         assert (client.receive(), late.receive()) == ((1, b"held"), (1, b"back"))
 
 
-def test_what_was_held_back_arrives_although_its_sender_has_left(proxy: Proxy, broker: Broker) -> None:
+def test_held_request_arrives_after_its_client_has_disconnected(proxy: Proxy, broker: Broker) -> None:
     proxy.silence()
     client = Client(proxy)
     with client.socket:
@@ -204,7 +204,7 @@ def test_what_was_held_back_arrives_although_its_sender_has_left(proxy: Proxy, b
     assert [frame[8:] for frame in broker.received] == [b"late"]
 
 
-def test_refused_client_gets_an_error_and_others_stay(client: Client, proxy: Proxy) -> None:
+def test_refusing_proxy_rejects_new_connections_and_keeps_existing_ones(client: Client, proxy: Proxy) -> None:
     for _ in range(2):
         proxy.refuse()
         with pytest.raises(ConnectionRefusedError):
@@ -236,7 +236,9 @@ def test_a_half_closed_connection_still_takes_requests(client: Client, proxy: Pr
 
 @pytest.mark.parametrize("deed", [Deed.RESET, Deed.END])
 @pytest.mark.parametrize("moment", Moment)
-def test_a_trap_springs_where_it_should(proxy: Proxy, broker: Broker, moment: Moment, deed: Deed) -> None:
+def test_armed_cut_ends_the_connection_at_its_moment(
+    proxy: Proxy, broker: Broker, moment: Moment, deed: Deed
+) -> None:
     client = Client(proxy)
     proxy.on_next(Api.PRODUCE, moment, deed, after=1)
     with client.socket:
@@ -247,21 +249,21 @@ def test_a_trap_springs_where_it_should(proxy: Proxy, broker: Broker, moment: Mo
     proxy.await_figures(lambda figures: figures.sprung == 1 and figures.connections == 0)
     if moment is Moment.REQUEST_HALF_SENT:
         assert broker.received[-1].endswith(b"first")
-    elif moment is not Moment.REQUEST_SENT:  # then it's open whether the broker reads it
+    elif moment is not Moment.REQUEST_SENT:  # the broker may or may not have read it
         assert broker.received[-1].endswith(b"second")
     again = Client(proxy)
     with again.socket:
         assert again.ask(Api.PRODUCE, b"again") == b"again"
 
 
-def test_swallowed_response_is_one_response(client: Client, proxy: Proxy) -> None:
+def test_swallowing_drops_only_one_response(client: Client, proxy: Proxy) -> None:
     proxy.on_next(Api.PRODUCE, Moment.ANSWER_DUE, Deed.SWALLOW)
     client.send(Api.PRODUCE, b"lost")
     assert client.is_silent()
     assert client.ask(Api.PRODUCE, b"found") == b"found"
 
 
-def test_one_connection_falls_silent_and_others_do_not(client: Client, proxy: Proxy) -> None:
+def test_silenced_connection_leaves_others_working(client: Client, proxy: Proxy) -> None:
     proxy.on_next(Api.PRODUCE, Moment.ANSWER_DUE, Deed.SILENCE)
     client.send(Api.PRODUCE)
     proxy.await_figures(lambda figures: figures.sprung == 1)
@@ -273,7 +275,7 @@ def test_one_connection_falls_silent_and_others_do_not(client: Client, proxy: Pr
 
 
 def ending(client: Client) -> int | None:
-    """The error that the client reads, None for an orderly end."""
+    """Return the error at which the connection ended, None for an orderly end."""
     try:
         while client.socket.recv(1 << 16):
             pass
@@ -282,7 +284,7 @@ def ending(client: Client) -> int | None:
     return None
 
 
-def test_what_was_held_on_one_connection_arrives_late_and_whole(
+def test_request_held_on_one_connection_arrives_complete_later(
     client: Client, proxy: Proxy, broker: Broker
 ) -> None:
     proxy.on_next(Api.PRODUCE, Moment.REQUEST_HALF_SENT, Deed.HOLD)

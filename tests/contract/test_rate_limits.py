@@ -1,4 +1,4 @@
-"""A flow's limits reach the progress topic, where running tasks see them, through a broker's troubles."""
+"""A flow's rate limits are published in the progress topic, from which running tasks read them."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ WAIT_S: Final = 20.0
 
 @contextmanager
 def running(cluster: LocalCluster, source: str, more: Mapping[str, str]) -> Iterator[RateLimitUpdates]:
-    """The limits of the flow from a source of that name, whose progress topic is the test's own."""
+    """Run the rate limit updates of a flow from this source, with a progress topic of its own."""
     properties = {
         "clusters": f"{source}, B",
         f"{source}.bootstrap.servers": cluster.bootstrap_servers,
@@ -45,17 +45,19 @@ def running(cluster: LocalCluster, source: str, more: Mapping[str, str]) -> Iter
         assert current.thread.join(WAIT_S)
 
 
-def told(cluster: LocalCluster, topic: str) -> list[RateLimits]:
-    """What tasks were told, in order; nothing while there is no topic."""
+def published(cluster: LocalCluster, topic: str) -> list[RateLimits]:
+    """Read the published limits in order; none while the topic does not exist."""
     if topic not in topics(cluster):
         return []
     written = [parse(LogRecord(found.key(), found.value())) for found in records(cluster, topic)]
     return [each.limits for each in written if isinstance(each, FlowLimits) and each.connector == CONNECTOR]
 
 
-def await_told(cluster: LocalCluster, topic: str, expected: list[RateLimits]) -> None:
+def await_published(cluster: LocalCluster, topic: str, expected: list[RateLimits]) -> None:
     await_value(
-        lambda: told(cluster, topic) == expected, WAIT_S, lambda: f"{told(cluster, topic)}, not {expected}"
+        lambda: published(cluster, topic) == expected,
+        WAIT_S,
+        lambda: f"{published(cluster, topic)}, not {expected}",
     )
 
 
@@ -73,19 +75,19 @@ def test_limits_are_published_at_the_start_and_after_each_change(
     with running(target_cluster, "paced", {"paced->B.max.bytes.per.second": "5000000"}) as current:
         assert current.limits == RateLimits(5_000_000), "plans need no topic"
         create_topic(target_cluster.bootstrap_servers, topic)  # only now, as at a first start
-        await_told(target_cluster, topic, [RateLimits(5_000_000)])
+        await_published(target_cluster, topic, [RateLimits(5_000_000)])
         current.change(RateLimits(5_000_000))
         slower = RateLimits(1000, (("orders.*", 10),))
         current.change(slower)
         assert current.limits == slower, "plans have it before tasks hear of it"
-        await_told(target_cluster, topic, [RateLimits(5_000_000), slower])
+        await_published(target_cluster, topic, [RateLimits(5_000_000), slower])
         client = admin(target_cluster)
         client.delete_topics([topic])[topic].result()
         await_value(lambda: topic not in topics(target_cluster), WAIT_S, lambda: f"{topic} is still there")
         current.change(NO_LIMITS)
         await_line(caplog, "the tasks can't be notified to copy without limits: ")
         create_topic(target_cluster.bootstrap_servers, topic)
-        await_told(target_cluster, topic, [NO_LIMITS])
+        await_published(target_cluster, topic, [NO_LIMITS])
         await_line(caplog, "now copies without limits")
     said = [record for record in caplog.records if record.name == "sparkmirror.mirror.rate_limit_updates"]
     assert [record.levelname for record in said] == ["INFO", "INFO", "WARNING", "INFO"], "failures: once"
@@ -95,10 +97,10 @@ def test_limits_are_published_at_the_start_and_after_each_change(
     ]
 
 
-def test_a_start_without_limits_takes_back_former_ones(target_cluster: LocalCluster) -> None:
+def test_start_without_limits_removes_former_ones(target_cluster: LocalCluster) -> None:
     topic = "mm2-progress.unpaced.internal"
     create_topic(target_cluster.bootstrap_servers, topic)
     with running(target_cluster, "unpaced", {"topic.max.bytes.per.second": "a=5"}):
-        await_told(target_cluster, topic, [RateLimits(None, (("a", 5),))])
+        await_published(target_cluster, topic, [RateLimits(None, (("a", 5),))])
     with running(target_cluster, "unpaced", {}):
-        await_told(target_cluster, topic, [RateLimits(None, (("a", 5),)), NO_LIMITS])
+        await_published(target_cluster, topic, [RateLimits(None, (("a", 5),)), NO_LIMITS])

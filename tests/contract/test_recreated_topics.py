@@ -17,7 +17,7 @@ from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.metadata import Metadata
 from sparkmirror.storage.positions import Position
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
-from tests.contract.copying import WAIT_S, Bench, Watch, remote, running
+from tests.contract.copying import WAIT_S, Bench, ProgressReports, remote, running
 from tests.support.broker_data import Keyed, append, create_topic, delete_topic, numbered
 
 OLD, NEW, LATER = numbered(9), numbered(30, 100), numbered(4, 200)
@@ -54,7 +54,7 @@ def recreate_target(bench: Bench, topic: str) -> None:
 
 @pytest.mark.parametrize("policy", [OnTopicRecreated.RECORD, OnTopicRecreated.RESTART])
 def test_longer_source_recreated_while_stopped(
-    bench: Bench, watch: Watch, topic: str, policy: OnTopicRecreated
+    bench: Bench, watch: ProgressReports, topic: str, policy: OnTopicRecreated
 ) -> None:
     recreate_source(bench, topic)
     with running(replace(bench.plan(TopicPartition(topic, 0)), settings=CopySettings(reaction(policy)))):
@@ -72,7 +72,7 @@ def test_longer_source_recreated_while_stopped(
     ids=["record", "restart"],
 )
 def test_longer_target_recreated_while_stopped(
-    bench: Bench, watch: Watch, topic: str, policy: OnTopicRecreated, copied: list[Keyed]
+    bench: Bench, watch: ProgressReports, topic: str, policy: OnTopicRecreated, copied: list[Keyed]
 ) -> None:
     recreate_target(bench, topic)
     with running(replace(bench.plan(TopicPartition(topic, 0)), settings=CopySettings(reaction(policy)))):
@@ -85,7 +85,7 @@ def test_longer_target_recreated_while_stopped(
 @pytest.mark.parametrize("recreate", [recreate_source, recreate_target])
 def test_recreated_topic_stops_its_partition_if_configured(
     bench: Bench,
-    watch: Watch,
+    watch: ProgressReports,
     topic: str,
     recreate: Callable[[Bench, str], None],
 ) -> None:
@@ -98,7 +98,9 @@ def test_recreated_topic_stops_its_partition_if_configured(
     assert bench.copied(topic) == there
 
 
-def test_start_without_the_topic_keeps_its_former_topic_id(bench: Bench, watch: Watch, topic: str) -> None:
+def test_start_without_the_topic_keeps_its_former_topic_id(
+    bench: Bench, watch: ProgressReports, topic: str
+) -> None:
     delete_topic(bench.source, topic)
     with running(bench.plan(TopicPartition(topic, 0))):
         watch.await_progress(topic, lambda report: report.state is PartitionState.RETRYING)
@@ -107,7 +109,7 @@ def test_start_without_the_topic_keeps_its_former_topic_id(bench: Bench, watch: 
         bench.await_copied(topic, [*OLD, *NEW])
 
 
-def test_topics_recreated_during_the_copy(bench: Bench, watch: Watch, topic: str) -> None:
+def test_topics_recreated_during_the_copy(bench: Bench, watch: ProgressReports, topic: str) -> None:
     """What is read and written by id is of the old topics, or nothing."""
     with running(bench.plan(TopicPartition(topic, 0))):
         watch.await_progress(topic, lambda report: report.lag == 0)

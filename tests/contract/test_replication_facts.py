@@ -1,4 +1,4 @@
-"""What followers change: when a leader answers, and what its successor knows of a producer."""
+"""Facts about replication: acknowledgements wait for followers, and a new leader has the producer state."""
 
 import time
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from sparkmirror.kafka.error_codes import (
     REQUEST_TIMED_OUT,
 )
 from sparkmirror.kafka.metadata import request_metadata
-from tests.contract.looping import batch_of
+from tests.contract.event_loop import batch_of
 from tests.support.broker_data import admin, numbered
 from tests.support.broker_requests import Asker, asking
 from tests.support.freezing import frozen
@@ -26,11 +26,11 @@ from tests.support.waiting import await_value
 WAIT_S = 20.0
 PRODUCER = 4712
 PATIENCE_S = 0.7
-"""Well below the session's time-out, after which nobody would wait for the follower any more."""
+"""Shorter than the session timeout, after which the leader would no longer wait for the follower."""
 
 
 def create_assigned(cluster: LocalCluster, topic: str, replicas: list[int]) -> TopicPartition:
-    client = admin(cluster)  # its end would end what it was asked
+    client = admin(cluster)  # a closed client would cancel the request
     new_topic = NewTopic(topic, num_partitions=1, replica_assignment=[replicas])
     client.create_topics([new_topic])[topic].result(WAIT_S)
     partition = TopicPartition(topic, 0)
@@ -46,7 +46,7 @@ def leader_of(asker: Asker, partition: TopicPartition) -> int | None:
 
 
 def leads(asker: Asker, partition: TopicPartition, batch: bytearray) -> bool:
-    """Whether it takes the batch, which it may have already."""
+    """Whether the broker accepts the batch as its leader; it may have the batch already."""
     return asker.produce_one(partition, batch).error != NOT_LEADER_OR_FOLLOWER
 
 
@@ -65,10 +65,12 @@ def test_a_new_leader_knows_the_last_five_batches(trio: LocalCluster) -> None:
             client.close()
         await_value(lambda: leader_of(first, partition) == 1, WAIT_S, lambda: "0 leads still")
     with asking(trio, 1) as second:
-        # Followers answer consumers too (KIP-392): who takes records leads.
+        # Followers answer Fetch too (KIP-392); only a leader accepts Produce.
         await_value(lambda: leads(second, partition, batches[-1]), WAIT_S, lambda: "1 does not lead")
         again = [second.produce_one(partition, batch) for batch in reversed(batches)]
-        assert [(told.error, told.base_offset) for told in again[:5]] == [(0, at) for at in (10, 8, 6, 4, 2)]
+        assert [(produced.error, produced.base_offset) for produced in again[:5]] == [
+            (0, at) for at in (10, 8, 6, 4, 2)
+        ]
         assert again[5].error == OUT_OF_ORDER_SEQUENCE_NUMBER
         assert second.fetch_one(partition, 0).high_watermark == 12
 
@@ -80,7 +82,7 @@ def alone(trio: LocalCluster) -> TopicPartition:
 
 @pytest.fixture
 def waiting(trio: LocalCluster, alone: TopicPartition) -> Iterator[TopicPartition]:
-    """A partition whose follower is frozen: what all must have, nobody acknowledges."""
+    """A partition whose follower is frozen, so that no batch is acknowledged."""
     assert alone
     partition = create_assigned(trio, "contract.waiting", [0, 2])
     with frozen(trio.pids[2]):
@@ -99,6 +101,6 @@ def test_request_that_waits_for_a_follower_delays_only_its_connection(
         timed_out = waits()
         assert time.monotonic() - began >= PATIENCE_S
         assert behind().error == NONE
-        # An offset is no acknowledgement: nobody may read what is there.
+        # The response has an offset, but the record is above the high watermark.
         assert (timed_out.error, timed_out.base_offset) == (REQUEST_TIMED_OUT, 0)
         assert other.fetch_one(waiting, 0).high_watermark == 0

@@ -1,6 +1,6 @@
-"""A crash loses the last second of positions: what the target has of it is found, and not repeated.
+"""Resume after a crash: records copied after the stored position are found by read-back and not repeated.
 
-Nor is what a successor wrote that fenced a task which still lived.
+The same holds for records of a successor that fenced the task.
 """
 
 import asyncio
@@ -16,8 +16,8 @@ from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import UNKNOWN_LOGS, TopicPartition
 from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH
 from sparkmirror.storage.positions import Position
-from tests.contract.copying import Bench, Watch, remote, running, store, stored
-from tests.contract.looping import batch_of
+from tests.contract.copying import Bench, ProgressReports, remote, running, store, stored
+from tests.contract.event_loop import batch_of
 from tests.support.broker_data import (
     append,
     create_topic,
@@ -40,7 +40,7 @@ def topic(bench: Bench, request: pytest.FixtureRequest) -> str:
 
 
 def copy_some(bench: Bench, topic: str, count: int, *, already: int = 0) -> Position:
-    """Run until so many more records are copied, and stop in order; the position that this stored."""
+    """Copy `count` more records and stop in order; returns the stored position."""
     expected = [*bench.copied(topic), *numbered(count, len(bench.written(topic)))]
     bench.source_has(topic, count)
     with running(bench.plan(TopicPartition(topic, 0))):
@@ -56,7 +56,7 @@ def state_of(position: Position) -> ProducerState:
 
 
 def test_the_first_position_is_stored_before_the_first_record(bench: Bench, topic: str) -> None:
-    """Nothing is there to copy: still whoever comes next must know under which id the first one came."""
+    """Without it, a successor would not know the producer id of the first records."""
     with running(bench.plan(TopicPartition(topic, 0))):
         await_value(lambda: bench.position(TopicPartition(topic, 0)) == -1, WAIT_S, lambda: "no position")
     begun = stored(bench, topic)
@@ -83,7 +83,7 @@ def test_records_after_the_last_position_are_not_repeated(bench: Bench, topic: s
     assert state_of(stored(bench, topic)) == state_of(known).after(7 + lost, 27 + lost)
 
 
-def test_a_crash_before_any_position_but_the_first_repeats_nothing(bench: Bench, topic: str) -> None:
+def test_crash_after_the_first_position_repeats_no_record(bench: Bench, topic: str) -> None:
     with running(bench.plan(TopicPartition(topic, 0))):
         await_value(lambda: bench.position(TopicPartition(topic, 0)) == -1, WAIT_S, lambda: "no position")
     begun = stored(bench, topic)
@@ -94,30 +94,34 @@ def test_a_crash_before_any_position_but_the_first_repeats_nothing(bench: Bench,
         bench.await_copied(topic, numbered(15))
 
 
-def test_other_writers_on_the_target_do_not_confuse_it(bench: Bench, topic: str) -> None:
+def test_resume_ignores_records_of_other_producers_on_the_target(bench: Bench, topic: str) -> None:
     known = copy_some(bench, topic, 4)
     with running(bench.plan(TopicPartition(topic, 0))):
         for at in range(4, 10):
             append(bench.source, topic, numbered(1, at))
-            await_ours(bench, topic, at + 1)
+            await_copied_records(bench, topic, at + 1)
             append(bench.target, remote(topic), [(b"foreign", b"%d" % at)])
     store(bench, topic, known)
     append(bench.source, topic, numbered(2, 10))
     with running(bench.plan(TopicPartition(topic, 0))):
-        await_ours(bench, topic, 12)
-    assert ours(bench, topic) == numbered(12)
+        await_copied_records(bench, topic, 12)
+    assert copied_records(bench, topic) == numbered(12)
 
 
-def await_ours(bench: Bench, topic: str, count: int) -> None:
-    await_value(lambda: len(ours(bench, topic)) >= count, WAIT_S, lambda: f"{len(ours(bench, topic))} copied")
+def await_copied_records(bench: Bench, topic: str, count: int) -> None:
+    await_value(
+        lambda: len(copied_records(bench, topic)) >= count,
+        WAIT_S,
+        lambda: f"{len(copied_records(bench, topic))} copied",
+    )
 
 
-def ours(bench: Bench, topic: str) -> list[tuple[bytes | None, bytes | None]]:
+def copied_records(bench: Bench, topic: str) -> list[tuple[bytes | None, bytes | None]]:
     return [pair for pair in keyed(bench.target, remote(topic)) if pair[0] != b"foreign"]
 
 
-def test_records_lost_by_the_source_are_not_counted(bench: Bench, topic: str) -> None:
-    """Going so many records forward as the target has would skip some that were never copied."""
+def test_resume_is_correct_after_the_source_lost_records(bench: Bench, topic: str) -> None:
+    """Counting the target's records instead would skip records that were never copied."""
     known = copy_some(bench, topic, 4)
     for at in range(4, 12):
         append(bench.source, topic, numbered(1, at))
@@ -128,7 +132,7 @@ def test_records_lost_by_the_source_are_not_counted(bench: Bench, topic: str) ->
     append(bench.source, topic, numbered(3, 12))
     with running(bench.plan(TopicPartition(topic, 0))):
         bench.await_copied(topic, numbered(15))
-    # What a number means has changed, so the numbers have begun anew.
+    # Sequences stand for other records now, so they restart in a new producer epoch.
     assert state_of(stored(bench, topic)).producer == state_of(known).producer.next_epoch()
     assert state_of(stored(bench, topic)).next_sequence == 3
 
@@ -142,10 +146,10 @@ def test_position_written_by_java_is_continued_under_a_new_producer_id(bench: Be
 
 
 def test_target_that_lost_records_gets_new_records_without_duplicates(
-    bench: Bench, watch: Watch, topic: str
+    bench: Bench, watch: ProgressReports, topic: str
 ) -> None:
     known = copy_some(bench, topic, 5)
-    store(bench, topic, known._replace(logs=UNKNOWN_LOGS))  # as before brokers had topic ids
+    store(bench, topic, known._replace(logs=UNKNOWN_LOGS))  # as with brokers without topic ids
     delete_topic(bench.target, remote(topic))
     create_topic(bench.target.bootstrap_servers, remote(topic))
     bench.source_has(topic, 3)
@@ -157,8 +161,8 @@ def test_target_that_lost_records_gets_new_records_without_duplicates(
     assert report.incidents == {"target-truncated": 1}
 
 
-def test_attempts_that_overlap_write_one_copy(bench: Bench, topic: str) -> None:
-    """As a task whose executor Spark has given up, and its successor."""
+def test_overlapping_attempts_copy_each_record_once(bench: Bench, topic: str) -> None:
+    """As when Spark has lost an executor whose task still runs beside its next attempt."""
     copy_some(bench, topic, 1)
     plan = bench.plan(TopicPartition(topic, 0))
     with ExitStack() as attempts:
@@ -171,10 +175,12 @@ def test_attempts_that_overlap_write_one_copy(bench: Bench, topic: str) -> None:
     assert bench.copied(topic) == numbered(400)
 
 
-def test_fenced_task_continues_where_its_successor_was(bench: Bench, watch: Watch, topic: str) -> None:
+def test_fenced_task_continues_where_its_successor_was(
+    bench: Bench, watch: ProgressReports, topic: str
+) -> None:
     with running(bench.plan(TopicPartition(topic, 0)), fenced_pause_s=1.0):
-        known = begun_with(bench, topic, 5)
-        succeeded_by(bench, topic, known, 3)
+        known = copied_first(bench, topic, 5)
+        copy_as_successor(bench, topic, known, 3)
         bench.source_has(topic, 6)
         watch.await_progress(topic, lambda report: "produce to" in (report.error or ""))
         bench.await_copied(topic, numbered(11))
@@ -194,15 +200,15 @@ def out_of_range(loop: CopyLoop, partition: TopicPartition) -> None:
 
 
 @pytest.mark.parametrize("events", [(fenced, out_of_range), (out_of_range, fenced)], ids=["first", "last"])
-def test_fenced_task_leaves_its_partition_alone_after_other_errors(
-    bench: Bench, watch: Watch, topic: str, events: tuple[Event, Event]
+def test_fenced_task_does_not_resume_for_another_reason(
+    bench: Bench, watch: ProgressReports, topic: str, events: tuple[Event, Event]
 ) -> None:
-    """Beginning for the other reason, it would number what the successor is writing, and begin twice."""
+    """A resume for the other reason would use the successor's sequences, and resume twice."""
     partition = TopicPartition(topic, 0)
     running_on = asyncio.new_event_loop()
     with running(bench.plan(partition), loop=running_on, fenced_pause_s=1.0) as loop:
-        known = begun_with(bench, topic, 5)
-        succeeded_by(bench, topic, known, 3)
+        known = copied_first(bench, topic, 5)
+        copy_as_successor(bench, topic, known, 3)
         running_on.call_soon_threadsafe(lambda: [event(loop, partition) for event in events])
         bench.source_has(topic, 6)
         bench.await_copied(topic, numbered(11))
@@ -211,16 +217,16 @@ def test_fenced_task_leaves_its_partition_alone_after_other_errors(
     assert state_of(stored(bench, topic)) == state_of(known).in_next_epoch(8).after(6, 11)
 
 
-def begun_with(bench: Bench, topic: str, count: int) -> Position:
-    """What a task that runs, and has copied so many records of an empty topic, has stored."""
+def copied_first(bench: Bench, topic: str, count: int) -> Position:
+    """Let the running task copy `count` records of an empty topic; returns the stored position."""
     bench.await_copied(topic, bench.source_has(topic, count))
     partition = TopicPartition(topic, 0)
     await_value(lambda: bench.position(partition) == count - 1, WAIT_S, lambda: "no position")
     return stored(bench, topic)
 
 
-def succeeded_by(bench: Bench, topic: str, known: Position, count: int) -> None:
-    """Another task, under the next epoch, has copied so many records that the source is about to have."""
+def copy_as_successor(bench: Bench, topic: str, known: Position, count: int) -> None:
+    """Write `count` records as a successor in the next producer epoch, and its position."""
     first, end = known.offset + 1, known.offset + 1 + count
     state = state_of(known).in_next_epoch(first)
     batch = batch_of(

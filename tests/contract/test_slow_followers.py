@@ -1,4 +1,4 @@
-"""A partition whose follower does not answer holds up itself, and no other partition of its leader."""
+"""A partition whose follower does not respond delays no other partition of its leader."""
 
 import time
 from typing import Final
@@ -9,7 +9,7 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.client_settings import ProducerSettings
 from sparkmirror.domain.ids import TopicPartition
 from tests.contract.conftest import TRIO_SESSION_S
-from tests.contract.looping import on_loop, writing
+from tests.contract.event_loop import on_loop, writing
 from tests.support.broker_data import admin, keyed_of, numbered
 from tests.support.connections import connection
 from tests.support.freezing import frozen
@@ -22,12 +22,12 @@ PARTITIONS: Final = (WELL, SLOW)
 
 
 def create(cluster: LocalCluster, partition: TopicPartition, replicas: list[int]) -> None:
-    client = admin(cluster)  # its end would end what it was asked
+    client = admin(cluster)  # a closed client would cancel the request
     topic = NewTopic(partition.topic, num_partitions=1, replica_assignment=[replicas])
     client.create_topics([topic])[partition.topic].result(WAIT_S)
 
 
-def test_others_do_not_wait_for_a_follower_that_does_not_answer(trio: LocalCluster) -> None:
+def test_other_partitions_do_not_wait_for_a_frozen_follower(trio: LocalCluster) -> None:
     in_each = 10
     create(trio, WELL, [0])
     create(trio, SLOW, [0, FOLLOWER])
@@ -36,7 +36,7 @@ def test_others_do_not_wait_for_a_follower_that_does_not_answer(trio: LocalClust
             writer.append(partition, numbered(in_each))
             writer.await_acknowledged(partition, in_each)
         sent = in_each
-        with frozen(trio.pids[FOLLOWER]):  # nobody misses it before its session ends: leaders wait for it
+        with frozen(trio.pids[FOLLOWER]):  # leaders wait for it until its session expires
             began = time.monotonic()
             while time.monotonic() - began < TRIO_SESSION_S / 2:
                 for partition in PARTITIONS:
@@ -51,7 +51,7 @@ def test_others_do_not_wait_for_a_follower_that_does_not_answer(trio: LocalClust
 
 
 def test_recovered_partition_continues_with_the_others(target_cluster: LocalCluster) -> None:
-    """Also when nothing more comes that would make anybody look."""
+    """Also when no further batch is appended."""
     partition = TopicPartition("contract.well-again", 0)
     create(target_cluster, partition, [0])
     one_at_a_time = ProducerSettings(connection(target_cluster), in_flight_max=1)

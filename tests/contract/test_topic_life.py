@@ -1,4 +1,4 @@
-"""What becomes of the target's topics while those of the source come, grow and go; without Spark."""
+"""Sync of the topics themselves: creation, new partitions and deletion, without Spark."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -23,12 +23,12 @@ from sparkmirror.setup.topic_deletes import DeleteTopic
 from sparkmirror.setup.topic_sync import Topics, TopicSync
 from sparkmirror.storage.positions import Position, position_record
 from sparkmirror.storage.progress import progress_topic
-from tests.contract.looping import WAIT_S
+from tests.contract.event_loop import WAIT_S
 from tests.support.broker_data import topics
 from tests.support.waiting import await_value
 
 GRACE_S: Final = 1000
-NAMES: Final = tuple(f"contract.life.{name}" for name in "abcde")
+NAMES: Final = tuple(f"contract.synced.{name}" for name in "abcde")
 
 
 @dataclass
@@ -42,8 +42,8 @@ class Clock:
 
 
 @dataclass
-class Life:
-    """A flow L->target and its syncs; `restart` makes them anew."""
+class SyncedFlow:
+    """A flow L->target and its topic sync, which `restart` replaces by a new one."""
 
     settings: FlowSettings
     connector: SourceConfig
@@ -51,13 +51,13 @@ class Life:
     clock: Clock = field(default_factory=Clock)
 
     def __post_init__(self) -> None:
-        self.sync = self._made()
+        self.sync = self._new_sync()
 
     def restart(self) -> None:
         self.sync.close()
-        self.sync = self._made()
+        self.sync = self._new_sync()
 
-    def _made(self) -> TopicSync:
+    def _new_sync(self) -> TopicSync:
         log = flow_log("tests.topic_life", self.settings.flow, self.connector.name)
         deletes = TopicDeleteSync(self.settings, self.connector, self.admins, log, self.clock)
         return TopicSync(self.connector.settings, self.admins, log, deletes)
@@ -82,7 +82,7 @@ class Life:
         assert set(created.values()) == {None}
 
     def store_positions(self) -> None:
-        """As if a record of each topic had been copied."""
+        """Store positions as if a record of each topic had been copied."""
         there = self.admins.target.listing().topics
         source = self.settings.flow.source
         records = [
@@ -105,13 +105,13 @@ class Life:
 
 
 @contextmanager
-def living(source: LocalCluster, target: LocalCluster, alias: str, deletes: str) -> Iterator[Life]:
+def synced_flow(source: LocalCluster, target: LocalCluster, alias: str, deletes: str) -> Iterator[SyncedFlow]:
     properties = {
         "clusters": f"{alias}, target",
         f"{alias}.bootstrap.servers": source.bootstrap_servers,
         "target.bootstrap.servers": target.bootstrap_servers,
         f"{alias}->target.enabled": "true",
-        f"{alias}->target.topics": r"contract\.life\..*",
+        f"{alias}->target.topics": r"contract\.synced\..*",
         "replication.factor": "1",
         "heartbeats.replication.enabled": "false",
         "sync.topic.deletes": deletes,
@@ -124,14 +124,14 @@ def living(source: LocalCluster, target: LocalCluster, alias: str, deletes: str)
     assert settings.source is not None
     admins = FlowAdmins(settings.flow, settings.source)
     own = [settings.worker.offset_topic.name, progress_topic(settings.flow.source)]
-    life = Life(settings, settings.source, admins)
+    flow = SyncedFlow(settings, settings.source, admins)
     try:
         ensure_topics(admins.target, [TopicCreation(name, 1, 1, COMPACTED) for name in own])
-        yield life
+        yield flow
     finally:
         for admin, ours in ((admins.source, NAMES[0][:-1]), (admins.target, f"{alias}.{NAMES[0][:-1]}")):
             admin.delete_topics({name: b"" for name in admin.partition_counts() if name.startswith(ours)})
-        life.sync.close()
+        flow.sync.close()
         admins.close()
 
 
@@ -140,41 +140,41 @@ def test_topics_are_created_grown_and_deleted(
 ) -> None:
     caplog.set_level(logging.INFO)
     a, b, *_ = NAMES
-    with living(source_cluster, target_cluster, "L", "true") as life:
-        life.create_at_source(*NAMES)
-        life.step_until(lambda seen: {f"L.{name}" for name in NAMES} <= seen.target.keys())
-        life.store_positions()
-        planned = life.step()
-        assert life.step() is planned, "nothing has changed, and nothing is decoded or planned"
+    with synced_flow(source_cluster, target_cluster, "L", "true") as flow:
+        flow.create_at_source(*NAMES)
+        flow.step_until(lambda seen: {f"L.{name}" for name in NAMES} <= seen.target.keys())
+        flow.store_positions()
+        planned = flow.step()
+        assert flow.step() is planned, "nothing has changed, and nothing is decoded or planned"
 
-        assert life.admins.source.grow_topics({b: 3}) == {b: None}
-        assert life.admins.target.grow_topics({f"L.{a}": 2}) == {f"L.{a}": None}
-        seen = life.step_until(lambda seen: seen.target[f"L.{b}"] == 3 and seen.target[f"L.{a}"] == 2)
+        assert flow.admins.source.grow_topics({b: 3}) == {b: None}
+        assert flow.admins.target.grow_topics({f"L.{a}": 2}) == {f"L.{a}": None}
+        seen = flow.step_until(lambda seen: seen.target[f"L.{b}"] == 3 and seen.target[f"L.{a}"] == 2)
         assert [note.name for note in seen.plan.notes] == [f"L.{a}"]
 
-        life.delete_at_source(a)
-        (gone,) = life.step_until(lambda seen: bool(seen.plan.deletes)).plan.deletes
-        topic_id = life.admins.target.listing().topics[f"L.{a}"].topic_id
-        assert gone == DeleteTopic(f"L.{a}", a, topic_id, life.clock.now + GRACE_S)
-        assert life.missed == {a}
-        life.clock.now += GRACE_S - 1
-        life.restart()
-        assert life.step().plan.deletes == (gone,)
+        flow.delete_at_source(a)
+        (gone,) = flow.step_until(lambda seen: bool(seen.plan.deletes)).plan.deletes
+        topic_id = flow.admins.target.listing().topics[f"L.{a}"].topic_id
+        assert gone == DeleteTopic(f"L.{a}", a, topic_id, flow.clock.now + GRACE_S)
+        assert flow.missed == {a}
+        flow.clock.now += GRACE_S - 1
+        flow.restart()
+        assert flow.step().plan.deletes == (gone,)
         assert f"L.{a}" in topics(target_cluster)
 
-        life.delete_at_source(b)
-        life.step_until(lambda seen: len(seen.plan.deletes) == 2)
-        assert life.missed == {a, b}
-        life.create_at_source(b)
-        life.step_until(lambda seen: len(seen.plan.deletes) == 1)
-        assert life.missed == {a}
+        flow.delete_at_source(b)
+        flow.step_until(lambda seen: len(seen.plan.deletes) == 2)
+        assert flow.missed == {a, b}
+        flow.create_at_source(b)
+        flow.step_until(lambda seen: len(seen.plan.deletes) == 1)
+        assert flow.missed == {a}
 
-        life.clock.now += 1
-        life.step_until(lambda seen: f"L.{a}" not in seen.target)
-        life.clock.now += GRACE_S
-        life.step_until(lambda seen: not seen.plan.deletes)
+        flow.clock.now += 1
+        flow.step_until(lambda seen: f"L.{a}" not in seen.target)
+        flow.clock.now += GRACE_S
+        flow.step_until(lambda seen: not seen.plan.deletes)
         assert {f"L.{name}" for name in NAMES if name != a} <= topics(target_cluster).keys()
-        assert life.missed == set()
+        assert flow.missed == set()
     assert caplog.messages.count(f"deleted L.{a}: {a} is gone from the source") == 1
     assert any(
         f"L.{b}: {b} is gone from the source; its copy is deleted unless" in said for said in caplog.messages
@@ -185,18 +185,18 @@ def test_a_dry_run_logs_deletions_and_deletes_nothing(
     source_cluster: LocalCluster, target_cluster: LocalCluster
 ) -> None:
     a, b, c, *_ = NAMES
-    with living(source_cluster, target_cluster, "D", "dry-run") as life:
-        life.create_at_source(*NAMES)
-        life.step_until(lambda seen: {f"D.{name}" for name in NAMES} <= seen.target.keys())
-        life.store_positions()
-        life.delete_at_source(a)
-        (note,) = life.step_until(lambda seen: bool(seen.plan.notes)).plan.notes
+    with synced_flow(source_cluster, target_cluster, "D", "dry-run") as flow:
+        flow.create_at_source(*NAMES)
+        flow.step_until(lambda seen: {f"D.{name}" for name in NAMES} <= seen.target.keys())
+        flow.store_positions()
+        flow.delete_at_source(a)
+        (note,) = flow.step_until(lambda seen: bool(seen.plan.notes)).plan.notes
         assert "its copy would be deleted after 2023-11-14 22:30:00+00:00" in note.text
-        life.clock.now += GRACE_S + 1
-        life.restart()
-        assert life.step().plan.notes[0].name == f"D.{a}"
-        life.delete_at_source(b)
-        life.delete_at_source(c)
-        held = life.step_until(lambda seen: seen.plan.held is not None).plan.held
+        flow.clock.now += GRACE_S + 1
+        flow.restart()
+        assert flow.step().plan.notes[0].name == f"D.{a}"
+        flow.delete_at_source(b)
+        flow.delete_at_source(c)
+        held = flow.step_until(lambda seen: seen.plan.held is not None).plan.held
         assert held == "3 of the 5 topics that were copied are missing at the source at once"
         assert {f"D.{name}" for name in NAMES} <= topics(target_cluster).keys()

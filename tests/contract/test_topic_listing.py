@@ -1,4 +1,4 @@
-"""What brokers tell of their topics, read without kafka-python."""
+"""Listing topics by Metadata requests that are encoded without kafka-python."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.error_codes import TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
 from sparkmirror.kafka.topic_listing import TopicLister
 from sparkmirror.policies.admin_writes import TopicCreation
-from tests.contract.looping import WAIT_S
+from tests.contract.event_loop import WAIT_S
 from tests.support.broker_data import create_topic, topics
 from tests.support.connections import connection
 from tests.support.proxy import Api, Deed, Moment, proxied
@@ -27,7 +27,9 @@ def broker(target_cluster: LocalCluster) -> Cluster:
     return Cluster(connection(target_cluster, alias="far"))
 
 
-def test_listing_changes_with_the_topics_only(broker: Cluster, target_cluster: LocalCluster) -> None:
+def test_same_listing_is_returned_while_topics_are_unchanged(
+    broker: Cluster, target_cluster: LocalCluster
+) -> None:
     lister, name = TopicLister(broker), "contract.listing"
     create_topic(target_cluster.bootstrap_servers, name, partitions=2)
     before = lister.read()

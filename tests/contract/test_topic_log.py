@@ -1,4 +1,4 @@
-"""State topics as logs: written records are there, reads reach the end, nobody makes a topic by asking."""
+"""State topics as logs: writes are read back, reads reach the end, and requests create no topic."""
 
 import time
 from collections.abc import Iterator
@@ -61,10 +61,8 @@ def test_written_records_are_there_at_their_offsets(
     assert abs(found[1].timestamp()[1] - time.time() * 1000) < 60_000
 
 
-def test_keys_choose_the_partition_that_java_would(
-    cluster: AnyCluster, writer: TopicWriter, topic: str
-) -> None:
-    """Connect finds a key's newest value because one partition holds all of them (murmur2)."""
+def test_keys_are_partitioned_as_by_java(cluster: AnyCluster, writer: TopicWriter, topic: str) -> None:
+    """Connect finds a key's newest value because one partition has all of its values (murmur2)."""
     pairs = numbered(40)
     writer.write(topic, [LogRecord(key, value, partition=None) for key, value in pairs])
     append(cluster, topic, pairs, partition=-1, settings={"partitioner": "murmur2_random"})
@@ -104,7 +102,7 @@ def test_a_read_ends_behind_the_marker_of_a_transaction(
     assert [record.value for record in read_topic(settings, topic)] == [b"kept", b"dropped"]
 
 
-def test_a_tail_follows_from_an_offset_on(
+def test_tail_reads_new_records_from_an_offset_on(
     cluster: AnyCluster, settings: ConnectionSettings, topic: str
 ) -> None:
     append(cluster, topic, numbered(5))
@@ -133,7 +131,7 @@ def test_a_tail_below_the_logs_start_begins_there(
 def test_more_than_a_batch_holds_is_written_in_order(
     cluster: AnyCluster, settings: ConnectionSettings, writer: TopicWriter, topic: str
 ) -> None:
-    """Thousands of partitions report at once; a batch may have a megabyte."""
+    """Thousands of partitions report at once, and a batch has at most one megabyte."""
     written = [LogRecord(b"%d" % number, bytes(10_000), number % 2) for number in range(200)]
     offsets = writer.write(topic, written)
     assert offsets == [number // 2 for number in range(200)]
@@ -143,8 +141,10 @@ def test_more_than_a_batch_holds_is_written_in_order(
     ]
 
 
-def test_asking_for_a_topic_does_not_make_it(cluster: AnyCluster, settings: ConnectionSettings) -> None:
-    """Brokers make missing topics by default, with settings that a state topic must not have."""
+def test_metadata_request_does_not_create_the_topic(
+    cluster: AnyCluster, settings: ConnectionSettings
+) -> None:
+    """By default brokers create missing topics with configs that are wrong for state topics."""
     with pytest.raises(KafkaError, match=f"^read {MISSING}: .*UNKNOWN_TOPIC_OR_PARTITION"):
         list(read_topic(settings, MISSING))
     tail = TopicTail(settings, MISSING)

@@ -1,6 +1,6 @@
-"""Records and their positions in one transaction: whatever dies, a consumer sees both or none (KIP-618).
+"""Records and their positions are copied in one transaction: consumers see both or none (KIP-618).
 
-Version 2 of the protocol is what a new cluster has; version 1 is the frail cluster with it downgraded.
+New clusters use version 2 of the protocol; for version 1 the frail cluster is downgraded.
 """
 
 import multiprocessing
@@ -52,7 +52,7 @@ RATE: Final = 2000
 
 @pytest.fixture(scope="module")
 def old_bench(real_bench: Bench, frail_cluster: LocalCluster) -> Iterator[Bench]:
-    """Its target has version 1 of transactions."""
+    """Clusters whose target has transaction version 1."""
     made = Bench(real_bench.source, frail_cluster)
     for name in (POSITIONS, PROGRESS, DEAD_LETTERS):
         create_topic(frail_cluster.bootstrap_servers, name, config={"cleanup.policy": "compact"})
@@ -75,26 +75,26 @@ def topic(request: pytest.FixtureRequest) -> str:
 
 
 def transactional(plan: TaskPlan, interval_s: float | None = None) -> TaskPlan:
-    """Under an id of its own for each topic."""
+    """The plan with transactions, under a transactional id that contains the topic."""
     name = f"{CONNECTOR}-{plan.partitions[0].source.topic}"
     return replace(plan, transaction=TransactionPlan(name, TIMEOUT_S, interval_s))
 
 
 def committed_end(side: Bench, topic: str) -> int:
-    """The last stable offset of partition 0."""
+    """Read the last stable offset of partition 0 at the target."""
     partition = TopicPartition(remote(topic), 0)
     settings = ConsumerSettings(connection(side.target), read_committed=True)
     return require_offsets(settings, [partition], LATEST)[partition]
 
 
 def await_growth(side: Bench, topic: str, offsets: int = 1) -> None:
-    """Until so much more is committed."""
+    """Wait until the last stable offset has grown by `offsets`."""
     before = committed_end(side, topic)
     await_value(lambda: committed_end(side, topic) >= before + offsets, WAIT_S, lambda: "nothing comes")
 
 
 def await_committed(side: Bench, topic: str, expected: list[Keyed], partition: int = 0) -> None:
-    """Exactly these, in this order."""
+    """Wait until exactly these records are committed, in this order."""
     seen: list[Keyed] = []
 
     def holds() -> bool:
@@ -106,7 +106,7 @@ def await_committed(side: Bench, topic: str, expected: list[Keyed], partition: i
 
 
 def stored(side: Bench, topic: str, partition: int = 0) -> Position | None:
-    """The position that is committed, once it's decided what is."""
+    """Read the committed position; waits for open transactions."""
     source = TopicPartition(topic, partition)
     return read_positions(connection(side.target), POSITIONS, CONNECTOR, SOURCE, [source]).get(source)
 
@@ -117,14 +117,14 @@ def store(side: Bench, topic: str, position: Position) -> None:
     writer.close()
 
 
-def test_records_come_with_their_positions(side: Bench, topic: str) -> None:
+def test_records_and_positions_are_committed_together(side: Bench, topic: str) -> None:
     side.create(topic, partitions=2)
     expected = [side.source_has(topic, 50, partition=number) for number in range(2)]
     plan = transactional(side.plan(*(TopicPartition(topic, number) for number in range(2))))
     with running(plan):
         for number in range(2):
             await_committed(side, topic, expected[number], number)
-        for at in range(3):  # transactions of their own, under numbers that follow
+        for at in range(3):  # in separate transactions, with consecutive sequences
             append(side.source, topic, numbered(2, 50 + 2 * at))
             await_committed(side, topic, numbered(52 + 2 * at))
     assert [
@@ -139,7 +139,7 @@ def test_records_come_with_their_positions(side: Bench, topic: str) -> None:
         await_committed(side, topic, numbered(57))
 
 
-def test_transactions_keep_their_interval(bench: Bench, topic: str) -> None:
+def test_transactions_are_committed_at_the_configured_interval(bench: Bench, topic: str) -> None:
     bench.create(topic)
     with running(transactional(bench.plan(TopicPartition(topic, 0)), interval_s=1.0)):
         bench.source_has(topic, 3)
@@ -149,14 +149,14 @@ def test_transactions_keep_their_interval(bench: Bench, topic: str) -> None:
         assert time.monotonic() - before > 0.3
 
 
-def copy_for_ever(plan: TaskPlan) -> None:
+def run_copy_loop(plan: TaskPlan) -> None:
     CopyLoop(plan).run()
 
 
 @contextmanager
-def another_process(plan: TaskPlan) -> Iterator[None]:
-    """Killed on the way out."""
-    process = multiprocessing.get_context("spawn").Process(target=copy_for_ever, args=(plan,), daemon=True)
+def copying_in_another_process(plan: TaskPlan) -> Iterator[None]:
+    """Copy in another process, which is killed at the end of the block."""
+    process = multiprocessing.get_context("spawn").Process(target=run_copy_loop, args=(plan,), daemon=True)
     process.start()
     try:
         yield
@@ -165,14 +165,14 @@ def another_process(plan: TaskPlan) -> Iterator[None]:
         process.join()
 
 
-def test_after_a_kill_positions_and_records_agree_and_nothing_comes_twice(side: Bench, topic: str) -> None:
+def test_positions_and_records_agree_after_a_kill_and_no_record_is_repeated(side: Bench, topic: str) -> None:
     side.create(topic, partitions=2)
     plan = transactional(side.plan(*(TopicPartition(topic, number) for number in range(2))))
     with flowing(side.source, topic, rate=RATE, partitions=2):
         for kill in range(2):
-            with another_process(plan):
+            with copying_in_another_process(plan):
                 await_growth(side, topic)
-                time.sleep(0.1 * kill)  # anywhere in a transaction
+                time.sleep(0.1 * kill)  # at different points of a transaction
             for number in range(2):
                 await_agreement(side, topic, number)
     with running(plan):
@@ -181,15 +181,15 @@ def test_after_a_kill_positions_and_records_agree_and_nothing_comes_twice(side: 
 
 
 def await_agreement(side: Bench, topic: str, partition: int) -> None:
-    """Markers may be on their way; after them there is nothing without the other."""
+    """Abort the open transaction; then positions and records must agree."""
     fence(connection(side.target), [f"{CONNECTOR}-{topic}"])
     position = stored(side, topic, partition)
     expected = 0 if position is None else position.offset + 1
     assert len(committed(side.target, remote(topic), partition)) == expected
 
 
-def test_attempts_that_overlap_write_one_copy(side: Bench, topic: str) -> None:
-    """The later one fences the earlier one, which leaves it alone for seconds."""
+def test_overlapping_attempts_copy_each_record_once(side: Bench, topic: str) -> None:
+    """The later attempt fences the earlier one, which pauses for seconds."""
     side.create(topic)
     plan = transactional(side.plan(TopicPartition(topic, 0)))
     with ExitStack() as attempts:
@@ -200,29 +200,29 @@ def test_attempts_that_overlap_write_one_copy(side: Bench, topic: str) -> None:
         await_committed(side, topic, side.written(topic))
 
 
-def spring(proxy: Proxy, api: Api, moment: Moment) -> None:
+def lose_response(proxy: Proxy, api: Api, moment: Moment) -> None:
     sprung = proxy.figures.sprung
     proxy.on_next(api, moment, Deed.RESET)
     proxy.await_figures(lambda figures: figures.sprung > sprung, WAIT_S)
 
 
 @pytest.mark.parametrize("moment", [Moment.REQUEST_HALF_SENT, Moment.ANSWER_DUE])
-def test_lost_response_to_the_end_repeats_nothing(side: Bench, topic: str, moment: Moment) -> None:
+def test_lost_end_txn_response_repeats_no_record(side: Bench, topic: str, moment: Moment) -> None:
     side.create(topic)
     plan = transactional(side.plan(TopicPartition(topic, 0)))
     with proxied((HOST, side.target.brokers[0].port)) as (proxy,):
         through = replace(plan.producer, connection=ConnectionSettings((proxy.address,)))
         with running(replace(plan, producer=through)), flowing(side.source, topic, rate=RATE):
             for _ in range(2):
-                spring(proxy, Api.END_TXN, moment)
-                spring(proxy, Api.PRODUCE, Moment.ANSWER_DUE)
+                lose_response(proxy, Api.END_TXN, moment)
+                lose_response(proxy, Api.PRODUCE, Moment.ANSWER_DUE)
                 await_growth(side, topic)
         with running(replace(plan, producer=through)):
             await_committed(side, topic, side.written(topic))
 
 
-def test_the_mode_may_change_after_a_crash(bench: Bench, topic: str) -> None:
-    """Whatever stands behind the stored position comes from before the change, and is not repeated."""
+def test_transactions_can_be_switched_on_and_off_after_a_crash(bench: Bench, topic: str) -> None:
+    """Records after the stored position were copied before the change and are not repeated."""
     bench.create(topic)
     partition = TopicPartition(topic, 0)
     with running(bench.plan(partition)):
@@ -242,9 +242,9 @@ def test_the_mode_may_change_after_a_crash(bench: Bench, topic: str) -> None:
         )
         bench.source_has(topic, 4)
         await_committed(bench, topic, numbered(13))
-    with another_process(transactional(bench.plan(partition), interval_s=30.0)):
+    with copying_in_another_process(transactional(bench.plan(partition), interval_s=30.0)):
         bench.source_has(topic, 4)
-        bench.await_copied(topic, numbered(17))  # and not committed
+        bench.await_copied(topic, numbered(17))  # but not committed
     fence(connection(bench.target), [f"{CONNECTOR}-{topic}"])
     with running(bench.plan(partition)):
         await_committed(bench, topic, numbered(17))
@@ -255,7 +255,7 @@ def test_the_mode_may_change_after_a_crash(bench: Bench, topic: str) -> None:
 
 
 @pytest.mark.parametrize("reaction", [OnBadBatch.FAIL, OnBadBatch.SKIP])
-def test_refused_batch_concerns_its_partition_only(side: Bench, topic: str, reaction: OnBadBatch) -> None:
+def test_refused_batch_affects_only_its_partition(side: Bench, topic: str, reaction: OnBadBatch) -> None:
     side.create(topic, partitions=2, target_config={"cleanup.policy": "compact"})
     append(
         side.source,
@@ -277,7 +277,7 @@ def test_refused_batch_concerns_its_partition_only(side: Bench, topic: str, reac
     assert position.offset == offset
 
 
-def test_topics_may_be_deleted_and_created_again(bench: Bench, topic: str) -> None:
+def test_copy_continues_into_recreated_topics(bench: Bench, topic: str) -> None:
     bench.create(topic, partitions=2)
     partitions = [TopicPartition(topic, number) for number in range(2)]
     with running(transactional(bench.plan(*partitions))):

@@ -1,6 +1,6 @@
-"""Transactions of both versions of the protocol (KIP-98, KIP-890): ours, and what brokers answer to others.
+"""Transactions under both versions of the protocol (KIP-98, KIP-890).
 
-Version 2 is what a new cluster has; version 1 is the frail cluster with `transaction.version` 1.
+New clusters have version 2; the frail cluster is set to `transaction.version` 1.
 """
 
 from collections.abc import Callable, Iterator
@@ -49,7 +49,7 @@ from sparkmirror.kafka.error_codes import (
 )
 from sparkmirror.kafka.metadata import request_metadata
 from sparkmirror.kafka.transactions import Transactions, fence
-from tests.contract.looping import batch_of
+from tests.contract.event_loop import batch_of
 from tests.contract.transaction_version import finalize
 from tests.memory.server import serving
 from tests.support.any_cluster import AnyCluster
@@ -73,7 +73,7 @@ TRANSACTION_ABORTABLE: Final = 120
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A cluster, the version of transactions that it has finalized, and partitions nobody else has."""
+    """A cluster, its finalized transaction version, and partitions that no other test uses."""
 
     cluster: AnyCluster
     version: int
@@ -96,9 +96,7 @@ class Side:
         *,
         version: int | None = None,
     ) -> int:
-        """The broker's answer when the transaction before is complete: version 2 says CONCURRENT_TRANSACTIONS
-        to Produce until then.
-        """
+        """Produce; until the former transaction is complete, version 2 answers CONCURRENT_TRANSACTIONS."""
         batch = batch_of(
             records,
             attributes=TRANSACTIONAL,
@@ -128,7 +126,7 @@ class Side:
     def await_refused(
         self, transactions: Transactions, producer: ProducerId, partition: TopicPartition
     ) -> int:
-        """The answer that ends batches of two records each, of which the first is there."""
+        """Produce further batches of two records until one is refused; returns its error."""
         answers = [NONE]
 
         def is_refused() -> bool:
@@ -140,7 +138,7 @@ class Side:
         return answers[-1]
 
     def add(self, transactions: Transactions, producer: ProducerId, partition: TopicPartition) -> int:
-        """A bare AddPartitionsToTxn, and its answer when the transaction before is complete."""
+        """Send AddPartitionsToTxn, once the former transaction is complete; returns its error."""
         topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(
             name=partition.topic, partitions=[partition.partition]
         )
@@ -164,7 +162,7 @@ class Side:
     def end(
         self, transactions: Transactions, producer: ProducerId, *, commit: bool, version: int
     ) -> "EndAnswer":
-        """A bare EndTxn; with one broker any broker is the coordinator."""
+        """Send EndTxn. The only broker is the coordinator."""
         request = EndTxnRequest(
             transactional_id=transactions.transactional_id,
             producer_id=producer.id,
@@ -175,11 +173,11 @@ class Side:
         return EndAnswer(answer.error_code, ProducerId(answer.producer_id, answer.producer_epoch))
 
     def seen(self, partition: TopicPartition, isolation: str) -> list[Keyed]:
-        """By another client, up to the end that it sees."""
+        """Read the partition with another client, up to the end that it sees."""
         return seen_by(self.cluster, partition, isolation)
 
     def await_committed(self, partition: TopicPartition, expected: list[Keyed]) -> None:
-        """Exactly these. EndTxn is answered before its markers are written."""
+        """Wait for exactly these records: EndTxn is answered before its markers are written."""
         seen: list[Keyed] = []
 
         def holds() -> bool:
@@ -248,7 +246,7 @@ def side(request: pytest.FixtureRequest) -> Side:
 
 @pytest.fixture
 def begin(side: Side) -> Iterator[Callable[..., Transactions]]:
-    """Transactions of an id that the test names; closed when it ends."""
+    """Make Transactions with this transactional id, closed after the test."""
     made: list[Transactions] = []
 
     def begun(transactional_id: str, timeout_s: float = TIMEOUT_S) -> Transactions:
@@ -263,7 +261,7 @@ def begin(side: Side) -> Iterator[Callable[..., Transactions]]:
 Begin = Callable[..., Transactions]
 
 
-def test_what_is_committed_is_seen_and_what_is_aborted_is_not(side: Side, begin: Begin) -> None:
+def test_committed_records_are_visible_and_aborted_ones_are_not(side: Side, begin: Begin) -> None:
     transactions = begin("contract.ends")
     first, second = side.partition(), side.partition()
     producer, sequence = transactions.init(), 0
@@ -297,7 +295,7 @@ def test_sequences_restart_under_version_2_only(side: Side, begin: Begin) -> Non
     transactions.end(commit=True)
 
 
-def test_a_transaction_without_partitions_is_none(side: Side, begin: Begin) -> None:
+def test_empty_transaction_ends_without_a_new_epoch(side: Side, begin: Begin) -> None:
     transactions = begin("contract.empty")
     producer = transactions.init()
     transactions.add([])
@@ -318,7 +316,7 @@ def test_new_owner_of_a_transactional_id_fences_the_former_one(side: Side, begin
 
     new.add([partition])
     assert side.produce(new, producer, partition, numbered(2, 4), 0) == NONE
-    with pytest.raises(FencedError):  # and does no harm to what its successor has open
+    with pytest.raises(FencedError):  # and does not abort its successor's transaction
         old.init()
     with pytest.raises(UnclearTransactionError, match="not initialised"):
         old.add([partition])
@@ -327,7 +325,7 @@ def test_new_owner_of_a_transactional_id_fences_the_former_one(side: Side, begin
     assert side.seen(partition, "read_uncommitted") == [*numbered(2), *numbered(2, 4)]
 
 
-def test_owner_may_take_its_transactional_id_over_again(side: Side, begin: Begin) -> None:
+def test_owner_can_take_over_its_transactional_id_again(side: Side, begin: Begin) -> None:
     ours, other = begin("contract.taken-back"), begin("contract.taken-back")
     ours.init()
     taken = other.init()
@@ -338,7 +336,7 @@ def test_owner_may_take_its_transactional_id_over_again(side: Side, begin: Begin
     assert ours.init().epoch > producer.epoch
 
 
-def test_fencing_aborts_what_is_open(side: Side, begin: Begin) -> None:
+def test_fencing_aborts_the_open_transaction(side: Side, begin: Begin) -> None:
     transactions, partition = begin("contract.fence"), side.partition()
     producer = transactions.init()
     transactions.add([partition])
@@ -351,7 +349,7 @@ def test_fencing_aborts_what_is_open(side: Side, begin: Begin) -> None:
         fence(connection(side.cluster), [""])
 
 
-def test_initialising_again_aborts_what_is_open(side: Side, begin: Begin) -> None:
+def test_repeated_init_producer_id_aborts_the_open_transaction(side: Side, begin: Begin) -> None:
     transactions, partition = begin("contract.again"), side.partition()
     first = transactions.init()
     transactions.add([partition])
@@ -389,8 +387,8 @@ def test_refused_partition_adds_no_other_partition(old_side: Side) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Bare:
-    """A client of one version on a cluster with version 2, that only knows its requests."""
+class BareClient:
+    """A client that sends only requests of one version, on a cluster with version 2."""
 
     side: Side
     version: int
@@ -422,16 +420,16 @@ class Bare:
 
 
 @pytest.fixture(params=[1, 2], ids=["version-1", "version-2"])
-def bare(new_side: Side, request: pytest.FixtureRequest) -> Bare:
+def bare(new_side: Side, request: pytest.FixtureRequest) -> BareClient:
     transactions = new_side.transactions(f"contract.{request.node.name}")
     producer = transactions.init()
     transactions.close()
-    return Bare(new_side, request.param, transactions, producer)
+    return BareClient(new_side, request.param, transactions, producer)
 
 
 @pytest.mark.parametrize("commit", [True, False])
-def test_repeated_end_succeeds_and_the_opposite_end_is_refused(bare: Bare, *, commit: bool) -> None:
-    """Both versions on one cluster: capped requests work where version 2 is finalized."""
+def test_repeated_end_txn_succeeds_and_the_opposite_one_is_refused(bare: BareClient, *, commit: bool) -> None:
+    """Both versions on one cluster: version 1 requests work where version 2 is finalized."""
     partition = bare.side.partition()
     assert bare.produce(partition, numbered(1), 0) == NONE
     ended = EndAnswer(NONE, bare.producer.next_epoch() if bare.version == 2 else NOBODY)
@@ -441,9 +439,9 @@ def test_repeated_end_succeeds_and_the_opposite_end_is_refused(bare: Bare, *, co
     assert bare.side.seen(partition, "read_committed") == (numbered(1) if commit else [])
 
 
-def test_capped_requests_keep_epoch_and_sequences_where_version_2_is_finalized(new_side: Side) -> None:
+def test_version_1_requests_keep_epoch_and_sequences_where_version_2_is_finalized(new_side: Side) -> None:
     transactions, partition = new_side.transactions("contract.capped"), new_side.partition()
-    bare = Bare(new_side, 1, transactions, transactions.init())
+    bare = BareClient(new_side, 1, transactions, transactions.init())
     transactions.close()
     for at in range(3):
         assert bare.produce(partition, numbered(2, at * 2), at * 2) == NONE
@@ -452,7 +450,7 @@ def test_capped_requests_keep_epoch_and_sequences_where_version_2_is_finalized(n
 
 
 def test_transaction_past_its_timeout_is_aborted(new_side: Side, old_side: Side) -> None:
-    """Brokers look every 10 s. Version 1 can't tell the time-out from a fence; version 2 goes on."""
+    """Brokers check every 10 s. Version 1 can't distinguish a timeout from fencing; version 2 continues."""
     timed_out = []
     for side in (new_side, old_side):
         transactions, partition = side.transactions("contract.timed-out", 0.05), side.partition()
@@ -475,7 +473,7 @@ def test_transaction_past_its_timeout_is_aborted(new_side: Side, old_side: Side)
 
 @pytest.mark.parametrize("commit", [True, False])
 @pytest.mark.parametrize("moment", [Moment.REQUEST_HALF_SENT, Moment.ANSWER_DUE])
-def test_lost_response_to_the_end_is_unclear_until_initialised(
+def test_outcome_is_unknown_after_a_lost_end_txn_response_until_init_producer_id(
     side: Side, moment: Moment, *, commit: bool
 ) -> None:
     partition = side.partition()
@@ -503,7 +501,7 @@ def test_lost_response_to_the_end_is_unclear_until_initialised(
 
 
 @pytest.mark.parametrize("moment", [Moment.REQUEST_HALF_SENT, Moment.ANSWER_DUE])
-def test_initialisation_survives_lost_responses(side: Side, moment: Moment) -> None:
+def test_init_producer_id_is_retried_after_lost_responses(side: Side, moment: Moment) -> None:
     partition = side.partition()
     with proxied((HOST, side.cluster.brokers[0].port)) as (proxy,):
         settings = ConnectionSettings((proxy.address,), request_timeout_s=WAIT_S)
@@ -520,7 +518,7 @@ def test_initialisation_survives_lost_responses(side: Side, moment: Moment) -> N
     assert side.seen(partition, "read_committed") == []
 
 
-def test_initialising_that_failed_neither_fences_us_nor_our_successor(old_side: Side) -> None:
+def test_failed_init_producer_id_fences_neither_itself_nor_its_successor(old_side: Side) -> None:
     with proxied((HOST, old_side.cluster.brokers[0].port)) as (proxy,):
         settings = ConnectionSettings((proxy.address,), request_timeout_s=1.5)
         transactions = Transactions(settings, "contract.init-failed", TIMEOUT_S)
@@ -543,7 +541,7 @@ def test_initialising_that_failed_neither_fences_us_nor_our_successor(old_side: 
         transactions.close()
 
 
-def test_lost_response_to_adding_partitions_is_unclear(old_side: Side) -> None:
+def test_result_is_unknown_after_a_lost_add_partitions_response(old_side: Side) -> None:
     partition = old_side.partition()
     with proxied((HOST, old_side.cluster.brokers[0].port)) as (proxy,):
         transactions = Transactions(ConnectionSettings((proxy.address,)), "contract.lost-add", TIMEOUT_S)
@@ -557,7 +555,7 @@ def test_lost_response_to_adding_partitions_is_unclear(old_side: Side) -> None:
         transactions.close()
 
 
-def test_a_time_out_above_the_brokers_limit_is_named(side: Side, begin: Begin) -> None:
+def test_timeout_above_the_brokers_limit_is_an_error_that_names_it(side: Side, begin: Begin) -> None:
     with pytest.raises(KafkaError, match=r"InitProducerId: INVALID_TRANSACTION_TIMEOUT .*max\.timeout\.ms"):
         begin("contract.too-long", 901.0).init()
 
@@ -587,7 +585,7 @@ def test_version_2_is_used_from_the_transaction_after_it_was_finalized(old_side:
 
 @contextmanager
 def granted(side: Side, *bindings: AclBinding) -> Iterator[None]:
-    """Rights for the while."""
+    """ACLs that are deleted at the end of the block."""
     client = admin(side.cluster)
     filters = [
         AclBindingFilter(
@@ -616,7 +614,7 @@ def right(kind: ResourceType, name: str, who: str, operation: AclOperation) -> A
 
 
 def refusal(call: Callable[[], object]) -> str:
-    """What the error says when the broker has heard of the ACLs."""
+    """Call until the broker applies the ACLs; returns the error's message."""
     said: list[str] = []
 
     def is_refused() -> bool:
@@ -662,11 +660,11 @@ def test_missing_acl_is_named(old_side: Side) -> None:
 
 
 COORDINATED: Final = TopicPartition("__transaction_state", 0)
-"""Of all ids of the trio."""
+"""The partition that stores all transactional ids of the trio."""
 
 
 def move_coordinator(asker: Asker, cluster: LocalCluster) -> None:
-    """To another broker; returns when it leads."""
+    """Move the transaction coordinator to another broker; returns when that leads."""
     leader = leader_of_coordinated(asker)
     other = (leader + 1) % len(cluster.brokers)
     client = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers.split(","))
@@ -682,8 +680,8 @@ def leader_of_coordinated(asker: Asker) -> int:
     return metadata.leaders[COORDINATED].node_id
 
 
-def test_a_coordinator_that_moves_is_followed(trio: LocalCluster) -> None:
-    client = admin(trio)  # its end would end what it was asked
+def test_transactions_follow_a_moved_coordinator(trio: LocalCluster) -> None:
+    client = admin(trio)  # a closed client would cancel the request
     topic = NewTopic(TOPIC, num_partitions=1, replica_assignment=[[trio.brokers[0].node_id]])
     client.create_topics([topic])[TOPIC].result(WAIT_S)
     with asking(trio) as asker:

@@ -1,4 +1,4 @@
-"""Nodes of a group of workers: one leads and all agree, whatever happens to nodes, brokers and the way."""
+"""Leader election in a group of workers, under failures of nodes, brokers and the network."""
 
 import subprocess
 import sys
@@ -54,16 +54,16 @@ SLOW_S: Final = 0.3
 
 @dataclass
 class Node:
-    """One node, and everything that it was told."""
+    """One node, and every change of membership that it was notified of."""
 
     name: str
     settings: ConnectionSettings
     options: GroupOptions
-    told: list[Membership] = field(default_factory=list)
+    changes: list[Membership] = field(default_factory=list)
     group: WorkerGroup = field(init=False)
 
     def __post_init__(self) -> None:
-        self.group = WorkerGroup(self.settings, self.options, self.url, self.told.append)
+        self.group = WorkerGroup(self.settings, self.options, self.url, self.changes.append)
 
     @property
     def url(self) -> str:
@@ -84,29 +84,29 @@ class Node:
         return await_value(lambda: self.group.failure, WAIT_S, self.state)
 
     def state(self) -> str:
-        return f"{self.name}: {self.now}, {self.group.failure}, {self.group.trouble}, was told {self.told}"
+        return f"{self.name}: {self.now}, {self.group.failure}, {self.group.trouble}, changes: {self.changes}"
 
     def has_always_led(self) -> bool:
-        """Since it was told so for the first time."""
-        led = [told.is_leader for told in self.told]
+        """Whether it has led without a break since it first became the leader."""
+        led = [membership.is_leader for membership in self.changes]
         return self.leads and all(led[led.index(True) :])
 
 
 @pytest.fixture
 def options() -> GroupOptions:
-    """Of a group that nobody else has, and in which nobody is missed."""
+    """Options of a group of the test's own, with the default session timeout."""
     return GroupOptions(f"contract-workers-{uuid.uuid4().hex[:6]}", heartbeat_interval_s=BEAT_S)
 
 
 @pytest.fixture
-def brief(options: GroupOptions) -> GroupOptions:
-    """Likewise, but members are missed soon."""
+def short_session(options: GroupOptions) -> GroupOptions:
+    """The same group with a short session timeout."""
     return options._replace(session_timeout_s=SESSION_S)
 
 
 @pytest.fixture(scope="module")
 def topic(frail_cluster: LocalCluster) -> str:
-    """What consumers want that take part in a group."""
+    """The topic that consumers of the tests subscribe to."""
     create_topic(frail_cluster.bootstrap_servers, TOPIC)
     return TOPIC
 
@@ -122,8 +122,8 @@ def joining(cluster: AnyCluster | ConnectionSettings, options: GroupOptions, nam
         node.group.leave()
 
 
-def await_agreed(nodes: Sequence[Node]) -> Node:
-    """Who leads, in the eyes of all of them; each knows every other."""
+def await_one_leader(nodes: Sequence[Node]) -> Node:
+    """Wait until all nodes agree on one leader and on the members; returns the leader."""
     urls = tuple(sorted(node.url for node in nodes))
 
     def agreed() -> Node | None:
@@ -138,53 +138,56 @@ def await_agreed(nodes: Sequence[Node]) -> Node:
     return await_value(agreed, WAIT_S, lambda: "\n".join(node.state() for node in nodes))
 
 
-class Hand:
-    """A member whose every request a test sends."""
+class ManualMember:
+    """A group member whose requests the test sends one by one."""
 
     def __init__(self, cluster: AnyCluster, options: GroupOptions) -> None:
         self.options = options
         settings = connection(cluster)
         self.connection = Connection.open(*settings.bootstrap_servers[0], settings)
-        self.seat = MemberIdentity(options.group_id, "", -1)
+        self.identity = MemberIdentity(options.group_id, "", -1)
 
     def join(self) -> Joined:
-        """Waits for every member, as the coordinator does."""
-        said = Candidate("http://hand:8083/").encode()
+        """Join; returns when the coordinator has completed the rebalance."""
+        metadata = Candidate("http://manual:8083/").encode()
 
         def joined() -> Joined | None:
-            answer = group_wire.join(self.connection, self.options, self.seat.member_id, said, WAIT_S)
+            answer = group_wire.join(self.connection, self.options, self.identity.member_id, metadata, WAIT_S)
             if answer.code == MEMBER_ID_REQUIRED:
-                self.seat = self.seat._replace(member_id=answer.member_id)
+                self.identity = self.identity._replace(member_id=answer.member_id)
             return answer if answer.code == NONE else None
 
-        answer = await_value(joined, WAIT_S, lambda: "the hand can't join")
-        self.seat = MemberIdentity(self.options.group_id, answer.member_id, answer.generation)
+        answer = await_value(joined, WAIT_S, lambda: "the manual member can't join")
+        self.identity = MemberIdentity(self.options.group_id, answer.member_id, answer.generation)
         return answer
 
     def assign(self, joined: Joined, url: str) -> None:
-        """Let the node of this URL lead."""
-        candidates = {name: Candidate.decode(said) for name, said in joined.candidates.items()}
+        """Assign leadership to the node of this URL."""
+        candidates = {name: Candidate.decode(metadata) for name, metadata in joined.candidates.items()}
         (leader,) = (name for name, candidate in candidates.items() if candidate.url == url)
-        told = Assignment(leader, url, (), leader).encode()
+        assignment = Assignment(leader, url, (), leader).encode()
         assert (
-            group_wire.sync(self.connection, self.seat, dict.fromkeys(candidates, told), WAIT_S).code == NONE
+            group_wire.sync(
+                self.connection, self.identity, dict.fromkeys(candidates, assignment), WAIT_S
+            ).code
+            == NONE
         )
 
     def await_rebalance(self) -> None:
         await_value(
-            lambda: group_wire.heartbeat(self.connection, self.seat, WAIT_S) == REBALANCE_IN_PROGRESS,
+            lambda: group_wire.heartbeat(self.connection, self.identity, WAIT_S) == REBALANCE_IN_PROGRESS,
             WAIT_S,
             lambda: "nobody joins",
         )
 
     def leave(self) -> None:
-        group_wire.leave(self.connection, self.seat, WAIT_S)
+        group_wire.leave(self.connection, self.identity, WAIT_S)
 
 
 @contextmanager
-def hand(cluster: AnyCluster, options: GroupOptions) -> Iterator[Hand]:
-    """It leaves the group at the end."""
-    made = Hand(cluster, options)
+def manual_member(cluster: AnyCluster, options: GroupOptions) -> Iterator[ManualMember]:
+    """A member that leaves the group at the end of the block."""
+    made = ManualMember(cluster, options)
     try:
         yield made
     finally:
@@ -192,7 +195,7 @@ def hand(cluster: AnyCluster, options: GroupOptions) -> Iterator[Hand]:
         made.connection.close()
 
 
-# who leads
+# leader election
 
 
 def test_leader_leads_until_it_leaves_and_another_takes_over(
@@ -204,19 +207,19 @@ def test_leader_leads_until_it_leaves_and_another_takes_over(
         nodes += [
             leaving.enter_context(joining(group_cluster, options, name)) for name in ("second", "third")
         ]
-        assert await_agreed(nodes) is nodes[0]
+        assert await_one_leader(nodes) is nodes[0]
         assert nodes[0].has_always_led()
 
         nodes.pop(1).group.leave()
-        assert await_agreed(nodes) is nodes[0]
+        assert await_one_leader(nodes) is nodes[0]
         assert nodes[0].has_always_led()
 
         left = nodes.pop(0)
         left.group.leave()
         nodes[0].await_leads(TAKE_OVER_S)
-        assert await_agreed(nodes) is nodes[0]
+        assert await_one_leader(nodes) is nodes[0]
         assert left.now == NOT_A_MEMBER
-        assert left.told[-1].is_leader, "whoever leaves knows it"
+        assert left.changes[-1].is_leader, "it leaves without a notification"
     assert not group_threads()
 
 
@@ -227,8 +230,8 @@ def group_threads() -> list[threading.Thread]:
 def test_leader_continues_when_kafka_elects_another_member(
     group_cluster: AnyCluster, options: GroupOptions
 ) -> None:
-    with hand(group_cluster, options) as first, ExitStack() as leaving:
-        first.assign(first.join(), "http://hand:8083/")
+    with manual_member(group_cluster, options) as first, ExitStack() as leaving:
+        first.assign(first.join(), "http://manual:8083/")
         nodes = []
         for name in ("one", "two", "three"):
             nodes.append(leaving.enter_context(joining(group_cluster, options, name)))
@@ -240,32 +243,35 @@ def test_leader_continues_when_kafka_elects_another_member(
             first.assign(joined, "http://one:8083/")
             nodes[0].await_leads()
         first.leave()
-        assert await_agreed(nodes) is nodes[0]
+        assert await_one_leader(nodes) is nodes[0]
         assert nodes[0].has_always_led()
 
 
 def test_leader_continues_while_a_rebalance_waits_for_dead_members(
-    group_cluster: AnyCluster, brief: GroupOptions
+    group_cluster: AnyCluster, short_session: GroupOptions
 ) -> None:
-    """For longer than its own session: heartbeats go on beside JoinGroup."""
-    dead = brief._replace(session_timeout_s=2 * SESSION_S)
-    with hand(group_cluster, dead) as corpse, joining(group_cluster, brief, "leader") as leader:
+    """The rebalance takes longer than its session timeout: heartbeats continue during JoinGroup."""
+    dead_options = short_session._replace(session_timeout_s=2 * SESSION_S)
+    with (
+        manual_member(group_cluster, dead_options) as dead_member,
+        joining(group_cluster, short_session, "leader") as leader,
+    ):
         leader.await_leads()
 
         def joined() -> bool:
-            corpse.join()
-            return group_wire.sync(corpse.connection, corpse.seat, {}, WAIT_S).code == NONE
+            dead_member.join()
+            return group_wire.sync(dead_member.connection, dead_member.identity, {}, WAIT_S).code == NONE
 
         await_value(joined, WAIT_S, leader.state)
         began = time.monotonic()
-        with joining(group_cluster, brief, "joiner") as joiner:
-            assert await_agreed([leader, joiner]) is leader
+        with joining(group_cluster, short_session, "joiner") as joiner:
+            assert await_one_leader([leader, joiner]) is leader
         assert time.monotonic() - began > 1.5 * SESSION_S, "nobody was waited for"
         assert leader.has_always_led()
 
 
-def test_leader_stops_before_another_leads(group_cluster: AnyCluster, options: GroupOptions) -> None:
-    """Though it hears of everything late."""
+def test_slow_leader_stops_before_another_leads(group_cluster: AnyCluster, options: GroupOptions) -> None:
+    """Although every response reaches the first leader late."""
     spreading = options._replace(spreads=True)
     ranked = sorted(("one", "two"), key=lambda name: ranks_first(name, ("one", "two"), options.group_id))
     with proxied(*((HOST, broker.port) for broker in group_cluster.brokers)) as (proxy,):
@@ -275,11 +281,11 @@ def test_leader_stops_before_another_leads(group_cluster: AnyCluster, options: G
             slow.await_leads()
             with (
                 joining(group_cluster, spreading, ranked[1]) as successor,
-                seen_to_lead(slow, successor) as together,
+                watched_for_two_leaders(slow, successor) as together,
             ):
-                assert await_agreed([slow, successor]) is successor
+                assert await_one_leader([slow, successor]) is successor
                 assert not together
-                assert len(successor.told) > 1, "it was asked to give way after the other had joined"
+                assert len(successor.changes) > 1, "the leader was changed only after the other had joined"
                 successor.group.leave()
                 slow.await_leads()
                 assert not together
@@ -290,24 +296,26 @@ def ranks_first(name: str, names: Sequence[str], group_id: str) -> bool:
     return elect(candidates, name, group_id).leader == name
 
 
-# who is cut off
+# isolated and frozen leaders
 
 
-def test_isolated_leader_stops_before_others_lead(group_cluster: AnyCluster, brief: GroupOptions) -> None:
+def test_isolated_leader_stops_before_others_lead(
+    group_cluster: AnyCluster, short_session: GroupOptions
+) -> None:
     with proxied(*((HOST, broker.port) for broker in group_cluster.brokers)) as (proxy,):
         far = ConnectionSettings((proxy.address,))
-        with joining(far, brief, "cut") as cut:
+        with joining(far, short_session, "cut") as cut:
             cut.await_leads()
-            with joining(group_cluster, brief, "well") as well:
-                assert await_agreed([cut, well]) is cut
-                with seen_to_lead(cut, well) as together:
+            with joining(group_cluster, short_session, "well") as well:
+                assert await_one_leader([cut, well]) is cut
+                with watched_for_two_leaders(cut, well) as together:
                     proxy.silence()
                     well.await_leads()
                     assert not cut.leads
-                    assert cut.told[-1] == NOT_A_MEMBER
+                    assert cut.changes[-1] == NOT_A_MEMBER
                     await_value(lambda: cut.group.trouble, WAIT_S, cut.state)
                     proxy.restore()
-                    assert await_agreed([cut, well]) is well
+                    assert await_one_leader([cut, well]) is well
                 assert well.has_always_led()
                 assert not together
                 proxy.silence()
@@ -319,8 +327,8 @@ def test_isolated_leader_stops_before_others_lead(group_cluster: AnyCluster, bri
 
 
 @contextmanager
-def seen_to_lead(before: Node, after: Node) -> Iterator[list[float]]:
-    """When both were seen to lead at once: the first did after the second did."""
+def watched_for_two_leaders(before: Node, after: Node) -> Iterator[list[float]]:
+    """ProgressReports both nodes; yields the times at which both led at once, `after` being read first."""
     together: list[float] = []
     ended = threading.Event()
 
@@ -359,13 +367,15 @@ while True:
 """
 
 
-def test_frozen_leader_does_not_lead_after_waking(frail_cluster: LocalCluster, brief: GroupOptions) -> None:
-    told = [HOST, frail_cluster.brokers[0].port, brief.group_id, SESSION_S, BEAT_S]
+def test_frozen_leader_does_not_lead_after_waking(
+    frail_cluster: LocalCluster, short_session: GroupOptions
+) -> None:
+    arguments = [HOST, frail_cluster.brokers[0].port, short_session.group_id, SESSION_S, BEAT_S]
     with (
         subprocess.Popen(
-            [sys.executable, "-c", FROZEN, *map(str, told)], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", FROZEN, *map(str, arguments)], stdout=subprocess.PIPE, text=True
         ) as sleeper,
-        joining_after(sleeper, frail_cluster, brief) as well,
+        joining_after(sleeper, frail_cluster, short_session) as well,
     ):
         with frozen(sleeper.pid):
             well.await_leads()
@@ -381,7 +391,7 @@ def test_frozen_leader_does_not_lead_after_waking(frail_cluster: LocalCluster, b
 def joining_after(
     child: "subprocess.Popen[str]", cluster: LocalCluster, options: GroupOptions
 ) -> Iterator[Node]:
-    """When the child leads; it ends with the block."""
+    """A second node, joined once the child leads. The child is killed at the end of the block."""
     assert child.stdout is not None
     try:
         assert [child.stdout.readline() for _ in range(2)] == ["follows\n", "leads\n"]
@@ -392,31 +402,31 @@ def joining_after(
         child.kill()
 
 
-# what brokers do
+# restarted brokers and moved coordinators
 
 
-def test_a_broker_that_is_killed_and_comes_back_has_the_same_leader(
-    frail_cluster: LocalCluster, brief: GroupOptions
+def test_leader_stays_the_same_after_a_broker_restart(
+    frail_cluster: LocalCluster, short_session: GroupOptions
 ) -> None:
-    with joining(frail_cluster, brief, "first") as first:
+    with joining(frail_cluster, short_session, "first") as first:
         first.await_leads()
-        with joining(frail_cluster, brief, "second") as second:
-            assert await_agreed([first, second]) is first
+        with joining(frail_cluster, short_session, "second") as second:
+            assert await_one_leader([first, second]) is first
             frail_cluster.kill_broker(0)
             try:
                 await_value(lambda: first.now == NOT_A_MEMBER, WAIT_S, first.state)
                 assert not second.leads
             finally:
                 frail_cluster.start_broker(0)
-            assert await_agreed([first, second]) is first
-            assert not any(told.is_leader for told in second.told)
+            assert await_one_leader([first, second]) is first
+            assert not any(membership.is_leader for membership in second.changes)
 
 
-def test_a_coordinator_that_moves_is_followed(trio: LocalCluster, options: GroupOptions) -> None:
+def test_nodes_follow_a_moved_coordinator(trio: LocalCluster, options: GroupOptions) -> None:
     with joining(trio, options, "first") as first:
         first.await_leads()
         with joining(trio, options, "second") as second:
-            assert await_agreed([first, second]) is first
+            assert await_one_leader([first, second]) is first
             generation = first.now.generation
             before = first.group.coordinator
             move_coordinator(trio, options.group_id)
@@ -424,13 +434,13 @@ def test_a_coordinator_that_moves_is_followed(trio: LocalCluster, options: Group
                 lambda: before not in {first.group.coordinator, second.group.coordinator}, WAIT_S, first.state
             )
             with joining(trio, options, "third") as third:
-                assert await_agreed([first, second, third]) is first
+                assert await_one_leader([first, second, third]) is first
             assert first.has_always_led()
-            assert generation in {told.generation for told in first.told}
+            assert generation in {membership.generation for membership in first.changes}
 
 
 def move_coordinator(cluster: LocalCluster, group_id: str) -> None:
-    """To another broker; returns when it leads. The copies stay where they are."""
+    """Move the group's coordinator to another broker by a leader election; the replicas stay."""
     settings = connection(cluster)
     count = read_metadata(settings, ["__consumer_offsets"]).partitions["__consumer_offsets"]
     partition = TopicPartition("__consumer_offsets", java_hash(group_id) % count)
@@ -452,35 +462,35 @@ def move_coordinator(cluster: LocalCluster, group_id: str) -> None:
 
 
 def java_hash(text: str) -> int:
-    """Without its sign, as Kafka has it."""
+    """Java's hash code of a string, as the absolute value by which Kafka chooses the partition."""
     number = 0
     for letter in text:
         number = (31 * number + ord(letter)) & 0xFFFFFFFF
     return min(number, (1 << 32) - number)
 
 
-# who is refused
+# refused members
 
 
-def consumer(cluster: LocalCluster, group_id: str, **told: object) -> confluent.Consumer:
+def consumer(cluster: LocalCluster, group_id: str, **config: object) -> confluent.Consumer:
     settings = {
         "bootstrap.servers": cluster.bootstrap_servers,
         "group.id": group_id,
         "client.id": "stranger",
         "log_level": 0,
-        **told,
+        **config,
     }
     return confluent.Consumer(settings)
 
 
 def is_member(stranger: confluent.Consumer) -> bool:
-    """The new protocol's clients name themselves; only an assignment comes from the group."""
-    stranger.poll(0.05)  # what it tells may be an error that passes
+    """Whether the consumer has an assignment. Its member id proves nothing: with KIP-848 it chooses that."""
+    stranger.poll(0.05)  # a message may be a transient error
     return bool(stranger.assignment())
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_a_group_of_others_is_left_alone(
+def test_group_of_consumers_is_not_joined(
     frail_cluster: LocalCluster, topic: str, options: GroupOptions, protocol: str
 ) -> None:
     stranger = consumer(frail_cluster, options.group_id, **{"group.protocol": protocol})
@@ -492,13 +502,13 @@ def test_a_group_of_others_is_left_alone(
         assert failure.startswith(f"group {options.group_id}: JoinGroup: INCONSISTENT_GROUP_PROTOCOL: ")
         assert failure.endswith("Stop them first, or choose another group.id")
         assert ("(stranger at 127.0.0.1)" in failure) is (protocol == "classic")
-        assert late.told == []
+        assert late.changes == []
         assert not group_threads()
     finally:
         stranger.close()
 
 
-def test_others_are_refused_by_a_group_of_workers(
+def test_consumer_is_refused_by_a_group_of_workers(
     frail_cluster: LocalCluster, topic: str, options: GroupOptions
 ) -> None:
     errors: list[confluent.KafkaError] = []
@@ -520,7 +530,7 @@ def test_others_are_refused_by_a_group_of_workers(
         finally:
             stranger.close()
         assert first.has_always_led()
-        assert len(first.told) == 1
+        assert len(first.changes) == 1
 
 
 def test_missing_acl_is_named(frail_cluster: LocalCluster, options: GroupOptions) -> None:
@@ -535,16 +545,16 @@ def test_missing_acl_is_named(frail_cluster: LocalCluster, options: GroupOptions
     )
     with joining(frail_cluster, options, "refused") as refused:
         refused.await_leads()
-        client = admin(frail_cluster)  # its end would end what it was asked
+        client = admin(frail_cluster)  # a closed client would cancel the request
         for future in client.create_acls([denied]).values():
             future.result(WAIT_S)
         failure = refused.await_failure()
     assert isinstance(failure, AuthorizationError)
     assert f"--operation Read --group {options.group_id}" in str(failure)
-    assert refused.told[-1] == NOT_A_MEMBER
+    assert refused.changes[-1] == NOT_A_MEMBER
 
 
-def test_a_session_that_brokers_do_not_allow_is_refused(
+def test_session_timeout_below_the_brokers_minimum_is_refused(
     frail_cluster: LocalCluster, options: GroupOptions
 ) -> None:
     with joining(frail_cluster, options._replace(session_timeout_s=0.5), "hasty") as hasty:
@@ -552,7 +562,7 @@ def test_a_session_that_brokers_do_not_allow_is_refused(
     assert "group.min.session.timeout.ms" in str(failure)
 
 
-# how it ends
+# leaving
 
 
 def test_member_that_leaves_while_joining_delays_no_other(
@@ -560,25 +570,27 @@ def test_member_that_leaves_while_joining_delays_no_other(
 ) -> None:
     slow = options._replace(session_timeout_s=30)
     files = psutil.Process().num_fds()
-    with hand(frail_cluster, slow) as first:
-        first.assign(first.join(), "http://hand:8083/")
+    with manual_member(frail_cluster, slow) as first:
+        first.assign(first.join(), "http://manual:8083/")
         with joining(frail_cluster, slow, "waiting") as waiting:
             first.await_rebalance()
             began = time.monotonic()
             waiting.group.leave()
             assert time.monotonic() - began < LEAVE_S
         joined = first.join()
-        assert [Candidate.decode(said).url for said in joined.candidates.values()] == ["http://hand:8083/"]
+        assert [Candidate.decode(metadata).url for metadata in joined.candidates.values()] == [
+            "http://manual:8083/"
+        ]
         assert time.monotonic() - began < slow.session_timeout_s / 2
     assert not group_threads()
     assert psutil.Process().num_fds() <= files
 
 
-def test_node_without_reachable_brokers_still_stops(options: GroupOptions) -> None:
+def test_node_stops_when_no_broker_is_reachable(options: GroupOptions) -> None:
     with joining(ConnectionSettings(((HOST, 1),)), options, "alone") as alone:
         trouble = await_value(lambda: alone.group.trouble, WAIT_S, alone.state)
         assert isinstance(trouble, RetriableError)
         assert alone.group.failure is None
     assert not group_threads()
-    WorkerGroup(alone.settings, options, alone.url, alone.told.append).leave()  # never started
-    assert alone.told == []
+    WorkerGroup(alone.settings, options, alone.url, alone.changes.append).leave()  # never started
+    assert alone.changes == []

@@ -15,7 +15,7 @@ _TIMEOUT_S: Final = 60.0
 
 
 def finalize(asker: Asker, version: int) -> None:
-    """The cluster's `transaction.version`, known to its broker on return."""
+    """Set the cluster's `transaction.version`; returns when its broker applies it."""
     kind = _SAFE_DOWNGRADE if version == 1 else _UPGRADE
     update = UpdateFeaturesRequest.FeatureUpdateKey(
         feature="transaction.version", max_version_level=version, upgrade_type=kind

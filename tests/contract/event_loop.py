@@ -1,4 +1,4 @@
-"""A loop in a thread of its own, and what a writer and a reader on it tell."""
+"""An event loop in a thread, and a writer and a reader on it that record what they report."""
 
 import asyncio
 import threading
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 @contextmanager
 def running_loop() -> Iterator[asyncio.AbstractEventLoop]:
-    """What goes wrong on the loop fails the test."""
+    """An event loop in a thread. An unhandled error on it fails the test."""
     loop = asyncio.new_event_loop()
     bugs: list[Mapping[str, object]] = []
     loop.set_exception_handler(lambda _, context: bugs.append(context))
@@ -53,7 +53,7 @@ def running_loop() -> Iterator[asyncio.AbstractEventLoop]:
 
 
 def on_loop(loop: asyncio.AbstractEventLoop, call: Callable[[], T]) -> T:
-    """The call's result, made on the loop's thread."""
+    """Make the call on the loop's thread and return its result."""
     done: Future[T] = Future()
 
     def run() -> None:
@@ -78,8 +78,8 @@ class Failure(NamedTuple):
     error: SparkmirrorError
 
 
-class Writing:
-    """A BatchWriter and all that it told; batches hold numbered records."""
+class RecordingWriter:
+    """A BatchWriter and everything that it has reported. Batches hold numbered records."""
 
     def __init__(
         self, settings: ProducerSettings, loop: asyncio.AbstractEventLoop, records_age_s: float = 0.0
@@ -97,12 +97,12 @@ class Writing:
         self.writer = BatchWriter(settings, loop, self)
 
     def begin(self, partition: TopicPartition) -> None:
-        """Under a new producer id."""
+        """Begin writing to the partition under a new producer id."""
         state = ProducerState(new_producer_id(self._settings.connection), 0, 0)
         on_loop(self._loop, lambda: self.writer.begin(partition, state))
 
     def append(self, partition: TopicPartition, *batches: Sequence[Keyed]) -> None:
-        """Append them and flush."""
+        """Append the batches and flush."""
         encoded = [outgoing(records, self._records_age_s) for records in batches]
 
         def run() -> None:
@@ -113,7 +113,7 @@ class Writing:
         on_loop(self._loop, run)
 
     def await_acknowledged(self, partition: TopicPartition, records: int) -> None:
-        """Exactly so many."""
+        """Wait until exactly this number of records is acknowledged."""
         await_value(
             lambda: self.acknowledged_records[partition] >= records,
             WAIT_S,
@@ -146,9 +146,9 @@ class Writing:
 @contextmanager
 def writing(
     settings: ProducerSettings, partitions: Collection[TopicPartition], *, records_age_s: float = 0.0
-) -> Iterator[Writing]:
+) -> Iterator[RecordingWriter]:
     with running_loop() as loop:
-        made = Writing(settings, loop, records_age_s)
+        made = RecordingWriter(settings, loop, records_age_s)
         on_loop(loop, lambda: made.writer.start(partitions))
         for partition in partitions:
             made.begin(partition)
@@ -159,15 +159,15 @@ def writing(
 
 
 @contextmanager
-def written_for_ever(
-    writer: Writing, partitions: Sequence[TopicPartition]
+def written_continuously(
+    writer: RecordingWriter, partitions: Sequence[TopicPartition]
 ) -> Iterator[dict[TopicPartition, int]]:
-    """Batches of numbered records, always some on their way; gives how many records were appended."""
+    """Keep batches of numbered records in flight; yields the number of records appended to each partition."""
     appended = dict.fromkeys(partitions, 0)
-    enough = threading.Event()
+    stopped = threading.Event()
 
     def write() -> None:
-        while not enough.wait(0.001):
+        while not stopped.wait(0.001):
             for partition, count in appended.items():
                 if count - writer.acknowledged_records[partition] < BACKLOG_RECORDS:
                     writer.append(partition, *(numbered(3, count + at) for at in range(0, 30, 3)))
@@ -178,7 +178,7 @@ def written_for_ever(
     try:
         yield appended
     finally:
-        enough.set()
+        stopped.set()
         thread.join()
 
 
@@ -187,13 +187,13 @@ def outgoing(records: Sequence[Keyed], age_s: float = 0.0) -> OutgoingBatch:
 
 
 def batch_of(records: Sequence[Keyed], age_s: float = 0.0, **header: int) -> bytearray:
-    """Records of now: a broker forgets a producer whose last record is a day old, whenever it came."""
+    """Encode records with current timestamps, as producer state expires a day after the last one."""
     now_ms = int((time.time() - age_s) * 1000)
     return encode([Rec(at, now_ms, key, value) for at, (key, value) in enumerate(records)], **header)
 
 
-class Reading:
-    """A BatchReader that goes on after every response, and all that it told."""
+class RecordingReader:
+    """A BatchReader that continues after every response, and everything that it has reported."""
 
     def __init__(self, settings: ConsumerSettings, loop: asyncio.AbstractEventLoop, budget: int) -> None:
         self.records: dict[TopicPartition, list[Rec]] = {}
@@ -213,7 +213,7 @@ class Reading:
         on_loop(self.loop, lambda: self.reader.start(offsets.keys(), offsets))
 
     def go_to(self, partition: TopicPartition, offset: int) -> None:
-        """Take up a partition that rests."""
+        """Continue a paused partition at the offset."""
 
         def run() -> None:
             self._next[partition] = offset
@@ -226,7 +226,7 @@ class Reading:
         return [(record.key, record.value) for record in self.records.get(partition, ())]
 
     def await_records(self, partition: TopicPartition, expected: Sequence[Keyed]) -> None:
-        """Exactly these, in this order."""
+        """Wait until exactly these records have been read, in this order."""
         await_value(
             lambda: len(self.keyed(partition)) >= len(expected),
             WAIT_S,
@@ -252,7 +252,7 @@ class Reading:
         self.failures.append(Failure(partition, error))
 
     def source_diverged(self, partition: TopicPartition, at: int) -> None:
-        """Who has read no further than that goes on, without an epoch to compare, as the copy loop does."""
+        """Continue without an epoch if nothing was read past the divergence, as the copy loop does."""
         self.diverged[partition] = at
         if at >= self._next[partition]:
             self.reader.begin(partition, self._next[partition], NO_TOPIC_ID, NO_EPOCH)
@@ -272,9 +272,9 @@ class Reading:
 @contextmanager
 def reading(
     settings: ConsumerSettings, offsets: Mapping[TopicPartition, int], *, budget: int = PLENTY
-) -> Iterator[Reading]:
+) -> Iterator[RecordingReader]:
     with running_loop() as loop:
-        made = Reading(settings, loop, budget)
+        made = RecordingReader(settings, loop, budget)
         made.start(offsets)
         try:
             yield made

@@ -1,4 +1,4 @@
-"""A copy loop under limits: never faster than they allow, and changed while it runs."""
+"""Throttling of a copy loop: rate limits hold, and can be changed while it runs."""
 
 import threading
 import time
@@ -21,7 +21,7 @@ SIZE: Final = 100_000
 RECORDS: Final = 60
 PARTITIONS: Final = 3
 RATE: Final = 2_000_000
-"""The whole would take 9 s."""
+"""Bytes per second; copying all records at this rate takes 9 s."""
 
 
 @contextmanager
@@ -54,18 +54,18 @@ def copied(bench: Bench, topic: str) -> int:
 )
 def test_limits_hold_until_they_are_changed(bench: Bench, topic: str, limits: RateLimits) -> None:
     partitions = fill(bench, topic)
-    # Whoever is let go takes one fetch; so does each partition at first.
+    # Each partition may exceed the rate by its first fetch, and each released one by one more.
     ahead = RATE * BURST_S + PARTITIONS * 300_000
     plan = replace(bench.plan(*partitions, partition_fetch_bytes_max=200_000), rate_limits=limits)
     began = time.monotonic()
     with running(plan) as loop:
 
-        def some_rounds() -> bool:
+        def copied_several_fetches() -> bool:
             found = copied(bench, topic)
             assert found <= RATE * (time.monotonic() - began) + ahead
             return found >= 6_000_000
 
-        await_value(some_rounds, 30, lambda: f"{copied(bench, topic)} bytes")
+        await_value(copied_several_fetches, 30, lambda: f"{copied(bench, topic)} bytes")
         loop.change_limits(NO_LIMITS)
         await_value(
             lambda: copied(bench, topic) == PARTITIONS * RECORDS * SIZE, 20, lambda: f"{copied(bench, topic)}"

@@ -46,7 +46,7 @@ def mirror(pair: Mapping[str, LocalCluster], tmp_path_factory: pytest.TempPathFa
         "refresh.topics.interval.seconds": "1",
     }
     write(pair, 0)
-    with running_mirror(tmp_path_factory.mktemp("loops") / "mirror", properties) as started:
+    with running_mirror(tmp_path_factory.mktemp("cycles") / "mirror", properties) as started:
         yield started
 
 
