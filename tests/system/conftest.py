@@ -1,4 +1,4 @@
-"""One mirror with several flows, run twice over every kind of data, that most system tests look at."""
+"""Fixtures of the system tests: a mirror of several flows that has run twice over every kind of data."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Runs nodes of a Connect group as users do: `sparkmirror worker`, with requests to its REST API."""
+"""Runs nodes of a Connect group: `sparkmirror worker` processes and requests to their REST API."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,7 +30,7 @@ class Answer(NamedTuple):
 
 
 class ConnectNode(Mirror):
-    """One node; `properties` are those of its group."""
+    """One node of a group; `properties` is the group's worker file."""
 
     command = "worker"
 
@@ -49,7 +49,7 @@ class ConnectNode(Mirror):
         return Answer(answer.status, json.loads(answer.data) if answer.data else None)
 
     def await_answers(self) -> None:
-        """Until it has read its topics and knows who leads."""
+        """Wait until the node has read its topics and knows the leader."""
 
         def healthy() -> bool:
             assert self._running.is_alive(), self.log_text()
@@ -61,12 +61,12 @@ class ConnectNode(Mirror):
         await_value(healthy, START_TIMEOUT_S, self.log_text)
 
     def put(self, name: str, config: Mapping[str, str]) -> None:
-        """Create a connector, or configure it anew."""
+        """Create a connector or change its configuration."""
         answer = self.ask("PUT", f"/connectors/{name}/config", dict(config))
         assert answer.status in {200, 201}, answer
 
     def states(self, name: str) -> tuple[str | None, list[str]]:
-        """The connector's and its tasks'."""
+        """Read the states of the connector and of its tasks."""
         answer = self.ask("GET", f"/connectors/{name}/status")
         if answer.status != 200:
             return None, []
@@ -89,7 +89,7 @@ class ConnectNode(Mirror):
 
 
 class NetworkedNode(ConnectNode):
-    """Reaches both clusters, and is reached by other nodes, over a network of its own. Tests ask it directly.
+    """A node whose connections to both clusters and to other nodes can be cut. Tests send requests directly.
 
     Its connectors find the clusters at `${env:SOURCE}` and `${env:TARGET}`.
     """
@@ -99,7 +99,7 @@ class NetworkedNode(ConnectNode):
     ) -> None:
         super().__init__(folder, properties)
         self._proxies = ExitStack()
-        # HTTP passes such a proxy as one frame that never ends.
+        # The proxy passes HTTP as one frame that never ends.
         served = [*(cluster.brokers[0].port for cluster in (source, target)), self._port.number]
         self._network = self._proxies.enter_context(proxied(*((HOST, port) for port in served)))
         source_here, target_here, self.worker_id = (f"{HOST}:{proxy.port}" for proxy in self._network)
@@ -131,7 +131,7 @@ Node = TypeVar("Node", bound=ConnectNode)
 
 
 def group_properties(cluster: LocalCluster, group: str) -> dict[str, str]:
-    """A worker file's content, as people have it."""
+    """Return a typical worker file."""
     return {
         "bootstrap.servers": cluster.bootstrap_servers,
         "group.id": group,
@@ -152,7 +152,7 @@ def group_properties(cluster: LocalCluster, group: str) -> dict[str, str]:
 def connector_config(
     kind: str, source: tuple[str, LocalCluster], target: tuple[str, LocalCluster], **more: str
 ) -> dict[str, str]:
-    """As in the JSON that people PUT; `more` with underscores for dots."""
+    """Return a connector configuration as in a PUT body; `more` has underscores for dots."""
     return {
         "connector.class": connector_class(kind),
         "source.cluster.alias": source[0],
@@ -173,14 +173,14 @@ def connector_config(
 
 @contextmanager
 def running_nodes(folder: Path, properties: Mapping[str, str], count: int) -> Iterator[list[ConnectNode]]:
-    """Started nodes of one group; on the way out they are ended by force if that is still needed."""
+    """Start nodes of one group; those that still run at the end of the block are killed."""
     with started(ConnectNode(folder / f"node-{number}", properties) for number in range(count)) as nodes:
         yield nodes
 
 
 @contextmanager
 def started(nodes: Iterable[Node]) -> Iterator[list[Node]]:
-    """On the way out they are ended by force if that is still needed."""
+    """Start the nodes; those that still run at the end of the block are killed."""
     with ExitStack() as stack:
         begun = []
         for node in nodes:

@@ -1,4 +1,4 @@
-"""The scenario that most system tests share: what is written, which flows mirror it, when it has arrived.
+"""The scenario that most system tests share: data, a mirror of several flows, and two runs of it.
 
 Every flow reads the same source under an alias of its own, so that one process carries many settings.
 """
@@ -22,18 +22,18 @@ APPEND_TIME_BOTH: Final = "mixed.append-time-both"
 BIG_BATCH: Final = "mixed.big-batch"
 COMMITTED: Final = ("mixed.transactions", "mixed.codecs", "mixed.headers-and-nulls", "mixed.compacted")
 LIVE: Final = "live.orders"
-"""Mirrored like those, and empty until somebody lets it flow."""
+"""Mirrored by the same flow as COMMITTED, and empty until a test writes to it."""
 SLOW: Final = "slow.orders"
 SLOW_PARTITIONS: Final = 2
 SLOW_FETCH_BYTES: Final = 50_000
 SLOW_LIMIT: Final = 200_000
-"""An empty topic, how much a fetch brings of each partition, and the flow's limit in bytes per second."""
+"""An empty topic, the bytes of a fetch per partition, and the flow's rate limit in bytes per second."""
 TUNED: Final = ("tuned.codecs", "tuned.large-records", "tuned.acks")
 LATE: Final = "late.records"
 SHOP: Final = "shop.orders"
 
 RESUMED_AT: Final = {0: 300, 1: 450}
-"""Offsets in the middle of the batches of `BIG_BATCH`, which stored positions name before the first run."""
+"""Offsets inside the batches of `BIG_BATCH`, stored as positions before the first run."""
 
 
 class Sides(NamedTuple):
@@ -43,7 +43,7 @@ class Sides(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Mirrored:
-    """Two clusters and the mirror between them, which is in its second run and has caught up."""
+    """Two clusters and the mirror between them, which has caught up in its second run."""
 
     sides: Sides
     mirror: Mirror
@@ -52,7 +52,7 @@ class Mirrored:
 
 @dataclass(frozen=True, slots=True)
 class FirstRun:
-    """What the first run left when it had stopped."""
+    """The state after the first run had stopped."""
 
     ends: Mapping[TopicPartition, int]
     positions: Mapping[bytes | None, bytes | None]
@@ -65,7 +65,7 @@ class FirstRun:
 
 
 def properties(sides: Sides, slow_limit: int = SLOW_LIMIT) -> dict[str, str]:
-    """What all flows are told; `slow_limit` is in bytes per second."""
+    """Return the configuration of all flows; `slow_limit` is in bytes per second."""
     source, target = (cluster.bootstrap_servers for cluster in sides)
     return {
         "clusters": "A, B, rc, tuned, late, slow",
@@ -138,7 +138,7 @@ def _slow(limit: int) -> dict[str, str]:
 
 
 def write_data(sides: Sides) -> None:
-    """Everything that is there before the mirror starts; at the same time, because most of it is waiting."""
+    """Write all data of the first run, concurrently, because most of the time is spent waiting."""
     source = sides.source.bootstrap_servers
     with ThreadPoolExecutor(max_workers=len(WRITERS)) as threads:
         written = [threads.submit(write, source, f"mixed.{kind}") for kind, write in WRITERS.items()]
@@ -171,7 +171,7 @@ def _write_small(sides: Sides) -> None:
 
 
 def _store_positions(sides: Sides) -> None:
-    """As MM2 would have left them in its offsets topic."""
+    """Store positions as MM2 does in its offsets topic."""
     topic = "mm2-offsets.A.internal"
     create_topic(sides.target.bootstrap_servers, topic, partitions=25, config={"cleanup.policy": "compact"})
     stored = [
@@ -182,13 +182,13 @@ def _store_positions(sides: Sides) -> None:
 
 
 def position_key(partition: TopicPartition, alias: str = "A") -> bytes:
-    """Jackson's bytes: no spaces, the fields in the order of Java's hash map."""
+    """Encode the key as Jackson does: no spaces, the fields in the order of Java's hash map."""
     fields = {"cluster": alias, "partition": partition.partition, "topic": partition.topic}
     return json.dumps(["MirrorSourceConnector", fields], separators=(",", ":")).encode()
 
 
 def write_more_data(sides: Sides) -> None:
-    """What comes while the mirror is down."""
+    """Write the data that the mirror finds at its second start."""
     for topic in ("mixed.codecs", "mixed.transactions", BIG_BATCH, TO_APPEND_TIME):
         for partition in range(2):
             append(sides.source, topic, numbered(70), partition=partition)

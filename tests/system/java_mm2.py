@@ -1,6 +1,6 @@
-"""The real thing: Java's MirrorMaker 2 in dedicated mode, its connectors on a Connect worker, its classes.
+"""Runs Java's MirrorMaker 2 in dedicated mode, its connectors on a Connect worker, and single classes of it.
 
-All from the jars of Kafka's release. Their JVMs are told to start fast, not to run long.
+All come from the jars of Kafka's release. JVM options favour a fast start.
 """
 
 import json
@@ -28,7 +28,7 @@ _FAST_START: Final = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
 _LOGGING: Final = files("sparkmirror.clusters") / "log4j2.properties"
 _ASK_TIMEOUT_S: Final = 30.0
 _NOT_YET: Final = {404, 409, 500, 503}
-"""Its answers while it starts, and while a rebalance goes on."""
+"""Status codes while the worker starts and during a rebalance."""
 CONNECTORS: Final = ("MirrorSourceConnector", "MirrorCheckpointConnector", "MirrorHeartbeatConnector")
 
 
@@ -42,7 +42,7 @@ def _class_path() -> str:
 
 
 class JavaProcess:
-    """A JVM with its log; it never outlives this process."""
+    """A JVM with its log, which ends with this process."""
 
     def __init__(self, command: Sequence[str], log: Path) -> None:
         self.log = log
@@ -55,11 +55,11 @@ class JavaProcess:
         return self.log.read_text(encoding="utf-8", errors="replace")
 
     def terminate(self) -> None:
-        """Ask it to stop."""
+        """Send SIGTERM."""
         self._process.terminate()
 
     def stop(self) -> None:
-        """In order, as an operator stops it: it stores its last positions."""
+        """Stop it in order, so that it stores its last positions."""
         assert self._process.stop(STOP_TIMEOUT_S), f"had to be killed:\n{self.log_text()}"
 
     def kill(self) -> None:
@@ -68,7 +68,7 @@ class JavaProcess:
 
 @contextmanager
 def dedicated(properties_file: Path, log: Path, *arguments: str) -> Iterator[JavaProcess]:
-    """`connect-mirror-maker.sh FILE …`, by its main class."""
+    """Run the main class of `connect-mirror-maker.sh FILE …`."""
     java = JavaProcess(java_command(f"{_MIRROR}.MirrorMaker", str(properties_file), *arguments), log)
     try:
         yield java
@@ -77,13 +77,13 @@ def dedicated(properties_file: Path, log: Path, *arguments: str) -> Iterator[Jav
 
 
 class ConnectWorker(JavaProcess):
-    """`connect-distributed.sh`, by its main class."""
+    """The main class of `connect-distributed.sh`."""
 
     def __init__(self, properties: Mapping[str, str], file: Path, log: Path) -> None:
         self._port = ReservedPort()
         self.url = f"http://{HOST}:{self._port.number}"
-        told = {**properties, "listeners": self.url, "plugin.discovery": "service_load"}
-        file.write_text(javaproperties.dumps(told), encoding="ascii")
+        worker_properties = {**properties, "listeners": self.url, "plugin.discovery": "service_load"}
+        file.write_text(javaproperties.dumps(worker_properties), encoding="ascii")
         super().__init__(java_command("org.apache.kafka.connect.cli.ConnectDistributed", str(file)), log)
 
     def kill(self) -> None:
@@ -91,13 +91,13 @@ class ConnectWorker(JavaProcess):
         self._port.release()
 
     def put(self, name: str, config: Mapping[str, str]) -> None:
-        """Create a connector, or configure it anew."""
+        """Create a connector or change its configuration."""
         body = json.dumps(dict(config)).encode()
         asked = f"/connectors/{name}/config"
         await_value(lambda: self.ask("PUT", asked, body) is not None, START_TIMEOUT_S, self.log_text)
 
     def ask(self, method: str, path: str, body: bytes | None = None) -> Any:
-        """The answer; None as long as it is not there yet, or busy with a rebalance."""
+        """Return the response's body; None while the worker starts or rebalances."""
         assert self.is_alive(), self.log_text()
         headers = {"Content-Type": "application/json"}
         request = urllib.request.Request(f"{self.url}{path}", body, headers, method=method)
@@ -127,14 +127,14 @@ def connector_class(name: str) -> str:
 
 
 class JavaClasses:
-    """Kafka's classes in a JVM, called from here as Spark calls its own."""
+    """Kafka's classes in a JVM, called by py4j."""
 
     def __init__(self, gateway: JavaGateway) -> None:
         self._gateway = gateway
         self._kafka = gateway.jvm.org.apache.kafka
 
     def formatted(self, formatter: str, found: Iterable[tuple[bytes, bytes]]) -> list[str]:
-        """What one of MirrorMaker's formatters prints of these keys and values, by lines."""
+        """Format these keys and values with one of MirrorMaker's formatters; returns lines."""
         printer = getattr(self._kafka.connect.mirror.formatters, formatter)()
         printed = self._gateway.jvm.java.io.ByteArrayOutputStream()
         stream = self._gateway.jvm.java.io.PrintStream(printed)
@@ -144,7 +144,7 @@ class JavaClasses:
         return str(printed.toString()).splitlines()
 
     def translated(self, properties: Mapping[str, str], alias: str, group: str) -> dict[TopicPartition, int]:
-        """RemoteClusterUtils.translateOffsets, without the metadata."""
+        """Call RemoteClusterUtils.translateOffsets; metadata is dropped."""
         patience = self._gateway.jvm.java.time.Duration.ofSeconds(int(_ASK_TIMEOUT_S))
         utils = self._kafka.connect.mirror.RemoteClusterUtils
         found = utils.translateOffsets(dict(properties), alias, group, patience)
@@ -155,7 +155,7 @@ class JavaClasses:
 
     @contextmanager
     def sync_store(self, properties: Mapping[str, str]) -> Iterator["JavaSyncStore"]:
-        """The checkpoint connector's own store, after it has read its topic to the end."""
+        """Make the checkpoint connector's OffsetSyncStore, once it has read its topic to the end."""
         config = self._kafka.connect.mirror.MirrorCheckpointConfig(dict(properties))
         store = JavaSyncStore(self._gateway, config)
         try:
@@ -168,15 +168,15 @@ class JavaSyncStore:
     """Java's OffsetSyncStore."""
 
     def __init__(self, gateway: JavaGateway, config: Any) -> None:
-        # Its constructor is for its own package.
+        # The constructor is package-private.
         types = gateway.new_array(gateway.jvm.java.lang.Class, 1)
         types[0] = config.getClass()
         constructor = gateway.jvm.java.lang.Class.forName(f"{_MIRROR}.OffsetSyncStore")
         constructor = constructor.getDeclaredConstructor(types)
         constructor.setAccessible(True)
-        told = gateway.new_array(gateway.jvm.java.lang.Object, 1)
-        told[0] = config
-        self._store = constructor.newInstance(told)
+        arguments = gateway.new_array(gateway.jvm.java.lang.Object, 1)
+        arguments[0] = config
+        self._store = constructor.newInstance(arguments)
         self._partition = gateway.jvm.org.apache.kafka.common.TopicPartition
         self._store.start(False)
 
@@ -190,7 +190,7 @@ class JavaSyncStore:
 
 @contextmanager
 def java_classes() -> Iterator[JavaClasses]:
-    """A JVM that ends with the block, and with this process."""
+    """Start a JVM that ends with the block and with this process."""
     port, token, process = launch_gateway(
         classpath=_class_path(),
         javaopts=[*_FAST_START, f"-Dlog4j2.configurationFile={_LOGGING}"],
@@ -199,8 +199,8 @@ def java_classes() -> Iterator[JavaClasses]:
         enable_auth=True,
         return_proc=True,
     )
-    told = GatewayParameters(port=port, auth_token=token, auto_convert=True)
-    gateway = JavaGateway(gateway_parameters=told)
+    parameters = GatewayParameters(port=port, auth_token=token, auto_convert=True)
+    gateway = JavaGateway(gateway_parameters=parameters)
     try:
         yield JavaClasses(gateway)
     finally:

@@ -1,4 +1,4 @@
-"""Lists the requests that Java's Connect worker and ours get alike, and where responses differ on purpose.
+"""Lists requests to compare between Java's Connect worker and ours, and intended differences.
 
 BOOTSTRAP in a body stands for a cluster's address.
 """
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tests.system.rest_asking import (
+from tests.system.rest_requests import (
     Answer,
     Request,
     calm,
@@ -19,7 +19,7 @@ from tests.system.rest_asking import (
 )
 
 Reduce = Callable[[Any], Any]
-"""A JSON body without what the two workers need not have in common."""
+"""Removes the parts of a JSON body that may differ between the two workers."""
 
 _JSON: Final = {"Content-Type": "application/json"}
 _MIRROR: Final = "org.apache.kafka.connect.mirror"
@@ -31,9 +31,9 @@ _OFFSETS: Final = {"offsets": [{"partition": _PARTITION, "offset": {"offset": 0}
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`ours` is our status where the answer differs from Java's on purpose; then only its shape is judged.
+    """A request to compare. `ours` is our status where it differs on purpose; then only the form is compared.
 
-    `java_until` is what only Java's worker comes to after a while, ours at once.
+    `java_until` is a condition that Java's worker meets after a while and ours at once.
     """
 
     request: Request
@@ -47,7 +47,7 @@ class Case:
 
 
 def ask(method: str, path: str, body: object = None, **said: Any) -> Case:
-    """A request whose body, if it is given, is sent as JSON."""
+    """Make a request; a given body is sent as JSON."""
     headers: Mapping[str, str] = said.pop("headers", _JSON if body is not None else {})
     raw = body if isinstance(body, bytes | None) else json.dumps(body).encode()
     return Case(Request(method, path, raw, headers), **said)
@@ -122,7 +122,7 @@ def looking() -> Iterator[Case]:
 
 
 def bad_creations() -> Iterator[Case]:
-    """Java stumbles over most of them (500); a client's mistake is a 400 here."""
+    """Java answers most of these with 500; here a client's error is a 400."""
     for body in (b"", b"   ", b"null", b"{", b"[]", b'"x"', b"1", b"{}", b'{"name":null}', b"{'name':'x'}"):
         yield ask("POST", "/connectors", body, ours=400)
     for config in ("null", "[]", '"x"', '{"a":{"b":1}}', '{"a":[1]}', '{"a":NaN}', '{"a":01}', '{"a":}'):
@@ -140,7 +140,7 @@ def bad_creations() -> Iterator[Case]:
         yield ask("POST", "/connectors", b'{"name":"n1","config":{}' + more, ours=400)
     for name in (b'["a"]', b'{"a":1}', b'"\xff"', b'"\x01"', b"tru"):
         yield ask("POST", "/connectors", b'{"config":{},"name":' + name + b"}", ours=400)
-    # From here on Java finds the words, too.
+    # For the following ones Java has a message too.
     for name in (b'"n1"', b"null", b'""', b"1", b"true", b'"n1","name":"n2"', b'"  n1 \\t"'):
         yield ask("POST", "/connectors", b'{"config":{},"name":' + name + b"}")
     yield ask("POST", "/connectors", b'\xef\xbb\xbf{"name":"n1","config":{}}')
@@ -169,7 +169,7 @@ def configs() -> Iterator[Case]:
     yield ask("PATCH", "/connectors/hb/config", {})
     yield ask("PATCH", "/connectors/hb/config", {"not.there": None})
     yield ask("PATCH", "/connectors/hb/config", {"tasks.max": "x"})
-    # Java would give the connector another name than it has.
+    # Java would rename the connector.
     yield ask("PATCH", "/connectors/hb/config", {"name": "other"}, ours=400)
     yield ask("PATCH", "/connectors/hb/config", {"name": "hb"})
     yield ask(
@@ -185,7 +185,7 @@ def configs() -> Iterator[Case]:
 
 
 def seeds() -> Iterator[Case]:
-    """As people deploy the three connectors: JSON files by PUT, with booleans that are no texts."""
+    """The three connectors as PUT bodies with JSON booleans."""
     clusters = {
         "key.converter": _CONVERTER,
         "value.converter": _CONVERTER,
@@ -299,7 +299,7 @@ def paths() -> Iterator[Case]:
         "/favicon.ico",
     ):
         yield ask("GET", path)
-    # Jetty's refusals are pages for people, ours are errors as everywhere.
+    # Jetty answers with HTML pages, sparkmirror with JSON errors.
     for path in (
         "//connectors",
         "/connectors//status",
@@ -309,7 +309,7 @@ def paths() -> Iterator[Case]:
         "/connectors/hb%0A/status",
     ):
         yield ask("GET", path, ours=400)
-    # A name with these is refused by Jetty, whatever it is encoded as.
+    # Jetty refuses names with these characters in any encoding.
     for name in ("a%2Fb", "%25", "a%5Cb", "%2E%2E", "a|b", "{x}"):
         yield ask("GET", f"/connectors/{name}/status", ours=404)
 
@@ -389,7 +389,7 @@ def names() -> Iterator[Case]:
     for path in ("trimmed", "a%20b+c", "%C3%A9%E2%82%AC%F0%9F%98%80", "..", "hash%23%3F"):
         yield ask("GET", f"/connectors/{path}/config")
         yield ask("DELETE", f"/connectors/{path}")
-    # Java stores the connector and fails afterwards, at the Location.
+    # Java stores the connector and then fails to build the Location header.
     yield ask("PUT", "/connectors/a%7Bb%7D/config", heartbeat(), ours=201)
     yield ask("DELETE", "/connectors/a%7Bb%7D")
     yield ask("PUT", "/connectors/slash%2F%25%5C/config", heartbeat(), ours=201)
@@ -405,14 +405,14 @@ def plugins() -> Iterator[Case]:
     for plugin in ("MirrorHeartbeatConnector", _HEARTBEAT, "MirrorHeartbeat"):
         yield ask("GET", f"/connector-plugins/{plugin}/config", reduce=lambda listed: listed[0])
     for plugin in ("MirrorHeartbeatConnector", _HEARTBEAT, "t"):
-        told = heartbeat(name="v", **{"tasks.max": "x"})
-        yield ask("PUT", f"/connector-plugins/{plugin}/config/validate", told, reduce=_errors)
+        settings = heartbeat(name="v", **{"tasks.max": "x"})
+        yield ask("PUT", f"/connector-plugins/{plugin}/config/validate", settings, reduce=_errors)
     for plugin in ("Nope", "Connector"):
-        told = {"connector.class": _HEARTBEAT}
-        yield ask("PUT", f"/connector-plugins/{plugin}/config/validate", told)
+        settings = {"connector.class": _HEARTBEAT}
+        yield ask("PUT", f"/connector-plugins/{plugin}/config/validate", settings)
     null = {"connector.class": _HEARTBEAT, "a": None, "name": 5}
     yield ask("PUT", "/connector-plugins/MirrorHeartbeat/config/validate", null, reduce=_errors)
-    # Java has the right words, in an error of its own making.
+    # Java has the same message in a different error.
     for body in (b"", b"{", b"null", b"[]", b"{}", b'{"connector.class":null}'):
         yield ask("PUT", "/connector-plugins/MirrorHeartbeat/config/validate", body, ours=400)
     yield ask("PUT", "/connector-plugins/Nope/config/validate", {"connector.class": "Nope"}, ours=400)
@@ -439,7 +439,7 @@ def loggers() -> Iterator[Case]:
 
 
 def internal() -> Iterator[Case]:
-    """KIP-507: without the group's key nobody may send these."""
+    """See KIP-507: requests without the group's session key are refused."""
     by, way = "X-Connect-Authorization", "X-Connect-Request-Signature-Algorithm"
     for method, path in (("POST", "tasks"), ("PUT", "fence")):
         for signed in (
@@ -474,11 +474,11 @@ def _errors(infos: dict[str, Any]) -> Any:
 
 
 def _without_a_type(error: dict[str, Any]) -> Any:
-    """The message lists the config in some order."""
+    """Remove the config, which the message lists in no certain order."""
     return error["error_code"], error["message"].rpartition("}")[2]
 
 
 def _unknown_class(error: dict[str, Any]) -> Any:
-    """The message lists the known classes, and sometimes begins with an exception's name."""
+    """Remove the list of known classes and an exception's name, which is not always there."""
     known = "Failed to find any class that implements Connector and which name matches Nope, available"
     return error["error_code"], known in error["message"]

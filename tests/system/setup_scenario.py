@@ -1,6 +1,6 @@
-"""A source with every kind of topic, config and ACL, and a look at what a mirror sets up of it.
+"""A source with every kind of topic, config and ACL, and a reader of what a mirror creates on a target.
 
-`python -m tests.system.setup_scenario` records the source and what Java's MirrorMaker 2 makes of it (see
+`python -m tests.system.setup_scenario` records the source and what Java's MirrorMaker 2 creates (see
 `tests.support.recorded_setup`).
 """
 
@@ -32,12 +32,12 @@ from tests.support.waiting import await_value
 from tests.system.java_mm2 import dedicated
 
 _BROKER: Final = 4
-"""The type of a broker as a resource; librdkafka's number is another."""
+"""Kafka's resource type of a broker, for which librdkafka has another number."""
 _TIMEOUT_S: Final = 30.0
 _SETTLED_S: Final = 15.0
 _RECORD_TIMEOUT_S: Final = 200.0
 _WORKERS_OWN: Final = re.compile(r"mm2-(?!offset-syncs).*|__.*")
-"""Topics in which a worker keeps what it must know; those of the two are not the same."""
+"""Internal topics of workers, in which Java and sparkmirror differ."""
 
 TOPICS: Final[Mapping[str, tuple[int, Mapping[str, str]]]] = {
     "orders": (3, {}),
@@ -52,7 +52,7 @@ TOPICS: Final[Mapping[str, tuple[int, Mapping[str, str]]]] = {
             "segment.bytes": "16777216",
             "compression.type": "zstd",
             "retention.bytes": "1000000",
-            # Kafka excludes what follows but for the last two: its list has other names for those.
+            # Kafka excludes the following configs except the last two, for which its list has other names.
             "min.insync.replicas": "2",
             "message.timestamp.type": "LogAppendTime",
             "unclean.leader.election.enable": "true",
@@ -87,7 +87,7 @@ _DYNAMIC: Final = {
         "log.cleaner.max.compaction.lag.ms": "5555555",
     },
 }
-"""By broker; those of no broker are the cluster's defaults."""
+"""Dynamic configs by broker; those of no broker are the cluster's defaults."""
 
 
 def _acl(
@@ -130,11 +130,11 @@ ACLS: Final = (
     _acl("orders", "WRITE", resource="TRANSACTIONAL_ID"),
     _acl("kafka-cluster", "DESCRIBE", resource="BROKER"),
 )
-"""Of the source; librdkafka's name for the resource of a cluster is BROKER."""
+"""ACLs of the source; librdkafka calls the resource type of the cluster BROKER."""
 
 
 def setup_of(cluster: LocalCluster) -> Setup:
-    """Everything but the topics in which workers keep what they must know."""
+    """Describe the cluster without internal topics of workers."""
     client = admin(cluster)
     listed = client.list_topics(timeout=_TIMEOUT_S).topics
     names = [name for name in listed if not _WORKERS_OWN.fullmatch(name)]
@@ -154,7 +154,7 @@ def setup_of(cluster: LocalCluster) -> Setup:
 
 
 def start(folder: Path, *targets: str) -> list[LocalCluster]:
-    """The source, as it is described here, and these targets, each with an authorizer."""
+    """Start the source described here and the targets, each with an authorizer."""
     settings = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS",
@@ -191,7 +191,7 @@ def set_up(source: LocalCluster) -> None:
 
 
 def _set_broker_configs(cluster: LocalCluster) -> None:
-    """By a request of its own: clients of Python refuse what is for all brokers."""
+    """Set broker configs by a bare request, as Python clients refuse cluster-wide defaults."""
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource
     wanted = [
         resource(
@@ -228,7 +228,7 @@ def describe(cluster: LocalCluster, topics: Iterable[str]) -> Mapping[str, Mappi
 
 
 def properties(source: LocalCluster, target_bootstrap_servers: str) -> str:
-    """The file of the flows, with addresses."""
+    """Return the configuration of the flows with addresses."""
     text = (GOLDEN / "flows.properties").read_text(encoding="ascii")
     addresses = dict.fromkeys(FLOWS, source.bootstrap_servers) | {TARGET: target_bootstrap_servers}
     return text + "".join(f"{alias}.bootstrap.servers = {address}\n" for alias, address in addresses.items())
@@ -248,7 +248,7 @@ def main() -> int:
 
 
 def _settled(cluster: LocalCluster) -> Setup:
-    """What has not changed for a while, in which topics, configs and ACLs are looked at many times."""
+    """Describe the cluster once it is unchanged over many syncs of topics, configs and ACLs."""
     seen, since = setup_of(cluster), time.monotonic()
     deadline = since + _RECORD_TIMEOUT_S
     while time.monotonic() < since + _SETTLED_S or not seen.topics:

@@ -1,4 +1,4 @@
-"""Two flows between two clusters: each gets the other's topics, and nothing comes back (`A->B`, `B->A`)."""
+"""Two flows between two clusters (`A->B`, `B->A`): each gets the other's topics and copies nothing back."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -13,13 +13,13 @@ from tests.system.dual_run import Mirrored
 
 ORDERS: Final = "active-shop.orders"
 SENTINEL: Final = "sentinel-shop.orders"
-"""Both flows' filters select these names and, but for the rule about cycles, those of their replicas."""
+"""Both flows' filters select these names and their remote topics, which only cycle detection excludes."""
 FIND_TIMEOUT_S: Final = 30.0
-WAYS: Final = (("A", "B"), ("B", "A"))
-"""Here and there."""
+DIRECTIONS: Final = (("A", "B"), ("B", "A"))
+"""The topic and its remote topic."""
 A_TO_B: Final = b"\x00\x01A\x00\x01B"
 B_TO_A: Final = b"\x00\x01B\x00\x01A"
-"""Keys of heartbeats: the aliases of source and target as Kafka's strings."""
+"""Heartbeat keys: the aliases of source and target as Kafka strings."""
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def pair(mirrored: Mirrored) -> Mapping[str, LocalCluster]:
 
 
 def await_replicas(pair: Mapping[str, LocalCluster], topic: str) -> None:
-    for here, there in WAYS:
+    for here, there in DIRECTIONS:
         await_topic(pair[here], f"{there}.{topic}")
         await_caught_up(pair[there], pair[here], there, [topic])
 
@@ -43,7 +43,7 @@ def await_topic(cluster: LocalCluster, topic: str) -> None:
 
 
 def await_growth(cluster: LocalCluster, topic: str) -> list[Keyed]:
-    """What the topic holds when two more records have come."""
+    """Wait for two more records; returns all records of the topic."""
     before = len(keyed(cluster, topic))
 
     def grown() -> list[Keyed] | None:
@@ -53,28 +53,28 @@ def await_growth(cluster: LocalCluster, topic: str) -> list[Keyed]:
     return await_value(grown, FIND_TIMEOUT_S, lambda: f"{topic} does not grow")
 
 
-def test_each_side_gets_what_the_other_writes_once(pair: Mapping[str, LocalCluster]) -> None:
+def test_each_cluster_gets_the_others_records_once(pair: Mapping[str, LocalCluster]) -> None:
     for number, cluster in enumerate(pair.values()):
         append(cluster, ORDERS, numbered(50, first=1000 * number + 50))
     await_replicas(pair, ORDERS)
-    for number, (here, there) in enumerate(WAYS):
+    for number, (here, there) in enumerate(DIRECTIONS):
         assert keyed(pair[here], ORDERS) == numbered(100, first=1000 * number)
         assert keyed(pair[there], f"{here}.{ORDERS}") == keyed(pair[here], ORDERS)
 
 
-def test_no_record_comes_back(pair: Mapping[str, LocalCluster]) -> None:
-    # What is found after the replicas were there shows that the flows have looked again since.
+def test_no_record_is_copied_back(pair: Mapping[str, LocalCluster]) -> None:
+    # Both flows have listed topics again since the remote topics were created.
     for cluster in pair.values():
         create_topic(cluster.bootstrap_servers, SENTINEL)
     await_replicas(pair, SENTINEL)
-    for here, there in WAYS:
+    for here, there in DIRECTIONS:
         with_orders = {topic for topic in topics(pair[here]) if topic.endswith(ORDERS)}
         assert with_orders == {ORDERS, f"{there}.{ORDERS}"}
 
 
-def test_heartbeats_cross_over_and_do_not_come_back(pair: Mapping[str, LocalCluster]) -> None:
-    """The flow B->A emits into A; A->B replicates them from there, whatever its filter says (KIP-1089)."""
-    for (here, there), key in zip(WAYS, (A_TO_B, B_TO_A), strict=True):
+def test_heartbeats_are_replicated_and_not_copied_back(pair: Mapping[str, LocalCluster]) -> None:
+    """Heartbeats that B->A emits into A are replicated by A->B regardless of its topic filter (KIP-1089)."""
+    for (here, there), key in zip(DIRECTIONS, (A_TO_B, B_TO_A), strict=True):
         copied = await_growth(pair[here], f"{there}.heartbeats")
         assert {copied_key for copied_key, _ in copied} == {key}
         assert copied == keyed(pair[there], "heartbeats")[: len(copied)]
@@ -83,7 +83,7 @@ def test_heartbeats_cross_over_and_do_not_come_back(pair: Mapping[str, LocalClus
 
 
 def test_no_internal_topic_is_mirrored(pair: Mapping[str, LocalCluster]) -> None:
-    for here, there in WAYS:
+    for here, there in DIRECTIONS:
         names = topics(pair[here])
         own = {f"mm2-{kind}.{there}.internal" for kind in ("offsets", "progress", "offset-syncs")}
         assert own <= set(names)

@@ -1,4 +1,4 @@
-"""Bad input: one clear message that names file, key and value, MM2's exit code, and nothing started."""
+"""Bad input ends with one message that names file, key and value, and MM2's exit code; no JVM is started."""
 
 import subprocess
 from collections.abc import Sequence
@@ -52,14 +52,14 @@ def arguments_of(folder: Path, arguments: Sequence[str]) -> list[str]:
 
 
 def run(folder: Path, *arguments: str) -> Ended:
-    """In a process of its own."""
+    """Run the command in a process of its own."""
     command = [COMMAND, *arguments_of(folder, arguments)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     return Ended(ended.returncode, ended.stdout, ended.stderr)
 
 
 def run_here(capsys: pytest.CaptureFixture[str], folder: Path, *arguments: str) -> Ended:
-    """The same without the second that a process needs to come up."""
+    """Run the command in this process, which saves a second."""
     try:
         code: int | str | None = main(arguments_of(folder, arguments))
     except SystemExit as end:
@@ -77,7 +77,7 @@ def assert_refused(result: Ended, folder: Path, code: int, words: Sequence[str])
 
 
 @pytest.mark.parametrize("what", WRONG_FILES)
-def test_a_wrong_file_is_refused_in_one_line(
+def test_invalid_file_is_refused_with_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], what: str
 ) -> None:
     text, words = WRONG_FILES[what]
@@ -88,16 +88,18 @@ def test_a_wrong_file_is_refused_in_one_line(
     assert result.stderr.count("\n") == 1, result.stderr
 
 
-def test_a_missing_file(tmp_path: Path) -> None:
+def test_missing_file_is_refused_by_name(tmp_path: Path) -> None:
     missing = str(tmp_path / "nowhere.properties")
     assert_refused(run(tmp_path, missing), tmp_path, 2, [missing])
 
 
-def test_no_file(tmp_path: Path) -> None:
+def test_run_without_a_file_prints_the_usage(tmp_path: Path) -> None:
     assert_refused(run(tmp_path), tmp_path, 255, ["usage:", "sparkmirror run: "])
 
 
-def test_an_unknown_alias(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_alias_in_clusters_option_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "mm2.properties"
     file.write_text(GOOD)
     result = run_here(capsys, tmp_path, str(file), "--clusters", "C")
@@ -105,14 +107,14 @@ def test_an_unknown_alias(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 @pytest.mark.parametrize("arguments", [("a.properties", "b.properties"), ("a.properties", "--nonsense")])
-def test_bad_arguments(
+def test_bad_arguments_print_the_usage(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
 ) -> None:
     result = run_here(capsys, tmp_path, *arguments)
     assert_refused(result, tmp_path, 255, ["usage:", "sparkmirror run: "])
 
 
-def test_a_secret_is_never_shown(tmp_path: Path) -> None:
+def test_error_does_not_show_secrets(tmp_path: Path) -> None:
     file = tmp_path / "mm2.properties"
     file.write_text(GOOD + "A.ssl.keystore.password = hunter2\nA.security.protocol = SSL\ntasks.max = x\n")
     result = run(tmp_path, str(file))

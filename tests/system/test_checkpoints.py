@@ -1,4 +1,4 @@
-"""Consumer groups follow a running mirror: every committed offset against the records of both clusters."""
+"""Offset translation of a running mirror, compared with the records of both clusters."""
 
 import random
 from bisect import bisect_left
@@ -25,10 +25,10 @@ GROUPS: Final = [GroupId(f"follow-{number}") for number in range(20)]
 WAIT_S: Final = 30.0
 
 Log = Mapping[TopicPartition, list[int]]
-"""The offsets that hold a record, by the source's names."""
+"""Offsets that have a record, by source partition."""
 
 
-def test_every_committed_offset_is_translated_exactly_where_the_records_show_it(
+def test_every_committed_offset_is_translated_exactly_where_the_logs_allow_it(
     source_cluster: LocalCluster, target_cluster: LocalCluster, tmp_path: Path
 ) -> None:
     create_topic(source_cluster.bootstrap_servers, PLAIN)
@@ -67,7 +67,7 @@ def test_every_committed_offset_is_translated_exactly_where_the_records_show_it(
 
 
 def is_exact(here: list[int], upstream: int, there: list[int], downstream: int | None) -> bool:
-    """Whether as many records are before it on both sides."""
+    """Whether the same number of records precedes both offsets."""
     return downstream is not None and bisect_left(here, upstream) == bisect_left(there, downstream)
 
 
@@ -80,7 +80,7 @@ def logs(cluster: LocalCluster, prefix: str = "") -> Log:
 
 
 def commit_anywhere(cluster: LocalCluster, log: Log) -> Mapping[tuple[GroupId, TopicPartition], int]:
-    """At any offset from the first record on, also where there is none, and at the end."""
+    """Commit every offset from the first record to the end, also those without a record."""
     rng = random.Random(7)
     committed: dict[tuple[GroupId, TopicPartition], int] = {}
     with closing(Groups(connection(cluster, alias="here"))) as groups:

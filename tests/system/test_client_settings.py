@@ -1,4 +1,4 @@
-"""Client settings, spelled as Kafka spells them, have the effect that they have there."""
+"""Client settings with Kafka's names have the same effect as in Kafka's clients."""
 
 import time
 
@@ -14,7 +14,7 @@ from tests.system.dual_run import Mirrored
 LATE_FETCH_WAIT_S = 2.0
 
 
-def test_auto_offset_reset_latest_skips_what_was_there(mirrored: Mirrored) -> None:
+def test_auto_offset_reset_latest_skips_existing_records(mirrored: Mirrored) -> None:
     skipped = numbered(10)
     appended = numbered(1, first=1000)
     append(mirrored.sides.source, dual_run.LATE, appended)
@@ -23,7 +23,7 @@ def test_auto_offset_reset_latest_skips_what_was_there(mirrored: Mirrored) -> No
 
 
 def test_fetch_min_bytes_makes_the_broker_wait(mirrored: Mirrored) -> None:
-    # The first record is answered when some fetch has waited; the next fetch begins right then.
+    # The first record ends a fetch that has waited; the next fetch starts at that moment.
     source, target = mirrored.sides
     first, second = numbered(2, first=2000)
     append(source, dual_run.LATE, [first])
@@ -47,7 +47,7 @@ def test_large_records_pass_a_tiny_max_partition_fetch_bytes(mirrored: Mirrored)
     assert compared.bytes > 8 * 900_000
 
 
-def test_compression_type_encodes_again(mirrored: Mirrored) -> None:
+def test_compression_type_reencodes_batches(mirrored: Mirrored) -> None:
     source, target = mirrored.sides
     codecs = {batch.header.attributes & CODEC_MASK for batch in batches_on_disk(target, "tuned.tuned.codecs")}
     assert codecs == {CODECS.index("zstd")}

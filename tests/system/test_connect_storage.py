@@ -1,4 +1,4 @@
-"""Checks that a real Java worker continues from the Connect topics that ours wrote, and ours from Java's."""
+"""A Java worker continues from Connect topics that sparkmirror wrote, and sparkmirror from Java's."""
 
 import json
 import time
@@ -51,8 +51,8 @@ SOURCE: Final = connector_class("MirrorSourceConnector")
 CHECKPOINT: Final = connector_class("MirrorCheckpointConnector")
 HEARTBEAT: Final = connector_class("MirrorHeartbeatConnector")
 ODD: Final = 'größe "\U0001f600" \x01\t/'
-"""Every way of writing a character."""
-TOLD: Final = Status(State.FAILED, "elsewhere:8083", 1, f"why: {ODD}")
+"""A string with all kinds of characters that JSON escapes."""
+FAILED_STATUS: Final = Status(State.FAILED, "elsewhere:8083", 1, f"why: {ODD}")
 KEY: Final = SessionKey(bytes(range(32)), "HmacSHA256", int(time.time() * 1000))
 ORDERS: Final = {"cluster": "A", "partition": 0, "topic": "stored.orders"}
 GROUP: Final = {"partition": 3, "topic": "A.stored.orders", "group": "g"}
@@ -61,7 +61,7 @@ GROUP: Final = {"partition": 3, "topic": "A.stored.orders", "group": "g"}
 def test_java_continues_from_our_topics_and_ours_from_javas(
     target_cluster: LocalCluster, tmp_path: Path
 ) -> None:
-    """One life of a worker for both, because it is long."""
+    """One run of a Java worker serves both directions, because its start takes long."""
     write_ours(target_cluster)
     with connect_worker(tmp_path, worker_properties(target_cluster)) as worker:
         show_ours(worker, target_cluster)
@@ -83,7 +83,7 @@ def test_java_continues_from_our_topics_and_ours_from_javas(
     }
 
 
-# what ours writes, and Java shows
+# written by sparkmirror, shown by Java
 
 
 def write_ours(cluster: LocalCluster) -> None:
@@ -103,8 +103,8 @@ def write_ours(cluster: LocalCluster) -> None:
         configs.put_connector("gone", config(cluster, "gone", HEARTBEAT))
         configs.remove_connector("gone")
     with closing(StatusTopic(settings, STATUSES)) as statuses:
-        statuses.put_connector("told", TOLD)
-        statuses.put_task("told", 0, TOLD)
+        statuses.put_connector("failed", FAILED_STATUS)
+        statuses.put_task("failed", 0, FAILED_STATUS)
         statuses.put_topic("cpc", "A.checkpoints.internal", 0, 1_700_000_000_123)
     write_connector_offsets(
         settings,
@@ -129,10 +129,11 @@ def show_ours(worker: ConnectWorker, cluster: LocalCluster) -> None:
     ]
     assert worker.ask("GET", "/connectors/cpc/tasks") == []
     assert worker.ask("GET", "/connectors/cpc/topics") == {"cpc": {"topics": ["A.checkpoints.internal"]}}
-    # Of connectors that don't exist Java forgets the states that it could read.
+    # Java drops states of connectors that don't exist.
     await_value(
         lambda: (
-            {(b"status-connector-told", None), (b"status-task-told-0", None)} <= {*keyed(cluster, STATUSES)}
+            {(b"status-connector-failed", None), (b"status-task-failed-0", None)}
+            <= {*keyed(cluster, STATUSES)}
         ),
         WAIT_S,
         worker.log_text,
@@ -141,7 +142,7 @@ def show_ours(worker: ConnectWorker, cluster: LocalCluster) -> None:
     assert offsets_shown(worker, "cpc") == [(GROUP, 0)]
 
 
-# what Java writes, and ours reads
+# written by Java, read by sparkmirror
 
 
 def change(worker: ConnectWorker, cluster: LocalCluster) -> None:
@@ -195,7 +196,7 @@ def read_configs(cluster: LocalCluster) -> ConnectConfigs:
 
 
 def reencoded_kinds(cluster: LocalCluster) -> set[str]:
-    """Read every record by itself and write it again; answers with the kinds that there were."""
+    """Decode and encode every record alone; returns the kinds of records found."""
     kinds: Counter[str] = Counter()
     for topic in (CONFIGS, STATUSES, OFFSETS):
         for key, value in keyed(cluster, topic):
@@ -238,13 +239,13 @@ def reencoded_config(record: LogRecord) -> tuple[str, LogRecord]:
             again = commit_record(name, len(configs.task_configs[name]))
         case "restart-connector-":
             assert folded(record) == (None, ConnectConfigs())
-            again = record  # ours writes none
+            again = record  # sparkmirror writes none
         case _:
-            again = reencoded_word(*folded(record))
+            again = reencoded_log_level_or_key(*folded(record))
     return kind, again
 
 
-def reencoded_word(event: LoggerLevel | None, configs: ConnectConfigs) -> LogRecord:
+def reencoded_log_level_or_key(event: LoggerLevel | None, configs: ConnectConfigs) -> LogRecord:
     if event is not None:
         return logger_record(event)
     assert configs.session_key is not None
@@ -252,7 +253,7 @@ def reencoded_word(event: LoggerLevel | None, configs: ConnectConfigs) -> LogRec
 
 
 def folded(*records: LogRecord) -> tuple[LoggerLevel | None, ConnectConfigs]:
-    """The log level of the last record, and the configs of all."""
+    """Fold the records; returns the last one's log level and the configs."""
     fold = ConfigFold()
     events = [fold.take(record) for record in records]
     return events[-1], fold.snapshot()
@@ -283,7 +284,7 @@ def split(key: str) -> tuple[str, str]:
     pytest.fail(f"Java wrote a key of an unknown kind: {key}")
 
 
-# how
+# worker and requests
 
 
 def worker_properties(cluster: LocalCluster) -> dict[str, str]:
@@ -323,10 +324,10 @@ def source_task(cluster: LocalCluster) -> dict[str, str]:
 
 def await_states(worker: ConnectWorker, states: Mapping[str, State]) -> None:
     def differing() -> dict[str, Any]:
-        told = {name: worker.ask("GET", f"/connectors/{name}/status") for name in states}
+        found = {name: worker.ask("GET", f"/connectors/{name}/status") for name in states}
         return {
             name: status
-            for name, status in told.items()
+            for name, status in found.items()
             if status is None
             or {part["state"] for part in (status["connector"], *status["tasks"])} != {states[name].value}
         }
@@ -342,7 +343,7 @@ def offsets_shown(worker: ConnectWorker, name: str) -> list[tuple[object, object
 
 
 def ask(worker: ConnectWorker, method: str, path: str, body: object = None) -> None:
-    """Until it is done: a rebalance may stand in the way."""
+    """Repeat the request until no rebalance prevents it."""
     data = None if body is None else json.dumps(body).encode()
     headers = {"Content-Type": "application/json"}
     refusals: list[str] = []

@@ -1,6 +1,6 @@
-"""`sparkmirror connectors`, `deploy` and its kin, and `bin/mm2.sh`, asking a real Java Connect worker.
+"""`sparkmirror connectors`, `deploy`, `undeploy` and `bin/mm2.sh` against a real Java Connect worker.
 
-They need no more of it than its URL. The life of connectors is asked of a worker of ours too.
+They need only its URL. Some tests run against a worker of sparkmirror too.
 """
 
 import json
@@ -23,8 +23,8 @@ from tests.support.broker_data import create_topic
 from tests.support.mirror import COMMAND, REPLICATION, START_TIMEOUT_S
 from tests.support.waiting import await_value
 from tests.system.connect_node import group_properties, running_nodes
+from tests.system.consumer_groups import commit
 from tests.system.java_mm2 import connect_worker, connector_class
-from tests.system.moving import commit
 
 MM2_SH: Final = Path(__file__).parents[2] / "bin" / "mm2.sh"
 GROUP: Final = "commanded"
@@ -34,7 +34,7 @@ CONVERTER: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
 
 @pytest.fixture(scope="module")
 def java_url(target_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Of a Connect worker beside the target cluster, with no connectors."""
+    """The URL of a Java Connect worker on the target cluster, without connectors."""
     stores = {
         f"{store}.storage.{key}": value
         for store in ("offset", "config", "status")
@@ -44,7 +44,7 @@ def java_url(target_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFact
         "bootstrap.servers": target_cluster.bootstrap_servers,
         "group.id": GROUP,
         "offset.flush.interval.ms": "500",
-        "task.shutdown.graceful.timeout.ms": "500",  # a checkpoint task that waits for its minute never is
+        "task.shutdown.graceful.timeout.ms": "500",  # a checkpoint connector may not stop
         "offset.storage.partitions": "1",
         "status.storage.partitions": "1",
         **{f"{what}.converter": CONVERTER for what in ("key", "value", "header")},
@@ -58,7 +58,7 @@ def java_url(target_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="module")
 def our_url(target_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Of a node of ours, with no connectors."""
+    """The URL of a node of sparkmirror without connectors."""
     properties = group_properties(target_cluster, f"{GROUP}-ours")
     with running_nodes(tmp_path_factory.mktemp("ours"), properties, 1) as (node,):
         node.await_answers()
@@ -68,7 +68,7 @@ def our_url(target_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture
 def worker_url(request: pytest.FixtureRequest) -> str:
-    """Java's, unless a test asks for another one."""
+    """The URL of Java's worker unless a test is parametrized with another one."""
     url: str = request.getfixturevalue(getattr(request, "param", "java_url"))
     return url
 
@@ -77,7 +77,7 @@ both_workers = pytest.mark.parametrize("worker_url", ["java_url", "our_url"], in
 
 
 class Commands:
-    """`sparkmirror …` against the worker, in this process."""
+    """Runs `sparkmirror …` against the worker, in this process."""
 
     def __init__(self, url: str, capsys: pytest.CaptureFixture[str], *, is_java: bool) -> None:
         self._url = url
@@ -85,7 +85,7 @@ class Commands:
         self._is_java = is_java
 
     def run(self, *words: str | Path, code: int = 0) -> tuple[str, str]:
-        """What it prints and complains of."""
+        """Run the command; returns stdout and stderr."""
         found = main([*map(str, words), "--url", self._url])
         said = self._capsys.readouterr()
         assert found == code, said
@@ -95,7 +95,7 @@ class Commands:
         return json.loads(self.run(*words, "-o", "json")[0])
 
     def await_offsets(self, offsets: dict[str, Any]) -> None:
-        """Java's worker shows the partitions that its reader has met by now, ours all of them at once."""
+        """Wait for these offsets. Java's worker shows only partitions that its reader has reached."""
         show = partial(self.json, "connectors", "offsets", "show", "life")
         if self._is_java:
             await_value(lambda: show() == offsets, START_TIMEOUT_S, lambda: str(show()))
@@ -109,7 +109,7 @@ def command(worker_url: str, java_url: str, capsys: pytest.CaptureFixture[str]) 
 
 @pytest.fixture
 def heartbeats(source_cluster: LocalCluster, target_cluster: LocalCluster, tmp_path: Path) -> Path:
-    """A file with a heartbeat connector that runs, with a secret that nobody reads."""
+    """The file of a heartbeat connector, with an unused secret."""
     return write(
         tmp_path / "heartbeats.json",
         {
@@ -121,7 +121,7 @@ def heartbeats(source_cluster: LocalCluster, target_cluster: LocalCluster, tmp_p
 
 
 def connector(kind: str, source: LocalCluster, target: LocalCluster) -> dict[str, object]:
-    """As people write them: numbers and booleans are no texts."""
+    """Return a connector configuration with JSON numbers and booleans."""
     return {
         "connector.class": connector_class(kind),
         "key.converter": CONVERTER,
@@ -141,14 +141,14 @@ def write(file: Path, content: object) -> Path:
 
 
 class Mm2Sh:
-    """`bin/mm2.sh ACTION source-0`, with the files of a mirror."""
+    """Runs `bin/mm2.sh ACTION source-0` with the files of a mirror."""
 
     def __init__(self, folder: Path, url: str) -> None:
         self.folder = folder
         self._environment = {**os.environ, "CONF_FOLDER": str(folder), "TARGET_HOST": url}
 
     def run(self, action: str) -> tuple[int, str]:
-        """Its exit code and what it prints."""
+        """Run the action; returns the exit code and the output."""
         done = subprocess.run(
             [str(MM2_SH), action, "source-0"],
             env=self._environment,
@@ -162,7 +162,7 @@ class Mm2Sh:
 
 @pytest.fixture(scope="module")
 def read_topic(source_cluster: LocalCluster) -> None:
-    """One that a group reads."""
+    """A topic with a group that has committed offsets."""
     create_topic(source_cluster.bootstrap_servers, "commanded", partitions=2)
     commit(source_cluster, "commanded-group", "commanded", {0: 0})
 
@@ -171,7 +171,7 @@ def read_topic(source_cluster: LocalCluster) -> None:
 def mirror(
     worker_url: str, source_cluster: LocalCluster, target_cluster: LocalCluster, tmp_path: Path
 ) -> Mm2Sh:
-    """Of one topic, which one group reads, so that each connector has a task."""
+    """The files of a mirror of that topic, so that each connector has a task."""
     own = {"topics": "commanded", "groups": "commanded-group", "sync.topic.acls.enabled": False}
     for short, kind in (("cpc", "Checkpoint"), ("hbc", "Heartbeat"), ("msc", "Source")):
         name = f"mm2-{short}-source-0"
@@ -225,7 +225,7 @@ def change_offsets(command: Commands, folder: Path) -> None:
     command.await_offsets(offsets)
 
 
-def test_config_round_trips_and_secrets_stay_hidden(
+def test_config_can_be_put_back_and_secrets_stay_hidden(
     command: Commands, heartbeats: Path, tmp_path: Path
 ) -> None:
     out, _ = command.run("connectors", "put", "settings", heartbeats)
@@ -235,23 +235,23 @@ def test_config_round_trips_and_secrets_stay_hidden(
     assert (config["tasks.max"], config["name"]) == ("2", "settings")
     _, err = command.run("connectors", "put", "settings", write(tmp_path / "masked", config), code=2)
     assert "is the placeholder of a secret" in err
-    told = command.json("connectors", "config", "settings", "--show-secrets")
-    assert told["unused.password"] == SECRET
-    out, _ = command.run("connectors", "put", "settings", write(tmp_path / "told", told), "tasks.max=3")
+    shown = command.json("connectors", "config", "settings", "--show-secrets")
+    assert shown["unused.password"] == SECRET
+    out, _ = command.run("connectors", "put", "settings", write(tmp_path / "shown", shown), "tasks.max=3")
     assert out == "settings: configured\n"
     out, _ = command.run("connectors", "patch", "settings", "emit.heartbeats.interval.seconds=2")
     assert out == "settings: configured\n"
     command.run("connectors", "patch", "settings", "--remove", "value.converter")
     changed = command.json("connectors", "config", "settings", "--show-secrets")
-    del told["value.converter"]
-    assert changed == {**told, "tasks.max": "3", "emit.heartbeats.interval.seconds": "2"}
+    del shown["value.converter"]
+    assert changed == {**shown, "tasks.max": "3", "emit.heartbeats.interval.seconds": "2"}
     for words in (["tasks", "settings", "--configs"], ["list", "-o", "yaml"], ["validate", str(heartbeats)]):
         said = "".join(command.run("connectors", *words))
         assert SECRET not in said
     command.run("connectors", "delete", "settings")
 
 
-def test_a_worker_validates_settings(command: Commands, heartbeats: Path) -> None:
+def test_validate_reports_errors_of_the_worker(command: Commands, heartbeats: Path) -> None:
     out, _ = command.run("connectors", "validate", heartbeats)
     assert out.endswith("MirrorHeartbeatConnector: no errors\n")
     out, _ = command.run("connectors", "validate", heartbeats, "tasks.max=0", code=1)
@@ -260,7 +260,7 @@ def test_a_worker_validates_settings(command: Commands, heartbeats: Path) -> Non
     assert "400 Bad Request: Connector configuration is invalid and contains the following 1 error(s)" in err
 
 
-def test_waiting_ends_at_a_connector_that_java_lets_fail(command: Commands, heartbeats: Path) -> None:
+def test_wait_ends_when_the_connector_fails(command: Commands, heartbeats: Path) -> None:
     unusable = "target.cluster.security.protocol=SASL_PLAINTEXT"
     _, err = command.run("connectors", "put", "failing", heartbeats, unusable, "--wait", code=1)
     assert err.startswith("failing: the connector is FAILED\nfailing: org.apache.kafka")
@@ -270,7 +270,7 @@ def test_waiting_ends_at_a_connector_that_java_lets_fail(command: Commands, hear
     command.run("connectors", "delete", "failing")
 
 
-def test_names_may_hold_special_characters(command: Commands, heartbeats: Path) -> None:
+def test_names_may_contain_special_characters(command: Commands, heartbeats: Path) -> None:
     names = ["ü → ö", "+;=&,", "a?b#c", "[x] (y)"]
     for name in names:
         command.run("connectors", "create", heartbeats, f"name={name}", "--state", "stopped")
@@ -296,7 +296,7 @@ def test_plugins_and_loggers_are_shown_and_levels_set(command: Commands) -> None
     assert err.startswith("sparkmirror connectors loggers: 404 Not Found: ")
 
 
-def test_a_watch_prints_changes_and_ends_with_the_last_state(
+def test_watch_prints_changes_and_ends_with_the_last_state(
     command: Commands, heartbeats: Path, worker_url: str
 ) -> None:
     command.run("connectors", "put", "watched", heartbeats, "--wait")
@@ -311,14 +311,14 @@ def test_a_watch_prints_changes_and_ends_with_the_last_state(
 
 
 def await_lines(lines: "Queue[str]", wanted: set[tuple[str, ...]]) -> None:
-    """Until each of these, without the time and the worker, has come."""
+    """Wait for each of these lines, without time and worker."""
     while wanted:
         wanted = wanted - {tuple(lines.get(timeout=START_TIMEOUT_S).split()[1:-1])}
 
 
 @contextmanager
 def running(command: list[str]) -> Iterator[tuple["subprocess.Popen[str]", "Queue[str]"]]:
-    """A process and the lines that it prints."""
+    """Run the command; yields the process and the lines that it prints."""
     lines: Queue[str] = Queue()
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         reader = threading.Thread(target=_read, args=(process.stdout, lines))

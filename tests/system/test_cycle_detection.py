@@ -51,7 +51,7 @@ def mirror(pair: Mapping[str, LocalCluster], tmp_path_factory: pytest.TempPathFa
 
 
 def write(pair: Mapping[str, LocalCluster], number: int) -> None:
-    """A batch of records of its own to each side; who writes is idempotent, and not, in turn."""
+    """Write a batch of different records to each side, in turn with and without an idempotent producer."""
     for side, cluster in enumerate(pair.values()):
         settings = {"enable.idempotence": "true"} if (number + side) % 2 else {}
         records = numbered(BATCH, (2 * number + side) * BATCH)
@@ -60,7 +60,7 @@ def write(pair: Mapping[str, LocalCluster], number: int) -> None:
 
 
 def await_everywhere(pair: Mapping[str, LocalCluster], batches: int) -> None:
-    """Every record is on both sides, once in each of two partitions, and nothing more is on its way."""
+    """Wait until every record is on both sides, once in each of two partitions."""
     expected = sorted([*numbered(2 * batches * BATCH)] * 2)
     seen: dict[str, list[Keyed]] = {}
 
@@ -76,13 +76,15 @@ def await_everywhere(pair: Mapping[str, LocalCluster], batches: int) -> None:
         assert sorted(keyed(cluster, TOPIC)) == expected
 
 
-def test_each_record_crosses_over_once(pair: Mapping[str, LocalCluster], mirror: Mirror) -> None:
+def test_each_record_is_mirrored_once_in_each_direction(
+    pair: Mapping[str, LocalCluster], mirror: Mirror
+) -> None:
     write(pair, 1)
     await_everywhere(pair, 2)
     mirror.await_log(rf"{TOPIC}-[01]: offsets \d+ to \d+ were mirrored from near to far")
 
 
-def test_a_killed_worker_and_a_restart_change_nothing(
+def test_each_record_is_mirrored_once_after_killed_workers_and_a_restart(
     pair: Mapping[str, LocalCluster], mirror: Mirror
 ) -> None:
     write(pair, 2)
@@ -98,8 +100,10 @@ def test_a_killed_worker_and_a_restart_change_nothing(
     mirror.stop()
 
 
-def test_what_is_left_out_is_no_difference(pair: Mapping[str, LocalCluster], mirror: Mirror) -> None:
-    """As `sparkmirror verify` finds it, without Spark."""
+def test_verify_reports_cycled_records_as_no_difference(
+    pair: Mapping[str, LocalCluster], mirror: Mirror
+) -> None:
+    """Compare as `sparkmirror verify` does, without Spark."""
     flows = read_mirror_maker_file(mirror.file).flows
     assert [flow.flow for flow in flows] == [ALIASES, ALIASES[::-1]]
     of_each = len(keyed(pair["near"], TOPIC)) // 2
@@ -110,7 +114,7 @@ def test_what_is_left_out_is_no_difference(pair: Mapping[str, LocalCluster], mir
         assert found == Comparison(equal=of_each, foreign=of_each)
 
 
-def test_own_topics_stay_where_they_are(pair: Mapping[str, LocalCluster]) -> None:
+def test_internal_topics_are_not_mirrored(pair: Mapping[str, LocalCluster]) -> None:
     for here, there in (ALIASES, ALIASES[::-1]):
         names = set(topics(pair[here]))
         assert {"mm2-producer-ids.internal", f"mm2-progress.{there}.internal", TOPIC} <= names

@@ -1,4 +1,4 @@
-"""The demo as a user starts it, short."""
+"""`sparkmirror demo`, with a short duration."""
 
 import os
 import signal
@@ -17,19 +17,19 @@ from tests.support.mirror import carries
 from tests.support.waiting import await_value
 
 COMMAND = (str(Path(sys.executable).with_name("sparkmirror")), "demo", "--rate", "200")
-A_MOMENT, UNTIL_INTERRUPTED = 3, 600
-"""How long records are mirrored, in seconds."""
+SHORT, UNTIL_INTERRUPTED = 3, 600
+"""Durations of the demo in seconds."""
 
 
 class Demo:
-    """The process, and everything that comes of it, which inherits a mark."""
+    """The demo's process and all that it started, which inherit an environment variable as a mark."""
 
     def __init__(self, out: Path, process: subprocess.Popen[bytes], mark: str) -> None:
         self.out = out
         self.process = process
         self._mark = mark
 
-    def family(self) -> list[psutil.Process]:
+    def processes(self) -> list[psutil.Process]:
         return [process for process in psutil.process_iter() if carries(process, self._mark)]
 
 
@@ -46,7 +46,7 @@ def demo(out: Path, duration_s: int) -> Iterator[Demo]:
         try:
             yield Demo(out, process, f"{name}={value}")
         finally:
-            # Everything that the demo starts ends with it, even so.
+            # A killed demo ends everything that it has started.
             process.kill()
 
 
@@ -58,13 +58,13 @@ def await_text(running: Demo, text: str, timeout_s: float) -> None:
         time.sleep(0.1)
 
 
-def test_every_record_arrives(tmp_path: Path) -> None:
-    with demo(tmp_path / "out", A_MOMENT) as running:
+def test_demo_mirrors_every_record_and_exits_with_0(tmp_path: Path) -> None:
+    with demo(tmp_path / "out", SHORT) as running:
         code = running.process.wait(timeout=180)
 
     assert code == 0, running.out.read_text()
     assert "are the same on both clusters" in running.out.read_text()
-    await_value(lambda: not running.family(), 5, lambda: f"left: {running.family()}")
+    await_value(lambda: not running.processes(), 5, lambda: f"left: {running.processes()}")
 
 
 @pytest.mark.parametrize(
@@ -72,14 +72,12 @@ def test_every_record_arrives(tmp_path: Path) -> None:
     [(signal.SIGINT, "live: "), (signal.SIGTERM, "Running the mirror: ")],
     ids=["SIGINT while it mirrors", "SIGTERM while the mirror starts"],
 )
-def test_an_interrupted_demo_leaves_nothing_running(
-    tmp_path: Path, number: signal.Signals, moment: str
-) -> None:
+def test_interrupted_demo_leaves_no_process(tmp_path: Path, number: signal.Signals, moment: str) -> None:
     with demo(tmp_path / "out", UNTIL_INTERRUPTED) as running:
         await_text(running, moment, timeout_s=120)
-        assert len(running.family()) >= 4  # the demo, two brokers, the mirror
+        assert len(running.processes()) >= 4  # the demo, two brokers, the mirror
         running.process.send_signal(number)
         code = running.process.wait(timeout=60)
 
     assert code == 130, running.out.read_text()
-    await_value(lambda: not running.family(), 5, lambda: f"left: {running.family()}")
+    await_value(lambda: not running.processes(), 5, lambda: f"left: {running.processes()}")

@@ -1,7 +1,7 @@
-"""Whatever dies while data flows, and wherever: every record is on the target once, in order.
+"""Every record is on the target once and in order when processes are killed or frozen during the copy.
 
-One process mirrors in both modes, because most of the time goes into its starts: without transactions, and
-with them, where who reads what is committed sees nothing of what dies. The faults are dealt by a seed; a
+One process mirrors both without and with transactions, because most of the time is spent on its starts.
+With transactions, a read_committed consumer sees nothing of aborted copies. A seed chooses the faults; a
 failure names it.
 """
 
@@ -31,7 +31,7 @@ from tests.system.dual_run import Sides
 PLAIN: Final = "drill"
 TRANSACTIONAL: Final = "eos"
 MODES: Final = (PLAIN, TRANSACTIONAL)
-"""The aliases of one and the same source."""
+"""Aliases of the same source."""
 PARTITIONS: Final = 4
 RATE: Final = 1000
 TASKS: Final = 2
@@ -62,24 +62,24 @@ def properties(sides: Sides) -> dict[str, str]:
 
 
 def workers(mirror: Mirror) -> list[psutil.Process]:
-    """Those of the only driver there is."""
+    """Wait for all Python workers of the only driver."""
 
-    def all_of_them() -> list[psutil.Process] | None:
+    def all_workers() -> list[psutil.Process] | None:
         jvms = mirror.jvms()
         if len(jvms) != 1:
             return None
         try:
-            # Workers are forks of the JVM's child. Spark's launcher is a JVM too, for a moment, and has none.
+            # Workers are forks of the JVM's child. Spark's launcher, briefly a JVM too, has none.
             found = [child for child in jvms[0].children(recursive=True) if child.ppid() != jvms[0].pid]
         except psutil.NoSuchProcess:
             return None
         return found if len(found) == WORKERS else None
 
-    return await_value(all_of_them, 60, lambda: f"{WORKERS} workers: {mirror.log_text()}")
+    return await_value(all_workers, 60, lambda: f"{WORKERS} workers: {mirror.log_text()}")
 
 
 class Drill:
-    """Faults for a mirror; each returns when its successor can be dealt."""
+    """Injects faults into a mirror; each method returns when the next fault can be injected."""
 
     def __init__(self, sides: Sides, mirror: Mirror, dice: random.Random) -> None:
         self.sides = sides
@@ -91,7 +91,7 @@ class Drill:
         self._dice.choice(workers(self.mirror)).kill()
 
     def kill_all_workers(self) -> None:
-        """While they copy, so that there is something behind the stored positions."""
+        """Kill all workers while they copy, so that there are records after the stored positions."""
         remotes = [f"{alias}.{topic(alias)}" for alias in MODES]
         found = workers(self.mirror)
         before = end_offsets(self.sides.target, remotes)
@@ -106,11 +106,11 @@ class Drill:
     def freeze_a_worker(self) -> None:
         frozen = self._dice.choice(workers(self.mirror))
         frozen.suspend()
-        time.sleep(2)  # what the fault is
+        time.sleep(2)  # the duration of the fault
         frozen.resume()
 
     def kill_the_driver_and_leave_zombies(self) -> None:
-        """One worker dies with its driver; the others, of both flows, wake up beside their successors."""
+        """Kill the driver while all workers but one are frozen; these continue beside their successors."""
         zombies = self._dice.sample(workers(self.mirror), WORKERS - 1)
         for zombie in zombies:
             zombie.suspend()
@@ -121,25 +121,25 @@ class Drill:
         self.await_start()
         workers(self.mirror)
         for zombie in zombies:
-            with suppress(psutil.NoSuchProcess):  # a stopped group that lost its parent may have been woken
+            with suppress(psutil.NoSuchProcess):  # an orphaned stopped process group may have been continued
                 zombie.resume()
 
     def await_start(self) -> None:
-        """Until the last driver that was started runs."""
+        """Wait until the driver that was started last runs."""
         begun = "started in"
         await_value(lambda: self.mirror.log_text().count(begun) == self._starts, 60, self.mirror.log_text)
 
 
-class Drilled(NamedTuple):
-    """A mirror that has lived through it and has stopped."""
+class DrillResult(NamedTuple):
+    """A mirror that has stopped after all faults."""
 
     sides: Sides
     mirror: Mirror
-    dealt: str
+    faults: str
 
 
 @pytest.fixture(scope="module")
-def drilled(sides: Sides, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drilled]:
+def drill_result(sides: Sides, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DrillResult]:
     source, target = sides
     for alias in MODES:
         create_topic(source.bootstrap_servers, topic(alias), partitions=PARTITIONS)
@@ -167,29 +167,29 @@ def drilled(sides: Sides, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             )
             for fault in faults:
                 workers(mirror)
-                time.sleep(dice.uniform(0.2, 1.5))  # anywhere between two positions
+                time.sleep(dice.uniform(0.2, 1.5))  # between two positions
                 fault()
         for alias in MODES:
             await_caught_up(source, target, alias, [topic(alias)])
         mirror.stop()
-        yield Drilled(sides, mirror, f"seed {SEED} ({', '.join(fault.__name__ for fault in faults)})")
+        yield DrillResult(sides, mirror, f"seed {SEED} ({', '.join(fault.__name__ for fault in faults)})")
 
 
-def test_no_record_is_lost_or_duplicated(drilled: Drilled) -> None:
+def test_no_record_is_lost_or_duplicated(drill_result: DrillResult) -> None:
     found_there = "records behind the stored position are there already"
-    assert found_there in drilled.mirror.spark_log.read_text(), "no fault came between two positions"
-    source, target = (cluster.bootstrap_servers for cluster in drilled.sides)
+    assert found_there in drill_result.mirror.spark_log.read_text(), "no fault came between two positions"
+    source, target = (cluster.bootstrap_servers for cluster in drill_result.sides)
     compared = compare_topic(source, target, topic(PLAIN), f"{PLAIN}.{topic(PLAIN)}")
-    assert compared.first_difference is None, f"{drilled.dealt}: {compared.first_difference}"
+    assert compared.first_difference is None, f"{drill_result.faults}: {compared.first_difference}"
 
 
-def test_a_consumer_of_committed_records_sees_each_once(drilled: Drilled) -> None:
-    positions = committed_positions(drilled.sides)
+def test_read_committed_consumer_sees_each_record_once(drill_result: DrillResult) -> None:
+    positions = committed_positions(drill_result.sides)
     for partition in range(PARTITIONS):
-        written = source_records(drilled.sides, partition)
-        copied = committed(drilled.sides.target, f"{TRANSACTIONAL}.{topic(TRANSACTIONAL)}", partition)
-        assert copied == written, drilled.dealt
-        assert positions[partition] == len(written) - 1, drilled.dealt
+        written = source_records(drill_result.sides, partition)
+        copied = committed(drill_result.sides.target, f"{TRANSACTIONAL}.{topic(TRANSACTIONAL)}", partition)
+        assert copied == written, drill_result.faults
+        assert positions[partition] == len(written) - 1, drill_result.faults
 
 
 def source_records(sides: Sides, partition: int) -> list[Keyed]:
@@ -201,7 +201,7 @@ def source_records(sides: Sides, partition: int) -> list[Keyed]:
 
 
 def committed_positions(sides: Sides) -> dict[int, int]:
-    """The last replicated offset by partition."""
+    """Read the last replicated offset of each partition."""
     partitions = [TopicPartition(topic(TRANSACTIONAL), number) for number in range(PARTITIONS)]
     stored = f"mm2-offsets.{TRANSACTIONAL}.internal"
     found = read_positions(connection(sides.target), stored, CONNECTOR, Alias(TRANSACTIONAL), partitions)

@@ -1,7 +1,7 @@
-"""A consumer group fails over to the other cluster and comes back: it reads every record, and none twice.
+"""A consumer group fails over to the other cluster and back: it reads every record once.
 
-Two flows in one process, each with the other's topics. On either side the group reads what is produced there
-and what came from the other, while records keep coming; their offsets differ from side to side.
+Two flows run in one process, in both directions. On either cluster the group reads the topic and the remote
+topic while records are written; their offsets differ between the clusters.
 """
 
 from collections.abc import Iterable
@@ -20,32 +20,32 @@ from tests.support.broker_data import append, create_topic, delete_records, numb
 from tests.support.mirror import running_mirror
 from tests.support.traffic import flowing
 from tests.support.waiting import await_value
-from tests.system.handing_over import Offsets, committed
-from tests.system.moving import consuming
+from tests.system.consumer_groups import consuming
+from tests.system.hand_over_scenario import Offsets, committed
 
 ORDERS: Final = "failback.orders"
 GROUP: Final = "failback-billing"
 HERE, THERE = "fa", "fb"
 GONE: Final = 30
-"""So many records of a partition here are gone: its offsets are higher here than there."""
+"""The number of records deleted from one partition here, so that its offsets are higher here than there."""
 BACKLOG: Final = 100
 RATE: Final = 400
 WAIT_S: Final = 90.0
 
 Origin = tuple[str, int]
-"""Where a record was produced: the cluster's alias, the partition of ORDERS."""
+"""The alias of the cluster where a record was produced, and its partition of ORDERS."""
 ORIGINS: Final = [(alias, partition) for alias in (HERE, THERE) for partition in range(2)]
 
 
 class Reading:
-    """The group's records so far, wherever it read them."""
+    """All records that the group has read so far on either cluster."""
 
     def __init__(self, clusters: dict[str, LocalCluster]) -> None:
         self.clusters = clusters
         self.values: dict[Origin, list[bytes | None]] = {origin: [] for origin in ORIGINS}
 
     def consume(self, alias: str, counts: dict[Origin, int]) -> None:
-        """So many records more of each on that cluster, not one more, committed at the end."""
+        """Read exactly this number of further records on the cluster and commit at the end."""
         left = {named(origin, alias): count for origin, count in counts.items()}
         origins = {named(origin, alias): origin for origin in ORIGINS}
         with consuming(self.clusters[alias], GROUP) as consumer:
@@ -62,10 +62,10 @@ class Reading:
                     consumer.pause([confluent.TopicPartition(*partition)])
             consumer.commit(asynchronous=False)
 
-    def places(self, alias: str) -> Offsets:
-        """The next record that the group has not read, by its offset on that cluster, partition by partition.
+    def next_offsets(self, alias: str) -> Offsets:
+        """Return the offset of the group's next record on the cluster, for each partition.
 
-        Where a topic ends, what comes next. Without those that it has read nothing of.
+        At the end of a partition that is its end offset. Partitions without read records are left out.
         """
         there = {origin: offsets(self.clusters[alias], named(origin, alias)) for origin in ORIGINS}
         return {
@@ -75,16 +75,20 @@ class Reading:
         }
 
     def await_group(self, alias: str) -> Offsets:
-        """Until the group's offsets on that cluster are exactly there: the mirror has written them."""
+        """Wait until the mirror has set the group's offsets on the cluster to exactly these."""
         count = sum(map(bool, self.values.values()))
 
         def settled() -> Offsets | None:
-            places = self.places(alias)
-            return places if len(places) == count and self.committed(alias, places) == places else None
+            next_offsets = self.next_offsets(alias)
+            return (
+                next_offsets
+                if len(next_offsets) == count and self.committed(alias, next_offsets) == next_offsets
+                else None
+            )
 
         def left() -> str:
-            places = self.places(alias)
-            return f"on {alias}: {self.committed(alias, places)}, not {places}"
+            next_offsets = self.next_offsets(alias)
+            return f"on {alias}: {self.committed(alias, next_offsets)}, not {next_offsets}"
 
         return await_value(settled, WAIT_S, left)
 
@@ -93,7 +97,7 @@ class Reading:
 
 
 def named(origin: Origin, alias: str) -> TopicPartition:
-    """What that cluster calls a partition of the other, or its own."""
+    """Return the partition's name on the cluster: its own topic or the remote topic."""
     source, partition = origin
     return TopicPartition(ORDERS if source == alias else f"{source}.{ORDERS}", partition)
 
@@ -114,7 +118,7 @@ def written(cluster: LocalCluster) -> dict[int, list[bytes | None]]:
 
 
 def checkpoints(cluster: LocalCluster, alias: str) -> dict[TopicPartition, list[Checkpoint]]:
-    """The group's, of the flow from there, in the order in which they were written."""
+    """Read the group's checkpoints of the flow from that alias, in the order of writing."""
     found: dict[TopicPartition, list[Checkpoint]] = {}
     for record in records(cluster, f"{alias}.checkpoints.internal"):
         checkpoint = Checkpoint.decode(record.key() or b"", record.value() or b"")
@@ -140,7 +144,7 @@ def properties(clusters: dict[str, LocalCluster]) -> dict[str, str]:
     }
 
 
-def test_a_group_fails_over_and_comes_back_without_a_record_skipped_or_read_again(
+def test_group_fails_over_and_back_and_reads_every_record_once(
     source_cluster: LocalCluster, target_cluster: LocalCluster, tmp_path: Path
 ) -> None:
     clusters = {HERE: source_cluster, THERE: target_cluster}
@@ -165,7 +169,7 @@ def test_a_group_fails_over_and_comes_back_without_a_record_skipped_or_read_agai
             reading.consume(THERE, {(HERE, 0): 50, (HERE, 1): unread, (THERE, 0): 80, (THERE, 1): 40})
         for partition in range(2):
             append(target_cluster, ORDERS, numbered(BACKLOG, first=10_000), partition=partition)
-        left_at = reading.committed(THERE, reading.places(THERE))
+        left_at = reading.committed(THERE, reading.next_offsets(THERE))
         came_back_to = reading.await_group(HERE)
         by_client = remote_cluster_utils.translate_offsets(
             {"bootstrap.servers": source_cluster.bootstrap_servers}, THERE, GROUP
@@ -190,8 +194,8 @@ def test_a_group_fails_over_and_comes_back_without_a_record_skipped_or_read_agai
     assert all(left_at[partition] > offset for partition, offset in failed_over_to.items())
     assert all(stands_by_at[partition] >= offset for partition, offset in left_at.items())
     for here, there in ((HERE, THERE), (THERE, HERE)):
-        told = checkpoints(clusters[here], there)
-        assert told.keys() == {named(origin, here) for origin in ORIGINS}
-        for earlier, later in (pair for each in told.values() for pair in pairwise(each)):
+        written_checkpoints = checkpoints(clusters[here], there)
+        assert written_checkpoints.keys() == {named(origin, here) for origin in ORIGINS}
+        for earlier, later in (pair for each in written_checkpoints.values() for pair in pairwise(each)):
             assert earlier.upstream_offset <= later.upstream_offset
             assert earlier.downstream_offset < later.downstream_offset

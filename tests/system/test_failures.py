@@ -1,4 +1,4 @@
-"""What the target refuses is reported with topic and reason, holds up nothing else, and can be mended."""
+"""Topics and records that the target refuses: error reports, other partitions, and the fix."""
 
 import re
 import time
@@ -28,7 +28,7 @@ from tests.system.dual_run import Sides
 GOOD: Final = "fail.good"
 COLLIDING: Final = "fail.colliding"
 COLLIDES_WITH: Final = "refused.fail_colliding"
-"""Kafka's metrics can't tell dots from underscores, so no two topics may differ in them only."""
+"""Kafka refuses topics that differ only in dots and underscores, because their metrics would collide."""
 TOO_LONG: Final = f"fail.{'long' * 60}"
 LARGE: Final = "fail.large"
 DENIED: Final = "fail.denied"
@@ -44,7 +44,7 @@ TIMEOUT_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class RefusedFlow:
     source: LocalCluster
     target: LocalCluster
     mirror: Mirror
@@ -60,7 +60,7 @@ class Scene:
 
 
 @pytest.fixture(scope="module")
-def scene(sides: Sides, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+def refused_flow(sides: Sides, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RefusedFlow]:
     folder = tmp_path_factory.mktemp("failures")
     authorizer = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -70,7 +70,7 @@ def scene(sides: Sides, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sc
     with LocalCluster.start(spec, folder / "strict") as strict:
         prepare(sides.source, strict)
         with running_mirror(folder / "mirror", properties(sides.source, strict)) as mirror:
-            yield Scene(sides.source, strict, mirror)
+            yield RefusedFlow(sides.source, strict, mirror)
             mirror.stop()
 
 
@@ -103,20 +103,20 @@ def prepare(source: LocalCluster, target: LocalCluster) -> None:
     days_ago_ms = int((time.time() - 2 * 86400) * 1000)
     append(source, OLD, numbered(10), timestamp_ms=days_ago_ms)
     append(source, OLD, numbered(10), partition=1)
-    for record in LARGE_RECORDS:  # each is a batch of its own
+    for record in LARGE_RECORDS:  # one batch each
         append(source, LARGE, [record])
     append(source, LARGE, numbered(10), partition=1)
     deny_writes(target, f"refused.{DENIED}")
 
 
 def deny_writes(cluster: LocalCluster, topic: str) -> None:
-    """Everything else is allowed."""
+    """Deny writes to the topic and allow everything else."""
     wanted = {AclOperation.ALL: AclPermissionType.ALLOW, AclOperation.WRITE: AclPermissionType.DENY}
     acls = [
         AclBinding(ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, "User:ANONYMOUS", "*", *acl)
         for acl in wanted.items()
     ]
-    client = admin(cluster)  # its end would end what it was asked
+    client = admin(cluster)  # a closed client would cancel the request
     for future in client.create_acls(acls).values():
         future.result(TIMEOUT_S)
 
@@ -131,45 +131,47 @@ def deny_writes(cluster: LocalCluster, topic: str) -> None:
         (TOO_LONG, rf"topic {TOO_LONG} can't be mirrored: .* Kafka allows 249"),
     ],
 )
-def test_topic_that_cannot_be_created_is_reported_once(scene: Scene, topic: str, reason: str) -> None:
-    line = scene.mirror.await_log(reason)
+def test_topic_that_cannot_be_created_is_reported_once(
+    refused_flow: RefusedFlow, topic: str, reason: str
+) -> None:
+    line = refused_flow.mirror.await_log(reason)
     assert "WARNING [refused->strict MirrorSourceConnector]" in line
-    await_caught_up(scene.source, scene.target, "refused", [GOOD])
-    assert len(re.findall(reason, scene.mirror.log_text())) == 1, "and every second again"
+    await_caught_up(refused_flow.source, refused_flow.target, "refused", [GOOD])
+    assert len(re.findall(reason, refused_flow.mirror.log_text())) == 1, "and every second again"
 
 
 @pytest.mark.parametrize("topic", REFUSED)
-def test_a_refusing_partition_reports_topic_and_reason(scene: Scene, topic: str) -> None:
-    report = scene.await_progress(TopicPartition(topic, 0), PartitionState.FAILED)
+def test_failed_partition_reports_topic_and_error(refused_flow: RefusedFlow, topic: str) -> None:
+    report = refused_flow.await_progress(TopicPartition(topic, 0), PartitionState.FAILED)
     assert report.error is not None
     assert report.error.startswith(f"produce to refused.{topic}-0: {REFUSED[topic]}")
-    line = scene.mirror.await_log(rf"{topic}-0 FAILED: ")
+    line = refused_flow.mirror.await_log(rf"{topic}-0 FAILED: ")
     assert line.endswith(f"ERROR   [refused->strict] {topic}-0 FAILED: {report.error}")
 
 
-def test_other_partitions_continue(scene: Scene) -> None:
-    append(scene.source, GOOD, numbered(10, first=10))
-    await_caught_up(scene.source, scene.target, "refused", [GOOD])
-    assert keyed(scene.target, f"refused.{GOOD}") == numbered(20)
+def test_other_partitions_continue_beside_a_failed_one(refused_flow: RefusedFlow) -> None:
+    append(refused_flow.source, GOOD, numbered(10, first=10))
+    await_caught_up(refused_flow.source, refused_flow.target, "refused", [GOOD])
+    assert keyed(refused_flow.target, f"refused.{GOOD}") == numbered(20)
     for topic in (LARGE, OLD):
-        report = scene.await_progress(TopicPartition(topic, 1), PartitionState.RUNNING)
+        report = refused_flow.await_progress(TopicPartition(topic, 1), PartitionState.RUNNING)
         assert (report.position, report.lag, report.error) == (9, 0, None)
 
 
-def test_what_came_before_the_refused_batch_has_arrived(scene: Scene) -> None:
-    report = scene.await_progress(TopicPartition(LARGE, 0), PartitionState.FAILED)
+def test_records_before_the_refused_batch_are_copied(refused_flow: RefusedFlow) -> None:
+    report = refused_flow.await_progress(TopicPartition(LARGE, 0), PartitionState.FAILED)
     assert (report.position, report.lag) == (2, 3)
-    copied = keyed(scene.target, f"refused.{LARGE}")
+    copied = keyed(refused_flow.target, f"refused.{LARGE}")
     assert copied[:3] == LARGE_RECORDS[:3]
     assert len(copied) == 3 + 10
 
 
-def test_partition_continues_after_the_fix(scene: Scene) -> None:
-    configure(scene.target, f"refused.{LARGE}", {"max.message.bytes": "1000000"})
-    client = admin(scene.target)  # its end would end what it was asked
+def test_failed_partition_continues_after_the_fix(refused_flow: RefusedFlow) -> None:
+    configure(refused_flow.target, f"refused.{LARGE}", {"max.message.bytes": "1000000"})
+    client = admin(refused_flow.target)  # a closed client would cancel the request
     (deleted,) = client.delete_topics([COLLIDES_WITH]).values()
     deleted.result(TIMEOUT_S)
-    await_caught_up(scene.source, scene.target, "refused", [LARGE, COLLIDING])
-    assert keyed(scene.target, f"refused.{LARGE}")[:6] == LARGE_RECORDS
-    assert topics(scene.target)[f"refused.{COLLIDING}"] == 2
-    scene.mirror.await_log(f"{LARGE}-0 is copied again")
+    await_caught_up(refused_flow.source, refused_flow.target, "refused", [LARGE, COLLIDING])
+    assert keyed(refused_flow.target, f"refused.{LARGE}")[:6] == LARGE_RECORDS
+    assert topics(refused_flow.target)[f"refused.{COLLIDING}"] == 2
+    refused_flow.mirror.await_log(f"{LARGE}-0 is copied again")

@@ -1,4 +1,4 @@
-"""`sparkmirror group-offset-sync` behind a mirror that only emits checkpoints; a real group moves by it."""
+"""`sparkmirror group-offset-sync` moves a group by the checkpoints of a mirror that does not sync offsets."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ from sparkmirror.offsets.wire_records import Checkpoint
 from tests.support.broker_data import Keyed, append, create_topic, latest, numbered
 from tests.support.mirror import COMMAND, running_mirror
 from tests.support.waiting import await_value
-from tests.system.moving import commit, committed, consuming, read
+from tests.system.consumer_groups import commit, committed, consuming, read
 
 ALIAS: Final = "tool"
 TOPIC: Final = "tool.orders"
@@ -30,7 +30,7 @@ WAIT_S: Final = 30.0
 def target(
     source_cluster: LocalCluster, target_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LocalCluster]:
-    """A target with checkpoints; both groups have read 20 records of each partition on the source."""
+    """A target with checkpoints of two groups that have read 20 records of each source partition."""
     create_topic(source_cluster.bootstrap_servers, TOPIC, partitions=2)
     for partition in range(2):
         append(source_cluster, TOPIC, numbered(RECORDS, first=1000 * partition), partition=partition)
@@ -73,7 +73,7 @@ def tool(file: Path, group: str, *arguments: str) -> list[str]:
     return ["group-offset-sync", "-cgi", group, "-src", ALIAS, "-pfp", str(file), *arguments]
 
 
-def test_a_group_continues_exactly_where_it_was(
+def test_group_continues_at_its_next_record(
     target: LocalCluster, file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(tool(file, GROUP, "--dry-run")) == 0
@@ -95,15 +95,15 @@ def test_a_group_continues_exactly_where_it_was(
     assert f"group {GROUP} is at its 2 checkpoints, or ahead of them" in capsys.readouterr().err
 
 
-def test_a_partition_that_the_group_has_no_offset_for_gets_one(target: LocalCluster, file: Path) -> None:
-    """There the Java tool ran into a null pointer, and never synced again."""
+def test_partition_without_a_committed_offset_gets_one(target: LocalCluster, file: Path) -> None:
+    """In this case the Java tool fails with a NullPointerException and does not sync again."""
     commit(target, HALF, REMOTE, {0: 30})
     assert main(tool(file, HALF, "--once")) == 0
     assert committed(target, HALF, REMOTE, 2) == {0: 30, 1: 20}
 
 
 @pytest.mark.parametrize("asked", ["--once", "--dry-run"])
-def test_what_can_not_be_synced_ends_with_1(
+def test_missing_checkpoints_exit_with_1(
     target: LocalCluster, file: Path, asked: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(tool(file, "tool-nobody", asked)) == 1
@@ -113,7 +113,7 @@ def test_what_can_not_be_synced_ends_with_1(
     assert "tool-checkpoints-internal" in capsys.readouterr().err
 
 
-def test_a_signal_ends_the_waiting_in_order(target: LocalCluster, file: Path) -> None:
+def test_sigterm_while_waiting_exits_with_0(target: LocalCluster, file: Path) -> None:
     command = [COMMAND, *tool(file, HALF, "-int", "600", "--log-format", "json")]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
@@ -125,9 +125,7 @@ def test_a_signal_ends_the_waiting_in_order(target: LocalCluster, file: Path) ->
             process.kill()
 
 
-def test_an_unreachable_cluster_is_an_error_of_the_pass(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unreachable_cluster_exits_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "dest.properties"
     file.write_text("BOOTSTRAP_SERVERS_CONFIG=127.0.0.1:1\n")
     assert main(tool(file, GROUP, "--once")) == 1

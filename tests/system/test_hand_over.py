@@ -1,6 +1,6 @@
-"""Hands a flow over between Java's MirrorMaker 2 and sparkmirror, while records and a group continue.
+"""A flow is handed over from Java's MirrorMaker 2 to sparkmirror and back, under constant load.
 
-And each reads what the other wrote: the topics hold both's records.
+Each of them reads the other's records in the internal topics.
 """
 
 from bisect import bisect_left
@@ -22,13 +22,13 @@ from tests.support.broker_data import append, end_offsets, keyed, numbered, reco
 from tests.support.connections import connection
 from tests.support.waiting import await_value
 from tests.system.dual_run import Sides
-from tests.system.handing_over import (
+from tests.system.hand_over_scenario import (
     DEDICATED,
     FLOWS,
     ORDERS,
-    PARKED,
     PARTITIONS,
     READER,
+    STOPPED_GROUP,
     WAIT_S,
     HandedOver,
     Reader,
@@ -43,13 +43,13 @@ SYNCS: Final = f"mm2-offset-syncs.{DEDICATED[1]}.internal"
 
 
 class Log(NamedTuple):
-    """The records of a partition."""
+    """Offsets and values of the records of a partition."""
 
     offsets: list[int]
     values: list[bytes | None]
 
     def read_by(self, committed: int) -> int:
-        """The number of records that a group with this committed offset has read."""
+        """Return the number of records before this committed offset."""
         return bisect_left(self.offsets, committed)
 
 
@@ -103,43 +103,45 @@ def test_every_record_is_copied_once_and_in_order(
 
 
 @pytest.mark.parametrize("alias", ALIASES)
-def test_checkpoints_only_go_forward(handed_over: HandedOver, alias: str) -> None:
-    told = checkpoints(handed_over.sides, alias)
-    assert 0 < handed_over.by_java[alias] < handed_over.by_ours[alias] < len(told)
-    for group, partition in product((READER, PARKED), remotes(alias)):
-        own = [each for each in told if (each.group, each.topic_partition) == (group, partition)]
+def test_checkpoints_never_go_back(handed_over: HandedOver, alias: str) -> None:
+    written = checkpoints(handed_over.sides, alias)
+    assert 0 < handed_over.by_java[alias] < handed_over.by_sparkmirror[alias] < len(written)
+    for group, partition in product((READER, STOPPED_GROUP), remotes(alias)):
+        own = [each for each in written if (each.group, each.topic_partition) == (group, partition)]
         for earlier, later in pairwise(own):
             assert earlier.upstream_offset <= later.upstream_offset
             assert earlier.downstream_offset < later.downstream_offset
 
 
 @pytest.mark.parametrize("alias", ALIASES)
-def test_no_checkpoint_is_past_what_its_group_has_read(
+def test_no_checkpoint_is_past_its_groups_offset(
     handed_over: HandedOver,
     alias: str,
     source_logs: Mapping[TopicPartition, Log],
     target_logs: Mapping[TopicPartition, Log],
 ) -> None:
     original = {remote(alias, partition): log for partition, log in source_logs.items()}
-    for told in checkpoints(handed_over.sides, alias):
-        passed_over = target_logs[told.topic_partition].read_by(told.downstream_offset)
-        assert passed_over <= original[told.topic_partition].read_by(told.upstream_offset), told
+    for checkpoint in checkpoints(handed_over.sides, alias):
+        passed_over = target_logs[checkpoint.topic_partition].read_by(checkpoint.downstream_offset)
+        assert passed_over <= original[checkpoint.topic_partition].read_by(checkpoint.upstream_offset), (
+            checkpoint
+        )
 
 
 @pytest.mark.parametrize("alias", ALIASES)
-def test_a_group_that_stopped_under_ours_continues_at_its_next_record(
+def test_group_that_stopped_under_sparkmirror_continues_at_its_next_record(
     handed_over: HandedOver, alias: str, source_logs: Mapping[TopicPartition, Log]
 ) -> None:
-    """Also after another life of Java's, which knows the place less exactly."""
+    """Also after Java's second run, whose translation is less exact."""
     next_values = {
         remote(alias, partition): source_logs[partition].values[source_logs[partition].read_by(offset)]
-        for partition, offset in handed_over.parked.items()
+        for partition, offset in handed_over.stopped_at.items()
     }
-    assert first_values(handed_over.sides.target, PARKED, f"{alias}.{ORDERS}") == next_values
+    assert first_values(handed_over.sides.target, STOPPED_GROUP, f"{alias}.{ORDERS}") == next_values
 
 
-@pytest.mark.usefixtures("target_logs")  # read before more is written there
-def test_a_group_that_read_to_the_end_continues_at_the_end(handed_over: HandedOver) -> None:
+@pytest.mark.usefixtures("target_logs")  # reads the logs before this test writes
+def test_group_that_read_to_the_end_continues_at_the_end(handed_over: HandedOver) -> None:
     target = handed_over.sides.target
     for alias, topic in product(ALIASES, PARTITIONS):
         name, new = f"{alias}.{topic}", numbered(1, first=1_000_000)
@@ -150,7 +152,7 @@ def test_a_group_that_read_to_the_end_continues_at_the_end(handed_over: HandedOv
 
 
 def first_values(target: LocalCluster, group: str, topic: str) -> Mapping[TopicPartition, bytes | None]:
-    """The first record of each partition that a member of the group receives."""
+    """Read the first record of each partition that a member of the group receives."""
     partitions = len(end_offsets(target, [topic]))
     found: dict[TopicPartition, bytes | None] = {}
 
@@ -168,7 +170,7 @@ def first_values(target: LocalCluster, group: str, topic: str) -> Mapping[TopicP
 
 
 class Dump(NamedTuple):
-    """One of MirrorMaker's topics, and who prints it."""
+    """An internal topic, with Java's formatter and the command that print it."""
 
     formatter: str
     command: list[str]
@@ -185,20 +187,20 @@ class Dump(NamedTuple):
     ],
     ids=lambda dump: dump.command[0],
 )
-def test_javas_formatters_print_what_our_commands_print(
+def test_commands_print_the_same_as_javas_formatters(
     handed_over: HandedOver, java: JavaClasses, capsys: pytest.CaptureFixture[str], dump: Dump
 ) -> None:
     cluster = handed_over.sides.source if dump.is_on_source else handed_over.sides.target
     found = [(key or b"", value or b"") for key, value in keyed(cluster, dump.topic)]
     assert main([*dump.command, "--bootstrap-server", cluster.bootstrap_servers]) == 0
     lines = capsys.readouterr().out.splitlines()
-    # Other mirrors may send heartbeats meanwhile.
+    # Other mirrors may have sent more heartbeats.
     assert lines[: len(found)] == java.formatted(dump.formatter, found)
     assert found
 
 
-@pytest.mark.parametrize(("alias", "group"), list(product(ALIASES, (READER, PARKED))))
-def test_javas_client_translates_as_ours(
+@pytest.mark.parametrize(("alias", "group"), list(product(ALIASES, (READER, STOPPED_GROUP))))
+def test_client_translates_offsets_as_javas_does(
     handed_over: HandedOver, java: JavaClasses, alias: str, group: str
 ) -> None:
     properties = {"bootstrap.servers": handed_over.sides.target.bootstrap_servers}
@@ -209,21 +211,21 @@ def test_javas_client_translates_as_ours(
     assert len(ours) == (sum(PARTITIONS.values()) if group == READER else PARTITIONS[ORDERS])
 
 
-def test_ours_translates_at_least_as_far_as_java_from_the_same_syncs(
+def test_translation_is_not_behind_javas_with_the_same_syncs(
     handed_over: HandedOver,
     java: JavaClasses,
     source_logs: Mapping[TopicPartition, Log],
     target_logs: Mapping[TopicPartition, Log],
 ) -> None:
-    """Without the headers of ours, with them, and never past the truth."""
+    """With offset syncs as Java reads them, and with sparkmirror's headers, never past the group's offset."""
     source = handed_over.sides.source
-    plain, telling = histories(source, without_runs=True), histories(source, without_runs=False)
+    plain, with_runs = histories(source, without_runs=True), histories(source, without_runs=False)
     with java.sync_store(store_properties(handed_over.sides)) as store:
         for partition, log in source_logs.items():
             copy = target_logs[remote(DEDICATED[0], partition)]
             for committed in range(log.offsets[0], log.offsets[-1] + 2, 7):
                 by_java = store.translate(partition, committed)
-                by_plain, by_runs = (each[partition].translate(committed) for each in (plain, telling))
+                by_plain, by_runs = (each[partition].translate(committed) for each in (plain, with_runs))
                 assert by_java is not None
                 assert by_java <= by_plain <= by_runs
                 assert copy.read_by(by_runs) <= log.read_by(committed), (partition, committed)

@@ -1,4 +1,4 @@
-"""How a mirror ends, and what it survives: signals, killed workers, a killed JVM, a killed driver."""
+"""A mirror's process under signals, killed workers, a killed JVM and a killed driver."""
 
 import json
 import signal
@@ -18,10 +18,10 @@ from tests.support.progress import await_caught_up
 from tests.support.waiting import await_value
 from tests.system.dual_run import Sides, position_key
 
-COPYING: Final = {"stopped": (), "orphaned": (), "beheaded": ("--log-format", "json")}
+COPYING: Final = {"stopped": (), "orphaned": (), "jvmless": ("--log-format", "json")}
 IDLE: Final = ("hurried", "hungup")
-"""Mirrors, each for the end that it comes to, which is also their source's alias; started together, because
-starting is what takes long. Idle ones have no topic and no worker."""
+"""Mirrors by source alias, which says how they end. All are started together, because that takes long. Idle
+ones have no topic and no worker."""
 GONE_WITHIN_S: Final = 10
 
 
@@ -59,17 +59,17 @@ def mirrors(sides: Sides, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 def await_workers(mirror: Mirror) -> list[psutil.Process]:
-    def both() -> list[psutil.Process] | None:
+    def two_workers() -> list[psutil.Process] | None:
         workers = [worker for worker in mirror.workers() if worker.is_running()]
         return workers if len(workers) == 2 else None
 
-    return await_value(both, START_TIMEOUT_S, lambda: f"there are not two workers: {mirror.workers()}")
+    return await_value(two_workers, START_TIMEOUT_S, lambda: f"there are not two workers: {mirror.workers()}")
 
 
-def test_a_second_signal_ends_it_at_once(mirrors: dict[str, Mirror]) -> None:
+def test_second_signal_ends_the_mirror_at_once(mirrors: dict[str, Mirror]) -> None:
     mirror = mirrors["hurried"]
     began = time.monotonic()
-    # Both before the first can have been heeded; Python takes those that wait by their number.
+    # Both are sent before the first is handled; Python handles pending signals by number.
     mirror.send(signal.SIGTERM)
     mirror.send(signal.SIGINT)
     assert mirror.wait(timeout_s=5) in {128 + signal.SIGTERM, 128 + signal.SIGINT}
@@ -77,7 +77,7 @@ def test_a_second_signal_ends_it_at_once(mirrors: dict[str, Mirror]) -> None:
     mirror.assert_nothing_left(GONE_WITHIN_S)
 
 
-def test_a_closed_terminal_stops_it_in_order(mirrors: dict[str, Mirror]) -> None:
+def test_sighup_stops_the_mirror_in_order(mirrors: dict[str, Mirror]) -> None:
     mirror = mirrors["hungup"]
     mirror.send(signal.SIGHUP)
     mirror.assert_stopped()
@@ -85,7 +85,7 @@ def test_a_closed_terminal_stops_it_in_order(mirrors: dict[str, Mirror]) -> None
     mirror.assert_nothing_left(GONE_WITHIN_S)
 
 
-def test_a_signal_while_it_starts_leaves_nothing_behind(sides: Sides, tmp_path: Path) -> None:
+def test_signal_during_the_start_leaves_no_process(sides: Sides, tmp_path: Path) -> None:
     with running_mirror(tmp_path / "mirror", properties(sides, "hurried")) as mirror:
         mirror.await_log("flows: ")
         await_value(lambda: mirror.jvms() or None, START_TIMEOUT_S, lambda: "no JVM")
@@ -94,15 +94,15 @@ def test_a_signal_while_it_starts_leaves_nothing_behind(sides: Sides, tmp_path: 
         mirror.assert_nothing_left(GONE_WITHIN_S)
 
 
-def test_a_killed_driver_leaves_nothing_behind(mirrors: dict[str, Mirror]) -> None:
+def test_killed_driver_leaves_no_process(mirrors: dict[str, Mirror]) -> None:
     mirror = mirrors["orphaned"]
     mirror.send(signal.SIGKILL)
     assert mirror.wait(timeout_s=5) == -signal.SIGKILL
     mirror.assert_nothing_left(GONE_WITHIN_S)
 
 
-def test_without_its_jvm_the_driver_ends_with_an_error(mirrors: dict[str, Mirror]) -> None:
-    mirror = mirrors["beheaded"]
+def test_driver_exits_with_an_error_when_its_jvm_is_killed(mirrors: dict[str, Mirror]) -> None:
+    mirror = mirrors["jvmless"]
     mirror.jvm().kill()
     assert mirror.wait(timeout_s=20) == 2
     mirror.assert_nothing_left(GONE_WITHIN_S)
@@ -110,7 +110,7 @@ def test_without_its_jvm_the_driver_ends_with_an_error(mirrors: dict[str, Mirror
     assert "Traceback" not in mirror.log_text()
 
 
-def test_an_offsets_topic_that_expires_is_refused_as_by_java(sides: Sides, tmp_path: Path) -> None:
+def test_offsets_topic_that_is_not_compacted_is_refused_as_by_java(sides: Sides, tmp_path: Path) -> None:
     alias, offsets = "expiring", "mm2-offsets.expiring.internal"
     expiring = {"cleanup.policy": "delete"}
     create_topic(sides.target.bootstrap_servers, offsets, partitions=25, config=expiring)
@@ -122,7 +122,7 @@ def test_an_offsets_topic_that_expires_is_refused_as_by_java(sides: Sides, tmp_p
     assert f"--entity-name {offsets} --add-config cleanup.policy=compact" in refused
 
 
-def test_killed_workers_are_replaced_and_every_record_is_there_once(
+def test_killed_workers_are_replaced_and_every_record_is_copied_once(
     mirrors: dict[str, Mirror], sides: Sides
 ) -> None:
     mirror, name = mirrors["stopped"], topic("stopped")
@@ -139,7 +139,7 @@ def test_killed_workers_are_replaced_and_every_record_is_there_once(
     assert sorted(keyed(sides.target, f"stopped.{name}")) == sorted(2 * numbered(2000))
 
 
-def test_ctrl_c_stops_it_in_order_and_stores_the_last_positions(
+def test_ctrl_c_stops_the_mirror_in_order_and_stores_the_last_positions(
     mirrors: dict[str, Mirror], sides: Sides
 ) -> None:
     mirror, name, remote = mirrors["stopped"], topic("stopped"), f"stopped.{topic('stopped')}"
@@ -159,7 +159,7 @@ def test_ctrl_c_stops_it_in_order_and_stores_the_last_positions(
 
 
 @pytest.mark.parametrize("alias", ["stopped", "hurried", "hungup", "orphaned"])
-def test_the_terminal_shows_our_lines_only(mirrors: dict[str, Mirror], alias: str) -> None:
+def test_terminal_shows_sparkmirrors_log_lines_only(mirrors: dict[str, Mirror], alias: str) -> None:
     ours = mirrors[alias].log_text().splitlines()
     assert ours
     for line in ours:
@@ -170,10 +170,10 @@ def test_the_terminal_shows_our_lines_only(mirrors: dict[str, Mirror], alias: st
 
 
 def test_json_lines_name_flow_and_connector(mirrors: dict[str, Mirror]) -> None:
-    lines = [json.loads(line) for line in mirrors["beheaded"].log_text().splitlines()]
+    lines = [json.loads(line) for line in mirrors["jvmless"].log_text().splitlines()]
     assert all(line["logger"].startswith("sparkmirror.") for line in lines)
     assert all({"time", "level", "message"} <= line.keys() for line in lines)
-    created = [line for line in lines if line["message"] == "created beheaded.life.beheaded"]
+    created = [line for line in lines if line["message"] == "created jvmless.life.jvmless"]
     assert [(line["flow"], line["connector"]) for line in created] == [
-        ("beheaded->B", "MirrorSourceConnector")
+        ("jvmless->B", "MirrorSourceConnector")
     ]

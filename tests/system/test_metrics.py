@@ -1,4 +1,4 @@
-"""Compares `/metrics` of a running mirror with the records that the brokers hold."""
+"""`/metrics` of a running mirror agrees with the records on the brokers."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -27,11 +27,11 @@ PARTITION: Final = ("destination", "topic", "partition")
 LIMIT: Final = f"{ALIAS}->B.topic.max.bytes.per.second"
 
 Samples = Mapping[str, list[tuple[Mapping[str, str], float]]]
-"""Labels and values by name."""
+"""Samples by name: labels and value."""
 
 
 class Page:
-    """`/metrics` of a mirror, read as Prometheus reads it."""
+    """`/metrics` of a mirror, parsed by Prometheus' client library."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -46,12 +46,12 @@ class Page:
         return found
 
     def by_partition(self, name: str, topic: str) -> dict[int, float]:
-        """Of a topic on the target, or of whatever has that label."""
+        """Return the values by partition of a topic on the target."""
         samples = self.read().get(name, [])
         return {int(of["partition"]): value for of, value in samples if of["topic"] == topic}
 
     def one(self, name: str, **labels: str) -> float | None:
-        """The one sample that has these labels; None if there is none."""
+        """Return the sample with these labels, None if there is none."""
         values = [value for of, value in self.read().get(name, []) if labels.items() <= of.items()]
         assert len(values) <= 1, f"{name} {labels}: {values}"
         return values[0] if values else None
@@ -78,7 +78,7 @@ def properties(sides: Sides, slow_limit: int) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def mirror(sides: Sides, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirror]:
-    """With 300 records of two partitions, and another topic that waits for its limit."""
+    """A mirror with 300 records in two partitions, and another topic that is throttled."""
     create_topic(sides.source.bootstrap_servers, QUICK, partitions=2)
     create_topic(sides.source.bootstrap_servers, SLOW)
     append(sides.source, QUICK, numbered(100), partition=0)
@@ -87,7 +87,7 @@ def mirror(sides: Sides, tmp_path_factory: pytest.TempPathFactory) -> Iterator[M
     append(sides.source, SLOW, [(b"key", b"v" * RECORD_BYTES)] * 50, partition=0, settings=one_a_batch)
     commit(sides, TopicPartition(QUICK, 1), 60)
     folder = tmp_path_factory.mktemp("metered") / "mirror"
-    # The first fetch comes at once; the next one would wait for minutes.
+    # The first fetch is sent at once; the next one would be throttled for minutes.
     with running_mirror(
         folder, properties(sides, RECORD_BYTES // 100), "--metrics-port", "127.0.0.1:0"
     ) as it:
@@ -104,12 +104,12 @@ def commit(sides: Sides, partition: TopicPartition, offset: int) -> None:
 
 @pytest.fixture(scope="module")
 def page(mirror: Mirror) -> Page:
-    """It answers before the mirror has started."""
+    """The page, which is served before the mirror has started."""
     line = mirror.await_log("metrics are at http://")
     return Page(line.rpartition(" ")[2])
 
 
-def test_records_are_counted_as_the_target_holds_them(sides: Sides, page: Page) -> None:
+def test_record_counts_equal_those_of_the_target(sides: Sides, page: Page) -> None:
     remote = f"{ALIAS}.{QUICK}"
     await_value(
         lambda: page.by_partition(f"{SOURCE}record_count", remote) == {0: 100, 1: 200},
@@ -131,7 +131,7 @@ def test_records_are_counted_as_the_target_holds_them(sides: Sides, page: Page) 
     assert page.by_partition("sparkmirror_lag_seconds", remote) == {0: 0, 1: 0}
 
 
-def test_lag_is_what_the_source_has_and_the_target_has_not(sides: Sides, page: Page) -> None:
+def test_lag_equals_the_records_missing_at_the_target(sides: Sides, page: Page) -> None:
     remote = f"{ALIAS}.{SLOW}"
 
     def lags() -> tuple[float | None, int]:
@@ -141,17 +141,17 @@ def test_lag_is_what_the_source_has_and_the_target_has_not(sides: Sides, page: P
         return page.one("sparkmirror_lag_records", topic=remote), source - target
 
     def agree() -> bool:
-        told, true = lags()
-        return told == true and 0 < true < 50
+        reported, true = lags()
+        return reported == true and 0 < true < 50
 
-    await_value(agree, WAIT_S, lambda: f"told, true: {lags()}")
+    await_value(agree, WAIT_S, lambda: f"reported, true: {lags()}")
     missing = list(records(sides.source, SLOW))[-lags()[1]]
     age_s = time.time() - missing.timestamp()[1] / 1000
-    # Reports, and the page, are up to a second old, and ages are known to 7 %.
+    # Progress records and the page are up to a second old, and latency buckets are 7 % wide.
     assert page.one("sparkmirror_lag_seconds", topic=remote) == pytest.approx(age_s, abs=5.0, rel=0.1)
     consumers = page.read()["kafka_consumer_fetch_manager_records_lag"]
-    (told,) = (value for of, value in consumers if of["topic"] == SLOW)
-    assert told == lags()[1]
+    (reported,) = (value for of, value in consumers if of["topic"] == SLOW)
+    assert reported == lags()[1]
 
 
 def test_connectors_tasks_checkpoints_and_heartbeats_are_counted(page: Page) -> None:
@@ -184,7 +184,7 @@ def test_lost_records_are_counted(sides: Sides, mirror: Mirror, page: Page) -> N
     assert page.one("sparkmirror_incidents_total", **of, kind="source-recreated") == 0
 
 
-def test_a_taken_port_is_an_error_before_anything_starts(sides: Sides, page: Page, tmp_path: Path) -> None:
+def test_port_in_use_is_an_error_before_the_start(sides: Sides, page: Page, tmp_path: Path) -> None:
     port = page._url.rpartition(":")[2].partition("/")[0]
     second = Mirror(tmp_path / "second", properties(sides, 1), "--metrics-port", f"127.0.0.1:{port}")
     try:

@@ -1,6 +1,6 @@
-"""`sparkmirror migrate` beside a mirror that runs: a real group moves, goes on exactly there, and comes back.
+"""`sparkmirror migrate` beside a running mirror moves a group to its next record on the target, and back.
 
-The target's topic holds records of another producer before the first of the mirror, so no offset is the same.
+The target's topic has records of another producer before the mirror's first one, so no offsets are equal.
 """
 
 import json
@@ -18,12 +18,12 @@ from tests.support.broker_data import append, create_topic, numbered
 from tests.support.mirror import COMMAND, Mirror, running_mirror
 from tests.support.progress import await_caught_up
 from tests.support.waiting import await_value
-from tests.system.moving import commit, committed, consuming, read
+from tests.system.consumer_groups import commit, committed, consuming, read
 
 ALIAS: Final = "moved"
 TOPIC: Final = "moved.orders"
 EMPTY: Final = "moved.quiet"
-"""Nothing was ever written to it."""
+"""A topic to which nothing is ever written."""
 REMOTE: Final = f"{ALIAS}.{TOPIC}"
 AHEAD: Final = 7
 RECORDS: Final = 50
@@ -31,22 +31,22 @@ READ: Final = 33
 WAIT_S: Final = 30.0
 
 
-class Moving(NamedTuple):
+class MigratedMirror(NamedTuple):
     source: LocalCluster
     target: LocalCluster
     mirror: Mirror
 
-    def command(self, what: str, *arguments: str) -> list[str]:
-        return ["migrate", what, str(self.mirror.file), *arguments]
+    def command(self, action: str, *arguments: str) -> list[str]:
+        return ["migrate", action, str(self.mirror.file), *arguments]
 
     def consumers(self, group: str, *arguments: str) -> list[str]:
         return self.command("consumers", "--group", group, *arguments)
 
 
 @pytest.fixture(scope="module")
-def moving(
+def migrated(
     source_cluster: LocalCluster, target_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Moving]:
+) -> Iterator[MigratedMirror]:
     create_topic(source_cluster.bootstrap_servers, TOPIC, partitions=2)
     create_topic(source_cluster.bootstrap_servers, EMPTY)
     create_topic(target_cluster.bootstrap_servers, REMOTE, partitions=2)
@@ -65,12 +65,12 @@ def moving(
     }
     with running_mirror(tmp_path_factory.mktemp("moved") / "mirror", properties) as mirror:
         await_caught_up(source_cluster, target_cluster, ALIAS, [TOPIC])
-        yield Moving(source_cluster, target_cluster, mirror)
+        yield MigratedMirror(source_cluster, target_cluster, mirror)
 
 
 @contextmanager
 def running(arguments: list[str], log: Path) -> Iterator[subprocess.Popen[str]]:
-    """The command in a process of its own, with its comments in a file."""
+    """Run the command in a process of its own, with stderr in a file."""
     with log.open("w") as stderr:
         process = subprocess.Popen(
             [COMMAND, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, text=True
@@ -84,12 +84,12 @@ def running(arguments: list[str], log: Path) -> Iterator[subprocess.Popen[str]]:
                 process.stdout.close()
 
 
-def await_comment(log: Path, text: str) -> None:
+def await_stderr(log: Path, text: str) -> None:
     await_value(lambda: text in log.read_text() or None, WAIT_S, log.read_text)
 
 
 def ended(process: subprocess.Popen[str], log: Path) -> dict[str, Any]:
-    """What it printed."""
+    """Wait for the end; returns the printed JSON."""
     out, _ = process.communicate(timeout=WAIT_S)
     assert process.returncode == 0, log.read_text()
     printed: dict[str, Any] = json.loads(out)
@@ -109,21 +109,21 @@ def printed_by(arguments: list[str], capsys: pytest.CaptureFixture[str], code: i
 
 
 def test_group_moves_continues_exactly_and_moves_back(
-    moving: Moving, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    migrated: MigratedMirror, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    source, target, _ = moving
+    source, target, _ = migrated
     group, log = "moved-billing", tmp_path / "comments"
     commit(source, group, TOPIC, {0: 0, 1: 0})
     commit(target, group, REMOTE, {1: 3})
     with consuming(source, group) as consumer:
         consumer.subscribe([TOPIC])
         before = read(consumer, READ)
-        plan = printed_by(moving.consumers(group, "--dry-run"), capsys)
+        plan = printed_by(migrated.consumers(group, "--dry-run"), capsys)
         expected = {"check": "done", "wait": "waiting", "mirror": "done", "sync": "to do", "verify": "to do"}
         assert steps(plan) == expected
         assert committed(target, group, REMOTE, 2) == {1: 3}, "a dry run writes nothing"
-        with running(moving.consumers(group, "--yes", "-o", "json"), log) as process:
-            await_comment(log, f"it has members on {ALIAS}: stop its consumers there, and let them commit")
+        with running(migrated.consumers(group, "--yes", "-o", "json"), log) as process:
+            await_stderr(log, f"it has members on {ALIAS}: stop its consumers there, and let them commit")
             before += read(consumer, 5)
             consumer.close()
             printed = ended(process, log)
@@ -140,60 +140,62 @@ def test_group_moves_continues_exactly_and_moves_back(
         consumer.subscribe([REMOTE])
         after = read(consumer, 2 * RECORDS - READ - 5)
         assert sorted(before + after) == sorted(numbered(RECORDS) + numbered(RECORDS, first=1000))
-        again = printed_by(moving.consumers(group), capsys)
+        again = printed_by(migrated.consumers(group), capsys)
         assert set(steps(again).values()) == {"done"}, "nobody is asked when there is nothing to do"
-        assert main(moving.consumers(group, "--roll-back", "--yes", "--timeout", "1")) == 1
+        assert main(migrated.consumers(group, "--roll-back", "--yes", "--timeout", "1")) == 1
         assert "it has members on B: stop its consumers there" in capsys.readouterr().err
-    assert main(moving.consumers(group, "--roll-back", "--yes")) == 0
+    assert main(migrated.consumers(group, "--roll-back", "--yes")) == 0
     assert committed(target, group, REMOTE, 2) == {1: 3}
-    assert main(moving.consumers(group, "--roll-back")) == 0
+    assert main(migrated.consumers(group, "--roll-back")) == 0
     assert "no offset that a migration wrote on B is left" in capsys.readouterr().err
     assert committed(source, group, TOPIC, 2) == on_source
 
 
-def test_a_second_migration_keeps_what_was_there_before_the_first(moving: Moving) -> None:
-    source, target, _ = moving
+def test_second_migration_keeps_the_state_before_the_first(migrated: MigratedMirror) -> None:
+    source, target, _ = migrated
     group = "moved-twice"
     commit(target, group, REMOTE, {0: 2})
     for offset in (10, 20):
         commit(source, group, TOPIC, {0: offset})
-        assert main(moving.consumers(group, "--yes")) == 0
+        assert main(migrated.consumers(group, "--yes")) == 0
         assert committed(target, group, REMOTE, 2) == {0: offset + AHEAD}
-    assert main(moving.consumers(group, "--roll-back", "--yes")) == 0
+    assert main(migrated.consumers(group, "--roll-back", "--yes")) == 0
     assert committed(target, group, REMOTE, 2) == {0: 2}
 
 
-def test_a_partition_without_records_moves_too(moving: Moving) -> None:
-    commit(moving.source, "moved-quiet", EMPTY, {0: 0})
-    assert main(moving.consumers("moved-quiet", "--yes")) == 0
-    assert committed(moving.target, "moved-quiet", f"{ALIAS}.{EMPTY}", 1) == {0: 0}
+def test_offset_of_an_empty_partition_is_migrated(migrated: MigratedMirror) -> None:
+    commit(migrated.source, "moved-quiet", EMPTY, {0: 0})
+    assert main(migrated.consumers("moved-quiet", "--yes")) == 0
+    assert committed(migrated.target, "moved-quiet", f"{ALIAS}.{EMPTY}", 1) == {0: 0}
 
 
 def test_impossible_migration_ends_with_1_and_the_reason(
-    moving: Moving, capsys: pytest.CaptureFixture[str]
+    migrated: MigratedMirror, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(moving.consumers("moved-nobody", "--yes")) == 1
+    assert main(migrated.consumers("moved-nobody", "--yes")) == 1
     assert f"there is no group moved-nobody on {ALIAS}" in capsys.readouterr().err
-    assert main(moving.command("producers", "--topic", "moved-nothing", "--yes")) == 1
+    assert main(migrated.command("producers", "--topic", "moved-nothing", "--yes")) == 1
     assert f"no topic that {ALIAS}->B mirrors" in capsys.readouterr().err
-    with consuming(moving.source, "moved-busy", "consumer") as consumer:
+    with consuming(migrated.source, "moved-busy", "consumer") as consumer:
         consumer.subscribe([TOPIC])
         read(consumer, 1)
-        assert main(moving.consumers("moved-busy", "--yes", "--timeout", "1")) == 1
+        assert main(migrated.consumers("moved-busy", "--yes", "--timeout", "1")) == 1
         assert f"not within 1 s: it has members on {ALIAS}" in capsys.readouterr().err
-    assert main(moving.consumers("moved-busy")) == 2, "nobody can be asked here"
+    assert main(migrated.consumers("moved-busy")) == 2, "nobody can be asked here"
     assert "--yes" in capsys.readouterr().err
-    assert committed(moving.target, "moved-busy", REMOTE, 2) == {}
+    assert committed(migrated.target, "moved-busy", REMOTE, 2) == {}
 
 
-def test_producers_move_once_all_that_they_wrote_is_there(moving: Moving, tmp_path: Path) -> None:
+def test_producers_can_move_once_all_their_records_are_mirrored(
+    migrated: MigratedMirror, tmp_path: Path
+) -> None:
     log, wanted = tmp_path / "comments", ["--topic", TOPIC, "--still-for", "2", "--yes", "-o", "json"]
-    with running(moving.command("producers", *wanted), log) as process:
-        await_comment(log, f"stop the producers of {TOPIC} on {ALIAS}")
+    with running(migrated.command("producers", *wanted), log) as process:
+        await_stderr(log, f"stop the producers of {TOPIC} on {ALIAS}")
         written = 0
         while f"records are still written to {TOPIC}-1" not in log.read_text():
             assert process.poll() is None, log.read_text()
-            append(moving.source, TOPIC, numbered(1, first=5000 + written), partition=1)
+            append(migrated.source, TOPIC, numbered(1, first=5000 + written), partition=1)
             written += 1
         printed = ended(process, log)
     (migration,) = printed["migrations"]
@@ -206,14 +208,16 @@ def test_producers_move_once_all_that_they_wrote_is_there(moving: Moving, tmp_pa
     assert "the last one on B was emitted" in heartbeat["text"]
 
 
-def test_without_the_mirror_nothing_moves(moving: Moving, capsys: pytest.CaptureFixture[str]) -> None:
-    """The last test here: it stops the mirror."""
-    moving.mirror.stop()
-    append(moving.source, TOPIC, numbered(5, first=9000))
-    commit(moving.source, "moved-late", TOPIC, {0: RECORDS + 5})
-    assert main(moving.consumers("moved-late", "--yes", "--timeout", "1")) == 1
+def test_migration_fails_without_a_running_mirror(
+    migrated: MigratedMirror, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """This test is the last one, because it stops the mirror."""
+    migrated.mirror.stop()
+    append(migrated.source, TOPIC, numbered(5, first=9000))
+    commit(migrated.source, "moved-late", TOPIC, {0: RECORDS + 5})
+    assert main(migrated.consumers("moved-late", "--yes", "--timeout", "1")) == 1
     assert f"the mirror has not copied, or written an offset sync for: {TOPIC}-0" in capsys.readouterr().err
-    assert committed(moving.target, "moved-late", REMOTE, 2) == {}
-    producers = moving.command("producers", "--topic", TOPIC, "--still-for", "1", "--timeout", "2")
+    assert committed(migrated.target, "moved-late", REMOTE, 2) == {}
+    producers = migrated.command("producers", "--topic", TOPIC, "--still-for", "1", "--timeout", "2")
     assert main([*producers, "--yes"]) == 1
     assert "the mirror has to copy 5 more records" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Every kind of data arrives whole, record by record, over a stop and a restart."""
+"""Every kind of data is copied unchanged over a stop and a restart."""
 
 from contextlib import closing
 
@@ -39,11 +39,11 @@ def compare(
 
 
 @pytest.mark.parametrize("topic", sorted({*MIXED, TO_APPEND_TIME, APPEND_TIME_BOTH} - {BIG_BATCH}))
-def test_a_topic_is_the_same_on_both_clusters(mirrored: Mirrored, topic: str) -> None:
+def test_topic_is_the_same_on_both_clusters(mirrored: Mirrored, topic: str) -> None:
     compare(mirrored, topic, f"A.{topic}")
 
 
-def test_copying_starts_inside_a_batch_at_the_stored_position(mirrored: Mirrored) -> None:
+def test_copy_starts_at_a_stored_position_inside_a_batch(mirrored: Mirrored) -> None:
     compare(mirrored, BIG_BATCH, f"A.{BIG_BATCH}", starts=dict(RESUMED_AT))
 
 
@@ -56,7 +56,7 @@ def test_read_uncommitted_copies_aborted_records_and_no_markers(mirrored: Mirror
     everything = len(keyed(mirrored.sides.target, "A.mixed.transactions"))
     committed = len(keyed(mirrored.sides.target, "rc_mixed.transactions"))
     assert 0 < committed < everything
-    # Control batches would take offsets that no record has.
+    # Copied control batches would take offsets.
     for partition in range(2):
         copied = records(mirrored.sides.target, "A.mixed.transactions")
         offsets = [record.offset() for record in copied if record.partition() == partition]
@@ -69,7 +69,7 @@ def test_target_stamps_records_if_configured(mirrored: Mirrored, topic: str) -> 
     assert kinds == {confluent.TIMESTAMP_LOG_APPEND_TIME}
 
 
-def test_batches_are_copied_with_their_codec_and_bounds(mirrored: Mirrored) -> None:
+def test_batches_keep_their_codec_and_boundaries(mirrored: Mirrored) -> None:
     there, here = (
         [
             (batch.header.record_count, batch.header.attributes & CODEC_MASK, bytes(batch.data[61:]))

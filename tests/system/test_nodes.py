@@ -1,4 +1,4 @@
-"""Checks that nodes of a Connect group take over from a lost one, under load."""
+"""Nodes of a Connect group take over from a lost one, under load."""
 
 import signal
 from collections import Counter
@@ -25,7 +25,7 @@ WAIT_S = 90.0
 def nodes(
     source_cluster: LocalCluster, target_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Sequence[NetworkedNode]]:
-    """Three nodes, one of which mirrors the topic."""
+    """Three nodes, one of which runs the connector."""
     create_topic(source_cluster.bootstrap_servers, TOPIC, partitions=2)
     properties = {
         **group_properties(target_cluster, "nodes"),
@@ -55,7 +55,7 @@ def nodes(
 
 
 class Group:
-    """The nodes, and what they copy."""
+    """The nodes and the topic that they copy."""
 
     def __init__(self, nodes: Sequence[NetworkedNode], source: LocalCluster, target: LocalCluster) -> None:
         self.nodes = nodes
@@ -63,7 +63,7 @@ class Group:
         self._target = target
 
     def leader(self) -> NetworkedNode:
-        """The one that is said to run the connector, when it does."""
+        """Wait for a node whose status says that it runs the connector."""
 
         def running() -> NetworkedNode | None:
             return next((node for node in self.nodes if is_run_by(self.nodes[0], [node])), None)
@@ -71,20 +71,20 @@ class Group:
         return await_value(running, WAIT_S, self._said)
 
     def await_flow(self) -> None:
-        """Until more is copied than now."""
+        """Wait for further copied records."""
         await_value(lambda: COPIED in topics(self._target), WAIT_S, self._said)
         before = self._copied()
         await_value(lambda: self._copied() > before, WAIT_S, self._said)
 
     def await_taken_over(self, lost: NetworkedNode) -> None:
-        """Until another one says that it runs the connector, and records arrive."""
+        """Wait until another node runs the connector and records arrive."""
         others = [node for node in self.nodes if node is not lost]
         await_value(lambda: is_run_by(others[0], others), WAIT_S, self._said)
         self.await_flow()
 
     @contextmanager
-    def exact(self) -> Iterator[None]:
-        """Records flow during the block; after it each has been copied, and none twice."""
+    def copying_exactly_once(self) -> Iterator[None]:
+        """Write records during the block; after it each must have been copied once."""
         with flowing(self._source, TOPIC, rate=RATE, partitions=2):
             self.await_flow()
             yield
@@ -107,7 +107,7 @@ def group(
 
 
 def is_run_by(asked: NetworkedNode, nodes: Sequence[NetworkedNode]) -> bool:
-    """Whether the connector and its task run on one of these."""
+    """Whether the connector and its tasks run on one of these nodes."""
     answer = asked.ask("GET", f"/connectors/{NAME}/status")
     if answer.status != 200 or not answer.body["tasks"]:
         return False
@@ -116,8 +116,8 @@ def is_run_by(asked: NetworkedNode, nodes: Sequence[NetworkedNode]) -> bool:
     return all(part["state"] == "RUNNING" and part["worker_id"] in workers for part in parts)
 
 
-def test_an_orderly_stop_hands_connectors_over(group: Group) -> None:
-    with group.exact():
+def test_connectors_move_to_another_node_on_an_orderly_stop(group: Group) -> None:
+    with group.copying_exactly_once():
         leader = group.leader()
         leader.stop()
         group.await_taken_over(leader)
@@ -130,37 +130,37 @@ def kill(node: NetworkedNode) -> None:
 
 
 def freeze(node: NetworkedNode) -> None:
-    """As a machine does that hangs: nothing of it runs any more, and no connection is closed."""
+    """Freeze all processes of the node, which leaves its connections open."""
     for process in node.processes():
         process.send_signal(signal.SIGSTOP)
 
 
-def thaw(node: NetworkedNode) -> None:
+def unfreeze(node: NetworkedNode) -> None:
     for process in node.processes():
         process.send_signal(signal.SIGCONT)
 
 
 @pytest.mark.parametrize(
-    ("strike", "heal"),
+    ("break_node", "restore_node"),
     [
         (kill, NetworkedNode.start),
-        (freeze, thaw),
+        (freeze, unfreeze),
         (NetworkedNode.cut_off, NetworkedNode.connect_again),
     ],
 )
-def test_a_lost_leader_is_replaced(
-    strike: Callable[[NetworkedNode], None], heal: Callable[[NetworkedNode], None], group: Group
+def test_lost_leader_is_replaced(
+    break_node: Callable[[NetworkedNode], None], restore_node: Callable[[NetworkedNode], None], group: Group
 ) -> None:
-    with group.exact():
+    with group.copying_exactly_once():
         lost = group.leader()
-        strike(lost)
+        break_node(lost)
         others = [node for node in group.nodes if node is not lost]
         for node in others:
             assert node.ask("GET", "/connectors").body == [NAME]
-        # A change is answered too, whoever leads by then, and not only when the lost one comes back.
+        # A change gets a response too before the lost node is back, whichever node leads.
         assert others[0].ask("PUT", f"/connectors/{NAME}/resume").status in {202, 409, 500}
         group.await_taken_over(lost)
-        heal(lost)
+        restore_node(lost)
         lost.await_answers()
-        # It knows that another one leads.
+        # The former leader has stopped the connector.
         await_value(lambda: not is_run_by(lost, [lost]), WAIT_S, lost.log_text)

@@ -1,4 +1,4 @@
-"""`sparkmirror plan` before, beside and after a mirror: it says what will be done, and does nothing."""
+"""`sparkmirror plan` before, during and after a mirror: it lists changes and makes none."""
 
 import json
 from pathlib import Path
@@ -50,15 +50,15 @@ class Plan:
         self._properties = properties
         self._capsys = capsys
 
-    def said(self, *options: str, **changed: str) -> tuple[int, str, str]:
-        told = {**self._properties, **{key.replace("_", "."): value for key, value in changed.items()}}
-        self._file.write_text(javaproperties.dumps(told), encoding="ascii")
+    def run(self, *options: str, **changed: str) -> tuple[int, str, str]:
+        properties = {**self._properties, **{key.replace("_", "."): value for key, value in changed.items()}}
+        self._file.write_text(javaproperties.dumps(properties), encoding="ascii")
         self._capsys.readouterr()
         code = main(["plan", str(self._file), *options])
         return code, *self._capsys.readouterr()
 
     def flow(self, **changed: str) -> tuple[int, dict[str, Any]]:
-        code, out, err = self.said("-o", "json", **changed)
+        code, out, err = self.run("-o", "json", **changed)
         assert out, err
         (flow,) = json.loads(out)
         return code, flow
@@ -68,7 +68,7 @@ def changes(flow: dict[str, Any], kind: str) -> dict[str, dict[str, Any]]:
     return {change["name"]: change for change in flow["changes"] if change["kind"] == kind}
 
 
-def test_a_plan_creates_nothing_and_lists_everything(
+def test_plan_lists_every_change_and_makes_none(
     plan: Plan, source_cluster: LocalCluster, target_cluster: LocalCluster
 ) -> None:
     before = topics(source_cluster), topics(target_cluster)
@@ -90,8 +90,8 @@ def test_a_plan_creates_nothing_and_lists_everything(
     assert TOPIC not in skipped
 
 
-def test_a_plan_reads_like_a_migration(plan: Plan) -> None:
-    code, out, _ = plan.said()
+def test_plan_prints_topics_copies_and_a_summary(plan: Plan) -> None:
+    code, out, _ = plan.run()
     assert code == 0
     assert f"      {REMOTE}: as {TOPIC}, 3 partitions, 1 replica, retention.ms=86400001" in out.splitlines()
     assert "  copy 3 partitions of 1 topic in 2 tasks, if Spark has slots for them" in out.splitlines()
@@ -99,12 +99,12 @@ def test_a_plan_reads_like_a_migration(plan: Plan) -> None:
     assert f"at most {RECORDS} records to copy" in out.splitlines()[-1]
 
 
-def test_a_connector_is_planned_before_a_worker_has_it(
+def test_connector_is_planned_before_its_deployment(
     sides: tuple[LocalCluster, LocalCluster], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source, target = sides
-    told = {"topics": "planned.orders", "heartbeats_replication_enabled": "false"}
-    connector = connector_config(SOURCE, ("pl", source), ("pt", target), **told)
+    options = {"topics": "planned.orders", "heartbeats_replication_enabled": "false"}
+    connector = connector_config(SOURCE, ("pl", source), ("pt", target), **options)
     body = tmp_path / "mm2-msc.json"
     body.write_text(json.dumps({"name": "mm2-msc", "config": connector}))
     worker = tmp_path / "connect-distributed.properties"
@@ -121,19 +121,19 @@ def test_blocking_findings_decide_the_exit_code(plan: Plan) -> None:
     (finding,) = (finding for finding in flow["findings"] if finding["severity"] == "blocks")
     assert (code, finding["kind"], finding["subject"]) == (2, "too many replicas", "replication.factor")
     assert f"{REMOTE} can't have 3 replicas on pt, which has 1 broker" in finding["text"]
-    code, _, err = plan.said(replication_factor="many")
+    code, _, err = plan.run(replication_factor="many")
     assert (code, "replication.factor" in err) == (2, True)
 
 
 def test_unreachable_cluster_has_another_exit_code(plan: Plan) -> None:
     port = ReservedPort()
     address = f"{HOST}:{port.number}"
-    code, _, err = plan.said(pt_bootstrap_servers=address)
+    code, _, err = plan.run(pt_bootstrap_servers=address)
     port.release()
     assert (code, address in err) == (3, True), err
 
 
-def test_after_a_mirror_nothing_is_left_but_what_has_drifted(
+def test_plan_after_a_mirror_lists_only_changes_made_by_hand(
     plan: Plan,
     properties: dict[str, str],
     sides: tuple[LocalCluster, LocalCluster],
@@ -150,7 +150,7 @@ def test_after_a_mirror_nothing_is_left_but_what_has_drifted(
         mirror.await_log("pl.collides.x: on pt it differs from pl.collides_x by '.' and '_' only")
         mirror.stop()
     assert config(target, REMOTE)["retention.ms"] == "86400001"
-    code, out, _ = plan.said()
+    code, out, _ = plan.run()
     assert (code, out.splitlines()[-1]) == (0, "Plan: nothing to change, nothing to copy.")
     code, topic = explained(properties, tmp_path, capsys)
     assert (code, topic["mirrored"], topic["target_topic"], topic["configs"]) == (0, True, REMOTE, [])

@@ -1,4 +1,4 @@
-"""A mirror with a policy, a topic filter and an admin of somebody's own: those of docs/plugins.md."""
+"""A mirror with the replication policy, topic filter and admin of docs/plugins.md."""
 
 import os
 from pathlib import Path
@@ -24,7 +24,7 @@ class Touchy(TeamTopics):
 """
 
 
-def test_users_plugins_run(
+def test_mirror_uses_the_documented_plugins(
     source_cluster: LocalCluster,
     target_cluster: LocalCluster,
     tmp_path: Path,
@@ -51,7 +51,7 @@ def test_users_plugins_run(
         "forwarding.admin.class": "acme_mirror:TopicDesk",
         **{f"{alias}.admin.desk.file": str(orders) for alias in ("plug", "in")},
         **{f"{alias}.admin.desk.replicas": "1" for alias in ("plug", "in")},
-        "replication.factor": "3",  # which one broker refuses, but nobody asks it for that
+        "replication.factor": "3",  # one broker would refuse this, but the plug-in does not request it
         "refresh.topics.interval.seconds": "1",
         "heartbeats.replication.enabled": "false",
     }
@@ -62,7 +62,7 @@ def test_users_plugins_run(
             ARRIVES_WITHIN_S,
             mirror.log_text,
         )
-        (folder / "acme_mirror.py").unlink()  # nobody imports it again
+        (folder / "acme_mirror.py").unlink()  # later tests must not import it
         create_topic(source_cluster.bootstrap_servers, "team.plugged.late", partitions=1)
         await_value(
             lambda: "team.plugged.late--plug" in topics(target_cluster), ARRIVES_WITHIN_S, mirror.log_text
@@ -77,7 +77,7 @@ def test_users_plugins_run(
     assert keyed(target_cluster, "team.plugged--plug") == [*numbered(5), *numbered(3)]
     assert not [name for name in topics(target_cluster) if "plugged-test" in name or "other.plugged" in name]
     assert replication_factor(target_cluster, "team.plugged--plug") == 1
-    # Other tests may have made the topic of heartbeats.
+    # Other tests may have created the topic of heartbeats.
     assert sorted({*orders.read_text().splitlines()} - {"in heartbeats 1"}) == sorted(
         [
             "in mm2-offsets.plug.internal 25",

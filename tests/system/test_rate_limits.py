@@ -1,4 +1,4 @@
-"""A user limits a flow, and changes the limit while it runs: no restart, no record lost or there twice."""
+"""A rate limit of a flow holds, and is changed in the file without a restart and without a lost record."""
 
 import time
 from typing import Final
@@ -14,12 +14,12 @@ from tests.system.dual_run import SLOW, SLOW_FETCH_BYTES, SLOW_LIMIT, SLOW_PARTI
 REMOTE: Final = f"slow.{SLOW}"
 RECORD_BYTES: Final = 10_000
 RECORDS: Final = 2000
-"""20 MB: at the first limit they take 100 s."""
+"""The number of records, 20 MB, which take 100 s at the first limit."""
 
 
 def test_limit_holds_until_the_file_changes(mirrored: Mirrored) -> None:
     (source, target), mirror = mirrored.sides, mirrored.mirror
-    # A second's worth at once, and a fetch of each partition too much.
+    # Allowed above the rate: a burst of one second, and one fetch of each partition.
     ahead = SLOW_LIMIT + 2 * SLOW_PARTITIONS * SLOW_FETCH_BYTES
     began = time.monotonic()
     for partition in range(SLOW_PARTITIONS):
@@ -29,12 +29,12 @@ def test_limit_holds_until_the_file_changes(mirrored: Mirrored) -> None:
     def copied() -> int:
         return RECORD_BYTES * sum(end_offsets(target, [REMOTE]).values())
 
-    def some_seconds_worth() -> bool:
+    def copied_several_seconds() -> bool:
         found = copied()
         assert found <= SLOW_LIMIT * (time.monotonic() - began) + ahead
         return found > 4 * SLOW_LIMIT
 
-    await_value(some_seconds_worth, 60, lambda: f"{copied()} bytes: {mirror.log_text()}")
+    await_value(copied_several_seconds, 60, lambda: f"{copied()} bytes: {mirror.log_text()}")
     mirror.configure({**REPLICATION, **dual_run.properties(mirrored.sides, 100 * SLOW_LIMIT)})
     mirror.await_log("now copies at most 20 MB/s")
     await_caught_up(source, target, "slow", [SLOW], timeout_s=30)

@@ -1,7 +1,7 @@
-"""Sends the same requests to a real Java Connect worker and to ours, and compares the responses.
+"""The REST API gives the same responses as a real Java Connect worker.
 
-Status, headers and bodies are compared; ids, times and host names are masked. Where ours differs on purpose
-(mostly because Java answers a client's mistake with 500), `rest_cases` says so, and Java's must differ still.
+Status, headers and bodies are compared; ids, times and host names are masked. Intended differences, mostly
+where Java answers a client's error with 500, are listed in `rest_cases`, and Java's must still differ.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,8 +15,8 @@ from tests.support.mirror import START_TIMEOUT_S
 from tests.support.waiting import await_value
 from tests.system.connect_node import group_properties, running_nodes
 from tests.system.java_mm2 import ConnectWorker, connect_worker
-from tests.system.rest_asking import Answer, Request, ask, ask_until
 from tests.system.rest_cases import Case, cases
+from tests.system.rest_requests import Answer, Request, ask, ask_until
 
 _CONVERTER: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
 _CASES: Final = cases()
@@ -59,7 +59,7 @@ def our_url(target_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(scope="module")
 def answers(java_url: str, our_url: str, bootstrap: str) -> Sequence[tuple[Answer, Answer]]:
-    """Java's and ours, to each case."""
+    """Responses of Java and sparkmirror to each case."""
     with ThreadPoolExecutor(2) as pool:
         of_java = pool.submit(_asked, java_url, bootstrap, [case.java_until or case.until for case in _CASES])
         of_ours = pool.submit(_asked, our_url, bootstrap, [case.until for case in _CASES])
@@ -80,7 +80,7 @@ def _is_up(worker: ConnectWorker) -> bool:
 
 
 @pytest.mark.parametrize("number", range(len(_CASES)), ids=[f"{at}-{case}" for at, case in enumerate(_CASES)])
-def test_our_response_equals_javas(answers: Sequence[tuple[Answer, Answer]], number: int) -> None:
+def test_response_equals_javas(answers: Sequence[tuple[Answer, Answer]], number: int) -> None:
     java, ours = answers[number]
     case: Case = _CASES[number]
     if case.ours is None:

@@ -1,6 +1,6 @@
-"""Sends broken, slow and hostile requests to the REST API: they get Connect's errors, or are disconnected.
+"""Malformed, slow and oversized requests to the REST API get Connect's errors or are disconnected.
 
-Afterwards other clients are served, and no connection is left.
+Afterwards other clients are served and no connection is left.
 """
 
 import socket
@@ -19,7 +19,7 @@ from sparkmirror.connect.rest.request_bodies import BODY_BYTES_MAX
 from tests.support.memory_herder import MemoryHerder
 from tests.support.rest_serving import serving
 from tests.support.waiting import await_value
-from tests.system.rest_asking import Answer, Request, ask
+from tests.system.rest_requests import Answer, Request, ask
 
 JSON: Final = {"Content-Type": "application/json"}
 PUT: Final = b"PUT /connectors/x/config HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -37,7 +37,7 @@ def url() -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def nothing_is_left(url: str) -> Iterator[None]:
-    """No socket, no thread, and the next client is served."""
+    """After the test no socket or thread is left, and the next client is served."""
     ask(url, Request("GET", "/"))
     before = _held()
     yield
@@ -56,8 +56,8 @@ def connected(url: str) -> socket.socket:
     return connection
 
 
-def said_to(url: str, *parts: bytes) -> bytes:
-    """Everything that is answered until the connection is closed."""
+def response_to(url: str, *parts: bytes) -> bytes:
+    """Send and read everything until the connection is closed."""
     with closing(connected(url)) as connection:
         for part in parts:
             connection.sendall(part)
@@ -78,22 +78,22 @@ def said_to(url: str, *parts: bytes) -> bytes:
     ],
 )
 def test_anything_but_http_gets_a_400(url: str, line: bytes) -> None:
-    answer = said_to(url, line)
+    answer = response_to(url, line)
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert b'{"error_code":400,"message":"Invalid HTTP request received."}' in answer
 
 
 def test_a_body_over_the_limit_is_refused(url: str) -> None:
-    told = PUT + b"Content-Length: " + str(1 << 40).encode() + b"\r\n\r\n"
+    head = PUT + b"Content-Length: " + str(1 << 40).encode() + b"\r\n\r\n"
     with closing(connected(url)) as connection:
-        connection.sendall(told)
+        connection.sendall(head)
         answer = _until_refused(connection)
     assert answer.startswith(b"HTTP/1.1 413 ")
     assert b'"error_code":413' in answer
 
 
 def _until_refused(connection: socket.socket) -> bytes:
-    """Send on and on until there is an answer; the whole of it."""
+    """Send until there is a response; returns all of it."""
     connection.setblocking(False)
     sent, answer = 0, b""
     while sent < 4 * BODY_BYTES_MAX and not answer:
@@ -131,22 +131,24 @@ def test_the_connection_of_a_client_that_leaves_within_its_request_is_closed(url
 
 def test_pipelined_requests_are_all_served(url: str) -> None:
     one = b"GET /connectors HTTP/1.1\r\nHost: x\r\n"
-    answer = said_to(url, *[one + b"\r\n"] * 50, one + b"Connection: close\r\n\r\n")
+    answer = response_to(url, *[one + b"\r\n"] * 50, one + b"Connection: close\r\n\r\n")
     assert answer.count(b"HTTP/1.1 200 ") == 51
 
 
 @pytest.mark.parametrize("host", [b"", b"[", b"a b", b"a/b?c#d", b"x" * 9000, b"\xff", b"a:b:c"])
 def test_a_malformed_host_header_does_no_harm(url: str, host: bytes) -> None:
-    """It comes back in the Location of what is created."""
-    told = PUT.replace(b"/x/", b"/of-a-host/").replace(b"Host: x", b"Host: " + host)
-    answer = said_to(url, told + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(CONFIG) + CONFIG)
+    """The header is used in the Location of a created connector."""
+    head = PUT.replace(b"/x/", b"/of-a-host/").replace(b"Host: x", b"Host: " + host)
+    answer = response_to(
+        url, head + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(CONFIG) + CONFIG
+    )
     assert answer.startswith((b"HTTP/1.1 201 ", b"HTTP/1.1 400 "))
     assert ask(url, Request("DELETE", "/connectors/of-a-host")).status in (204, 404)
 
 
 def test_a_request_in_single_bytes_is_served(url: str) -> None:
     text = b"GET /connectors HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
-    assert said_to(url, *(bytes([byte]) for byte in text)).startswith(b"HTTP/1.1 200 ")
+    assert response_to(url, *(bytes([byte]) for byte in text)).startswith(b"HTTP/1.1 200 ")
 
 
 @pytest.mark.parametrize("said", [b"", b"GET / HT", PUT, PUT + b"Content-Length: 5\r\n\r\n{"])
@@ -163,7 +165,7 @@ def test_a_client_with_an_incomplete_request_is_disconnected(
 def test_a_client_that_does_not_receive_its_responses_is_disconnected(
     monkeypatch: pytest.MonkeyPatch, url: str, requests: int
 ) -> None:
-    """Also while it says more than is read, which resets the connection instead of ending it."""
+    """Also if the client has sent more than was read, which resets the connection."""
     monkeypatch.setattr(TimeoutProtocol, "response_received_s", 0.5)
     one = b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n"
     with closing(connected(url)) as connection:
@@ -174,7 +176,7 @@ def test_a_client_that_does_not_receive_its_responses_is_disconnected(
 
 
 def _is_served(client: tuple[str, int]) -> bool:
-    """Whether the server, which runs in this process, has its end of the client's connection."""
+    """Whether the server in this process has its end of the client's connection open."""
     return any(end.raddr == client for end in psutil.Process().net_connections())
 
 

@@ -1,4 +1,4 @@
-"""Checks the REST API with a third-party client, and with TLS."""
+"""The REST API with a third-party client and with TLS."""
 
 import json
 import shutil
@@ -34,7 +34,7 @@ ANSWERED_S = 10.0
 
 
 def test_a_third_party_client_works() -> None:
-    """kafka-connect-py, all of it."""
+    """All functions of kafka-connect-py."""
     with serving(MemoryHerder()) as url:
         client = KafkaConnect(url)
         assert set(client.get_cluster_info()) == {"version", "commit", "kafka_cluster_id"}
@@ -63,20 +63,20 @@ def test_a_third_party_client_works() -> None:
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A key with a password and its certificate for this machine, in one PEM file."""
+    """A PEM file with an encrypted key and its certificate for this machine."""
     folder = tmp_path_factory.mktemp("tls")
     openssl = shutil.which("openssl")
     assert openssl is not None
     key, certificate = folder / "key.pem", folder / "certificate.pem"
-    told = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-days", "2", "-subj", "/CN=localhost"]
-    told += ["-addext", f"subjectAltName=IP:{HOST},DNS:localhost", "-passout", f"pass:{SECRET}"]
-    subprocess.run([*told, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
+    command = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-days", "2", "-subj", "/CN=localhost"]
+    command += ["-addext", f"subjectAltName=IP:{HOST},DNS:localhost", "-passout", f"pass:{SECRET}"]
+    subprocess.run([*command, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
     (folder / "both.pem").write_text(key.read_text() + certificate.read_text())
     return folder
 
 
 def https(authority: Path, **more: str) -> RestSettings:
-    told = {
+    defaults = {
         "listeners": f"https://{HOST}:0",
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(authority / "both.pem"),
@@ -85,7 +85,7 @@ def https(authority: Path, **more: str) -> RestSettings:
         "ssl.truststore.location": str(authority / "certificate.pem"),
     }
     return rest_settings(
-        Properties({**told, **{key.replace("_", "."): value for key, value in more.items()}})
+        Properties({**defaults, **{key.replace("_", "."): value for key, value in more.items()}})
     )
 
 
@@ -98,7 +98,7 @@ def asked(url: str, authority: Path, *, with_certificate: bool = False) -> Any:
 
 
 def await_no_client(started: RestServer) -> None:
-    """The server learns a moment later that a client has not come through its handshake."""
+    """Wait until the server has closed connections whose TLS handshake failed."""
     port = int(started.advertised_url.rstrip("/").rpartition(":")[2])
 
     def clients() -> list[Any]:

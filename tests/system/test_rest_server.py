@@ -1,4 +1,4 @@
-"""Checks the REST API's server: listeners, added headers, forwarding and errors."""
+"""The REST API's server: listeners, added headers, forwarding and errors."""
 
 import logging
 import threading
@@ -19,7 +19,7 @@ from sparkmirror.domain.errors import ConfigError
 from tests.support.memory_herder import MemoryHerder
 from tests.support.rest_serving import server, serving, settings
 from tests.support.waiting import await_value
-from tests.system.rest_asking import Answer, Request, ask
+from tests.system.rest_requests import Answer, Request, ask
 
 WAIT_S: Final = 30.0
 JSON: Final = {"Content-Type": "application/json"}
@@ -29,8 +29,8 @@ HEARTBEAT: Final = b"""{"name": "hb", "config": {"connector.class": "MirrorHeart
 
 
 def get(url: str, path: str, **headers: str) -> Answer:
-    told = {name.replace("_", "-"): value for name, value in headers.items()}
-    return ask(url, Request("GET", path, headers=told))
+    sent = {name.replace("_", "-"): value for name, value in headers.items()}
+    return ask(url, Request("GET", path, headers=sent))
 
 
 def error(answer: Answer) -> tuple[int, str]:
@@ -70,7 +70,7 @@ def test_the_openapi_document_and_its_page_are_served() -> None:
         assert api["paths"]["/connectors/{connector}/status"]["get"]["operationId"] == "getConnectorStatus"
         page = get(url, "/docs", Accept="text/html")
         assert page.headers["Content-Type"].startswith("text/html")
-        # It works where nothing else can be reached.
+        # The page loads nothing from other servers.
         assert b"http://" not in page.body
         assert b"https://" not in page.body
 
@@ -84,12 +84,12 @@ def test_admin_endpoints_can_have_their_own_listeners() -> None:
         assert get(admin, "/connectors").status == 404
 
 
-def test_admin_endpoints_can_be_off() -> None:
+def test_admin_endpoints_can_be_disabled() -> None:
     with serving(MemoryHerder(), settings(admin_listeners="")) as url:
         assert get(url, "/admin/loggers/root").status == 404
 
 
-def test_topic_tracking_can_be_off() -> None:
+def test_topic_tracking_can_be_disabled() -> None:
     with serving(MemoryHerder(), settings(topic_tracking_enable="false")) as url:
         assert error(get(url, "/connectors/x/topics")) == (403, "Topic tracking is disabled.")
         reset = ask(url, Request("PUT", "/connectors/x/topics/reset"))
@@ -125,7 +125,7 @@ def test_allowed_origins_get_cross_origin_headers() -> None:
         assert preflight.headers["Access-Control-Allow-Methods"] == "GET,PUT"
 
 
-def test_a_taken_port_is_an_error() -> None:
+def test_port_in_use_is_an_error() -> None:
     port = ReservedPort()
     try:
         taken = rest_settings(Properties({"listeners": f"http://{HOST}:{port.number}"}))
@@ -149,7 +149,7 @@ def test_a_server_can_be_stopped_at_any_time_and_closes_everything() -> None:
         get(url, "/connectors/x/offsets")
     with pytest.raises(ConnectionRefusedError):
         get(url, "/")
-    # Those of the pool hear of the end a moment later.
+    # Threads of the pool end a moment later.
     await_value(lambda: threading.active_count() <= threads, 10, lambda: str(threading.enumerate()))
 
 
@@ -165,13 +165,13 @@ def test_the_advertised_url_follows_the_settings() -> None:
         assert get(f"http://{HOST}:{port}", "/").status == 200
 
 
-class Surprising(MemoryHerder):
+class FailingHerder(MemoryHerder):
     def connectors(self) -> Sequence[str]:
         raise ZeroDivisionError("surprise")
 
 
 def test_an_unexpected_error_is_a_500_and_logged(caplog: pytest.LogCaptureFixture) -> None:
-    with serving(Surprising()) as url, caplog.at_level(logging.ERROR):
+    with serving(FailingHerder()) as url, caplog.at_level(logging.ERROR):
         assert error(get(url, "/connectors")) == (500, "surprise")
         assert get(url, "/").status == 200
     assert "GET /connectors failed" in caplog.text
@@ -182,14 +182,14 @@ def test_changes_are_logged_and_reads_are_not(caplog: pytest.LogCaptureFixture) 
         ask(url, Request("POST", "/connectors", HEARTBEAT, JSON))
         get(url, "/connectors/hb/status")
         ask(url, Request("DELETE", "/connectors/hb"))
-    told = [
+    logged = [
         record.getMessage() for record in caplog.records if record.name == "sparkmirror.connect.rest.dispatch"
     ]
-    assert told == ["POST /connectors: 201", "DELETE /connectors/hb: 204"]
+    assert logged == ["POST /connectors: 201", "DELETE /connectors/hb: 204"]
 
 
-class Deaf(MemoryHerder):
-    """Its leader's thread is stuck until somebody says so."""
+class BlockingHerder(MemoryHerder):
+    """A herder whose changes block until the test releases them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -202,7 +202,7 @@ class Deaf(MemoryHerder):
 
 
 def test_reads_do_not_wait_for_changes() -> None:
-    herder = Deaf()
+    herder = BlockingHerder()
     with serving(herder) as url:
         answers: list[Answer] = []
         waiting = [
@@ -219,7 +219,7 @@ def test_reads_do_not_wait_for_changes() -> None:
     assert [answer.status for answer in answers] == [404] * 100
 
 
-# what the leader alone can do
+# requests for the leader
 
 
 def test_a_request_for_the_leader_is_forwarded() -> None:
@@ -245,7 +245,7 @@ def test_a_request_for_the_leader_is_forwarded() -> None:
         assert list(leader.connectors()) == []
 
 
-def test_odd_names_reach_the_leader_unchanged() -> None:
+def test_names_with_special_characters_are_forwarded_unchanged() -> None:
     leader = MemoryHerder()
     with serving(leader) as leader_url, serving(MemoryHerder(leads=False, leader_url=leader_url)) as url:
         config = HEARTBEAT.partition(b'"config": ')[2][:-1]
@@ -254,7 +254,7 @@ def test_odd_names_reach_the_leader_unchanged() -> None:
     assert list(leader.connectors()) == ["a/b é%?+"]
 
 
-def test_without_a_leader_a_change_is_a_409(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_change_without_a_leader_is_a_409(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(herder_calls, "_LEADER_FOUND_S", 0.2)
     with serving(MemoryHerder(leads=False)) as url:
         status, message = error(ask(url, Request("PUT", "/connectors/hb/pause")))
@@ -262,7 +262,7 @@ def test_without_a_leader_a_change_is_a_409(monkeypatch: pytest.MonkeyPatch) -> 
         assert message.startswith("Cannot complete request momentarily due to no known leader URL")
 
 
-def test_a_change_waits_for_the_election_of_a_leader() -> None:
+def test_change_waits_for_the_election_of_a_leader() -> None:
     herder = MemoryHerder(leads=False)
     with serving(herder) as url, ThreadPoolExecutor(1) as pool:
         asked = pool.submit(ask, url, Request("POST", "/connectors", HEARTBEAT, JSON))
@@ -273,7 +273,7 @@ def test_a_change_waits_for_the_election_of_a_leader() -> None:
 
 
 def test_a_forwarded_request_fails_when_the_leader_changes() -> None:
-    leader = Deaf()
+    leader = BlockingHerder()
     with serving(leader) as leader_url, ThreadPoolExecutor(1) as pool:
         follower = MemoryHerder(leads=False, leader_url=leader_url)
         with serving(follower) as url:

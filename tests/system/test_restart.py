@@ -1,4 +1,4 @@
-"""What a mirror leaves behind for its next run, and for Java MM2: positions, offset syncs, heartbeats."""
+"""Positions, offset syncs and heartbeats that a stopped mirror leaves for its next run and for Java MM2."""
 
 import json
 import struct
@@ -17,7 +17,7 @@ from tests.system import dual_run
 from tests.system.dual_run import Mirrored, position_key
 
 Records = Mapping[tuple[int, int], confluent.Message]
-"""By partition and offset."""
+"""Records by partition and offset."""
 
 
 def test_an_orderly_stop_leaves_the_last_offset_of_every_partition(mirrored: Mirrored) -> None:
@@ -30,18 +30,18 @@ def test_an_orderly_stop_leaves_the_last_offset_of_every_partition(mirrored: Mir
     assert {key: stored.get(key) for key in expected} == expected
 
 
-def test_positions_are_where_java_looks_for_them(mirrored: Mirrored) -> None:
-    """Connect reads the whole topic; but only records of one partition are sure to keep their order."""
+def test_positions_are_in_the_partitions_that_java_chooses(mirrored: Mirrored) -> None:
+    """Keys must be in the partitions that Java chooses, as only records of one partition keep their order."""
     placed: dict[bytes | None, set[int | None]] = {}
     for record in records(mirrored.sides.target, "mm2-offsets.A.internal"):
         placed.setdefault(record.key(), set()).add(record.partition())
     moved = [key for key in placed if key and json.loads(key)[1]["topic"] == dual_run.BIG_BATCH]
-    # These were first written by another client, with Java's partitioner.
+    # These were first written with Java's partitioner by another client.
     assert len(moved) == 2
     assert all(len(partitions) == 1 for partitions in placed.values())
 
 
-def test_positions_name_the_connector_only(mirrored: Mirrored) -> None:
+def test_position_keys_contain_the_connector_name_of_mm2(mirrored: Mirrored) -> None:
     for key in latest(mirrored.sides.target, "mm2-offsets.A.internal"):
         assert key is not None
         name, source = json.loads(key)
@@ -56,7 +56,7 @@ def test_positions_name_the_connector_only(mirrored: Mirrored) -> None:
         ("rc_", dual_run.COMMITTED, False, "mm2-offset-syncs_rc_internal"),
     ],
 )
-def test_offset_syncs_point_at_the_same_record(
+def test_offset_syncs_have_the_offsets_of_the_same_record(
     mirrored: Mirrored, prefix: str, topics: tuple[str, ...], syncs_on_source: bool, syncs_topic: str
 ) -> None:
     source, target = mirrored.sides
@@ -77,7 +77,7 @@ def test_an_orderly_stop_leaves_a_sync_for_the_last_record(mirrored: Mirrored) -
         for partition, _, downstream in offset_syncs(mirrored.sides.source, "mm2-offset-syncs.B.internal")
     }
     for partition in range(3):
-        # The second run adds to partitions 0 and 1 only, and has not stopped.
+        # The second run adds records to partitions 0 and 1 only and still runs.
         last = max(
             offset for at, offset in by_offset(mirrored.sides.target, "A.mixed.codecs") if at == partition
         )
@@ -85,7 +85,7 @@ def test_an_orderly_stop_leaves_a_sync_for_the_last_record(mirrored: Mirrored) -
         assert newest[TopicPartition("mixed.codecs", partition)] >= last - written_since
 
 
-def test_heartbeats_come_every_second_in_the_bytes_of_mm2(mirrored: Mirrored) -> None:
+def test_heartbeats_are_emitted_every_second_in_mm2s_format(mirrored: Mirrored) -> None:
     key = b"\x00\x01A\x00\x01B"
     beats = await_value(lambda: at_least(6, mirrored.sides.target, key), 15, lambda: "too few heartbeats")
     newest = beats[-5:]
@@ -105,13 +105,13 @@ def at_least(count: int, cluster: LocalCluster, key: bytes) -> list[confluent.Me
     return beats if len(beats) >= count else None
 
 
-def test_heartbeats_of_the_flow_back_are_replicated(mirrored: Mirrored) -> None:
+def test_heartbeats_of_the_opposite_flow_are_replicated(mirrored: Mirrored) -> None:
     replicated = set(latest(mirrored.sides.target, "A.heartbeats"))
     assert replicated == {b"\x00\x01B\x00\x01A"}
 
 
-def test_only_asked_for_heartbeats_are_replicated(mirrored: Mirrored) -> None:
-    # `tuned` and `late` have heartbeats.replication.enabled=false; `rc` names topics by another separator.
+def test_heartbeats_are_replicated_only_where_enabled(mirrored: Mirrored) -> None:
+    # `tuned` and `late` have heartbeats.replication.enabled=false; `rc` has another separator.
     assert not keyed(mirrored.sides.target, "tuned.heartbeats")
     assert not keyed(mirrored.sides.target, "late.heartbeats")
     assert keyed(mirrored.sides.target, "rc_heartbeats")
@@ -124,7 +124,7 @@ def test_internal_topics_are_compacted(mirrored: Mirrored, alias: str) -> None:
 
 
 def offset_syncs(cluster: LocalCluster, topic: str) -> Iterator[tuple[TopicPartition, int, int]]:
-    """Decoded by hand: topic and partition, upstream offset, downstream offset."""
+    """Decode offset syncs independently: topic and partition, upstream offset, downstream offset."""
     for key, value in keyed(cluster, topic):
         assert key is not None
         assert value is not None

@@ -1,7 +1,7 @@
-"""Topics, configs and ACLs that this mirror sets up, beside those of Java's, on targets that are alike.
+"""Topics, configs and ACLs that sparkmirror creates on a target equal those that Java MM2 creates.
 
-Both mirror one source by one file, whose five flows differ; the file and what Java made of it are in
-tests/golden/setup, so that unit tests can compare too. Then both targets are changed by hand.
+Both mirror one source with the same file of five flows; the file and Java's result are recorded in
+tests/golden/setup for unit tests. Then both targets are changed by hand.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,7 +34,7 @@ WRITES: Final = {
     37: "CreatePartitions",
     44: "IncrementalAlterConfigs",
 }
-"""Requests that change what is around the records, by their API keys."""
+"""API keys of requests that change topics, configs and ACLs."""
 DESCRIBE_ACLS: Final = 29
 DESCRIBE_CONFIGS: Final = 32
 ROUNDS: Final = 3
@@ -54,7 +54,7 @@ class Stage:
     target: LocalCluster
     java_target: LocalCluster
     proxy: Proxy
-    """Before the target: ours knows it by no other address."""
+    """The proxy through which sparkmirror reaches its target."""
     mirror: Mirror
     java: JavaProcess
 
@@ -63,16 +63,16 @@ class Stage:
         return self.target, self.java_target
 
     def await_setup(self, cluster: LocalCluster, wanted: Setup, timeout_s: float = WAIT_S) -> None:
-        """Until the cluster has exactly this, as far as it was set."""
+        """Wait until the cluster has exactly this setup."""
         log = (self.mirror if cluster is self.target else self.java).log_text
 
-        def told() -> str:
+        def current() -> str:
             return f"{wanted.difference(setup_of(cluster).as_set())}\n{log()[-20_000:]}"
 
-        await_value(lambda: setup_of(cluster).as_set() == wanted, timeout_s, told)
+        await_value(lambda: setup_of(cluster).as_set() == wanted, timeout_s, current)
 
     def await_records(self, cluster: LocalCluster) -> list[Keyed]:
-        """Of DELETED."""
+        """Wait for the records of DELETED."""
         return await_value(lambda: keyed(cluster, DELETED) or None, WAIT_S, self.mirror.log_text)
 
     def written(self) -> Mapping[str, int]:
@@ -92,15 +92,15 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         file = folder / "mm2.properties"
         file.write_text(setup_scenario.properties(source, java_target.bootstrap_servers), encoding="ascii")
         java = stack.enter_context(dedicated(file, folder / "java.log", "--clusters", TARGET))
-        told = javaproperties.loads(setup_scenario.properties(source, f"{HOST}:{proxy.port}"))
-        mirror = stack.enter_context(running_mirror(folder / "mirror", told))
+        properties = javaproperties.loads(setup_scenario.properties(source, f"{HOST}:{proxy.port}"))
+        mirror = stack.enter_context(running_mirror(folder / "mirror", properties))
         yield Stage(source, target, java_target, proxy, mirror, java)
         mirror.stop()
 
 
 @pytest.fixture(scope="module")
 def settled(stage: Stage) -> Stage:
-    """Both have done what they do."""
+    """Both mirrors have set up their targets."""
     for cluster in stage.targets:
         stage.await_setup(cluster, recorded("java"), START_TIMEOUT_S)
     return stage
@@ -108,7 +108,7 @@ def settled(stage: Stage) -> Stage:
 
 @pytest.fixture(scope="module")
 def repaired(settled: Stage) -> Stage:
-    """Both targets were changed by hand, and both mirrors have repaired what they do repair."""
+    """Both targets were changed by hand, and both mirrors have synced since."""
     append(settled.source, "orders.v1", BEFORE)
     for cluster in settled.targets:
         assert settled.await_records(cluster) == BEFORE
@@ -118,18 +118,18 @@ def repaired(settled: Stage) -> Stage:
     return settled
 
 
-def test_source_equals_the_recorded_one(stage: Stage) -> None:
+def test_source_equals_the_recorded_source(stage: Stage) -> None:
     assert recorded("source").difference(setup_of(stage.source)) == ""
 
 
 def test_sparkmirror_and_java_set_up_the_same(settled: Stage) -> None:
-    """Every config of every topic, where its value comes from, every ACL."""
+    """Compares every config with its source, and every ACL."""
     ours, javas = (setup_of(cluster) for cluster in settled.targets)
     assert javas.difference(ours) == ""
     assert len(ours.topics) > len(FLOWS) * 8
 
 
-def test_what_is_changed_by_hand_is_repaired_or_kept_as_javas_does(repaired: Stage) -> None:
+def test_manual_changes_are_reverted_or_kept_as_by_java(repaired: Stage) -> None:
     ours, javas = (setup_of(cluster) for cluster in repaired.targets)
     assert javas.difference(ours) == ""
 
@@ -139,8 +139,8 @@ def test_recreated_topic_continues_with_the_next_record(repaired: Stage) -> None
     assert [repaired.await_records(cluster) for cluster in repaired.targets] == [AFTER, AFTER]
 
 
-def test_a_quiet_sync_writes_nothing(repaired: Stage) -> None:
-    """By what the target is sent while every flow looks at its configs and ACLs some more times."""
+def test_sync_without_changes_sends_no_request(repaired: Stage) -> None:
+    """Counts requests to the target during several further syncs of configs and ACLs."""
     before, written = repaired.proxy.figures.requests, repaired.written()
     assert all(written[name] for name in ("CreateTopics", "CreateAcls", "IncrementalAlterConfigs"))
     rounds = len(FLOWS) * ROUNDS
@@ -154,26 +154,26 @@ def test_a_quiet_sync_writes_nothing(repaired: Stage) -> None:
 
 
 def drift(cluster: LocalCluster) -> None:
-    """As somebody does who thinks that the target is his."""
+    """Change topics, configs and ACLs of the target by hand."""
     configure(
         cluster,
         DRIFTING,
         {
-            "retention.bytes": "5",  # set at the source to something else: comes back
-            "segment.ms": "123456789",  # a default at the source: reset
-            "message.timestamp.type": "LogAppendTime",  # excluded: stays
-            "index.interval.bytes": "1111",  # of the source's broker file: nobody looks at it
+            "retention.bytes": "5",  # has another value at the source: is reverted
+            "segment.ms": "123456789",  # a default at the source: is reset
+            "message.timestamp.type": "LogAppendTime",  # excluded: is kept
+            "index.interval.bytes": "1111",  # set in the source's broker file: is kept
         },
     )
     grow(cluster, GROWN, 5)
     delete_acl(cluster, REVOKED)
     create_acls(cluster, [GRANTED])
-    client = admin(cluster)  # its end would end what it was asked
+    client = admin(cluster)  # a closed client would cancel the request
     client.delete_topics([DELETED])[DELETED].result(WAIT_S)
 
 
 def drifted(before: Setup) -> Setup:
-    """What is left of it."""
+    """Return the expected setup after the sync."""
     topics = dict(before.topics)
     sizes = topics[DRIFTING]
     kept = {"message.timestamp.type": ("LogAppendTime", SET), "index.interval.bytes": ("1111", SET)}

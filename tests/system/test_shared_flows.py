@@ -1,4 +1,4 @@
-"""Dedicated mode on two nodes: they share a file's flows, and one goes on with what the other has lost."""
+"""Dedicated mode on two nodes: they share a file's flows, and one takes over from the other."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ WAIT_S = 90.0
 def nodes(
     source_cluster: LocalCluster, target_cluster: LocalCluster, tmp_path: Path
 ) -> Iterator[list[Mirror]]:
-    """Two processes, given the same file with three flows."""
+    """Two processes with the same file of three flows."""
     create_topic(source_cluster.bootstrap_servers, TOPIC, partitions=PARTITIONS)
     properties = {
         **REPLICATION,
@@ -49,7 +49,7 @@ def nodes(
             node.close()
 
 
-def test_the_other_node_takes_over(
+def test_flows_of_a_lost_node_move_to_the_other(
     nodes: list[Mirror], source_cluster: LocalCluster, target_cluster: LocalCluster
 ) -> None:
     copies = [f"{source}.{TOPIC}" for source in SOURCES]
@@ -74,7 +74,7 @@ def holds(cluster: LocalCluster, copied: str, count: int) -> bool:
 
 
 def flows_of(node: Mirror) -> set[str]:
-    """The sources of the flows that it was last said to run."""
+    """Return the sources of the flows that the node runs according to its log."""
     runs: set[str] = set()
     for line in node.log_text().splitlines():
         for source in SOURCES:

@@ -1,4 +1,4 @@
-"""Which topics are mirrored, under which names, and with which partitions and configs."""
+"""Selection of topics, their remote names, partitions and configs."""
 
 from sparkmirror.clusters import LocalCluster
 from tests.support.broker_data import (
@@ -47,7 +47,7 @@ def test_excluded_configs_are_not_copied(mirrored: Mirrored) -> None:
     assert config(mirrored.sides.target, "A.mixed.log-append-time")["message.timestamp.type"] == "CreateTime"
 
 
-def test_a_new_topic_is_found_and_an_excluded_one_is_not(mirrored: Mirrored) -> None:
+def test_new_topic_is_mirrored_and_an_excluded_one_is_not(mirrored: Mirrored) -> None:
     source, target = mirrored.sides
     for topic in ("new.secret.orders", "new.orders", "other.orders"):
         create_topic(source.bootstrap_servers, topic, partitions=2, config={"retention.ms": "86400001"})
@@ -81,18 +81,18 @@ def test_changed_configs_follow_the_source(mirrored: Mirrored) -> None:
     )
 
 
-def test_the_identity_policy_keeps_names(mirrored: Mirrored) -> None:
+def test_identity_policy_keeps_names(mirrored: Mirrored) -> None:
     assert topics(mirrored.sides.target)[dual_run.LATE] == 1
 
 
 def test_custom_separator_is_used(mirrored: Mirrored) -> None:
     names = topics(mirrored.sides.target)
     assert {"rc_mixed.transactions", "rc_mixed.codecs", "mm2-offset-syncs_rc_internal"} <= set(names)
-    # Connect's own topics never use it.
+    # Names of Connect's internal topics do not contain it.
     assert {"mm2-offsets.rc.internal", "mm2-progress.rc.internal"} <= set(names)
 
 
-def test_flows_both_ways_make_no_cycle(mirrored: Mirrored) -> None:
+def test_remote_topics_are_not_mirrored_back(mirrored: Mirrored) -> None:
     source, target = mirrored.sides
     assert values(target, "A.shop.orders") == [b"source", b"source again"]
     assert values(source, "B.shop.orders") == [b"target"]
@@ -100,5 +100,5 @@ def test_flows_both_ways_make_no_cycle(mirrored: Mirrored) -> None:
         assert {"A.B.shop.orders", "B.A.shop.orders"}.isdisjoint(topics(side))
 
 
-def test_the_file_has_no_unknown_key(mirrored: Mirrored) -> None:
+def test_no_key_of_the_file_is_reported_as_unknown(mirrored: Mirrored) -> None:
     assert "unknown keys" not in mirrored.mirror.log_text()

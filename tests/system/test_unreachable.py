@@ -1,4 +1,4 @@
-"""Clusters that can't be reached: at the start, while mirroring, and at the end."""
+"""Unreachable clusters at the start, during the copy and at the stop."""
 
 import re
 import signal
@@ -25,12 +25,12 @@ OUT: Final = "unreachable.out"
 BACK: Final = "unreachable.back"
 FLOWS: Final = ("near->late", "late->near")
 COME_UP_TIMEOUT_S: Final = 60
-"""Back-off ends at 30 s."""
+"""The longest back-off is 30 s."""
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
-    """A mirror between `near`, which is there, `late`, which is not yet, and one that accepts and is mute."""
+class Clusters:
+    """A mirror between `near`, which runs, `late`, which starts later, and `mute`, which never responds."""
 
     near: LocalCluster
     late: LocalCluster
@@ -40,7 +40,7 @@ class Scene:
         return self.mirror.await_log(pattern)
 
     def await_copies(self, count: int) -> None:
-        """All numbered records so far, in order and once, both ways."""
+        """Wait for all records in both directions, once and in order."""
         for cluster, topic in ((self.late, f"near.{OUT}"), (self.near, f"late.{BACK}")):
             await_value(
                 lambda cluster=cluster, topic=topic: len(keyed(cluster, topic)) >= count,  # type: ignore[misc]
@@ -51,10 +51,10 @@ class Scene:
 
 
 @pytest.fixture(scope="module")
-def scene(sides: Sides, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+def clusters(sides: Sides, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clusters]:
     folder = tmp_path_factory.mktemp("unreachable")
     with ExitStack() as stack:
-        late = stack.enter_context(cluster_to_come(folder, stack))
+        late = stack.enter_context(cluster_to_start_later(folder, stack))
         mute = stack.enter_context(socket.create_server((HOST, 0)))
         create_topic(sides.source.bootstrap_servers, OUT)
         properties = {
@@ -72,11 +72,11 @@ def scene(sides: Sides, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sc
             "heartbeats.replication.enabled": "false",
         }
         mirror = stack.enter_context(running_mirror(folder / "mirror", properties))
-        yield Scene(sides.source, late, mirror)
+        yield Clusters(sides.source, late, mirror)
 
 
-def cluster_to_come(folder: Path, stack: ExitStack) -> LocalCluster:
-    """One that will listen on a port that is ours from now on."""
+def cluster_to_start_later(folder: Path, stack: ExitStack) -> LocalCluster:
+    """Reserve a port for a cluster that is started later."""
     port = ReservedPort()
     stack.callback(port.release)
     spec = ClusterSpec("late", settings={"broker.session.timeout.ms": "1500"}, heap_mb=256)
@@ -88,55 +88,57 @@ def clock(line: str) -> datetime:
     return datetime.strptime(line.split(maxsplit=1)[0], "%H:%M:%S.%f")  # noqa: DTZ007 - only differences count
 
 
-def test_unreachable_cluster_is_reported_at_once(scene: Scene) -> None:
-    began = clock(scene.mirror.await_log("flows: "))
+def test_unreachable_cluster_is_reported_at_once(clusters: Clusters) -> None:
+    began = clock(clusters.mirror.await_log("flows: "))
     for flow in FLOWS:
-        line = scene.mirror.await_log(
-            rf"\[{flow} .*can't connect to {scene.late.bootstrap_servers}: .*refused"
+        line = clusters.mirror.await_log(
+            rf"\[{flow} .*can't connect to {clusters.late.bootstrap_servers}: .*refused"
         )
         assert clock(line) - began < timedelta(seconds=1)
 
 
-def test_unreachable_cluster_is_retried_with_growing_delays(scene: Scene) -> None:
-    said = [clock(scene.mirror.await_log(rf"\[near->late Mirror.*retrying in {delay} s")) for delay in (1, 2)]
+def test_unreachable_cluster_is_retried_with_growing_delays(clusters: Clusters) -> None:
+    said = [
+        clock(clusters.mirror.await_log(rf"\[near->late Mirror.*retrying in {delay} s")) for delay in (1, 2)
+    ]
     assert timedelta(seconds=0.9) < said[1] - said[0] < timedelta(seconds=2)
 
 
-def test_mirroring_starts_once_the_cluster_is_up(scene: Scene) -> None:
-    scene.late.launch()
-    append(scene.near, OUT, numbered(100))
-    scene.late.await_answers()
-    create_topic(scene.late.bootstrap_servers, BACK)
-    append(scene.late, BACK, numbered(100))
-    scene.await_copies(100)
+def test_mirroring_starts_once_the_cluster_is_up(clusters: Clusters) -> None:
+    clusters.late.launch()
+    append(clusters.near, OUT, numbered(100))
+    clusters.late.await_answers()
+    create_topic(clusters.late.bootstrap_servers, BACK)
+    append(clusters.late, BACK, numbered(100))
+    clusters.await_copies(100)
 
 
-def test_cluster_that_does_not_respond_is_reported(scene: Scene) -> None:
-    assert "near->mute" in scene.mirror.await_log("did not answer in time; retrying", timeout_s=15)
+def test_cluster_that_does_not_respond_is_reported(clusters: Clusters) -> None:
+    assert "near->mute" in clusters.mirror.await_log("did not answer in time; retrying", timeout_s=15)
 
 
-def test_a_broker_may_go_away_while_mirroring(scene: Scene) -> None:
-    scene.late.kill_broker(0)
-    append(scene.near, OUT, numbered(100, first=100))
-    scene.mirror.await_log(
-        rf"\[late->near\] {BACK}-0 RETRYING: .*{scene.late.bootstrap_servers}", timeout_s=15
+def test_mirroring_continues_after_a_broker_restart(clusters: Clusters) -> None:
+    clusters.late.kill_broker(0)
+    append(clusters.near, OUT, numbered(100, first=100))
+    clusters.mirror.await_log(
+        rf"\[late->near\] {BACK}-0 RETRYING: .*{clusters.late.bootstrap_servers}", timeout_s=15
     )
-    scene.mirror.await_log(r"\[near->late\] the target can't be reached: .*refused", timeout_s=15)
-    scene.late.start_broker(0)
-    append(scene.late, BACK, numbered(100, first=100))
-    scene.await_copies(200)
-    scene.mirror.await_log(rf"\[late->near\] {BACK}-0 is copied again", timeout_s=15)
+    clusters.mirror.await_log(r"\[near->late\] the target can't be reached: .*refused", timeout_s=15)
+    clusters.late.start_broker(0)
+    append(clusters.late, BACK, numbered(100, first=100))
+    clusters.await_copies(200)
+    clusters.mirror.await_log(rf"\[late->near\] {BACK}-0 is copied again", timeout_s=15)
 
 
-def test_mirror_stops_in_time_without_its_target(scene: Scene) -> None:
-    scene.late.kill_broker(0)
-    append(scene.near, OUT, numbered(100, first=200))
+def test_mirror_stops_in_time_without_its_target(clusters: Clusters) -> None:
+    clusters.late.kill_broker(0)
+    append(clusters.near, OUT, numbered(100, first=200))
     began = time.monotonic()
-    scene.mirror.send(signal.SIGTERM)
-    assert scene.mirror.wait(STOP_TIMEOUT_S) == 0
-    # A task that can't write its last positions gives up after some seconds.
-    scene.mirror.assert_nothing_left(within_s=began + STOP_TIMEOUT_S - time.monotonic())
-    said = scene.mirror.log_text()
+    clusters.mirror.send(signal.SIGTERM)
+    assert clusters.mirror.wait(STOP_TIMEOUT_S) == 0
+    # A task that can't write its last positions stops after some seconds.
+    clusters.mirror.assert_nothing_left(within_s=began + STOP_TIMEOUT_S - time.monotonic())
+    said = clusters.mirror.log_text()
     assert re.search(r"\[near->late \S+] the stop record can't be written", said)
     assert re.search(r"\[late->near \S+] stopped; the last positions are written", said)
     assert "Traceback" not in said

@@ -1,4 +1,4 @@
-"""Plugins, their options and `validate`, beside what a real Java Connect worker answers, field by field."""
+"""Plug-ins, their options and `validate` equal those of a real Java Connect worker, field by field."""
 
 import json
 import urllib.error
@@ -46,10 +46,10 @@ Config = dict[str, Any]
 
 
 def flow(connector: str, **settings: Any) -> Config:
-    """A connector's config; `_` in a name stands for a dot."""
-    told = {key.replace("_", "."): value for key, value in settings.items()}
+    """Return a connector's config; `_` in a name stands for a dot."""
+    options = {key.replace("_", "."): value for key, value in settings.items()}
     sides = {"source.cluster.alias": "A", "target.cluster.alias": "B"}
-    return {"name": "one", "connector.class": f"{PACKAGE}mirror.{connector}Connector", **sides, **told}
+    return {"name": "one", "connector.class": f"{PACKAGE}mirror.{connector}Connector", **sides, **options}
 
 
 def document(name: str) -> Config:
@@ -128,7 +128,7 @@ CASES: Final[Mapping[str, Config]] = {
 
 
 class Difference(NamedTuple):
-    """What Java says of a key, and what is said here. None: the key isn't in the answer at all."""
+    """Java's and sparkmirror's result for a key, None where the response does not have it."""
 
     java: tuple[str, ...] | None
     ours: tuple[str, ...] | None
@@ -138,22 +138,22 @@ NOT_FOUND: Final = "could not be found."
 NULL: Final = "Null value can not be supplied as the configuration value."
 PATTERN: Final = "not a usable Java regular expression"
 DIFFERENCES: Final[Mapping[str, Mapping[str, Difference]]] = {
-    # A class that can't be found is told with those that can.
+    # The error about an unknown class lists the known ones.
     "unknown policy": {"replication.policy.class": Difference((NOT_FOUND,), ("Write package.module:Class",))},
     "unknown filters": {
         "topic.filter.class": Difference((NOT_FOUND,), ("DefaultTopicFilter",)),
         "group.filter.class": Difference((NOT_FOUND,), ("DefaultGroupFilter",)),
     },
     "unknown converter": {"key.converter": Difference((NOT_FOUND,), ("Use " + BYTES,))},
-    # A policy that there is no jar of on this Java worker; here it is built in.
+    # A policy that is built in here and has no jar on this Java worker.
     "mm2-msc-custom-policy": {"replication.policy.class": Difference((NOT_FOUND,), ())},
-    # Connect lets pass what its connector then dies of.
+    # Connect accepts values with which its connector then fails.
     "bad regex": {"topics": Difference((), (PATTERN,))},
     "bad regex of groups": {"groups": Difference((), (PATTERN,))},
     "an override that no producer takes": {
         "producer.override.acks": Difference((), ("must be one of: all, -1, 0, 1",))
     },
-    # The connector's own view hides from Connect that a value is null, and a converter's version.
+    # Java's connector does not report a null value and a converter's version.
     "null": {
         "topics": Difference(("must not be null",), ("must not be null", NULL)),
         "enabled": Difference((), (NULL,)),
@@ -161,7 +161,7 @@ DIFFERENCES: Final[Mapping[str, Mapping[str, Difference]]] = {
     "a converter of another version": {
         "key.converter.plugin.version": Difference((), ("only 4.3.1 is here",)),
     },
-    # What would change records, or can't be done.
+    # Settings that would change records, or are not supported.
     "converters that write something else": {
         "key.converter": Difference((), ("Base64",)),
         "key.converter.converter.type": Difference((), None),
@@ -185,11 +185,11 @@ DIFFERENCES: Final[Mapping[str, Mapping[str, Difference]]] = {
     },
     "a topic of its own": {"offsets.storage.topic": Difference((), ("is not supported",))},
 }
-"""Everything in which an answer is not Java's on purpose, by case and key; options of our own come on top."""
+"""Intended differences by case and key. Options of sparkmirror come in addition."""
 
 
 class Java:
-    """Java's worker, asked for more than its answers' bodies."""
+    """Java's worker, with the status of its responses."""
 
     def __init__(self, worker: ConnectWorker) -> None:
         self._url = worker.url
@@ -218,8 +218,8 @@ def java(worker: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> It
         yield Java(running)
 
 
-def said_here(path: str | None, config: Config, worker: Mapping[str, str]) -> tuple[int, Any]:
-    """The answer that a request gets, as the REST API puts it."""
+def response_here(path: str | None, config: Config, worker: Mapping[str, str]) -> tuple[int, Any]:
+    """Return sparkmirror's response as the REST API formats it."""
     texts = {
         key: value if value is None or isinstance(value, str) else json.dumps(value)
         for key, value in config.items()
@@ -249,7 +249,7 @@ def test_validation_of_a_config(case: str, java: Java, worker: dict[str, str]) -
     config, differences = CASES[case], DIFFERENCES.get(case, {})
     path = config["connector.class"].rpartition(".")[2]
     status, theirs = java.ask("PUT", f"/connector-plugins/{path}/config/validate", config)
-    here, ours = said_here(path, config, worker)
+    here, ours = response_here(path, config, worker)
     assert (status, here) == (200, 200), theirs
     wanted, found = by_name(theirs), by_name(ours)
     for key, difference in differences.items():
@@ -276,25 +276,25 @@ def test_validation_of_a_config(case: str, java: Java, worker: dict[str, str]) -
 def test_configs_that_cannot_be_validated(
     path: str, config: Config, java: Java, worker: dict[str, str]
 ) -> None:
-    """Java means 400, and answers 500 because it forgets to unwrap the error: its class stands in front."""
+    """Java answers 500 instead of 400, as it does not unwrap the error; the message has its class."""
     status, theirs = java.ask("PUT", f"/connector-plugins/{path}/config/validate", config)
-    here, ours = said_here(path, config, worker)
+    here, ours = response_here(path, config, worker)
     assert (status, here) == (500, 400)
     shared = theirs["message"].partition("BadRequestException: ")[2].partition("PluginDesc{")[0]
     assert shared
     assert ours["message"].startswith(shared)
 
 
-def test_the_path_and_the_class_differ(java: Java, worker: dict[str, str]) -> None:
+def test_class_that_differs_from_the_path_is_refused_as_in_java(java: Java, worker: dict[str, str]) -> None:
     asked = java.ask("PUT", f"/connector-plugins/{HEARTBEAT}/config/validate", flow(SOURCE))
-    assert said_here(HEARTBEAT, flow(SOURCE), worker) == asked
+    assert response_here(HEARTBEAT, flow(SOURCE), worker) == asked
 
 
-def test_the_message_of_a_config_that_is_refused(java: Java, worker: dict[str, str]) -> None:
+def test_message_of_a_refused_config_is_javas(java: Java, worker: dict[str, str]) -> None:
     config = flow(SOURCE, tasks_max="many", errors_tolerance="some", producer_override_linger_ms="1")
     status, theirs = java.ask("PUT", "/connectors/one/config", config)
     assert status == 400
-    _, ours = said_here(None, config, worker)
+    _, ours = response_here(None, config, worker)
     assert invalid_config_message(ours) == theirs["message"]
 
 
@@ -302,7 +302,7 @@ def test_the_message_of_a_config_that_is_refused(java: Java, worker: dict[str, s
 def test_plugins_are_listed(java: Java, *, connectors_only: bool) -> None:
     _, theirs = java.ask("GET", f"/connector-plugins?connectorsOnly={str(connectors_only).lower()}")
     ours = plugins(connectors_only=connectors_only)
-    # Converters that would change records, transformations and predicates are not among ours.
+    # Converters that would change records, transformations and predicates are not supported here.
     assert ours == [plugin for plugin in theirs if plugin in ours]
     assert not connectors_only or ours == theirs
 
@@ -327,13 +327,13 @@ def test_options_of_an_unknown_plugin_are_refused_as_in_java(java: Java, plugin:
 def test_placeholders_are_validated_by_their_values(
     java: Java, worker: dict[str, str], tmp_path: Path
 ) -> None:
-    """Judged by what stands behind them; Java shows that too, here it is not shown."""
+    """Java also shows the resolved values, sparkmirror does not."""
     secrets = tmp_path / "secrets.properties"
     secrets.write_text("tasks=0\nlocation=target\n", encoding="utf-8")
     config = flow(SOURCE, tasks_max=SECRET % (secrets, "tasks"))
     config |= {"offset-syncs.topic.location": SECRET % (secrets, "location")}
     _, theirs = java.ask("PUT", f"/connector-plugins/{SOURCE}/config/validate", config)
-    _, ours = said_here(SOURCE, config, worker)
+    _, ours = response_here(SOURCE, config, worker)
     assert ours["error_count"] == theirs["error_count"] == 1
     wanted, found = by_name(theirs), by_name(ours)
     shown = {key for key in wanted if wanted[key] != found[key]}

@@ -1,4 +1,4 @@
-"""`sparkmirror verify` as people run it, over mirrors that are exact and mirrors that are not."""
+"""`sparkmirror verify` over mirrors that are equal to their source and mirrors that differ."""
 
 import json
 import os
@@ -43,7 +43,7 @@ OURS: Final = ProducerId(424242, 0)
 VERIFY_TIMEOUT_S: Final = 240.0
 
 BEGAN_MS: Final = int(time.time() * 1000) - 3_600_000
-"""Older records would be retention's before long."""
+"""The first timestamp, recent enough not to be deleted by retention."""
 
 Edit = Callable[[list[Rec]], list[Rec]]
 
@@ -56,7 +56,7 @@ class Verified:
 
     @property
     def partitions(self) -> Mapping[str, Any]:
-        """By source partition, of all flows."""
+        """Results by source partition, of all flows."""
         flows = json.loads(self.output)["flows"]
         return {partition["source"]: partition for flow in flows for partition in flow["partitions"]}
 
@@ -75,8 +75,8 @@ def verify(properties: Path, *arguments: str) -> Verified:
 
 
 @dataclass(frozen=True, slots=True)
-class ByHand:
-    """A mirror that nobody runs: both sides and the positions are written here."""
+class WrittenMirror:
+    """A mirror written by the tests: records on both sides and positions."""
 
     source: LocalCluster
     target: LocalCluster
@@ -87,7 +87,7 @@ class ByHand:
         return self.properties.with_name("report.json")
 
     def mirror(self, topic: str, records: Sequence[Rec], copies: Sequence[Rec], **settings: str) -> None:
-        """One partition on both sides, and a position that says it's mirrored to the end."""
+        """Write one partition on both sides, and a position at its end."""
         create_topic(self.source.bootstrap_servers, topic)
         create_topic(self.target.bootstrap_servers, f"V.{topic}")
         write(self.source, topic, records)
@@ -131,7 +131,7 @@ def delete_before(cluster: LocalCluster, topic: str, offset: int) -> None:
     future.result(30)
 
 
-def some(count: int) -> list[Rec]:
+def numbered_records(count: int) -> list[Rec]:
     return [
         Rec(at, BEGAN_MS + at, b"key-%d" % (at % 7), b"value-%d" % at, (("trace", b"%d" % at),))
         for at in range(count)
@@ -169,9 +169,9 @@ EXPECTED: Final[Mapping[str, tuple[str, int | None, int | None]]] = {
 
 
 @pytest.fixture(scope="module")
-def by_hand(
+def written_mirror(
     source_cluster: LocalCluster, target_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
-) -> ByHand:
+) -> WrittenMirror:
     properties = {
         "clusters": "V, W",
         "V.bootstrap.servers": source_cluster.bootstrap_servers,
@@ -183,46 +183,48 @@ def by_hand(
     }
     path = tmp_path_factory.mktemp("verify") / "mm2.properties"
     path.write_text(javaproperties.dumps(properties), encoding="ascii")
-    made = ByHand(source_cluster, target_cluster, path)
+    made = WrittenMirror(source_cluster, target_cluster, path)
     create_topic(target_cluster.bootstrap_servers, POSITIONS, config={"cleanup.policy": "compact"})
     topics = [*EDITS, "grows", "recompressed", "source-retention", "target-retention", "live", "java"]
-    with ThreadPoolExecutor(max_workers=len(topics)) as threads:  # most of it is waiting for the brokers
-        for written in [threads.submit(write_by_hand, made, name) for name in topics]:
+    with ThreadPoolExecutor(
+        max_workers=len(topics)
+    ) as threads:  # most of the time is spent waiting for brokers
+        for written in [threads.submit(write_topic, made, name) for name in topics]:
             written.result()
     write_unusual(made)
     return made
 
 
-def write_by_hand(made: ByHand, name: str) -> None:
-    records = some(40 if name == "grows" else 60)
+def write_topic(made: WrittenMirror, name: str) -> None:
+    records = numbered_records(40 if name == "grows" else 60)
     copies = EDITS[name](records) if name in EDITS else records
     codec = {"compression.type": "zstd"} if name == "recompressed" else {}
     made.mirror(f"verify.{name}", records, copies, **codec)
 
 
-def write_unusual(made: ByHand) -> None:
-    """What is not simply equal or different."""
+def write_unusual(made: WrittenMirror) -> None:
+    """Prepare partitions with deleted records, positions before the end, or no position."""
     delete_before(made.source, "verify.source-retention", 20)
     delete_before(made.target, "V.verify.target-retention", 25)
-    # The mirror goes on: what follows the stored position is not judged, whether it has arrived or not.
+    # Records after the stored position are not compared, as the mirror is still copying them.
     made.store("verify.live", Position(39, ProducerState(OURS, 40, 40)))
     made.store("verify.java", Position(39))
     create_topic(made.source.bootstrap_servers, "verify.not-begun")
-    write(made.source, "verify.not-begun", some(3))
+    write(made.source, "verify.not-begun", numbered_records(3))
     create_topic(made.source.bootstrap_servers, "verify.empty")
 
 
 @pytest.fixture(scope="module")
-def verified(by_hand: ByHand) -> Verified:
-    return verify(by_hand.properties, "-o", "json", "--report", str(by_hand.report))
+def verified(written_mirror: WrittenMirror) -> Verified:
+    return verify(written_mirror.properties, "-o", "json", "--report", str(written_mirror.report))
 
 
-def test_a_difference_decides_the_exit_code(verified: Verified) -> None:
+def test_difference_exits_with_1(verified: Verified) -> None:
     assert verified.code == 1, verified.errors
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_a_difference_is_named_with_its_place(verified: Verified, name: str) -> None:
+def test_difference_is_reported_with_its_offsets(verified: Verified, name: str) -> None:
     found = verified.partitions[f"verify.{name}-0"]
     assert found["state"] == "different"
     first = found["differences"][0]
@@ -244,7 +246,7 @@ def test_a_difference_is_named_with_its_place(verified: Verified, name: str) -> 
         ("empty", 0, 0, 0),
     ],
 )
-def test_what_is_equal_is_counted(
+def test_equal_foreign_and_incomparable_records_are_counted(
     verified: Verified, name: str, equal: int, foreign: int, not_comparable: int
 ) -> None:
     found = verified.partitions[f"verify.{name}-0"]
@@ -260,20 +262,22 @@ def test_partition_without_position_is_reported(verified: Verified) -> None:
     assert verified.partitions["verify.not-begun-0"]["state"] == "not begun"
 
 
-def test_with_a_report_only_what_is_new_is_compared(by_hand: ByHand, verified: Verified) -> None:
+def test_only_new_records_are_compared_with_a_report(
+    written_mirror: WrittenMirror, verified: Verified
+) -> None:
     topic = "verify.grows"
-    arguments = ("--topics", topic, r"verify\.equal", "--report", str(by_hand.report))
-    again = verify(by_hand.properties, *arguments)
+    arguments = ("--topics", topic, r"verify\.equal", "--report", str(written_mirror.report))
+    again = verify(written_mirror.properties, *arguments)
     assert again.code == 0, again.output + again.errors
     assert "✓ 100 records are the same on both clusters" in again.output
     assert "Spark" not in again.errors
 
-    # What was compared is not read again, so that nobody sees it's gone.
-    delete_before(by_hand.target, f"V.{topic}", 40)
-    write(by_hand.source, topic, some(50)[40:])
-    write(by_hand.target, f"V.{topic}", some(49)[40:])
-    by_hand.store(topic, Position(49, ProducerState(OURS, 49, 49)))
-    grown = verify(by_hand.properties, *arguments, "-o", "junit")
+    # Compared records are not read again, so their deletion is not noticed.
+    delete_before(written_mirror.target, f"V.{topic}", 40)
+    write(written_mirror.source, topic, numbered_records(50)[40:])
+    write(written_mirror.target, f"V.{topic}", numbered_records(49)[40:])
+    written_mirror.store(topic, Position(49, ProducerState(OURS, 49, 49)))
+    grown = verify(written_mirror.properties, *arguments, "-o", "junit")
     assert grown.code == 1, grown.errors
     assert "Comparing 1 ranges" in grown.errors
     suite = ET.fromstring(grown.output)[0]
@@ -287,48 +291,52 @@ def test_with_a_report_only_what_is_new_is_compared(by_hand: ByHand, verified: V
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--flow", "W->V"], "has no flow W->V that mirrors topics (it has: V->W)"),
         (["--topics", r"verify\.not-begun"], "verify.not-begun-0: V.verify.not-begun-0 does not exist on W"),
     ],
 )
-def test_where_there_is_nothing_to_compare_it_ends_with_2(
-    by_hand: ByHand, arguments: list[str], told: str
+def test_nothing_to_compare_exits_with_2(
+    written_mirror: WrittenMirror, arguments: list[str], message: str
 ) -> None:
-    ended = verify(by_hand.properties, *arguments)
+    ended = verify(written_mirror.properties, *arguments)
     assert ended.code == 2
-    assert told in ended.errors
+    assert message in ended.errors
     assert "Traceback" not in ended.errors
 
 
-def test_an_unreachable_cluster_ends_with_2(by_hand: ByHand, tmp_path: Path) -> None:
+def test_unreachable_cluster_exits_with_2(written_mirror: WrittenMirror, tmp_path: Path) -> None:
     properties = tmp_path / "mm2.properties"
-    text = by_hand.properties.read_text()
-    properties.write_text(text.replace(by_hand.target.bootstrap_servers.replace(":", r"\:"), r"127.0.0.1\:1"))
+    text = written_mirror.properties.read_text()
+    properties.write_text(
+        text.replace(written_mirror.target.bootstrap_servers.replace(":", r"\:"), r"127.0.0.1\:1")
+    )
     assert properties.read_text() != text
     ended = verify(properties)
     assert ended.code == 2
     assert "127.0.0.1:1" in ended.errors
 
 
-def test_a_flow_that_never_ran_ends_with_2(by_hand: ByHand, tmp_path: Path) -> None:
-    """Its positions are looked for where nobody has stored any."""
+def test_flow_that_never_ran_exits_with_2(written_mirror: WrittenMirror, tmp_path: Path) -> None:
+    """Its topic of positions does not exist."""
     properties = tmp_path / "mm2.properties"
-    properties.write_text(re.sub(r"\bV\b", "never", by_hand.properties.read_text()))
+    properties.write_text(re.sub(r"\bV\b", "never", written_mirror.properties.read_text()))
     ended = verify(properties)
     assert ended.code == 2
     assert "the positions of never->W can't be read on W: read mm2-offsets.never.internal on " in ended.errors
     assert ended.errors.endswith("Has the flow run?\n")
 
 
-# splitting
+# partitions split into ranges
 
 
 @pytest.fixture
-def both(by_hand: ByHand) -> Sides:
+def both_sides(written_mirror: WrittenMirror) -> Sides:
     return Sides(
-        FLOW, ConsumerSettings(connection(by_hand.source)), ConsumerSettings(connection(by_hand.target))
+        FLOW,
+        ConsumerSettings(connection(written_mirror.source)),
+        ConsumerSettings(connection(written_mirror.target)),
     )
 
 
@@ -337,52 +345,58 @@ def mirrored_partition(topic: str, count: int, copies: int) -> MirroredPartition
     return MirroredPartition(plan, Position(count - 1, ProducerState(OURS, copies, copies)))
 
 
-def test_a_big_partition_is_split_and_its_parts_add_up(by_hand: ByHand, both: Sides) -> None:
-    ranges = plan_ranges(both, [mirrored_partition("verify.equal", 60, 60)], range_offsets=10)
+def test_split_partition_has_the_sum_of_its_ranges(written_mirror: WrittenMirror, both_sides: Sides) -> None:
+    ranges = plan_ranges(both_sides, [mirrored_partition("verify.equal", 60, 60)], range_offsets=10)
     assert len(ranges) == 6
     assert sum(map(verify_range, ranges), Comparison()) == Comparison(equal=60)
 
 
-def test_after_a_gap_the_split_is_found_by_time(by_hand: ByHand, both: Sides) -> None:
-    ranges = plan_ranges(both, [mirrored_partition("verify.missing", 60, 59)], range_offsets=10)
-    # There is none at 30, because that record is missing.
+def test_ranges_after_a_missing_record_are_aligned_by_timestamp(
+    written_mirror: WrittenMirror, both_sides: Sides
+) -> None:
+    ranges = plan_ranges(both_sides, [mirrored_partition("verify.missing", 60, 59)], range_offsets=10)
+    # No range starts at 30, because that record is missing.
     assert [plan.target_span.first - plan.source_span.first for plan in ranges] == [0, 0, 0, -1, -1]
     found = [verify_range(plan) for plan in ranges]
     assert [comparison.is_equal for comparison in found] == [True, True, False, True, True]
     assert verify_range(merged(ranges[1:4])).counts == {"missing": 1}
 
 
-def test_retention_is_no_difference_where_a_partition_is_split(by_hand: ByHand, both: Sides) -> None:
+def test_records_removed_by_retention_are_no_difference_in_a_split_partition(
+    written_mirror: WrittenMirror, both_sides: Sides
+) -> None:
     for name, lost in (("source-retention", 20), ("target-retention", 25)):
-        ranges = plan_ranges(both, [mirrored_partition(f"verify.{name}", 60, 60)], range_offsets=10)
+        ranges = plan_ranges(both_sides, [mirrored_partition(f"verify.{name}", 60, 60)], range_offsets=10)
         assert len(ranges) > 2
         found = sum(map(verify_range, ranges), Comparison())
         assert found == Comparison(equal=60 - lost, not_comparable=lost)
 
 
-def test_records_removed_by_retention_are_reported_once(by_hand: ByHand, both: Sides) -> None:
+def test_records_removed_by_retention_are_reported_once(
+    written_mirror: WrittenMirror, both_sides: Sides
+) -> None:
     for name, done, not_comparable in (("source-retention", 10, 10), ("target-retention", 10, 15)):
         partition = mirrored_partition(f"verify.{name}", 60, 60)._replace(done=Offsets(done, done))
-        (plan,) = plan_ranges(both, [partition])
+        (plan,) = plan_ranges(both_sides, [partition])
         assert verify_range(plan) == Comparison(equal=50 - not_comparable, not_comparable=not_comparable)
-    delete_before(by_hand.source, "verify.java", 60)
-    delete_before(by_hand.target, "V.verify.java", 60)
+    delete_before(written_mirror.source, "verify.java", 60)
+    delete_before(written_mirror.target, "V.verify.java", 60)
     gone = mirrored_partition("verify.java", 60, 60)._replace(done=Offsets(40, 40))
-    (plan,) = plan_ranges(both, [gone])
+    (plan,) = plan_ranges(both_sides, [gone])
     assert verify_range(plan) == Comparison(not_comparable=20)
 
 
-# a real mirror
+# a running mirror
 
 
 def _live_position(mirrored: Mirrored) -> int:
-    """The offset that is stored for the topic that is being written, -1 for none: up to there is compared."""
+    """Read the stored offset of the topic that is being written, -1 for none; verify compares up to it."""
     key = dual_run.position_key(TopicPartition(dual_run.LIVE, 0), "rc")
     value = latest(mirrored.sides.target, "mm2-offsets.rc.internal").get(key)
     return -1 if value is None else json.loads(value)["offset"]
 
 
-def test_a_mirror_that_runs_is_equal(mirrored: Mirrored) -> None:
+def test_running_mirror_is_equal(mirrored: Mirrored) -> None:
     with flowing(mirrored.sides.source, dual_run.LIVE, rate=200, timestamp_ms=BEGAN_MS):
         await_value(lambda: _live_position(mirrored) >= 0, 30, mirrored.mirror.log_text)
         ended = verify(mirrored.mirror.file, "--flow", "rc->B", "-o", "json")

@@ -1,4 +1,4 @@
-"""Runs a Connect worker as users do: three JSON bodies are PUT, and the mirror runs."""
+"""A Connect worker whose three connectors are created by PUT requests."""
 
 import json
 from collections.abc import Iterator
@@ -52,14 +52,14 @@ def config(kind: str, clusters: tuple[LocalCluster, LocalCluster], **more: str) 
 
 
 def msc(clusters: tuple[LocalCluster, LocalCluster], **more: str) -> dict[str, str]:
-    # Other tests' heartbeats would be mirrored too.
-    told = {"heartbeats_replication_enabled": "false", "tasks_max": "2", **more}
-    return config(SOURCE, clusters, topics=TOPIC, **told)
+    # Otherwise other tests' heartbeats would be mirrored.
+    options = {"heartbeats_replication_enabled": "false", "tasks_max": "2", **more}
+    return config(SOURCE, clusters, topics=TOPIC, **options)
 
 
 @pytest.fixture(scope="module")
 def copying(node: ConnectNode, clusters: tuple[LocalCluster, LocalCluster]) -> ConnectNode:
-    """The node with the three connectors, when everything has been copied."""
+    """The node with the three connectors, after all records have been copied."""
     node.put("mm2-msc", msc(clusters))
     node.put("mm2-cpc", config(CHECKPOINT, clusters, topics=TOPIC))
     node.put("mm2-hbc", config(HEARTBEAT, clusters))
@@ -120,7 +120,7 @@ def test_a_running_worker_serves_its_plan(copying: ConnectNode, capsys: pytest.C
 
 
 def test_offsets_of_a_running_connector_follow_its_records(copying: ConnectNode) -> None:
-    """Within seconds; a Java worker shows them after `offset.flush.interval.ms`, 60 s by default."""
+    """Offsets follow within seconds; a Java worker's after `offset.flush.interval.ms`, 60 s by default."""
 
     def shown() -> set[tuple[int, int]]:
         entries = copying.ask("GET", "/connectors/mm2-msc/offsets").body["offsets"]
@@ -144,7 +144,7 @@ def test_a_stopped_connector_resumes_at_altered_offsets(
     }
     assert copying.ask("PATCH", "/connectors/mm2-msc/offsets", {"offsets": altered(9)}).status == 200
     assert copying.ask("PUT", "/connectors/mm2-msc/resume").status == 202
-    # Asked for twice: what stands behind offset 9 is copied again.
+    # The records after offset 9 are copied again.
     await_copied(copying, clusters, 80 + 40)
 
 
@@ -161,7 +161,7 @@ def test_a_paused_connector_copies_nothing(
     append(clusters[0], TOPIC, numbered(10, 30), partition=1)
     before = len(keyed(clusters[1], f"{ALIASES[0]}.{TOPIC}"))
     beats = len(keyed(clusters[1], "heartbeats"))
-    # Other connectors go on meanwhile.
+    # Other connectors continue.
     await_value(lambda: len(keyed(clusters[1], "heartbeats")) > beats + 1, COPY_TIMEOUT_S, copying.log_text)
     assert len(keyed(clusters[1], f"{ALIASES[0]}.{TOPIC}")) == before
     assert copying.ask("PUT", "/connectors/mm2-msc/resume").status == 202
@@ -172,7 +172,7 @@ def test_a_paused_connector_copies_nothing(
 def test_records_written_once_a_connector_is_paused_wait_until_it_is_resumed(
     copying: ConnectNode, clusters: tuple[LocalCluster, LocalCluster], before: str
 ) -> None:
-    """Paused while the worker is still busy with something else, then restarted and reconfigured."""
+    """The connector is paused while the worker is busy, then restarted and reconfigured."""
     copied = f"{ALIASES[0]}.{TOPIC}"
     count = len(keyed(clusters[1], copied))
     if before == "reconfigured":
@@ -219,7 +219,7 @@ def test_a_restarted_node_knows_its_connectors(
 def test_a_third_party_client_works(
     copying: ConnectNode, clusters: tuple[LocalCluster, LocalCluster]
 ) -> None:
-    """kafka-connect-py; `test_rest_clients` has all of it, over a herder without connectors."""
+    """Some of kafka-connect-py; `test_rest_clients` has all of it with a herder without connectors."""
     client = KafkaConnect(copying.url)
     one, two, both = "foreign-one", "foreign-two", "foreign-.*"
     beats = config(HEARTBEAT, clusters)
@@ -242,8 +242,8 @@ def test_a_third_party_client_works(
         COPY_TIMEOUT_S,
         copying.log_text,
     )
-    told = client.validate_connector_config(beats["connector.class"], {**beats, "name": one})
-    assert told["error_count"] == 0
+    validated = client.validate_connector_config(beats["connector.class"], {**beats, "name": one})
+    assert validated["error_count"] == 0
     client.delete_all_connectors(pattern=both)
     assert client.list_connectors(pattern=both) == []
 

@@ -1,4 +1,4 @@
-"""Starts nodes and Java Connect workers with one group.id: the second kind is refused."""
+"""Nodes of sparkmirror and Java Connect workers with the same group.id: the later ones are refused."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -41,12 +41,12 @@ def settings_of(cluster: LocalCluster) -> ConnectionSettings:
 
 @contextmanager
 def joining(cluster: LocalCluster, group_id: str) -> Iterator[tuple[WorkerGroup, list[Membership]]]:
-    """A node of ours, and what it was told."""
-    told: list[Membership] = []
-    node = WorkerGroup(settings_of(cluster), GroupOptions(group_id), "http://ours:8083/", told.append)
+    """A node of sparkmirror, with the changes of membership that it was notified of."""
+    changes: list[Membership] = []
+    node = WorkerGroup(settings_of(cluster), GroupOptions(group_id), "http://ours:8083/", changes.append)
     node.start()
     try:
-        yield node, told
+        yield node, changes
     finally:
         node.leave()
 
@@ -59,7 +59,7 @@ def java(cluster: LocalCluster, group_id: str, folder: Path) -> Iterator[Connect
 
 
 def members(cluster: LocalCluster, group_id: str) -> str:
-    """Of a group that the only broker coordinates."""
+    """List the members of a group that the only broker coordinates."""
     settings = settings_of(cluster)
     with closing(Connection.open(*settings.bootstrap_servers[0], settings)) as connection:
         return members_of(connection, group_id, START_TIMEOUT_S, Cluster(settings))
@@ -68,13 +68,13 @@ def members(cluster: LocalCluster, group_id: str) -> str:
 def test_nodes_and_java_workers_refuse_each_others_groups(
     target_cluster: LocalCluster, tmp_path: Path
 ) -> None:
-    with joining(target_cluster, OURS) as (ours, told):
+    with joining(target_cluster, OURS) as (ours, changes):
         await_value(lambda: ours.membership.is_leader, START_TIMEOUT_S, lambda: f"{ours.failure}")
         with (
             java(target_cluster, THEIRS, tmp_path / "theirs") as theirs,
             java(target_cluster, OURS, tmp_path / "late") as late,
         ):
-            # Its REST API answers before it is a member.
+            # The REST API responds before the worker is a member.
             member = await_value(
                 lambda: members(target_cluster, THEIRS) or None, START_TIMEOUT_S, theirs.log_text
             )
@@ -84,7 +84,7 @@ def test_nodes_and_java_workers_refuse_each_others_groups(
             assert f"({member}): workers of Java's Kafka Connect" in str(failure)
             await_value(lambda: theirs.ask("GET", "/connectors") == [], START_TIMEOUT_S, theirs.log_text)
 
-            # Its herder gives up; the process follows most of a minute later.
+            # The herder stops; the process ends most of a minute later.
             await_value(
                 lambda: (
                     "exiting" in late.log_text() and "InconsistentGroupProtocolException" in late.log_text()
@@ -93,7 +93,7 @@ def test_nodes_and_java_workers_refuse_each_others_groups(
                 late.log_text,
             )
             assert ours.membership.is_leader
-            assert len(told) == 1, "the group was disturbed"
+            assert len(changes) == 1, "the group was disturbed"
 
             assert members(target_cluster, THEIRS) == member
             theirs.stop()

@@ -1,4 +1,4 @@
-"""Checks that deleted connectors leave no threads or sockets in the worker's process."""
+"""Deleted connectors leave no threads or sockets in the worker's process."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -17,11 +17,11 @@ from tests.system.connect_node import (
 )
 
 SOME = 5
-"""Before anything counts: what the process opens once, it has then."""
+"""Warm-up rounds, after which the process has opened everything that it opens once."""
 COUNT = 20
-"""Each has a thread, and a connection to the broker once it has emitted a heartbeat."""
+"""The number of connectors. Each has a thread, and a connection after its first heartbeat."""
 ALLOWED = 3
-"""The pool of the API's threads, and idle connections, come and go as they like."""
+"""A margin for the API's thread pool and idle connections."""
 TIMEOUT_S = 90.0
 
 
@@ -70,7 +70,7 @@ def names(prefix: str, count: int) -> list[str]:
 def come_and_go(
     node: ConnectNode, process: psutil.Process, names: list[str], config: dict[str, str], least: Held
 ) -> None:
-    """All connectors run, configured once and once more; then they are deleted. All hold `least` together."""
+    """Create, reconfigure and delete all connectors. While they run, they must have at least `least`."""
     for interval in ("2", "1"):
         for name in names:
             node.put(name, {**config, "emit.heartbeats.interval.seconds": interval})

@@ -1,8 +1,8 @@
-"""The scenario of the hand-over tests: Java mirrors, then ours, then Java again; records and a group go on.
+"""The scenario of the hand-over tests: Java mirrors, then sparkmirror, then Java again, under constant load.
 
-Two flows mirror the same topics: one begins with Java in dedicated mode, the other with Java's connectors on
-a Connect cluster. Ours goes on with both, in the same ways: with the file that the dedicated mode was given,
-and as a worker of the Connect cluster, which finds its connectors where Java's worker left them.
+Two flows mirror the same topics: one starts with Java in dedicated mode, the other with Java's connectors on
+a Connect cluster. sparkmirror continues both in the same ways: with the file of the dedicated mode, and as a
+worker of the Connect cluster, which finds the connectors in the topics of Java's worker.
 """
 
 import threading
@@ -27,21 +27,21 @@ from tests.system.dual_run import Sides
 from tests.system.java_mm2 import CONNECTORS, connect_worker, connector_class, dedicated
 
 ORDERS: Final = "handed.orders"
-"""Two partitions; the first one does not begin at offset 0 any more."""
+"""A topic of two partitions, the first of which no longer starts at offset 0."""
 PAYMENTS: Final = "handed.payments"
-"""One partition, written in transactions, whose ends have offsets too."""
+"""A topic of one partition, written in transactions, whose markers take offsets."""
 PARTITIONS: Final = {ORDERS: 2, PAYMENTS: 1}
 GONE: Final = 30
 RATE: Final = 200
 IN_TRANSACTION: Final = 7
 READER: Final = "handed-reader"
-"""Reads everything on the source all the time."""
-PARKED: Final = "handed-parked"
-"""Reads a part of ORDERS while ours runs, and comes back on the target."""
+"""A group that reads all records of the source all the time."""
+STOPPED_GROUP: Final = "handed-stopped"
+"""A group that reads a part of ORDERS while sparkmirror runs, and continues on the target."""
 DEDICATED: Final = ("ho", "hb")
 CONNECT: Final = ("hc", "hd")
 FLOWS: Final = (DEDICATED, CONNECT)
-"""Aliases: the source's, the target's."""
+"""The aliases of source and target."""
 CONNECT_GROUP: Final = "handed"
 WAIT_S: Final = 120.0
 _TICK_S: Final = 0.1
@@ -60,21 +60,21 @@ _SETTINGS: Final = {
     "sync.group.offsets.interval.seconds": "1",
     "sync.topic.acls.enabled": "false",
 }
-"""Of the connectors, wherever they run."""
+"""Settings of the connectors in both modes."""
 _CONVERTER: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
 
 
 @dataclass(frozen=True, slots=True)
 class HandedOver:
-    """Both clusters after three lives, when nothing runs any more."""
+    """Both clusters after all three runs, when no mirror runs."""
 
     sides: Sides
     by_java: Mapping[str, int]
-    """How many checkpoints each flow, by its source's alias, had when Java was first stopped, …"""
-    by_ours: Mapping[str, int]
-    """… and when ours was."""
-    parked: Offsets
-    """What PARKED had committed on the source."""
+    """Numbers of checkpoints by the flow's source alias after Java's first run."""
+    by_sparkmirror: Mapping[str, int]
+    """The same numbers after the run of sparkmirror."""
+    stopped_at: Offsets
+    """Offsets that STOPPED_GROUP had committed on the source."""
 
 
 def hand_over(sides: Sides, folder: Path) -> HandedOver:
@@ -82,36 +82,36 @@ def hand_over(sides: Sides, folder: Path) -> HandedOver:
     create_topic(sides.source.bootstrap_servers, PAYMENTS, partitions=PARTITIONS[PAYMENTS])
     append(sides.source, ORDERS, numbered(GONE))
     delete_records(sides.source, ORDERS, GONE)
-    ours = Mirror(folder / "ours", mm2_properties(sides))
+    sparkmirror = Mirror(folder / "sparkmirror", mm2_properties(sides))
     node = ConnectNode(folder / "node", worker_properties(sides.target))
-    with closing(ours), closing(node), reading(sides.source, READER) as reader, ExitStack() as traffic:
+    with closing(sparkmirror), closing(node), reading(sides.source, READER) as reader, ExitStack() as traffic:
         traffic.enter_context(flowing(sides.source, ORDERS, rate=RATE, partitions=PARTITIONS[ORDERS]))
-        traffic.enter_context(paying(sides.source))
-        with java(sides, folder, ours.file, configure=True):
-            await_overtaken(sides)
+        traffic.enter_context(writing_transactions(sides.source))
+        with java(sides, folder, sparkmirror.file, configure=True):
+            await_mirrored_and_read(sides)
         by_java = checkpoint_counts(sides)
         before_ours = source_ends(sides)
-        ours.start()
+        sparkmirror.start()
         node.start()
-        await_overtaken(sides)
-        parked = park(sides.source, before_ours, reader.committed())
-        await_parked(sides, parked)
-        ours.stop()
+        await_mirrored_and_read(sides)
+        stopped_at = commit_between(sides.source, before_ours, reader.committed())
+        await_exact_offsets(sides, stopped_at)
+        sparkmirror.stop()
         node.stop()
-        by_ours = checkpoint_counts(sides)
-        with java(sides, folder, ours.file, configure=False):
-            await_overtaken(sides)
+        by_sparkmirror = checkpoint_counts(sides)
+        with java(sides, folder, sparkmirror.file, configure=False):
+            await_mirrored_and_read(sides)
             traffic.close()
             await_reader_at_end(sides)
-    return HandedOver(sides, by_java, by_ours, parked)
+    return HandedOver(sides, by_java, by_sparkmirror, stopped_at)
 
 
-# what runs
+# mirrors
 
 
 @contextmanager
 def java(sides: Sides, folder: Path, file: Path, *, configure: bool) -> Iterator[None]:
-    """Both of Java's ways, stopped in order after the block; the Connect cluster remembers its connectors."""
+    """Run Java's MM2 in both modes and stop it in order after the block. Connectors stay configured."""
     connect = worker_properties(sides.target)
     with (
         dedicated(file, folder / "dedicated.log", "--clusters", DEDICATED[1]) as mirror_maker,
@@ -171,33 +171,33 @@ def connector_config(sides: Sides, connector: str) -> dict[str, str]:
 
 
 def connector_name(connector: str) -> str:
-    """As somebody called it on the Connect cluster."""
+    """Return the connector's name on the Connect cluster."""
     return f"{CONNECT_GROUP}-{connector}"
 
 
-# what goes on meanwhile
+# load
 
 
 @contextmanager
-def paying(cluster: LocalCluster) -> Iterator[None]:
-    """Ten transactions of IN_TRANSACTION records a second, until the end of the block."""
+def writing_transactions(cluster: LocalCluster) -> Iterator[None]:
+    """Write ten transactions of IN_TRANSACTION records per second until the end of the block."""
     producer = confluent.Producer(
         {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": PAYMENTS, "log_level": 0}
     )
     producer.init_transactions(FLUSH_TIMEOUT_S)
 
-    def pay(turn: int) -> None:
+    def write_transaction(turn: int) -> None:
         producer.begin_transaction()
         for key, value in numbered(IN_TRANSACTION, turn * IN_TRANSACTION):
             producer.produce(PAYMENTS, value, key)
         producer.commit_transaction(FLUSH_TIMEOUT_S)
 
-    with repeated(pay):
+    with repeated(write_transaction):
         yield
 
 
 class Reader:
-    """A member of a group; `committed` is for others to look at."""
+    """A group member that another thread can ask for its committed offsets."""
 
     def __init__(self, cluster: LocalCluster, group: str, topics: Sequence[str]) -> None:
         self._consumer = confluent.Consumer(
@@ -213,7 +213,7 @@ class Reader:
         self._committed: Offsets = {}
 
     def read(self, _: int = 0) -> list[confluent.Message]:
-        """What there is, committed."""
+        """Read the available records and commit their offsets."""
         messages = self._consumer.consume(10_000, _TICK_S)
         assert not [message.error() for message in messages if message.error()]
         if messages:
@@ -233,19 +233,19 @@ class Reader:
 
 @contextmanager
 def reading(cluster: LocalCluster, group: str) -> Iterator[Reader]:
-    """A group of one member that reads until the end of the block."""
+    """Run a group of one member that reads until the end of the block."""
     with closing(Reader(cluster, group, list(PARTITIONS))) as reader, repeated(reader.read):
         yield reader
 
 
 @contextmanager
 def repeated(turn: Callable[[int], object]) -> Iterator[None]:
-    """In a thread, ten times a second at most, until the end of the block, which fails if a turn did."""
-    enough = threading.Event()
+    """Call `turn` in a thread, ten times per second at most, until the end of the block; raises its error."""
+    stopped = threading.Event()
 
     def turns() -> None:
         number = 0
-        while not enough.wait(_TICK_S):
+        while not stopped.wait(_TICK_S):
             turn(number)
             number += 1
 
@@ -254,25 +254,25 @@ def repeated(turn: Callable[[int], object]) -> Iterator[None]:
         try:
             yield
         finally:
-            enough.set()
+            stopped.set()
         running.result()
 
 
-def park(source: LocalCluster, after: Offsets, before: Offsets) -> Offsets:
-    """Let PARKED commit offsets of ORDERS between those two."""
-    parked = {
+def commit_between(source: LocalCluster, after: Offsets, before: Offsets) -> Offsets:
+    """Let STOPPED_GROUP commit offsets of ORDERS in the middle between `after` and `before`."""
+    stopped_at = {
         partition: (after[partition] + offset) // 2
         for partition, offset in before.items()
         if partition.topic == ORDERS
     }
-    consumer = confluent.Consumer({"bootstrap.servers": source.bootstrap_servers, "group.id": PARKED})
+    consumer = confluent.Consumer({"bootstrap.servers": source.bootstrap_servers, "group.id": STOPPED_GROUP})
     with closing(consumer):
-        positions = [confluent.TopicPartition(*partition, offset) for partition, offset in parked.items()]
+        positions = [confluent.TopicPartition(*partition, offset) for partition, offset in stopped_at.items()]
         consumer.commit(offsets=positions, asynchronous=False)
-    return parked
+    return stopped_at
 
 
-# what there is to see
+# state of the clusters
 
 
 def remote(alias: str, partition: TopicPartition) -> TopicPartition:
@@ -284,7 +284,7 @@ def source_ends(sides: Sides) -> Offsets:
 
 
 def checkpoints(sides: Sides, alias: str) -> list[Checkpoint]:
-    """All that were ever written: nothing is compacted in the segment that is written to."""
+    """Read every checkpoint ever written: the active segment is not compacted."""
     found = records(sides.target, f"{alias}.checkpoints.internal")
     return [Checkpoint.decode(record.key() or b"", record.value() or b"") for record in found]
 
@@ -294,16 +294,16 @@ def checkpoint_counts(sides: Sides) -> dict[str, int]:
 
 
 def committed(cluster: LocalCluster, group: str, partitions: Sequence[TopicPartition]) -> Offsets:
-    """Negative where the group has no offset."""
+    """Read committed offsets, negative where the group has none."""
     settings = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": group, "log_level": 0}
     with closing(confluent.Consumer(settings)) as consumer:
         asked = [confluent.TopicPartition(*partition) for partition in partitions]
-        told = consumer.committed(asked, timeout=WAIT_S)
-    return {TopicPartition(each.topic, each.partition): each.offset for each in told}
+        found = consumer.committed(asked, timeout=WAIT_S)
+    return {TopicPartition(each.topic, each.partition): each.offset for each in found}
 
 
-def await_overtaken(sides: Sides) -> None:
-    """Until the checkpoints of READER say that all is mirrored, and read, that is on the source now."""
+def await_mirrored_and_read(sides: Sides) -> None:
+    """Wait until READER's checkpoints include all records that the source has now."""
     ends = source_ends(sides)
 
     def behind() -> list[str]:
@@ -324,26 +324,28 @@ def await_overtaken(sides: Sides) -> None:
     await_value(lambda: not behind(), WAIT_S, lambda: ", ".join(behind()))
 
 
-def await_parked(sides: Sides, parked: Offsets) -> None:
-    """Until PARKED is at its very next records on the target, from both flows.
+def await_exact_offsets(sides: Sides, stopped_at: Offsets) -> None:
+    """Wait until STOPPED_GROUP's offsets on the target are those of its next records, for both flows.
 
-    What syncs tell comes first; what takes looking into logs follows a moment later.
+    Offsets translated by offset syncs come first; those that are looked up in the logs follow.
     """
-    next_values = values_at(sides.source, parked)
+    next_values = values_at(sides.source, stopped_at)
 
     def away() -> list[str]:
         left = []
         for alias, _ in FLOWS:
-            there = committed(sides.target, PARKED, [remote(alias, partition) for partition in parked])
+            there = committed(
+                sides.target, STOPPED_GROUP, [remote(alias, partition) for partition in stopped_at]
+            )
             if min(there.values()) < 0 or values_at(sides.target, there) != next_values:
                 left.append(f"{alias}: {there}")
         return left
 
-    await_value(lambda: not away(), WAIT_S, lambda: f"{PARKED} is not at {next_values} but {away()}")
+    await_value(lambda: not away(), WAIT_S, lambda: f"{STOPPED_GROUP} is not at {next_values} but {away()}")
 
 
 def values_at(cluster: LocalCluster, positions: Offsets) -> list[bytes | None]:
-    """Of the first record at each offset, in the order given."""
+    """Read the value of the record at each position, in the given order."""
     values = []
     settings = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "values", "log_level": 0}
     with closing(confluent.Consumer(settings)) as consumer:
@@ -357,7 +359,7 @@ def values_at(cluster: LocalCluster, positions: Offsets) -> list[bytes | None]:
 
 
 def await_reader_at_end(sides: Sides) -> None:
-    """Until READER's offsets on the target are where its topics end there; nobody writes any more."""
+    """Wait until READER's offsets on the target are the end offsets there, after the load has ended."""
     names = [f"{alias}.{topic}" for alias, _ in FLOWS for topic in PARTITIONS]
 
     def behind() -> list[str]:

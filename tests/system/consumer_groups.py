@@ -1,4 +1,4 @@
-"""Consumer groups as applications have them, by a client that the mirror does not use."""
+"""Consumer groups of applications, run with confluent-kafka, which the mirror does not use."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,9 +15,9 @@ _WAIT_S: Final = 30.0
 
 @contextmanager
 def consuming(cluster: LocalCluster, group: str, protocol: str = "classic") -> Iterator[confluent.Consumer]:
-    """A consumer that begins with the first record where its group has no offset, and commits when told.
+    """Open a consumer without auto-commit that starts at the first record where its group has no offset.
 
-    The other protocol is `consumer` (KIP-848).
+    `protocol` is `classic` or `consumer` (KIP-848).
     """
     consumer = confluent.Consumer(
         {
@@ -36,7 +36,7 @@ def consuming(cluster: LocalCluster, group: str, protocol: str = "classic") -> I
 
 
 def read(consumer: confluent.Consumer, count: int) -> list[Keyed]:
-    """So many records, not one more, committed one after the other."""
+    """Read exactly `count` records, each committed before the next one."""
     found: list[Keyed] = []
     while len(found) < count:
         messages = consumer.consume(1, _WAIT_S)
@@ -49,7 +49,7 @@ def read(consumer: confluent.Consumer, count: int) -> list[Keyed]:
 
 
 def commit(cluster: LocalCluster, group: str, topic: str, offsets: Mapping[int, int]) -> None:
-    """As a consumer that has read so far and is gone."""
+    """Commit offsets as a consumer that has left the group since."""
     with consuming(cluster, group) as consumer:
         positions = [
             confluent.TopicPartition(topic, partition, offset) for partition, offset in offsets.items()
@@ -58,7 +58,7 @@ def commit(cluster: LocalCluster, group: str, topic: str, offsets: Mapping[int, 
 
 
 def _commits(consumer: confluent.Consumer, positions: list[confluent.TopicPartition]) -> bool:
-    """Not while a coordinator that nobody has asked before looks what it has."""
+    """Commit; returns False while a new coordinator still loads its offsets."""
     try:
         consumer.commit(offsets=positions, asynchronous=False)
     except confluent.KafkaException as error:
@@ -69,7 +69,7 @@ def _commits(consumer: confluent.Consumer, positions: list[confluent.TopicPartit
 
 
 def committed(cluster: LocalCluster, group: str, topic: str, partitions: int) -> Mapping[int, int]:
-    """The group's offsets, without partitions that have none."""
+    """Read the group's committed offsets, without partitions that have none."""
     with consuming(cluster, group) as consumer:
         asked = [confluent.TopicPartition(topic, partition) for partition in range(partitions)]
         found = consumer.committed(asked, timeout=_WAIT_S)

@@ -1,4 +1,4 @@
-"""Sends requests to a Connect REST API byte by byte as given, and returns comparable responses."""
+"""Sends requests to a Connect REST API exactly as given and makes responses comparable."""
 
 import http.client
 import json
@@ -18,9 +18,9 @@ _MASKS: Final = (
     (re.compile(r"\d{4}-\d\d-\d\dT[0-9:.]+Z"), "TIME"),
 )
 _UNTYPED: Final = {404, 405, 406, 415}
-"""Java doesn't say what these errors' bodies are when no resource answered; ours always does."""
+"""Errors of which Java sends no content type when no resource responded."""
 _MASKED_FIELDS: Final = {"version", "commit", "kafka_cluster_id", "worker_id", "trace", "last_modified"}
-"""Fields of answers that tell workers apart; that they are there, and texts, is compared all the same."""
+"""Fields whose values differ between workers. Their presence and type are still compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Answer:
         return json.loads(self.body)
 
     def message(self) -> str:
-        """Of an error; empty for anything else."""
+        """The message of an error, empty for other responses."""
         try:
             content = self.json()
         except ValueError:
@@ -41,16 +41,16 @@ class Answer:
         return str(content.get("message", "")) if isinstance(content, dict) else ""
 
     def comparable(self, reduce: Callable[[Any], Any] | None = None) -> dict[str, Any]:
-        """Everything that two workers must answer alike, with what tells them apart masked.
+        """Return the parts in which two workers must agree, with varying values masked.
 
-        `reduce` drops from a JSON body what they need not have in common.
+        `reduce` removes the parts of a JSON body that may differ.
         """
         headers = {name: self.headers[name] for name in _COMPARED_HEADERS if name in self.headers}
         if self.status in _UNTYPED:
             headers.pop("Content-Type", None)
         headers = {name: _masked_text(value) for name, value in headers.items()}
         if "Allow" in headers:
-            # Java's order is a hash map's; the body has the same.
+            # Java lists them in the order of a hash map; the body has the same content.
             return {"status": self.status, "allow": sorted(headers["Allow"].split(","))}
         try:
             content = self.json()
@@ -63,7 +63,7 @@ class Answer:
         }
 
     def is_well_formed(self) -> bool:
-        """Whether an error has Connect's form."""
+        """Whether an error has Connect's JSON form."""
         if self.status < 400:
             return True
         content = self.json()
@@ -99,7 +99,7 @@ def _masked_text(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """`path` goes on the wire as it stands here."""
+    """A request whose `path` is sent unchanged."""
 
     method: str
     path: str
@@ -107,15 +107,15 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def with_bootstrap(self, servers: str) -> "Request":
-        """With the servers where the body says BOOTSTRAP."""
+        """Replace BOOTSTRAP in the body by the servers."""
         if self.body is None:
             return self
         return replace(self, body=self.body.replace(b"BOOTSTRAP", servers.encode()))
 
     def __str__(self) -> str:
         said = f" {self.body[:60]!r}" if self.body is not None else ""
-        told = f" {dict(self.headers)}" if self.headers else ""
-        return f"{self.method} {self.path}{said}{told}"
+        headers = f" {dict(self.headers)}" if self.headers else ""
+        return f"{self.method} {self.path}{said}{headers}"
 
 
 def ask(url: str, request: Request) -> Answer:
@@ -131,7 +131,7 @@ def ask(url: str, request: Request) -> Answer:
 
 
 def ask_until(url: str, request: Request, enough: Callable[[Answer], bool]) -> Answer:
-    """Ask again until the answer will do. A worker may be rebalancing, or starting tasks."""
+    """Repeat the request until `enough` accepts the response: a worker may rebalance or start tasks."""
     deadline = time.monotonic() + _SETTLING_S
     while not enough(answer := ask(url, request)):
         assert time.monotonic() < deadline, f"{request} still answers {answer}"
@@ -140,12 +140,12 @@ def ask_until(url: str, request: Request, enough: Callable[[Answer], bool]) -> A
 
 
 def calm(answer: Answer) -> bool:
-    """Not the answer of a worker that is busy with a rebalance."""
+    """Whether the response is not that of a worker during a rebalance."""
     return answer.status < 400 or "rebalance" not in answer.message()
 
 
 def running(tasks: int) -> Callable[[Answer], bool]:
-    """For a connector's status: it and this many tasks run."""
+    """Accept a status in which the connector and this many tasks run."""
 
     def enough(answer: Answer) -> bool:
         return states(answer) == ["RUNNING"] * (tasks + 1)
@@ -161,17 +161,17 @@ def connector_is(state: str, tasks: int = 0) -> Callable[[Answer], bool]:
 
 
 def without_offsets(answer: Answer) -> bool:
-    """Of a connector that was reset. Java forgets the offset, and a moment later its partition."""
+    """Accept the offsets of a connector after a reset. Java removes the partition after the offset."""
     return answer.status == 200 and answer.json() == {"offsets": []}
 
 
 def with_offsets(answer: Answer) -> bool:
-    """Of a connector that was given some. Java shows the partitions that its reader has met by now."""
+    """Accept offsets of an altered connector. Java shows only the partitions that its reader has reached."""
     return answer.status == 200 and answer.json() != {"offsets": []}
 
 
 def states(answer: Answer) -> Sequence[str]:
-    """Of a connector and its tasks."""
+    """Return the states of a connector and of its tasks."""
     if answer.status != 200:
         return []
     status = answer.json()
