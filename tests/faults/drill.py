@@ -22,7 +22,7 @@ _CATCH_UP_S: Final = 180.0
 
 Log = Callable[[str], None]
 
-# Brokers of the source die too: what their producer writes must be there once for there to be one truth.
+# Brokers of the source are killed too, and its producer must write each record once.
 _PRODUCER: Final = {
     "enable.idempotence": "true",
     "compression.type": "lz4",
@@ -48,11 +48,11 @@ class Drill:
         self.injected: Counter[str] = Counter()
         self.longest_stall_s = 0.0
         self.longest_stall_during = ""
-        """The rounds that overlapped it."""
+        """The rounds that overlapped the longest stall."""
 
     @contextmanager
     def load(self, rate: int = RATE) -> Iterator[StallWatch]:
-        """Records flow, and arrive, from the beginning of the block to its end."""
+        """Write records during the block, which begins when all partitions receive records."""
         self._testbed.await_copying()
         source = self._testbed.source.cluster
         with (
@@ -65,7 +65,7 @@ class Drill:
     def inject(self, rounds: Iterable[Round], watch: StallWatch) -> None:
         """Inject one round after the other, each when all partitions receive records again."""
         for round_ in rounds:
-            time.sleep(round_.pause_s)  # anywhere between two positions
+            time.sleep(round_.pause_s)  # at any time between two stored positions
             self._log(f"{round_.number:4} {round_.name}")
             began = time.monotonic()
             took = self._inject_round(round_)
@@ -80,7 +80,7 @@ class Drill:
             )
 
     def _note_stall(self, watch: StallWatch, since: float) -> float:
-        """Seconds, of the longest that ended since then."""
+        """Return the duration of the longest stall that ended since then."""
         stall = watch.longest(since)
         if stall is None:
             return 0.0
@@ -92,7 +92,7 @@ class Drill:
         return stall.seconds
 
     def _await_flow(self, watch: StallWatch) -> None:
-        """Until every partition has got records from now on."""
+        """Wait until every partition has received new records."""
         now = time.monotonic()
         self._testbed.await_while_running(lambda: watch.flows_since(now), watch.stalled)
 
@@ -121,7 +121,7 @@ class Drill:
         return verify(self._testbed, to_the_end=False)
 
     def finish(self) -> Verdict:
-        """When the load has ended: all of it arrives, the mirror stops in order, everything is compared."""
+        """After the load has ended: wait for all records, stop the mirror in order, compare everything."""
         testbed = self._testbed
         testbed.await_copying()
         await_caught_up(testbed.source.cluster, testbed.target.cluster, ALIAS, [TOPIC], _CATCH_UP_S)
@@ -129,7 +129,7 @@ class Drill:
         return verify(testbed, to_the_end=True)
 
     def figures(self, verdict: Verdict) -> str:
-        """A line for each."""
+        """Return the figures as lines."""
         others = sum(verdict.counts.values()) - verdict.duplicates - verdict.losses
         figures = {
             "records written": f"{self.written():,}",
@@ -144,5 +144,5 @@ class Drill:
         return "\n".join(lines) + f", during {self.longest_stall_during or 'no fault'}"
 
     def written(self) -> int:
-        """Records, at the source."""
+        """Count the records at the source."""
         return sum(end_offsets(self._testbed.source.cluster, [TOPIC]).values())

@@ -25,7 +25,7 @@ BROKERS: Final = 3
 SETTINGS: Final = {
     "min.insync.replicas": "2",
     "broker.session.timeout.ms": "3000",
-    # Replicas and coordinators that wait for nothing make a small machine busy.
+    # Followers without new records fetch five times per second.
     "replica.fetch.wait.max.ms": "200",
 }
 WAIT_S: Final = 180.0
@@ -55,12 +55,12 @@ class Side:
     # queries
 
     def leaders(self) -> Mapping[int, int]:
-        """By partition of the topic; -1 where there is none."""
+        """Return the leader of each partition of the topic, -1 where there is none."""
         listed = self._listed(self.topic)[self.topic].partitions
         return {number: partition.leader for number, partition in listed.items()}
 
     def replicas(self) -> Mapping[TopicPartition, Sequence[int]]:
-        """Of every partition."""
+        """Return the replicas of every partition."""
         return {
             TopicPartition(name, number): listed.replicas
             for name, topic in self._listed().items()
@@ -68,7 +68,7 @@ class Side:
         }
 
     def await_in_sync(self) -> None:
-        """Until every broker has a copy of everything: another one may be lost then."""
+        """Wait until all replicas are in sync, so that another broker may be lost."""
 
         def lagging() -> list[str]:
             return [
@@ -96,32 +96,32 @@ class Side:
     # failures
 
     def await_led_without(self, broker: int) -> None:
-        """Until others lead what it led."""
+        """Wait until other brokers lead the partitions that it led."""
         await_value(
             lambda: not {broker, -1} & set(self.leaders().values()), WAIT_S, lambda: f"{self.leaders()}"
         )
 
     def start(self, *brokers: int) -> None:
-        """Those that don't run; returns when they answer. Their replicas still catch up then."""
+        """Start the stopped brokers; returns when they respond, before their replicas have caught up."""
         for broker in brokers:
             self.cluster.start_broker(broker)
 
     def start_all_again(self) -> None:
-        """What is left of the cluster is ended before, by force."""
+        """Kill the brokers that still run and start all of them."""
         self.cluster.stop(timeout_s=0)
         self.cluster.launch()
         self.cluster.await_answers()
 
     @contextmanager
     def frozen(self, broker: int) -> Iterator[None]:
-        """It accepts everything and answers nothing."""
+        """Freeze the broker during the block: it accepts connections and does not respond."""
         process = self.cluster.brokers[broker].process
         assert process is not None
         with frozen(process.pid):
             yield
 
     def fill_disk(self, broker: int) -> None:
-        """No file of this broker grows any more; it ends by itself, as Kafka does, at the next record.
+        """Let no file of this broker grow, so that it ends itself at the next record.
 
         It limits the size of the process's files, which needs no root: the broker's write fails as on a full
         disk, with EFBIG instead of ENOSPC.
@@ -135,7 +135,7 @@ class Side:
         process.rlimit(psutil.RLIMIT_FSIZE, (size, hard))
 
     def await_running(self, brokers: int) -> None:
-        """Until no more than so many are left."""
+        """Wait until at most this number of brokers run."""
         await_value(
             lambda: len(self.cluster.pids) <= brokers,
             WAIT_S,
@@ -145,7 +145,7 @@ class Side:
     # administration
 
     def shuffle_leaders(self, rng: random.Random) -> None:
-        """Every replica list, internal topics included, gets a new order, and the first of each leads."""
+        """Shuffle the replica lists of all topics, internal ones too, and elect the preferred leaders."""
         wanted = {
             partition: rng.sample(sorted(replicas), len(replicas))
             for partition, replicas in sorted(self.replicas().items())
@@ -178,7 +178,7 @@ class Side:
         assert not [entry.error_message for entry in response.entries if entry.error_code]
 
     def require_in_sync(self, replicas: int) -> None:
-        """So many must have a record of the topic before it is acknowledged."""
+        """Set `min.insync.replicas` of the topic."""
         configure(self.cluster, self.topic, {"min.insync.replicas": str(replicas)})
 
 

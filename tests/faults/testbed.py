@@ -37,7 +37,7 @@ EXECUTORS: Final = 2
 REQUEST_TIMEOUT_S: Final = 4.0
 """Kafka's 30 s would prolong every fault that keeps a broker from responding."""
 NETWORK_TIMEOUT_S: Final = 10.0
-"""After so long without heartbeats Spark declares an executor lost; `spark/session.py` sets it."""
+"""The time without heartbeats after which Spark declares an executor lost, set by `spark/session.py`."""
 
 _FLOW: Final = f"{ALIAS}->there."
 _CLIENTS: Final = (
@@ -88,7 +88,7 @@ class DrillTestbed:
         through = properties(source.bootstrap_servers, target.bootstrap_servers)
         self.mirror = Mirror(folder / "mirror", {**through, **LOCAL_CLUSTER})
         self.properties_for_all = folder / "direct.properties"
-        """Of the same mirror, past the proxies."""
+        """The configuration of the same mirror without the proxies."""
         direct = properties(source.cluster.bootstrap_servers, target.cluster.bootstrap_servers)
         self.properties_for_all.write_text(javaproperties.dumps(direct), encoding="ascii")
         self._spark_home = _spark_home(folder / "spark")
@@ -117,7 +117,7 @@ class DrillTestbed:
         self.workers()
 
     def workers(self) -> SparkProcesses:
-        """All there are, once every task has one."""
+        """Return all workers, once every task has one."""
 
         def complete() -> SparkProcesses | None:
             found = SparkProcesses.of(self.mirror)
@@ -163,7 +163,7 @@ class DrillTestbed:
         self.start_mirror()
 
     def restart_mirror(self) -> None:
-        """In order."""
+        """Stop it in order and start it."""
         self.stop_mirror()
         self.start_mirror()
 
@@ -174,7 +174,7 @@ class DrillTestbed:
         self.mirror.assert_nothing_left(within_s=_WAIT_S)
 
     def restore(self) -> None:
-        """No fault of the network is left."""
+        """End all faults of the network."""
         for side in self.sides:
             for proxy in side.proxies:
                 proxy.restore()
@@ -199,7 +199,7 @@ class DrillTestbed:
 
 @contextmanager
 def open_testbed(source: LocalCluster, target: LocalCluster, folder: Path) -> Iterator[DrillTestbed]:
-    """The mirror has been started and copies nothing yet."""
+    """Start the mirror behind proxies; it may not copy yet when the block begins."""
     remote = f"{ALIAS}.{TOPIC}"
     with ExitStack() as stack:
         proxies = [
@@ -253,7 +253,7 @@ def _await_done(
 
 
 def _spark_home(folder: Path) -> Path:
-    """PySpark's own, by links: a `local-cluster` leaves its executors' logs in this folder."""
+    """Link PySpark's Spark home, because `local-cluster` writes its executors' logs into that folder."""
     folder.mkdir()
     for entry in Path(pyspark.__file__).parent.iterdir():
         (folder / entry.name).symlink_to(entry)

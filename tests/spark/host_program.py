@@ -1,4 +1,4 @@
-"""A program with its own Spark, as a notebook or under `spark-submit`, which runs a mirror in its process."""
+"""A program with its own Spark, as in a notebook or under `spark-submit`, that runs a mirror."""
 
 import logging
 import sys
@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 
 def main(mm2_file: str, stop_file: str, kind: str) -> None:
-    """`kind` is `session` where the host has a session of its own, `submitted` where it only has a JVM."""
+    """Run a mirror; `kind` is `session` if the host has a session, `submitted` if it has only a JVM."""
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
     host = _host_session() if kind == "session" else None
     before = _settings(host)

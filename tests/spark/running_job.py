@@ -1,4 +1,4 @@
-"""A copy job's job over two real clusters, driven by hand: its plans, its orders, its outcomes."""
+"""Runs the Spark job of a copy job between two real clusters, with plans and stop records from the test."""
 
 import threading
 from collections.abc import Collection, Sequence
@@ -32,7 +32,7 @@ WAIT_S: Final = 30.0
 
 
 def topic(connector: str) -> str:
-    """Every connector has its own."""
+    """Name the connector's own topic."""
     return f"spark.{connector}"
 
 
@@ -41,7 +41,7 @@ def remote(connector: str) -> str:
 
 
 class RunningJob:
-    """A started job; `outcomes` waits for its end."""
+    """A started copy job; `outcomes` waits for its end."""
 
     def __init__(self, session: Session, plans: Sequence[TaskPlan]) -> None:
         self._session = session
@@ -59,9 +59,9 @@ class RunningJob:
         return self._ended.is_set()
 
     def outcomes(self, timeout_s: float = WAIT_S) -> Sequence[Outcome]:
-        assert self._ended.wait(timeout_s), "the job goes on"
+        assert self._ended.wait(timeout_s), "the job still runs"
         assert self.job.join(timeout_s)
-        (result,) = self._result  # told once
+        (result,) = self._result  # reported once
         assert not isinstance(result, Exception), result
         return result
 
@@ -72,7 +72,7 @@ class RunningJob:
         return sum(stage.numFailedTasks for stage in self._stage_infos())
 
     def stages(self) -> list[tuple[int, int]]:
-        """How many tasks each stage of each job has, and how many of them run."""
+        """List the numbers of tasks and of running tasks of each stage of each job."""
         return [(stage.numTasks, stage.numActiveTasks) for stage in self._stage_infos()]
 
     def _stage_infos(self) -> list[SparkStageInfo]:
@@ -83,7 +83,7 @@ class RunningJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Bed:
+class JobTestbed:
     session: Session
     source: LocalCluster
     target: LocalCluster
@@ -130,7 +130,7 @@ class Bed:
         return self.jobs[-1]
 
     def end_jobs(self) -> None:
-        """A test that fails leaves none to the next one."""
+        """Cancel the jobs that a failed test has left."""
         for running in self.jobs:
             if not running.has_ended:
                 running.job.cancel()
@@ -140,7 +140,7 @@ class Bed:
     def append_and_await_copies(
         self, connector: str, partitions: Collection[int] = range(PARTITIONS)
     ) -> None:
-        """Ten records to every one of the partitions; the target gets them once."""
+        """Append ten records to each partition and wait until the target has them once."""
         for partition in partitions:
             append(self.source, topic(connector), numbered(10), partition=partition)
         wanted = self.ends(connector)
@@ -151,7 +151,7 @@ class Bed:
         )
 
     def progress(self, connector: str) -> dict[int, PartitionProgress]:
-        """What the tasks last said of each partition that they said anything of."""
+        """Read the last progress record of each partition that has one."""
         with closing(ProgressReader(connection(self.target), _PROGRESS)) as reader:
             reader.catch_up()
             return {
@@ -168,11 +168,11 @@ class Bed:
         return "\n".join([f"progress: {self.progress(connector)}", "Spark's log:", *said[-60:]])
 
     def ends(self, connector: str) -> list[int]:
-        """Where the source's partitions end."""
+        """Read the end offsets of the source's partitions."""
         return ends(self.source, topic(connector))
 
     def stored(self, connector: str) -> list[int]:
-        """The position of every partition that has one."""
+        """Read the stored position of every partition that has one."""
         partitions = [TopicPartition(topic(connector), number) for number in range(PARTITIONS)]
         stored = read_positions(
             connection(self.target), _POSITIONS, ConnectorName(connector), FLOW.source, partitions
@@ -180,7 +180,7 @@ class Bed:
         return [stored[partition].offset for partition in partitions if partition in stored]
 
     def copying_workers(self) -> list[psutil.Process]:
-        """The Python workers that are connected to the source."""
+        """Find the Python workers that are connected to the source."""
         port = self.source.brokers[0].port
         jvm = psutil.Process(own_jvm(self.session).process.pid)
         return [process for process in jvm.children(recursive=True) if _talks_to(process, port)]

@@ -1,4 +1,4 @@
-"""A real Spark standalone cluster on this machine: a master and workers, each a JVM of its own."""
+"""Starts a Spark standalone cluster on this machine: a master and workers, each in its own JVM."""
 
 import re
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ _TIMEOUT_S: Final = 60.0
 
 
 class SparkNode:
-    """A master or a worker, which never outlives this process."""
+    """A master or a worker, which ends with this process."""
 
     def __init__(self, program: str, log: Path, *arguments: str) -> None:
         self._log = log
@@ -30,7 +30,7 @@ class SparkNode:
         self._process = start_process([step], log, outlives_us=False)
 
     def await_log(self, pattern: str) -> str:
-        """What the pattern's group matched."""
+        """Wait for a log line that matches; returns the pattern's group."""
 
         def found() -> str | None:
             assert self._process.is_alive(), self._log.read_text()
@@ -39,8 +39,8 @@ class SparkNode:
 
         return await_value(found, _TIMEOUT_S, self._log.read_text)
 
-    def family(self) -> list[psutil.Process]:
-        """Itself, and below it executors, Python daemons and their forks; nothing once it has ended."""
+    def processes(self) -> list[psutil.Process]:
+        """List the process with its executors, Python daemons and their forks; none after its end."""
         try:
             node = psutil.Process(self._process.pid)
             return [node, *node.children(recursive=True)]
@@ -48,8 +48,8 @@ class SparkNode:
             return []
 
     def die(self) -> None:
-        """With all that it runs, as a machine does."""
-        for process in self.family():
+        """Kill the node with all its processes, as when a machine is lost."""
+        for process in self.processes():
             process.kill()
         self.close()
 
@@ -58,7 +58,7 @@ class SparkNode:
 
 
 class SparkCluster:
-    """`url` is what `--master` takes."""
+    """A master and its workers; `url` is the value of `--master`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -67,7 +67,7 @@ class SparkCluster:
         self.url = self._master.await_log(r"Starting Spark master at (\S+)")
 
     def add_worker(self, cores: int) -> SparkNode:
-        """Started; `await_workers` waits until it's there."""
+        """Start a worker; `await_workers` waits until it is registered."""
         name = f"worker{len(self.workers)}"
         arguments = ("--cores", str(cores), "--memory", "1g", "--work-dir", str(self._folder / name))
         worker = SparkNode("worker.Worker", self._folder / f"{name}.log", *arguments, self.url)
@@ -81,21 +81,21 @@ class SparkCluster:
 
 @contextmanager
 def standalone_cluster(folder: Path, workers: int, cores: int) -> Iterator[SparkCluster]:
-    """Master and workers of so many cores each; whatever they run ends with them."""
+    """Start a master and workers with this number of cores each, which end with all their processes."""
     cluster = SparkCluster(folder)
     try:
         for worker in [cluster.add_worker(cores) for _ in range(workers)]:
             worker.await_log("(Successfully registered)")
         yield cluster
     finally:
-        family = [process for worker in cluster.workers for process in worker.family()]
+        processes = [process for worker in cluster.workers for process in worker.processes()]
         cluster.close()
-        _, left = psutil.wait_procs(family, timeout=10)
+        _, left = psutil.wait_procs(processes, timeout=10)
     assert not left, f"outlived their Spark worker: {left}"
 
 
 def _environment() -> list[str]:
-    """What Spark's own start scripts set."""
+    """Return the environment variables that Spark's start scripts set."""
     (core,) = (_HOME / "jars").glob("spark-core_*.jar")
     scala = core.name.split("_")[1].split("-")[0]
     return [f"SPARK_HOME={_HOME}", f"SPARK_SCALA_VERSION={scala}", "SPARK_LOCAL_IP=127.0.0.1"]

@@ -1,4 +1,4 @@
-"""Partitions are reassigned by load while data flows, and nothing happens to the data."""
+"""Partitions are reassigned by load during the copy, without lost or repeated records."""
 
 import logging
 import re
@@ -17,7 +17,7 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.mirror.reassignment import ReassignmentPolicy
 from sparkmirror.mirror.source_connector import SourceConnector
 from sparkmirror.spark.session import Session
-from tests.spark.running_job import WAIT_S, Bed
+from tests.spark.running_job import WAIT_S, JobTestbed
 from tests.support.broker_data import append, create_topic, end_offsets, numbered
 from tests.support.mirror import REPLICATION, START_TIMEOUT_S
 from tests.support.progress import Progress, await_caught_up
@@ -29,20 +29,20 @@ ALIAS: Final = "dealing"
 HOT: Final = "dealing.1-hot"
 WARM: Final = ("dealing.3-warm", "dealing.5-warm")
 QUIET: Final = ("dealing.2-quiet", "dealing.4-quiet", "dealing.6-quiet")
-"""In turn, two tasks get all that flows and all that is quiet."""
+"""Assigned in turn, one of two tasks gets all partitions with load, the other one the idle ones."""
 TOPICS: Final = (HOT, *WARM, *QUIET)
 IMPATIENT: Final = ReassignmentPolicy(
     check_interval_s=0.5, lasting_s=1.5, interval_s=3600.0, mean_bytes_s_min=20_000.0
 )
-"""What takes a mirror a minute and megabytes."""
+"""Reassignment after seconds and kilobytes instead of minutes and megabytes."""
 
 
 @contextmanager
-def running_source(bed: Bed) -> Iterator[None]:
+def running_source(testbed: JobTestbed) -> Iterator[None]:
     properties = {
         "clusters": f"{ALIAS}, B",
-        f"{ALIAS}.bootstrap.servers": bed.source.bootstrap_servers,
-        "B.bootstrap.servers": bed.target.bootstrap_servers,
+        f"{ALIAS}.bootstrap.servers": testbed.source.bootstrap_servers,
+        "B.bootstrap.servers": testbed.target.bootstrap_servers,
         f"{ALIAS}->B.enabled": "true",
         f"{ALIAS}->B.topics": ", ".join(TOPICS),
         "heartbeats.replication.enabled": "false",
@@ -53,7 +53,7 @@ def running_source(bed: Bed) -> Iterator[None]:
     settings = flow_settings(config)
     assert settings.source is not None
     session: Future[Session] = Future()
-    session.set_result(bed.session)
+    session.set_result(testbed.session)
     thread = SourceConnector(settings, settings.source, session, lambda _: 2, IMPATIENT).thread
     thread.start()
     try:
@@ -63,46 +63,49 @@ def running_source(bed: Bed) -> Iterator[None]:
         assert thread.join(WAIT_S)
 
 
-def test_a_hot_partition_gets_its_task_while_data_flows(bed: Bed, caplog: pytest.LogCaptureFixture) -> None:
+def test_hot_partition_is_reassigned_to_another_task_than_warm_ones(
+    testbed: JobTestbed, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO, "sparkmirror")
     for topic in TOPICS:
-        create_topic(bed.source.bootstrap_servers, topic)
-        create_topic(bed.target.bootstrap_servers, f"{ALIAS}.{topic}")  # or more would come of new topics
-        append(bed.source, topic, numbered(10))
+        create_topic(testbed.source.bootstrap_servers, topic)
+        # Remote topics that the mirror creates would cause further copy jobs.
+        create_topic(testbed.target.bootstrap_servers, f"{ALIAS}.{topic}")
+        append(testbed.source, topic, numbered(10))
     with ExitStack() as flows:
-        # They flow before anybody looks: what has not begun yet can't be told from what is quiet.
+        # Load starts before the connector: a partition that has none yet would count as idle.
         for topic, rate in ((HOT, 3000), *((topic, 1000) for topic in WARM)):
-            flows.enter_context(flowing(bed.source, topic, rate=rate))
-        await_value(lambda: all_flow(bed), WAIT_S, lambda: "not every topic flows")
-        with running_source(bed):
+            flows.enter_context(flowing(testbed.source, topic, rate=rate))
+        await_value(lambda: have_load(testbed), WAIT_S, lambda: "not every topic gets records")
+        with running_source(testbed):
             moved = await_value(
                 lambda: re.search(r"copy job 2: moved (\d) of 6 partitions, task 0 had ", caplog.text),
                 START_TIMEOUT_S,
                 lambda: caplog.text,
             )
-            after = tasks_of(bed, job_epoch=2)
+            after = tasks_of(testbed, job_epoch=2)
             flows.close()
-            await_caught_up(bed.source, bed.target, ALIAS, TOPICS)
+            await_caught_up(testbed.source, testbed.target, ALIAS, TOPICS)
     in_turn = assign([TopicPartition(topic, 0) for topic in TOPICS], 2)
-    before = {partition.topic: task for task, dealt in enumerate(in_turn) for partition in dealt}
+    before = {partition.topic: task for task, assigned in enumerate(in_turn) for partition in assigned}
     assert {before[topic] for topic in (HOT, *WARM)} == {0}
     assert after[HOT] not in {after[topic] for topic in WARM}
     assert {after[topic] for topic in QUIET} == {1}
     assert int(moved[1]) == sum(after[topic] != before[topic] for topic in TOPICS)
     for topic in TOPICS:
-        source, target = bed.source.bootstrap_servers, bed.target.bootstrap_servers
+        source, target = testbed.source.bootstrap_servers, testbed.target.bootstrap_servers
         compared = compare_topic(source, target, topic, f"{ALIAS}.{topic}")
         assert compared.first_difference is None, f"{topic}: {compared.first_difference}"
 
 
-def all_flow(bed: Bed) -> bool:
-    ends = end_offsets(bed.source, [HOT, *WARM])
+def have_load(testbed: JobTestbed) -> bool:
+    ends = end_offsets(testbed.source, [HOT, *WARM])
     return min(ends.values()) > 100
 
 
-def tasks_of(bed: Bed, job_epoch: int) -> dict[str, int]:
-    """Each topic's task, once all are copied in that copy job, and all that flow have got on in it."""
-    with closing(Progress(bed.target, ALIAS)) as progress:
+def tasks_of(testbed: JobTestbed, job_epoch: int) -> dict[str, int]:
+    """Return each topic's task in that copy job, once all are copied and those with load have new records."""
+    with closing(Progress(testbed.target, ALIAS)) as progress:
 
         def tasks() -> dict[str, int] | None:
             reports = {

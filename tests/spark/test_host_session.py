@@ -1,4 +1,4 @@
-"""A mirror in a process that brings Spark: it runs there, and leaves the host's Spark as it was."""
+"""A mirror in a process with its own Spark uses it and leaves it unchanged."""
 
 import sys
 from pathlib import Path
@@ -27,7 +27,7 @@ def programs(kind: str) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["session", "submitted"])
-def test_a_mirror_runs_in_the_hosts_spark_and_leaves_it_as_it_was(
+def test_mirror_runs_in_the_hosts_spark_and_leaves_it_unchanged(
     source_cluster: LocalCluster, target_cluster: LocalCluster, tmp_path: Path, kind: str
 ) -> None:
     topic, alias = f"host.{kind}", f"host-{kind}"

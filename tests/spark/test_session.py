@@ -1,4 +1,4 @@
-"""The Spark session. That its end leaves nothing behind is shown where the folder's session ends."""
+"""The Spark session. The fixture `session` checks that its end leaves no process."""
 
 import re
 import subprocess
@@ -24,10 +24,10 @@ def test_session_has_the_requested_slots(session: Session) -> None:
     assert session.is_alive
 
 
-def test_the_users_settings_win(session: Session) -> None:
-    told = dict(session.spark.sparkContext.getConf().getAll())
-    assert told["spark.ui.enabled"] == "false"
-    assert told["spark.task.maxFailures"] == "1000000"
+def test_users_settings_override_the_defaults(session: Session) -> None:
+    config = dict(session.spark.sparkContext.getConf().getAll())
+    assert config["spark.ui.enabled"] == "false"
+    assert config["spark.task.maxFailures"] == "1000000"
 
 
 def test_python_workers_are_ready_after_the_first_job(session: Session) -> None:
@@ -40,8 +40,8 @@ def test_python_workers_are_ready_after_the_first_job(session: Session) -> None:
     assert any("sparkmirror.copy.worker_daemon" in command for command in started)
 
 
-def test_a_task_imports_what_it_needs_and_no_more(session: Session) -> None:
-    def told(_batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def test_task_imports_pyspark_from_its_zip_and_no_pandas(session: Session) -> None:
+    def import_and_report(_batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield Outcome.empty_batch()
         yield Outcome(7, EndReason.STOPPED).to_batch()
         has_pandas = "pandas" in sys.modules
@@ -49,7 +49,7 @@ def test_a_task_imports_what_it_needs_and_no_more(session: Session) -> None:
         yield Outcome(has_pandas, EndReason.STOPPED).to_batch()
         yield Outcome(is_from_zip, EndReason.STOPPED).to_batch()
 
-    rows = session.spark.range(0, 1, 1, 1).mapInArrow(told, OUTCOMES).collect()
+    rows = session.spark.range(0, 1, 1, 1).mapInArrow(import_and_report, OUTCOMES).collect()
     assert [row["task"] for row in rows] == [7, False, False]
     assert {row["reason"] for row in rows} == {"stopped"}
 
@@ -63,7 +63,7 @@ def test_no_unconfigured_extension_is_loaded(session: Session) -> None:
     assert "vector_to_array" not in names, "MLlib's"
 
 
-def test_extensions_that_are_named_are_loaded(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_configured_extensions_are_loaded(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     context = session.spark.sparkContext
     named = context.getConf().set("spark.sql.extensions", "org.example.Extensions")
     monkeypatch.setattr(context, "getConf", lambda: named)
@@ -71,12 +71,12 @@ def test_extensions_that_are_named_are_loaded(session: Session, monkeypatch: pyt
     assert ordinary._jsparkSession.equals(session.spark._jsparkSession), "PySpark finds the one there is"
 
 
-def test_a_jvm_that_does_not_come_up_is_reported_with_its_log(tmp_path: Path) -> None:
+def test_jvm_that_fails_to_start_is_reported_with_its_log(tmp_path: Path) -> None:
     log = tmp_path / "logs" / "spark.log"
     options = {"spark.driver.extraJavaOptions": "-Xms1x"}
     start = f"Session.start(default_master(1), {options}, Path({str(log)!r}))"
     program = f"from pathlib import Path; from sparkmirror.spark.session import *; {start}"
-    # In a process of its own: this one has a session, which the next one would join.
+    # In another process, because a second session in this one would share its JVM.
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert re.search(f"SparkmirrorError: Spark did not start: .*its log is {log}", ended.stderr), ended.stderr
     assert "-Xms1x" in log.read_text()

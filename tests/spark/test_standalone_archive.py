@@ -1,4 +1,4 @@
-"""The archive as an executor unpacks and runs it, with an interpreter that has no package."""
+"""The executor archive, unpacked and run with an interpreter that has no packages."""
 
 import os
 import subprocess
@@ -25,7 +25,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An executor's working directory."""
     folder = tmp_path_factory.mktemp("executor")
     (folder / FOLDER).mkdir()
-    # As Spark does it.
+    # as Spark does
     subprocess.run(["tar", "-xzf", str(cached_archive(lambda: None)), "-C", str(folder / FOLDER)], check=True)
     return folder
 
@@ -56,13 +56,13 @@ def test_a_bare_interpreter_imports_all_that_tasks_import(unpacked: Path, bare: 
     assert "pandas" not in modules
 
 
-def test_the_packages_come_from_the_archive_whatever_is_installed(unpacked: Path) -> None:
+def test_packages_of_the_archive_precede_installed_ones(unpacked: Path) -> None:
     program = "import numpy, sparkmirror; print(numpy.__file__, sparkmirror.__file__)"
     done = launched(unpacked, sys.executable, program)
     assert all(Path(file).is_relative_to(unpacked) for file in done.stdout.split()), done
 
 
-def test_without_a_fitting_python_the_launcher_ends_with_an_error(unpacked: Path, tmp_path: Path) -> None:
+def test_launcher_exits_with_an_error_without_a_suitable_python(unpacked: Path, tmp_path: Path) -> None:
     other = tmp_path / "python"
     other.write_text("#!/bin/sh\nexit 1\n")
     other.chmod(0o755)

@@ -1,6 +1,6 @@
-"""A mirror on a Spark cluster whose machines have a bare Python, and one of which dies.
+"""A mirror on a Spark cluster with a bare Python, one of whose workers is killed.
 
-One mirror of two flows, each of which wants more tasks than its half of the cluster's slots.
+It has two flows, each of which has more tasks than its half of the cluster's slots.
 """
 
 import re
@@ -25,7 +25,7 @@ from tests.support.traffic import flowing
 from tests.support.waiting import await_value
 
 FLOWS: Final = {"red": "B", "blue": "E"}
-"""Source aliases and targets, of one and the same two clusters."""
+"""Target aliases by source alias, all of the same two clusters."""
 PARTITIONS: Final = 4
 TASKS_MAX: Final = 4
 WORKERS: Final = 2
@@ -39,7 +39,7 @@ def topic(alias: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class StandaloneMirror:
     source: LocalCluster
     target: LocalCluster
     spark: SparkCluster
@@ -47,49 +47,51 @@ class Scene:
     python: Path
 
     def await_tasks(self, tasks: int) -> None:
-        """Of both flows, as the last copy job has them."""
+        """Wait until the last copy job of both flows has this number of tasks."""
 
-        def are_dealt() -> bool:
+        def have_tasks() -> bool:
             said = self.mirror.log_text()
             last = {
                 alias: re.findall(rf"\[{alias}->.* partitions in (\d) tasks", said)[-1:] for alias in FLOWS
             }
             return all(found == [str(tasks)] for found in last.values())
 
-        await_value(are_dealt, WAIT_S, self.mirror.log_text)
+        await_value(have_tasks, WAIT_S, self.mirror.log_text)
 
     def await_more_records(self) -> None:
-        """Every partition of both flows gets on from here."""
+        """Wait for new records in every partition of both flows."""
         remotes = [f"{alias}.{topic(alias)}" for alias in FLOWS]
         before = end_offsets(self.target, remotes)
 
-        def have_got_on() -> bool:
+        def have_grown() -> bool:
             return all(end > before[at] for at, end in end_offsets(self.target, remotes).items())
 
-        await_value(have_got_on, WAIT_S, self.mirror.log_text)
+        await_value(have_grown, WAIT_S, self.mirror.log_text)
 
     def pythons(self, worker: SparkNode) -> list[psutil.Process]:
-        """The Python daemons and their forks on a Spark worker."""
-        return [process for process in worker.family() if "sparkmirror.copy.worker_daemon" in _words(process)]
+        """List the Python daemons and their forks on a Spark worker."""
+        return [
+            process for process in worker.processes() if "sparkmirror.copy.worker_daemon" in _words(process)
+        ]
 
 
 @pytest.fixture(scope="module")
-def scene(
+def standalone(
     source_cluster: LocalCluster, target_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Scene]:
+) -> Iterator[StandaloneMirror]:
     folder = tmp_path_factory.mktemp("standalone")
     venv.create(folder / "bare", with_pip=False)
     python = folder / "bare" / "bin" / "python"
     for alias in FLOWS:
         create_topic(source_cluster.bootstrap_servers, topic(alias), partitions=PARTITIONS)
     with standalone_cluster(folder, WORKERS, CORES) as spark:
-        told = properties(source_cluster, target_cluster, python)
-        with running_mirror(folder / "mirror", told, "--master", spark.url) as mirror:
-            yield Scene(source_cluster, target_cluster, spark, mirror, python)
+        config = properties(source_cluster, target_cluster, python)
+        with running_mirror(folder / "mirror", config, "--master", spark.url) as mirror:
+            yield StandaloneMirror(source_cluster, target_cluster, spark, mirror, python)
 
 
 def properties(source: LocalCluster, target: LocalCluster, python: Path) -> dict[str, str]:
-    told = {
+    config = {
         "clusters": "red, blue, B, E",
         "heartbeats.replication.enabled": "false",
         "tasks.max": str(TASKS_MAX),
@@ -98,52 +100,57 @@ def properties(source: LocalCluster, target: LocalCluster, python: Path) -> dict
         "spark.pyspark.python": str(python),
     }
     for alias, into in FLOWS.items():
-        told[f"{alias}.bootstrap.servers"] = source.bootstrap_servers
-        told[f"{into}.bootstrap.servers"] = target.bootstrap_servers
-        told[f"{alias}->{into}.enabled"] = "true"
-        told[f"{alias}->{into}.topics"] = topic(alias)
-    return told
+        config[f"{alias}.bootstrap.servers"] = source.bootstrap_servers
+        config[f"{into}.bootstrap.servers"] = target.bootstrap_servers
+        config[f"{alias}->{into}.enabled"] = "true"
+        config[f"{alias}->{into}.topics"] = topic(alias)
+    return config
 
 
-def test_tasks_of_a_lost_machine_continue_elsewhere(scene: Scene) -> None:
+def test_tasks_of_a_lost_worker_continue_on_the_other(standalone: StandaloneMirror) -> None:
     with ExitStack() as flows:
         for alias in FLOWS:
-            flows.enter_context(flowing(scene.source, topic(alias), rate=RATE, partitions=PARTITIONS))
-        scene.await_tasks(2)
-        scene.await_more_records()
-        dying, staying = scene.spark.workers
-        for worker in scene.spark.workers:
-            assert {_words(process)[0] for process in scene.pythons(worker)} == {str(scene.python)}
+            flows.enter_context(flowing(standalone.source, topic(alias), rate=RATE, partitions=PARTITIONS))
+        standalone.await_tasks(2)
+        standalone.await_more_records()
+        dying, staying = standalone.spark.workers
+        for worker in standalone.spark.workers:
+            assert {_words(process)[0] for process in standalone.pythons(worker)} == {str(standalone.python)}
         dying.die()
-        scene.await_more_records()
-        scene.await_tasks(1)
-        scene.await_more_records()
-        assert len(scene.pythons(staying)) == 1 + len(FLOWS), "a daemon, and one task of each flow"
+        standalone.await_more_records()
+        standalone.await_tasks(1)
+        standalone.await_more_records()
+        assert len(standalone.pythons(staying)) == 1 + len(FLOWS), "a daemon, and one task of each flow"
     for alias in FLOWS:
-        await_caught_up(scene.source, scene.target, alias, [topic(alias)])
-    scene.mirror.stop()
+        await_caught_up(standalone.source, standalone.target, alias, [topic(alias)])
+    standalone.mirror.stop()
     for alias in FLOWS:
-        source, target = scene.source.bootstrap_servers, scene.target.bootstrap_servers
+        source, target = (
+            standalone.source.bootstrap_servers,
+            standalone.target.bootstrap_servers,
+        )
         compared = compare_topic(source, target, topic(alias), f"{alias}.{topic(alias)}")
         assert compared.first_difference is None, compared.first_difference
 
 
-def test_fewer_slots_than_tasks_are_shared_by_the_flows_and_logged(scene: Scene) -> None:
-    said = scene.mirror.log_text()
+def test_flows_share_too_few_slots_and_log_it(standalone: StandaloneMirror) -> None:
+    said = standalone.mirror.log_text()
     for alias in FLOWS:
         for slots in (2, 1):
             fewer = f"{slots} tasks instead of {TASKS_MAX}: Spark has {slots} slots for them"
             assert re.search(rf"WARNING \[{alias}->.* {fewer}", said)
 
 
-def test_a_lost_executor_is_logged(scene: Scene) -> None:
+def test_a_lost_executor_is_logged(standalone: StandaloneMirror) -> None:
     lost = r"WARNING \[.*Spark lost \d attempts of tasks and retries them: "
-    assert re.search(lost, scene.mirror.log_text())
+    assert re.search(lost, standalone.mirror.log_text())
 
 
-def test_executors_have_no_package_installed(scene: Scene) -> None:
+def test_executors_have_no_package_installed(standalone: StandaloneMirror) -> None:
     for package in ("sparkmirror", "kafka", "numpy", "pyarrow"):
-        done = subprocess.run([scene.python, "-c", f"import {package}"], capture_output=True, check=False)
+        done = subprocess.run(
+            [standalone.python, "-c", f"import {package}"], capture_output=True, check=False
+        )
         assert b"ModuleNotFoundError" in done.stderr
 
 
