@@ -1,4 +1,4 @@
-"""Tests for admin plug-ins, and a cluster to try one with."""
+"""Tests for admin plug-ins, and a cluster in memory for them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, cast
@@ -24,10 +24,10 @@ _ASKED: Final[Mapping[str, Any]] = {
 
 
 class AskedAdmin:
-    """A cluster: does all it is asked, and keeps what that was. `asked` are names of methods and items."""
+    """A cluster that accepts every request and records it in `asked` by method and items."""
 
     def __init__(self, error: KafkaError | None = None) -> None:
-        """`error` is what every call raises, if there is one."""
+        """Every call raises `error` if it is given."""
         self.asked: list[tuple[str, Any]] = []
         self._error = error
 
@@ -45,24 +45,24 @@ class AskedAdmin:
 
 
 class ForwardingAdminContract:
-    """Of `forwarding.admin.class`. Set `admin_class`; put something in the place of a control plane."""
+    """Tests a plug-in for `forwarding.admin.class`. Set `admin_class`; replace a control plane by a fake."""
 
     admin_class: ClassVar[type[ForwardingAdmin]]
     properties: ClassVar[Mapping[str, str]] = {}
-    """The admin client's properties: `bootstrap.servers` and the keys below `admin.`."""
+    """Properties of the admin client: `bootstrap.servers` and the keys below `admin.`."""
 
     def admin(self, cluster: AskedAdmin) -> AdminWrites:
         properties = Properties({"bootstrap.servers": "localhost:9092", **self.properties})
         plugins = AdminPlugins(self.admin_class.__name__, self.admin_class, {"eu": properties})
         return plugins.over(cast("AdminWrites", cluster), "eu")
 
-    def test_it_does_what_it_is_asked(self) -> None:
+    def test_every_request_succeeds(self) -> None:
         for method, items in _ASKED.items():
             results = getattr(self.admin(AskedAdmin()), method)(items)
             failed = [str(error) for error in results.values() if error is not None]
             assert not failed, f"{method}: {failed}"
 
-    def test_it_asks_for_nothing_unasked(self) -> None:
+    def test_empty_requests_write_nothing(self) -> None:
         cluster = AskedAdmin()
         for method, items in _ASKED.items():
             results = getattr(self.admin(cluster), method)(type(items)())
@@ -70,13 +70,13 @@ class ForwardingAdminContract:
         written = [method for method, items in cluster.asked if items]
         assert not written, f"without items, it wrote to the cluster: {written}"
 
-    def test_it_tells_of_what_it_was_asked_and_nothing_else(self) -> None:
+    def test_results_are_those_of_the_requested_items(self) -> None:
         for method, items in _ASKED.items():
             results = getattr(self.admin(AskedAdmin()), method)(items)
             expected = {item.name if isinstance(item, TopicCreation) else item for item in items}
             assert results.keys() == expected, f"{method} of {expected} returned results for {set(results)}"
 
-    def test_a_cluster_that_is_away_is_no_crash(self) -> None:
+    def test_unreachable_cluster_raises_only_kafka_errors(self) -> None:
         for method, items in _ASKED.items():
             away = AskedAdmin(RetriableError("no response"))
             try:

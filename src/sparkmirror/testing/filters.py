@@ -11,7 +11,7 @@ from sparkmirror.testing.policies import ODD, TOPICS
 
 
 class _NameFilterContract:
-    """Set `filter_class`, and names that are wanted and unwanted with these `properties`."""
+    """Tests a filter of names. Set `filter_class`, and names that these `properties` select and exclude."""
 
     filter_class: ClassVar[type]
     properties: ClassVar[Mapping[str, str]] = {}
@@ -21,24 +21,24 @@ class _NameFilterContract:
     def filter(self) -> TopicFilter | GroupFilter:
         raise NotImplementedError
 
-    def test_it_selects_what_is_wanted(self) -> None:
+    def test_wanted_names_are_selected(self) -> None:
         made = self.filter()
         for name in self.wanted:
             assert made.should_replicate(name), f"{name!r} is wanted"
         assert self.wanted, "set at least one name that is wanted"
 
-    def test_it_leaves_out_what_is_not(self) -> None:
+    def test_unwanted_names_are_excluded(self) -> None:
         made = self.filter()
         for name in self.unwanted:
             assert not made.should_replicate(name), f"{name!r} is not wanted"
         assert self.unwanted, "set at least one name that is not wanted"
 
-    def test_it_answers_whatever_it_is_asked(self) -> None:
+    def test_unusual_names_raise_no_error(self) -> None:
         made = self.filter()
         for name in (*TOPICS, *ODD):
             made.should_replicate(name)
 
-    def test_it_always_answers_alike(self) -> None:
+    def test_equal_calls_return_equal_results(self) -> None:
         one, other = self.filter(), self.filter()
         names = (*self.wanted, *self.unwanted, *TOPICS, *ODD)
         forwards = {name: one.should_replicate(name) for name in names}
@@ -47,7 +47,7 @@ class _NameFilterContract:
 
 
 class TopicFilterContract(_NameFilterContract):
-    """Of `topic.filter.class`. Set `filter_class`, `wanted`, `unwanted`, and `properties` if it reads any."""
+    """Tests a plug-in for `topic.filter.class`. Set `filter_class`, `wanted`, `unwanted` and `properties`."""
 
     def filter(self) -> TopicFilter:
         kind = self.filter_class
@@ -55,7 +55,7 @@ class TopicFilterContract(_NameFilterContract):
 
 
 class GroupFilterContract(_NameFilterContract):
-    """Of `group.filter.class`. Set `filter_class`, `wanted`, `unwanted`, and `properties` if it reads any."""
+    """Tests a plug-in for `group.filter.class`. Set `filter_class`, `wanted`, `unwanted` and `properties`."""
 
     def filter(self) -> GroupFilter:
         kind = self.filter_class
@@ -63,7 +63,7 @@ class GroupFilterContract(_NameFilterContract):
 
 
 class ConfigPropertyFilterContract:
-    """Of `config.property.filter.class`. Set `filter_class`, and some configs of both kinds."""
+    """Tests a plug-in for `config.property.filter.class`. Set `filter_class`, `replicated` and `excluded`."""
 
     filter_class: ClassVar[type]
     properties: ClassVar[Mapping[str, str]] = {}
@@ -74,7 +74,7 @@ class ConfigPropertyFilterContract:
         kind = self.filter_class
         return CONFIG_PROPERTY_FILTER.made(kind, kind.__name__, Properties(self.properties))
 
-    def test_it_replicates_and_excludes(self) -> None:
+    def test_configs_are_replicated_or_excluded(self) -> None:
         made = self.filter()
         for name in self.replicated:
             assert made.should_replicate_config_property(name), f"{name!r} is to be replicated"
@@ -83,7 +83,7 @@ class ConfigPropertyFilterContract:
         assert self.replicated, "set at least one config that is replicated"
         assert self.excluded, "set at least one config that is excluded"
 
-    def test_it_always_answers_alike(self) -> None:
+    def test_equal_calls_return_equal_results(self) -> None:
         one, other = self.filter(), self.filter()
         for name in (*self.replicated, *self.excluded, "cleanup.policy", "", "x" * 300, "no.such.config"):
             here = one.should_replicate_config_property(name), one.should_replicate_source_default(name)

@@ -1,4 +1,4 @@
-"""Tests for replication policies: one that fails them makes mirrors cycle, lose state or mix topics up."""
+"""Tests for replication policies. A policy that fails them causes cycles, lost state or mixed topics."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ TOPICS: Final = (
     *("orders", "orders.v1", "orders-v1", "orders_v1", "a", "A", "0", "eu.orders", "us.eu.orders"),
     *("orders.", "orders..", "o.r.d.e.r.s", "heartbeat", "my.internal", "checkpoints", "mm2", "x" * 200),
 )
-"""Names that users give to topics."""
+"""Names of user topics."""
 
 ODD: Final = (
     *("", ".", "..", "...", "_", "__", "-", "--", ".a", "a.", "..a", "a..", "__consumer_offsets", ".hidden"),
@@ -28,32 +28,32 @@ ODD: Final = (
     *("us.checkpoints.internal", "checkpoints.internal", "mm2-offset-syncs.us.internal", "x" * 249),
     *("\u00fc", "\u2028", "\n", " ", "%", "(", "[", "\\", "\U0001f600", "\ud800", "\0"),
 )
-"""Unusual names: a plug-in must return a result for them, whatever it is."""
+"""Unusual names, for which a plug-in must return a result and raise no error."""
 
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _HOPS_MAX: Final = 300
 
 
 class ReplicationPolicyContract:
-    """Of `replication.policy.class`. Set `policy_class`, and what else differs."""
+    """Tests a plug-in for `replication.policy.class`. Set `policy_class`, and the attributes that differ."""
 
     policy_class: ClassVar[type]
     properties: ClassVar[Mapping[str, str]] = {}
-    """The connector's, as far as the policy reads them."""
+    """Connector properties that the policy reads."""
     aliases: ClassVar[Sequence[str]] = ("us", "eu-1")
-    """Source clusters, for each of which a policy is made with that `source.cluster.alias`."""
+    """Values of `source.cluster.alias` with which a policy is created."""
     topics: ClassVar[Sequence[str]] = TOPICS
-    """Users' topics that the policy is meant for."""
+    """User topics that the policy must support."""
     names_source: ClassVar[bool] = True
-    """Whether a remote topic's name shows its source. Otherwise cycles can't be seen."""
+    """Whether a remote topic's name shows its source. Otherwise names can't show cycles."""
     names_upstream: ClassVar[bool] = True
-    """Whether `upstream_topic` returns the name that a remote topic has there; otherwise it returns None."""
+    """Whether `upstream_topic` returns a remote topic's name on its source; otherwise it returns None."""
 
     def policy(self, alias: str) -> ReplicationPolicy:
         properties = Properties({"source.cluster.alias": alias, **self.properties})
         return REPLICATION_POLICY.made(self.policy_class, self.policy_class.__name__, properties)
 
-    def test_a_remote_name_is_read_back(self) -> None:
+    def test_remote_topic_name_is_parsed_back(self) -> None:
         for alias, topic in product(self.aliases, self.topics):
             policy = self.policy(alias)
             remote = policy.format_remote_topic(alias, topic)
@@ -63,7 +63,7 @@ class ReplicationPolicyContract:
                 f"upstream_topic({remote!r}) must be {upstream!r}"
             )
 
-    def test_a_topic_of_this_cluster_is_its_own_original(self) -> None:
+    def test_original_topic_of_a_local_topic_is_itself(self) -> None:
         for alias in self.aliases:
             policy = self.policy(alias)
             remote = policy.format_remote_topic(alias, "orders")
@@ -71,9 +71,9 @@ class ReplicationPolicyContract:
             assert policy.original_topic("orders") == "orders", "'orders' was not replicated"
             assert policy.original_topic(remote) == first, f"original_topic({remote!r}) must be {first!r}"
 
-    def test_a_name_tells_every_cluster_it_came_through(self) -> None:
+    def test_remote_topic_name_shows_every_source_cluster(self) -> None:
         if not self.names_source:
-            return self._assert_no_cycle_is_seen()
+            return self._assert_no_cycle_is_detected()
         for alias, topic in product(self.aliases, self.topics):
             policy = self.policy(alias)
             twice = policy.format_remote_topic("third", policy.format_remote_topic(alias, topic))
@@ -85,12 +85,12 @@ class ReplicationPolicyContract:
             assert not is_cycle(policy, twice, "fourth"), f"{twice!r} has not been on 'fourth'"
         return None
 
-    def _assert_no_cycle_is_seen(self) -> None:
+    def _assert_no_cycle_is_detected(self) -> None:
         policy = self.policy(self.aliases[0])
         remote = policy.format_remote_topic("third", "orders")
         assert not is_cycle(policy, remote, "third"), "cycles are seen, so set names_source = True"
 
-    def test_no_two_topics_become_one(self) -> None:
+    def test_remote_topic_names_are_distinct(self) -> None:
         for alias in self.aliases:
             self._assert_distinct([(alias, topic) for topic in self.topics])
         if self.names_source:
@@ -103,7 +103,7 @@ class ReplicationPolicyContract:
             other = taken.setdefault(remote, (alias, topic))
             assert other == (alias, topic), f"{other} and {(alias, topic)} would both become {remote!r}"
 
-    def test_names_are_those_that_kafka_allows(self) -> None:
+    def test_names_are_legal_topic_names(self) -> None:
         for alias in self.aliases:
             policy = self.policy(alias)
             remote = [policy.format_remote_topic(alias, topic) for topic in self.topics]
@@ -112,7 +112,7 @@ class ReplicationPolicyContract:
                 is_legal = _LEGAL.fullmatch(name) and name not in (".", "..")
                 assert is_legal, f"{name!r} is no topic's name: up to 249 letters, digits, '.', '_' and '-'"
 
-    def test_users_topics_are_not_internal(self) -> None:
+    def test_user_topics_are_not_internal(self) -> None:
         for alias, topic in product(self.aliases, self.topics):
             policy = self.policy(alias)
             for name in (topic, policy.format_remote_topic(alias, topic)):
@@ -121,7 +121,7 @@ class ReplicationPolicyContract:
                 assert not policy.is_heartbeats_topic(name), f"{name!r} is a user's topic"
                 assert not policy.is_checkpoints_topic(name), f"{name!r} is a user's topic"
 
-    def test_state_is_internal(self) -> None:
+    def test_state_topics_are_internal(self) -> None:
         for alias in self.aliases:
             policy = self.policy(alias)
             for name in (policy.offset_syncs_topic(alias), policy.checkpoints_topic(alias)):
@@ -130,7 +130,7 @@ class ReplicationPolicyContract:
             assert policy.is_checkpoints_topic(policy.checkpoints_topic(alias))
             assert policy.is_internal_topic("__consumer_offsets"), "Kafka's own topics are never replicated"
 
-    def test_state_of_two_clusters_is_kept_apart(self) -> None:
+    def test_state_topics_of_two_clusters_are_distinct(self) -> None:
         policy = self.policy(self.aliases[0])
         own = [
             f(alias) for f in (policy.offset_syncs_topic, policy.checkpoints_topic) for alias in ("b", "c")
@@ -146,7 +146,7 @@ class ReplicationPolicyContract:
                 assert policy.is_heartbeats_topic(name), f"{name!r} holds heartbeats"
                 assert not policy.is_internal_topic(name), f"{name!r} would not be replicated"
 
-    def test_it_answers_whatever_it_is_asked(self) -> None:
+    def test_unusual_names_raise_no_error(self) -> None:
         policy = self.policy(self.aliases[0])
         for name in ODD:
             policy.format_remote_topic(self.aliases[0], name)
@@ -166,15 +166,15 @@ class ReplicationPolicyContract:
             upstream = policy.upstream_topic(upstream)
             assert len(seen) < _HOPS_MAX, f"upstream_topic of {name!r} leads to ever other names: {seen[:5]}"
 
-    def test_it_always_answers_alike(self) -> None:
+    def test_equal_calls_return_equal_results(self) -> None:
         for alias in self.aliases:
             one, other = self.policy(alias), self.policy(alias)
             for name in (*self.topics, *ODD, *reversed(self.topics)):
-                assert _said(one, alias, name) == _said(other, alias, name), f"of {name!r}"
-                assert _said(one, alias, name) == _said(one, alias, name), f"of {name!r}, asked twice"
+                assert _results(one, alias, name) == _results(other, alias, name), f"of {name!r}"
+                assert _results(one, alias, name) == _results(one, alias, name), f"of {name!r}, asked twice"
 
 
-def _said(policy: ReplicationPolicy, alias: str, topic: str) -> tuple[object, ...]:
+def _results(policy: ReplicationPolicy, alias: str, topic: str) -> tuple[object, ...]:
     return (
         policy.format_remote_topic(alias, topic),
         policy.topic_source(topic),

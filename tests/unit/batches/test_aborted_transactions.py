@@ -1,4 +1,4 @@
-"""What read_committed must not see, against a model that knows how every transaction ended."""
+"""Dropping aborted batches under read_committed, compared with a model of all transactions."""
 
 from itertools import pairwise
 from typing import NamedTuple
@@ -28,7 +28,7 @@ def data_batch(base_offset: int, producer_id: int, count: int = 1) -> bytearray:
 
 
 def dropped(batches: list[bytearray], aborted: list[tuple[int, int]]) -> list[int]:
-    """The base offsets of the batches that are dropped."""
+    """Return the base offsets of the dropped batches."""
     transactions = AbortedTransactions(aborted)
     found = map(fetched, batches)
     return [batch.header.base_offset for batch in found if transactions.drops(batch)]
@@ -40,7 +40,7 @@ def test_an_aborted_transaction_is_dropped_up_to_its_marker() -> None:
 
 
 def test_committed_batches_before_the_first_aborted_offset_stay() -> None:
-    """The broker lists the id as aborted from 12 on, while its batches 7 to 10 were committed."""
+    """The broker lists the producer id as aborted from 12 on, but its batches 7 to 10 were committed."""
     batches = [
         data_batch(7, 5, count=4),
         marker(11, 5, commit=COMMIT),
@@ -51,27 +51,27 @@ def test_committed_batches_before_the_first_aborted_offset_stay() -> None:
     assert dropped(batches, [(5, 12)]) == [12]
 
 
-def test_a_transaction_that_began_before_the_response() -> None:
+def test_transaction_begun_before_the_response_is_dropped() -> None:
     """A later fetch inside a transaction still lists its first offset."""
     assert dropped([data_batch(40, 5), marker(41, 5, commit=ABORT), data_batch(42, 5)], [(5, 3)]) == [40]
 
 
-def test_others_are_not_dropped() -> None:
+def test_batches_of_other_producers_are_not_dropped() -> None:
     batches = [data_batch(0, 5), data_batch(1, 6), data_batch(2, -1), data_batch(3, 5)]
     assert dropped(batches, [(5, 0)]) == [0, 3]
 
 
-def test_what_a_transactional_id_wrote_outside_of_transactions_stays() -> None:
+def test_batches_outside_of_transactions_are_not_dropped() -> None:
     plain = encode([Rec(0)], base_offset=1, producer_id=5)
     assert dropped([data_batch(0, 5), plain], [(5, 0)]) == [0]
 
 
-def test_a_first_offset_inside_a_batch_counts() -> None:
+def test_batch_that_contains_the_first_offset_is_dropped() -> None:
     """Compaction may leave a batch that begins before the first offset that the broker lists."""
     assert dropped([data_batch(10, 5, count=5)], [(5, 12)]) == [10]
 
 
-def test_two_transactions_of_one_id_listed_in_any_order() -> None:
+def test_two_aborted_transactions_of_one_producer_are_dropped_in_any_order() -> None:
     batches = [
         data_batch(0, 5),
         marker(1, 5, commit=ABORT),
@@ -83,7 +83,7 @@ def test_two_transactions_of_one_id_listed_in_any_order() -> None:
     assert dropped(batches, [(5, 4), (5, 0)]) == [0, 4]
 
 
-def test_a_marker_that_compaction_emptied_ends_nothing() -> None:
+def test_marker_emptied_by_compaction_ends_no_transaction() -> None:
     empty = marker(1, 5, commit=ABORT)[:HEADER_BYTES]
     patch(empty, length=HEADER_BYTES - 12, record_count=0)
     assert dropped([data_batch(0, 5), empty, data_batch(2, 5)], [(5, 0)]) == [0, 2]
@@ -96,7 +96,7 @@ EVENTS = st.lists(
 
 
 def write_log(events: list[tuple[int, int, bool | None]]) -> tuple[list[Batch], list[tuple[int, int, int]]]:
-    """A log, and its aborted transactions as (producer id, first offset, offset of the marker)."""
+    """Make a log and its aborted transactions as (producer id, first offset, offset of the marker)."""
     log: list[Batch] = []
     begun: dict[int, list[int]] = {}
     aborted = []
@@ -119,13 +119,15 @@ def write_log(events: list[tuple[int, int, bool | None]]) -> tuple[list[Batch], 
 
 
 @given(events=EVENTS, cuts=st.sets(st.integers(0, 25)))
-def test_any_log_in_any_responses(events: list[tuple[int, int, bool | None]], cuts: set[int]) -> None:
+def test_exactly_the_aborted_batches_of_random_responses_are_dropped(
+    events: list[tuple[int, int, bool | None]], cuts: set[int]
+) -> None:
     log, aborted = write_log(events)
     edges = sorted({0, len(log), *(cut for cut in cuts if cut < len(log))})
     for start, end in pairwise(edges):
         response = log[start:end]
         first, last = response[0].base_offset, response[-1].last_offset
         listed = [(pid, begin) for pid, begin, end_at in aborted if end_at >= first and begin <= last]
-        # An open transaction lies beyond the last stable offset, so it's never in a response.
+        # Open transactions are after the last stable offset and never in a response.
         expected = [batch.base_offset for batch in response if batch.aborted]
         assert dropped([batch.data for batch in response], listed) == expected

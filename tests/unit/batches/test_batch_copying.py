@@ -1,4 +1,4 @@
-"""Random logs, copied from any position in any responses, against a model that copies record by record."""
+"""Random logs are copied in random responses and compared with a model that copies record by record."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -34,7 +34,7 @@ ALL_CODECS = range(len(CODECS))
 
 
 class Logged(NamedTuple):
-    """A batch of a log, and its records as a consumer reads them (none of a control batch)."""
+    """A batch of a log and its records as a consumer reads them, none for a control batch."""
 
     data: bytearray
     base_offset: int
@@ -43,7 +43,7 @@ class Logged(NamedTuple):
 
 
 def ordinary(base_offset: int, deltas: Sequence[int], last: int, codec: int, attributes: int) -> Logged:
-    """A batch in which compaction left the records at `deltas`; `last` is its last offset delta."""
+    """Make a batch in which compaction left the records at `deltas`; `last` is its last offset delta."""
     records = [
         Rec(delta, NOW_MS + 7 * delta, None if delta % 3 == 0 else b"k%d" % delta, b"v%d" % base_offset * 9)
         for delta in deltas
@@ -90,7 +90,7 @@ RULES = st.builds(
 
 @contextmanager
 def columns_from(records: int, tiny: int = tiny_batches.MANY_BATCHES) -> Iterator[None]:
-    """Open batches as columns from so many records on, and judge so many tiny ones together."""
+    """Open batches as columns from `records` records on, and check `tiny` tiny batches together."""
     with pytest.MonkeyPatch.context() as patches:
         patches.setattr(batch_opening, "MANY_RECORDS", records)
         patches.setattr(tiny_batches, "MANY_BATCHES", tiny)
@@ -102,8 +102,8 @@ def copy(log: Sequence[Logged], position: int, rules: CopyRules) -> Iterator[Ste
     return copy_batches(response, position, rules, None)
 
 
-def arrived(batches: Sequence[OutgoingBatch], *, times: bool = True) -> list[Rec]:
-    """What the target would hold, under the upstream offsets; each batch must be one that it takes."""
+def stored_records(batches: Sequence[OutgoingBatch], *, times: bool = True) -> list[Rec]:
+    """Decode batches as the target would store them, with upstream offsets; each must be valid there."""
     records = []
     for batch in batches:
         stamp(batch.data, 5, 0, 0)
@@ -128,7 +128,7 @@ def arrived(batches: Sequence[OutgoingBatch], *, times: bool = True) -> list[Rec
     many=st.sampled_from([1, 5, 200]),
     tiny=st.sampled_from([1, 2, 200]),
 )
-def test_every_log_from_every_position_in_any_responses(
+def test_every_record_of_random_logs_is_copied_from_any_position(
     log: list[Logged], rules: CopyRules, skipped: int, cuts: set[int], many: int, tiny: int
 ) -> None:
     first = position = log[0].base_offset + skipped
@@ -141,7 +141,7 @@ def test_every_log_from_every_position_in_any_responses(
         with columns_from(many, tiny):
             steps = list(copy(log[start:end], position, rules))
         for step in steps:
-            copied += arrived(step.batches, times=not rules.target_stamps_append_time)
+            copied += stored_records(step.batches, times=not rules.target_stamps_append_time)
             assert step.position > position
             assert all(
                 position <= offset < step.position for batch in step.batches for offset in batch.offsets
@@ -152,7 +152,7 @@ def test_every_log_from_every_position_in_any_responses(
 
 
 @given(log=logs(), rules=RULES)
-def test_batches_have_the_codec_and_the_size_that_was_asked_for(log: list[Logged], rules: CopyRules) -> None:
+def test_batches_have_the_configured_codec_and_size(log: list[Logged], rules: CopyRules) -> None:
     log, rules = [batch for batch in log if batch.records], replace(rules, merged_bytes_max=0)
     for batch, step in zip(log, copy(log, 0, rules), strict=True):
         for outgoing in step.batches:
@@ -172,16 +172,16 @@ MERGING = CopyRules(merged_bytes_max=MERGED_BYTES_MAX)
 
 @pytest.mark.parametrize("count", [2, 20, 500])
 @pytest.mark.parametrize("codec", ALL_CODECS)
-def test_tiny_neighbours_become_one_batch(count: int, codec: int) -> None:
+def test_consecutive_tiny_batches_are_merged(count: int, codec: int) -> None:
     log = one_record_batches(count, codec)
     (step,) = copy(log, 10, MERGING)
     (outgoing,) = step.batches
     assert (outgoing.offsets, step.position) == (range(10, 10 + count), 10 + count)
     assert outgoing.data[22] & CODEC_MASK == codec
-    assert arrived(step.batches) == [record for batch in log for record in batch.records]
+    assert stored_records(step.batches) == [record for batch in log for record in batch.records]
 
 
-def test_merged_batches_keep_to_their_size() -> None:
+def test_merged_batches_do_not_exceed_their_maximum_size() -> None:
     log = one_record_batches(100)
     size = len(log[-1].data)
     steps = list(copy(log, 10, CopyRules(merged_bytes_max=10 * size)))
@@ -189,7 +189,7 @@ def test_merged_batches_keep_to_their_size() -> None:
     assert [step.position for step in steps] == list(range(20, 120, 10))
 
 
-def test_what_compaction_left_of_neighbours_is_merged() -> None:
+def test_consecutive_compacted_batches_are_merged() -> None:
     log = [ordinary(0, [0, 4], 4, 0, 0), ordinary(9, [1, 2, 5], 5, 0, 0)]
     (step,) = copy(log, 0, MERGING)
     (outgoing,) = step.batches
@@ -197,21 +197,21 @@ def test_what_compaction_left_of_neighbours_is_merged() -> None:
     assert step.position == 15
 
 
-def test_a_tiny_batch_alone_is_not_touched() -> None:
+def test_single_tiny_batch_is_sent_unchanged() -> None:
     response = joined([one_record_batches(1)[0].data])
     (step,) = copy_batches(response, 10, MERGING, None)
     assert step.batches[0].data.obj is response.obj
 
 
-def test_a_batch_of_ordinary_size_is_merged_with_none() -> None:
-    """Its bytes are sent where they are, and those before and behind it stay in order."""
+def test_batch_of_ordinary_size_is_not_merged() -> None:
+    """Its bytes are sent unchanged, in order with the batches before and after it."""
     large = encode([Rec(0, value=b"v" * 1100)], base_offset=12)
     log = [*one_record_batches(2), Logged(large, 12, 12, ()), ordinary(13, [0], 0, 0, 0)]
     steps = list(copy(log, 10, MERGING))
     assert [list(batch.offsets) for step in steps for batch in step.batches] == [[10, 11], [12], [13]]
 
 
-def test_codecs_are_not_mixed() -> None:
+def test_batches_of_different_codecs_are_not_merged() -> None:
     log = [batch for codec in (0, GZIP, 0) for batch in one_record_batches(2, codec)]
     log = [ordinary(at, [0], 0, batch.data[22] & CODEC_MASK, 0) for at, batch in enumerate(log)]
     steps = list(copy(log, 0, MERGING))
@@ -220,7 +220,7 @@ def test_codecs_are_not_mixed() -> None:
     assert [batch.data[22] & CODEC_MASK for batch in step.batches] == [3]
 
 
-def test_markers_between_tiny_batches_do_not_keep_them_apart() -> None:
+def test_tiny_batches_with_markers_between_them_are_merged() -> None:
     log = [
         Logged(encode([Rec(0)], base_offset=0, attributes=0x10, producer_id=9), 0, 0, ()),
         Logged(marker(1, 9, commit=True), 1, 1, ()),
@@ -241,8 +241,8 @@ def test_a_merged_batch_above_the_limit_is_split() -> None:
 
 @pytest.mark.parametrize("tiny", [1, 200])
 @pytest.mark.parametrize("many", [1, 200])
-def test_what_waits_before_a_corrupt_batch_is_copied(many: int, tiny: int) -> None:
-    """Whether the batch is corrupt as it comes, or only once it's opened with its neighbours."""
+def test_batches_before_a_corrupt_one_are_copied(many: int, tiny: int) -> None:
+    """The corruption is found before or only after opening the batch with its neighbours."""
     first, second = (batch.data for batch in one_record_batches(2))
     lying = encode([Rec(0), Rec(1)], base_offset=12, attributes=4)
     for corrupt, cause in ((broken(12), "CRC"), (lying, "zstd")):
@@ -278,8 +278,8 @@ def test_a_batch_that_grows_above_the_limit_in_its_new_codec_is_split() -> None:
     assert [offset for batch in step.batches for offset in batch.offsets] == list(range(100))
 
 
-def test_a_whole_batch_is_not_touched() -> None:
-    """The bytes to send are those that the fetch response holds, at the same place."""
+def test_complete_batch_is_sent_without_a_copy() -> None:
+    """The bytes to send are those of the fetch response, without a copy."""
     response = joined([ordinary(40, [0, 1, 2], 2, GZIP, 0).data])
     (step,) = copy_batches(response, 40, CopyRules(), None)
     (outgoing,) = step.batches
@@ -288,25 +288,25 @@ def test_a_whole_batch_is_not_touched() -> None:
     assert step.position == 43
 
 
-def test_a_batch_above_the_limit_that_needs_no_rewriting_is_left_to_the_target_to_judge() -> None:
+def test_unchanged_batch_above_the_limit_is_not_split() -> None:
     log = [ordinary(0, range(6), 5, 0, 0)]
     (step,) = copy(log, 0, CopyRules(batch_bytes_max=100))
     assert len(step.batches) == 1
 
 
-def test_a_rewritten_batch_keeps_to_the_limit() -> None:
+def test_rewritten_batch_is_split_at_the_limit() -> None:
     log = [ordinary(0, [0, 2, 3, 5], 5, 0, 0)]
     (step,) = copy(log, 0, CopyRules(batch_bytes_max=100))
     assert [list(batch.offsets) for batch in step.batches] == [[0], [2], [3], [5]]
 
 
-def test_nothing_left_moves_the_position() -> None:
+def test_batch_without_records_advances_the_position() -> None:
     log = [Logged(marker(3, 9, commit=True), 3, 3, ()), ordinary(4, [], 4, 0, 0)]
     assert list(copy(log, 3, CopyRules())) == [Step([], 4), Step([], 9)]
 
 
 @pytest.mark.parametrize("tiny", [1, 200])
-def test_aborted_batches_among_tiny_ones_are_left_out(tiny: int) -> None:
+def test_aborted_batches_among_tiny_ones_are_not_copied(tiny: int) -> None:
     batches = [
         encode([Rec(0)], base_offset=0, attributes=0x10, producer_id=9),
         marker(1, 9, commit=False),
@@ -321,14 +321,14 @@ def test_aborted_batches_among_tiny_ones_are_left_out(tiny: int) -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 8, 30, 61, 75])
-def test_a_batch_that_is_cut_off_is_left_for_the_next_response(cut: int) -> None:
+def test_incomplete_batch_is_left_for_the_next_response(cut: int) -> None:
     log = one_record_batches(40)
     response = joined([*(batch.data for batch in log), ordinary(50, [0], 0, 0, 0).data[:cut]])
     (step,) = copy_batches(response, 10, MERGING, None)
     assert (step.position, [batch.offsets for batch in step.batches]) == (50, [range(10, 50)])
 
 
-def test_tiny_batches_of_an_old_format_are_refused_by_their_offset() -> None:
+def test_error_of_an_old_format_among_tiny_batches_has_the_offset() -> None:
     log = one_record_batches(40)
     patch(log[30].data, magic=1)
     copied: list[Step] = []
@@ -337,14 +337,14 @@ def test_tiny_batches_of_an_old_format_are_refused_by_their_offset() -> None:
     assert (len(copied), copied[0].position) == (1, 40)
 
 
-def test_an_aborted_batch_moves_the_position() -> None:
+def test_aborted_batch_advances_the_position() -> None:
     data = encode([Rec(0), Rec(1)], base_offset=7, attributes=0x10, producer_id=9)
     steps = list(copy_batches(joined([data]), 7, CopyRules(), AbortedTransactions([(9, 7)])))
     assert steps == [Step([], 9)]
 
 
 def test_markers_before_the_position_still_end_transactions() -> None:
-    """A fetch from inside a batch returns the whole of it, and of what the broker stored beside it."""
+    """A fetch from inside a batch returns the whole batch and preceding ones."""
     batches = [
         encode([Rec(0)], base_offset=5, attributes=0x10, producer_id=9),
         marker(6, 9, commit=False),
@@ -367,19 +367,19 @@ def broken(base_offset: int) -> bytearray:
     return data
 
 
-def test_a_wrong_crc_names_the_offset_after_what_came_before() -> None:
+def test_error_of_a_wrong_crc_has_the_offset_and_earlier_batches_are_copied() -> None:
     steps = copy_batches(joined([encode([Rec(0)]), broken(1)]), 0, CopyRules(), None)
     assert next(steps).position == 1
     with pytest.raises(CorruptBatchError, match="offset 1: CRC mismatch"):
         next(steps)
 
 
-def test_crcs_are_not_checked_where_the_user_says_so() -> None:
+def test_crcs_are_not_checked_if_disabled() -> None:
     rules = replace(CopyRules(), check_crcs=False)
     assert [step.position for step in copy_batches(joined([broken(4)]), 4, rules, None)] == [5]
 
 
-def test_a_batch_that_can_not_be_opened_names_the_offset() -> None:
+def test_error_of_an_unreadable_batch_has_the_offset() -> None:
     data = encode([Rec(0), Rec(1)], base_offset=30, attributes=4)
     with pytest.raises(CorruptBatchError, match="offset 30: zstd data can't be decompressed"):
         list(copy_batches(joined([data]), 31, CopyRules(), None))
@@ -394,8 +394,10 @@ OURS, THEIRS = 55, 56
     ours=st.sets(st.integers(0, 5)),
     tiny=st.sampled_from([1, 2, 200]),
 )
-def test_cycles_are_left_out(log: list[Logged], rules: CopyRules, ours: set[int], tiny: int) -> None:
-    """Ids are looked up when they are met, and the log is read again from there."""
+def test_cycled_batches_are_not_copied(
+    log: list[Logged], rules: CopyRules, ours: set[int], tiny: int
+) -> None:
+    """Unknown producer ids are looked up, and the log is copied again from there."""
     for number, batch in enumerate(log):
         patch(batch.data, producer_id=OURS if number in ours else THEIRS)
     expected = [record for number, batch in enumerate(log) if number not in ours for record in batch.records]
@@ -408,7 +410,7 @@ def test_cycles_are_left_out(log: list[Logged], rules: CopyRules, ours: set[int]
         try:
             with columns_from(200, tiny):
                 for step in copy_batches(response, position, rules, None, loops):
-                    copied += arrived(step.batches)
+                    copied += stored_records(step.batches)
                     position = step.position
         except UnknownWriterError as unknown:
             lookups += 1
@@ -432,19 +434,19 @@ def test_records_before_a_cycle_that_stops_the_partition_are_copied() -> None:
     copied: list[Rec] = []
     steps = copy_batches(joined(batches), 0, MERGING, None, CycleFilter(writers, OnLoop.FAIL))
     with pytest.raises(CycleError, match="offsets 30 to 30"):
-        copied.extend(record for step in steps for record in arrived(step.batches))
+        copied.extend(record for step in steps for record in stored_records(step.batches))
     assert [record.offset for record in copied] == list(range(30))
 
 
 @given(log=logs(), rules=RULES, skipped=st.integers(0, 5))
 def test_every_record_is_given_a_header(log: list[Logged], rules: CopyRules, skipped: int) -> None:
     writers = KnownWriters()
-    writers.learn([], [5])  # which `arrived` writes
+    writers.learn([], [5])  # the id that `stored_records` stamps
     position = log[0].base_offset + skipped
     response = joined([batch.data for batch in log])
     loops = CycleFilter(writers, provenance=ProvenanceHeader("A", "B"))
     steps = list(copy_batches(response, position, rules, None, loops))
-    copied = [record for step in steps for record in arrived(step.batches)]
+    copied = [record for step in steps for record in stored_records(step.batches)]
     expected = [record for batch in log for record in batch.records if record.offset >= position]
     assert [(record.offset, record.key, record.value) for record in copied] == [
         (record.offset, record.key, record.value) for record in expected

@@ -1,4 +1,4 @@
-"""Records as columns against records one by one, against kafka-python, and against arbitrary bytes."""
+"""Records decoded as columns equal records decoded one by one, also for arbitrary bytes."""
 
 import random
 import struct
@@ -58,7 +58,7 @@ def test_a_varint_without_end_is_corrupt() -> None:
 
 @st.composite
 def responses(draw: Callable[[Any], Any]) -> list[FetchedBatch]:
-    """Batches with gaps inside and between them, of every codec, some with the broker's time."""
+    """Batches of every codec with gaps inside and between them, some with LogAppendTime."""
     batches, base = [], draw(st.sampled_from([0, 5, 2**40]))
     for _ in range(draw(st.integers(1, 4))):
         count = draw(st.sampled_from([1, 2, 5, 70]))
@@ -85,14 +85,12 @@ def as_records(index: RecordIndex) -> list[RawRecord]:
 
 
 @given(responses())
-def test_columns_hold_what_reading_one_by_one_gives(batches: list[FetchedBatch]) -> None:
+def test_columns_equal_records_read_one_by_one(batches: list[FetchedBatch]) -> None:
     assert as_records(index_records(batches)) == one_by_one(batches)
 
 
 @given(responses(), st.integers(0, 400), st.integers(1, 400))
-def test_packed_records_are_those_that_were_chosen(
-    batches: list[FetchedBatch], skipped: int, count: int
-) -> None:
+def test_packed_records_are_the_selected_ones(batches: list[FetchedBatch], skipped: int, count: int) -> None:
     index = index_records(batches)
     first = min(skipped, len(index) - 1)
     rows = range(first, min(first + count, len(index)))
@@ -104,12 +102,12 @@ def test_packed_records_are_those_that_were_chosen(
     assert [(record.offset, record.timestamp) for record in decode(packed.data)] == list(
         enumerate(timestamps)
     )
-    # What goes in one by one comes out the same, byte for byte: there is one canonical form.
+    # The canonical form is the same byte for byte in both ways of reading.
     assert as_records(index_records([packed])) == read_records(packed)
 
 
-def test_what_is_packed_is_canonical() -> None:
-    """Also where the source's varints are longer than they need be, and its attributes are not zero."""
+def test_packed_records_are_in_canonical_form() -> None:
+    """Also if the source has overlong varints and non-zero attributes."""
     body = b"\x01\x02k" + varint(100) + b"v" * 100 + b"\x00"
     clumsy = b"\x07" + b"\x80\x00" + b"\x82\x80\x00" + body
     plain = varint(len(clumsy)) + clumsy + varint(len(clumsy)) + clumsy.replace(b"\x82\x80", b"\x84\x80")
@@ -120,19 +118,19 @@ def test_what_is_packed_is_canonical() -> None:
 
 
 def outcome(read: Callable[[], list[RawRecord]]) -> list[RawRecord] | None:
-    """None for CorruptBatchError; anything else that is raised fails the test."""
+    """Return None for CorruptBatchError; any other exception fails the test."""
     try:
         return read()
     except CorruptBatchError:
         return None
 
 
-def agree(batch: FetchedBatch) -> None:
+def assert_equal_results(batch: FetchedBatch) -> None:
     slow = outcome(lambda: read_records(batch))
     fast = outcome(lambda: as_records(index_records([batch])))
     if slow is None or fast is None:
         assert slow == fast
-    else:  # in garbage a sum may need more than 64 bits; a column has no more
+    else:  # sums of arbitrary values may exceed the 64 bits of a column
         assert [record.body for record in fast] == [record.body for record in slow]
         assert all((a.timestamp - b.timestamp) % 2**64 == 0 for a, b in zip(fast, slow, strict=True))
 
@@ -147,7 +145,9 @@ def agree(batch: FetchedBatch) -> None:
 def test_arbitrary_bytes_are_corrupt_or_records(payload: bytes, count: int, codec: int) -> None:
     header = encode([Rec(0)])[:HEADER_BYTES]
     length = HEADER_BYTES - 12 + len(payload)
-    agree(fetched(patch(header + payload, length=length, record_count=count, attributes=codec)))
+    assert_equal_results(
+        fetched(patch(header + payload, length=length, record_count=count, attributes=codec))
+    )
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -158,18 +158,18 @@ def test_flipped_bytes_are_corrupt_or_records(seed: int) -> None:
         data = bytearray(whole)
         for _ in range(chance.randrange(1, 4)):
             data[chance.randrange(HEADER_BYTES, len(data))] = chance.randrange(256)
-        agree(fetched(data))
+        assert_equal_results(fetched(data))
 
 
-def test_a_batch_of_less_than_no_records_is_corrupt() -> None:
+def test_negative_record_count_is_corrupt() -> None:
     data = bytearray(encode([Rec(0)])[:HEADER_BYTES])
     struct.pack_into(">i", data, HEADER_BYTES - 4, -3)
     with pytest.raises(CorruptBatchError, match="-3 records"):
         index_records([fetched(patch(data, length=HEADER_BYTES - 12))])
 
 
-def test_what_one_batch_lacks_the_next_does_not_give() -> None:
-    """Their records lie back to back, but each batch must end where its own do."""
+def test_batch_does_not_read_records_of_the_next_one() -> None:
+    """Records of both are adjacent in memory, but each batch must end with its own records."""
     short, longer = encode([Rec(0), Rec(1)], record_count=3), encode([Rec(0), Rec(1)], record_count=1)
     with pytest.raises(CorruptBatchError, match="3 records"):
         index_records([fetched(short), fetched(longer)])

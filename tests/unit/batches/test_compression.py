@@ -1,4 +1,4 @@
-"""Codecs against Arrow's, and against what Kafka's Java readers demand of a frame."""
+"""Codecs are compatible with Arrow's and with Kafka's Java readers."""
 
 import random
 import struct
@@ -29,28 +29,28 @@ def test_codecs_have_kafkas_numbers() -> None:
 
 @pytest.mark.parametrize("plain", PLAIN)
 @pytest.mark.parametrize("codec", ALL)
-def test_others_read_what_we_write(codec: int, plain: str) -> None:
+def test_compressed_data_is_read_by_arrow(codec: int, plain: str) -> None:
     assert batches.decompress(codec, compression.compress(codec, PLAIN[plain])) == PLAIN[plain]
 
 
 @pytest.mark.parametrize("plain", PLAIN)
 @pytest.mark.parametrize("codec", ALL)
-def test_we_read_what_others_write(codec: int, plain: str) -> None:
+def test_arrows_compressed_data_is_read(codec: int, plain: str) -> None:
     assert decompressed(codec, batches.compress(codec, PLAIN[plain])) == PLAIN[plain]
 
 
 @given(plain=st.binary(max_size=2000), codec=st.sampled_from(ALL))
-def test_what_we_compress_we_decompress(plain: bytes, codec: int) -> None:
+def test_data_is_compressed_and_decompressed_unchanged(plain: bytes, codec: int) -> None:
     assert decompressed(codec, compression.compress(codec, plain)) == plain
 
 
-def test_snappy_is_framed_as_java_frames_it() -> None:
+def test_snappy_has_javas_framing() -> None:
     data = compression.compress(2, TEXT)
     assert data.startswith(b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1))
 
 
 def lz4_blocks(frame: bytes) -> list[int]:
-    """The sizes of a frame's blocks, with the bit that marks a stored one."""
+    """Return the sizes of a frame's blocks, with the bit of uncompressed ones."""
     sizes, at = [], 7
     while (size := struct.unpack_from("<I", frame, at)[0]) != 0:
         sizes.append(size)
@@ -60,8 +60,8 @@ def lz4_blocks(frame: bytes) -> list[int]:
 
 
 @pytest.mark.parametrize("plain", PLAIN)
-def test_lz4_frames_are_those_that_java_reads(plain: str) -> None:
-    """Kafka's Lz4BlockInputStream: version 1, independent blocks, no content size, right checksum."""
+def test_lz4_frames_are_readable_by_java(plain: str) -> None:
+    """Kafka's Lz4BlockInputStream requires version 1, independent blocks, a checksum, and no content size."""
     frame = compression.compress(3, PLAIN[plain])
     magic, flags, descriptor, checksum = struct.unpack_from("<IBBB", frame)
     assert magic == 0x184D2204
@@ -74,7 +74,7 @@ def test_lz4_frames_are_those_that_java_reads(plain: str) -> None:
     assert all(size & 0x7FFFFFFF <= 65536 for size in lz4_blocks(frame))
 
 
-def test_lz4_stores_what_it_can_not_shrink() -> None:
+def test_lz4_stores_incompressible_data_uncompressed() -> None:
     sizes = lz4_blocks(compression.compress(3, NOISE))
     assert all(size & 0x80000000 for size in sizes)
     assert sum(size & 0x7FFFFFFF for size in sizes) == len(NOISE)
@@ -88,14 +88,14 @@ def test_bytes_of_another_codec_are_corrupt(codec: int, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("codec", COMPRESSED)
-def test_a_cut_off_end_is_corrupt(codec: int) -> None:
+def test_truncated_data_is_corrupt(codec: int) -> None:
     whole = compression.compress(codec, TEXT)
     with pytest.raises(CorruptBatchError):
         decompressed(codec, whole[: len(whole) * 2 // 3])
 
 
 @pytest.mark.parametrize("size", [-1, -4, -(2**31), 2**31 - 1])
-def test_nonsense_in_snappys_framing_ends(size: int) -> None:
+def test_invalid_snappy_framing_is_corrupt(size: int) -> None:
     framed = b"\x82SNAPPY\x00" + struct.pack(">iii", 1, 1, size) + b"rest"
     with pytest.raises(CorruptBatchError):
         decompressed(2, framed)

@@ -1,4 +1,4 @@
-"""Which batches come back, as their producer ids say; and whether names would have said it."""
+"""Cycle detection by producer ids and by the names of remote topics."""
 
 import pytest
 
@@ -21,7 +21,7 @@ from sparkmirror.policies.replication import (
 )
 from tests.support.batches import Rec, encode, fetched
 
-OURS, OTHERS, UNKNOWN, NOBODYS = 7, 8, 9, -1
+OURS, OTHERS, UNKNOWN, NO_PRODUCER = 7, 8, 9, -1
 
 
 @pytest.fixture
@@ -49,27 +49,27 @@ def header(producer_id: int, first: int = 0, count: int = 1) -> BatchHeader:
         (CustomMM2ReplicationPolicy(source_alias="A"), False),
     ],
 )
-def test_names_show_origin(policy: ReplicationPolicy, *, is_shown: bool) -> None:
+def test_names_show_origin_under_default_policies_only(policy: ReplicationPolicy, *, is_shown: bool) -> None:
     assert names_show_origin(policy, "A") is is_shown
 
 
-def test_a_filter_counts_what_it_drops(writers: KnownWriters) -> None:
+def test_filter_counts_dropped_records(writers: KnownWriters) -> None:
     tested = CycleFilter(writers)
-    assert [tested.drops(header(OTHERS)), tested.drops(header(NOBODYS))] == [False, False]
+    assert [tested.drops(header(OTHERS)), tested.drops(header(NO_PRODUCER))] == [False, False]
     assert (tested.records, tested.first) == (0, None)
     assert tested.drops(header(OURS, 5, 3))
     assert tested.drops(header(OURS, 9, 2))
     assert (tested.records, tested.first) == (5, (5, 7))
 
 
-def test_an_unknown_writer_must_be_looked_up(writers: KnownWriters) -> None:
+def test_unknown_producer_id_must_be_looked_up(writers: KnownWriters) -> None:
     with pytest.raises(UnknownWriterError) as raised:
         CycleFilter(writers).drops(header(UNKNOWN))
     assert raised.value.producer_id == UNKNOWN
-    assert writers.unknown([OURS, OTHERS, UNKNOWN, NOBODYS]) == {UNKNOWN}
+    assert writers.unknown([OURS, OTHERS, UNKNOWN, NO_PRODUCER]) == {UNKNOWN}
 
 
-def test_a_filter_may_refuse(writers: KnownWriters) -> None:
+def test_filter_raises_an_error_if_configured(writers: KnownWriters) -> None:
     tested = CycleFilter(writers, OnLoop.FAIL)
     assert not tested.drops(header(OTHERS))
     with pytest.raises(CycleError) as raised:
@@ -78,29 +78,31 @@ def test_a_filter_may_refuse(writers: KnownWriters) -> None:
     assert tested.records == 0
 
 
-def test_many_at_once(writers: KnownWriters) -> None:
+def test_many_headers_are_filtered_at_once(writers: KnownWriters) -> None:
     tested = CycleFilter(writers)
-    kept = tested.keeps(headers_of([batch(OTHERS), batch(OURS, 1, 2), batch(NOBODYS, 3), batch(OURS, 4)]))
+    kept = tested.keeps(headers_of([batch(OTHERS), batch(OURS, 1, 2), batch(NO_PRODUCER, 3), batch(OURS, 4)]))
     assert kept is not None
     assert kept.tolist() == [True, False, True, False]
     assert (tested.records, tested.first) == (3, (1, 2))
-    kept = tested.keeps(headers_of([batch(OTHERS), batch(NOBODYS, 1)]))
+    kept = tested.keeps(headers_of([batch(OTHERS), batch(NO_PRODUCER, 1)]))
     assert kept is not None
     assert kept.all()
     assert tested.keeps(headers_of([batch(OTHERS), batch(UNKNOWN, 1)])) is None
     assert CycleFilter(writers, OnLoop.FAIL).keeps(headers_of([batch(OURS)])) is None
 
 
-def test_what_is_recorded_later_counts(writers: KnownWriters) -> None:
+def test_producer_ids_recorded_later_are_recognized(writers: KnownWriters) -> None:
     writers.learn([OTHERS])
     assert writers.are_from_target(OTHERS) is True
     writers.learn([UNKNOWN], [UNKNOWN])
     assert writers.are_from_target(UNKNOWN) is True
 
 
-def test_what_is_remembered_is_bounded(writers: KnownWriters, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_remembered_producer_ids_is_limited(
+    writers: KnownWriters, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(loops, "_OTHERS_MAX", 3)
     writers.learn([], [20, 21])
     assert writers.unknown([OTHERS, 20, 21]) == {OTHERS}
-    assert writers.are_from_target(NOBODYS) is False
+    assert writers.are_from_target(NO_PRODUCER) is False
     assert writers.are_from_target(OURS) is True

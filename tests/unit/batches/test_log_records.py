@@ -1,4 +1,4 @@
-"""Records of state topics: what is written is read back, and broken bytes are said to be so."""
+"""Records of state topics are encoded and decoded unchanged, and malformed bytes are corrupt."""
 
 import pytest
 from hypothesis import given
@@ -27,7 +27,7 @@ def read(data: memoryview) -> list[LogRecord]:
 
 
 @given(st.lists(log_records, min_size=1, max_size=5))
-def test_what_is_written_is_read_back(records: list[LogRecord]) -> None:
+def test_encoded_records_are_decoded_unchanged(records: list[LogRecord]) -> None:
     expected = [
         record._replace(
             offset=at, timestamp_ms=NOW_MS if record.timestamp_ms is None else record.timestamp_ms
@@ -37,7 +37,7 @@ def test_what_is_written_is_read_back(records: list[LogRecord]) -> None:
     assert read(encode_log_batch(records, NOW_MS)) == expected
 
 
-def test_markers_of_transactions_are_no_records() -> None:
+def test_transaction_markers_are_skipped() -> None:
     (batch,) = iterate_batches(encode_log_batch([LogRecord(b"k", b"v")], NOW_MS))
     marker = build_batch(batch.header._replace(attributes=CONTROL), bytes(batch.data[61:]))
     assert read(marker) == []
@@ -53,6 +53,6 @@ def test_markers_of_transactions_are_no_records() -> None:
         b"\x01\x01\x02\x02\xff\x01",  # a name that is no UTF-8
     ],
 )
-def test_fields_that_do_not_fit_are_corrupt(body: bytes) -> None:
+def test_fields_longer_than_the_record_are_corrupt(body: bytes) -> None:
     with pytest.raises(CorruptBatchError, match="offset 0: the record's fields do not fit it"):
         read(write_batch([RawRecord(0, NOW_MS, body)], 0))

@@ -1,4 +1,4 @@
-"""What of the source is in the target is found by content, whatever the batches' boundaries are."""
+"""Copied records are found on the target by content, independent of batch boundaries."""
 
 from collections.abc import Iterable, Sequence
 
@@ -14,7 +14,7 @@ POSITION = 100
 
 
 def source(records: Sequence[Rec], sizes: Iterable[int]) -> Iterable[Step]:
-    """The steps that copy these records, in batches of such sizes."""
+    """Return the steps that copy these records, in batches of these sizes."""
     data = joined([_batch(part) for part in _parts(records, sizes)])
     return copy_batches(data, POSITION, CopyRules(), None)
 
@@ -45,7 +45,7 @@ sizes = st.lists(st.integers(1, 4), max_size=12)
 
 
 @given(st.integers(0, 12), st.integers(0, 12), sizes, sizes, st.sampled_from([0, 3]))
-def test_what_was_copied_is_found(
+def test_copied_records_are_found(
     copied: int, more: int, source_sizes: list[int], target_sizes: list[int], codec: int
 ) -> None:
     records = numbered(copied + more)
@@ -71,7 +71,7 @@ def test_records_lost_at_the_source_are_skipped_and_reported(
 
 
 def test_a_record_that_was_never_copied_is_not_skipped() -> None:
-    """Though as many records are there as are missing: counting them would lose two."""
+    """As many other records are there as are missing: counting records would lose two."""
     records = numbered(6)
     strangers = [record._replace(value=b"another") for record in records[2:4]]
     found = match(
@@ -80,13 +80,13 @@ def test_a_record_that_was_never_copied_is_not_skipped() -> None:
     assert found == Match(POSITION + 2, is_whole=False)
 
 
-def test_equal_records_are_counted_one_by_one() -> None:
+def test_equal_records_are_matched_one_by_one() -> None:
     records = [Rec(POSITION + at, NOW_MS, b"k", b"v") for at in range(4)]
     found = match(target(records[:3], [3]), source(records, [2, 2]), POSITION, timestamps=True)
     assert found == Match(POSITION + 3, is_whole=True)
 
 
-def test_a_target_that_stamps_its_own_time_is_compared_without() -> None:
+def test_timestamps_are_ignored_with_log_append_time_at_the_target() -> None:
     records = numbered(3)
     late = [record._replace(timestamp=NOW_MS + 999) for record in records[:2]]
     assert match(target(late, [2]), source(records, [3]), POSITION, timestamps=False) == Match(
@@ -97,14 +97,14 @@ def test_a_target_that_stamps_its_own_time_is_compared_without() -> None:
     )
 
 
-def test_markers_after_the_last_match_are_behind_us() -> None:
+def test_position_is_after_markers_that_follow_the_last_match() -> None:
     records = numbered(2)
     data = joined([_batch(records), marker(POSITION + 2, 5, commit=True)])
     steps = copy_batches(data, POSITION, CopyRules(), None)
     assert match(target(records, [2]), steps, POSITION, timestamps=True).position >= POSITION + 2
 
 
-def test_no_more_of_the_source_is_read_than_needed() -> None:
+def test_source_is_read_only_up_to_the_last_match() -> None:
     records = numbered(8)
     steps = iter(source(records, [2, 2, 2, 2]))
     match(target(records[:2], [2]), steps, POSITION, timestamps=True)

@@ -1,4 +1,4 @@
-"""The header that says which clusters a record has come from."""
+"""The provenance header, which lists the clusters that a record has passed through."""
 
 import pytest
 from hypothesis import given
@@ -20,7 +20,7 @@ def with_chain(chain: bytes | None) -> bytes:
 
 
 @given(optional_bytes, optional_bytes, headers)
-def test_what_a_record_holds_stays(
+def test_other_fields_of_the_record_are_unchanged(
     key: bytes | None, value: bytes | None, own: tuple[tuple[bytes, bytes | None], ...]
 ) -> None:
     body = A_TO_B.carry(write_body(RecordBody(key, value, own)))
@@ -37,27 +37,27 @@ def test_what_a_record_holds_stays(
     [
         (b"A", B_TO_C, b"A,B"),
         (b"A", C_TO_A, None),
-        (b"C", C_TO_A, None),  # another mirror, which adds nothing, has brought it back
+        (b"C", C_TO_A, None),  # copied back by a mirror that adds no header
         (b"AA,CC", C_TO_A, b"AA,CC,C"),
         (b"", A_TO_B, b"A"),
         (None, A_TO_B, b"A"),
     ],
 )
-def test_a_record_goes_where_it_has_not_been(
+def test_record_that_has_passed_through_a_cluster_is_dropped(
     chain: bytes | None, provenance: ProvenanceHeader, arrives: bytes | None
 ) -> None:
     body = provenance.carry(with_chain(chain))
     assert body == (None if arrives is None else with_chain(arrives))
 
 
-def test_a_value_that_names_the_header_is_no_header() -> None:
+def test_header_name_inside_a_value_is_no_header() -> None:
     body = A_TO_B.carry(write_body(RecordBody(None, HEADER + b"B")))
     assert body is not None
     assert read_body(body).headers == ((HEADER, b"A"),)
 
 
 @pytest.mark.parametrize("body", [b"", b"\x14key", b"\x06key\x14"])
-def test_fields_that_do_not_fit_are_corrupt(body: bytes) -> None:
+def test_fields_longer_than_the_record_are_corrupt(body: bytes) -> None:
     with pytest.raises(CorruptBatchError, match="do not fit"):
         A_TO_B.carry(body)
 

@@ -1,4 +1,4 @@
-"""Headers against kafka-python's encoder; the roads as a table; stamping changes nothing but the header."""
+"""Batch headers compared with kafka-python's, the table of batch actions, and stamping."""
 
 import struct
 from typing import Any
@@ -33,7 +33,7 @@ def header_of(**fields: int) -> BatchHeader:
     return fetched(patch(encode(THREE), **fields)).header
 
 
-def test_a_header_reads_as_kafka_python_reads_it() -> None:
+def test_header_fields_equal_those_read_by_kafka_python() -> None:
     data = encode(THREE, base_offset=70, leader_epoch=9, producer_id=12, producer_epoch=3, base_sequence=44)
     header = fetched(data).header
     theirs: Any = DefaultRecordBatch(data)
@@ -56,8 +56,8 @@ def test_a_header_reads_as_kafka_python_reads_it() -> None:
     assert header.is_contiguous
 
 
-def test_the_layout_is_kafkas() -> None:
-    """The header of a one-record batch, byte by byte."""
+def test_header_has_kafkas_layout() -> None:
+    """Check the header of a one-record batch byte by byte."""
     data = encode([Rec(0, 0x0102030405)], base_offset=5, leader_epoch=7)
     expected = (
         struct.pack(">qiib", 5, len(data) - 12, 7, 2),
@@ -67,7 +67,7 @@ def test_the_layout_is_kafkas() -> None:
 
 
 @pytest.mark.parametrize("attributes", [0, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON, 0x7FF8])
-def test_stamping_keeps_the_codec_alone_of_the_attributes(attributes: int) -> None:
+def test_stamping_clears_all_attributes_except_the_codec(attributes: int) -> None:
     data = encode(THREE, codec=1)
     patch(data, attributes=1 | attributes, base_offset=99, leader_epoch=4)
     before = fetched(data)
@@ -87,7 +87,7 @@ def test_stamping_keeps_the_codec_alone_of_the_attributes(attributes: int) -> No
     sequence=st.integers(-1, 2**31 - 1),
     offset=st.integers(0, 2**62),
 )
-def test_a_stamped_batch_is_readable_by_others(
+def test_stamped_batch_is_readable_by_kafka_python(
     producer_id: int, epoch: int, sequence: int, offset: int
 ) -> None:
     data = encode(THREE, base_offset=offset)
@@ -97,7 +97,7 @@ def test_a_stamped_batch_is_readable_by_others(
     assert (theirs.producer_id, theirs.producer_epoch, theirs.base_sequence) == (producer_id, epoch, sequence)
 
 
-def test_stamping_twice_is_stamping_once() -> None:
+def test_second_stamp_replaces_the_first() -> None:
     once, twice = memoryview(encode(THREE, base_offset=8)), memoryview(encode(THREE, base_offset=8))
     stamp(once, 1, 2, 3)
     stamp(twice, 9, 9, 9)
@@ -114,14 +114,14 @@ def test_a_flipped_bit_breaks_the_crc() -> None:
         assert not has_valid_crc(fetched(broken))
 
 
-def test_every_whole_batch_of_a_response_is_found() -> None:
+def test_every_complete_batch_of_a_response_is_found() -> None:
     batches = [encode(THREE, base_offset=3 * number) for number in range(4)]
     found = list(iterate_batches(joined(batches)))
     assert [bytes(batch.data) for batch in found] == [bytes(batch) for batch in batches]
     assert [batch.header.base_offset for batch in found] == [0, 3, 6, 9]
 
 
-def test_a_batch_that_is_cut_off_waits_for_the_next_fetch() -> None:
+def test_incomplete_batch_at_the_end_is_ignored() -> None:
     whole, cut = encode(THREE), encode(THREE, base_offset=3)
     for size in range(len(cut)):
         assert len(list(iterate_batches(joined([whole, cut[:size]])))) == 1
@@ -132,7 +132,7 @@ def test_an_empty_response_has_no_batches() -> None:
 
 
 @pytest.mark.parametrize("magic", [0, 1, 3])
-def test_other_formats_are_refused_by_offset(magic: int) -> None:
+def test_error_of_another_format_has_the_offset(magic: int) -> None:
     data = joined([encode(THREE), patch(encode(THREE), base_offset=33, magic=magic)])
     found = iterate_batches(data)
     assert next(found).header.base_offset == 0
@@ -141,13 +141,13 @@ def test_other_formats_are_refused_by_offset(magic: int) -> None:
 
 
 @pytest.mark.parametrize("length", [-(2**31), -1, 0, 48])
-def test_lengths_no_batch_can_have_are_refused(length: int) -> None:
+def test_impossible_batch_lengths_are_corrupt(length: int) -> None:
     with pytest.raises(CorruptBatchError, match=f"offset 6: batch length {length} is too small"):
         list(iterate_batches(joined([patch(encode(THREE), base_offset=6, length=length)])))
 
 
-def test_a_batch_of_a_header_alone_is_whole() -> None:
-    """The cleaner leaves such batches to remember a producer's sequence."""
+def test_batch_without_records_is_complete() -> None:
+    """The cleaner keeps such batches to retain a producer's sequence."""
     (batch,) = iterate_batches(joined([patch(encode(THREE)[:HEADER_BYTES], length=49, record_count=0)]))
     assert batch.header.record_count == 0
 
@@ -157,7 +157,7 @@ MARKER = {"attributes": CONTROL | TRANSACTIONAL}
 GAPS = {"record_count": 2}
 EMPTIED = {"record_count": 0}
 # A batch of offsets 100 to 102: how its header differs, the position, whether the target stamps, the action.
-ROADS: dict[str, tuple[dict[str, int], int, bool, BatchAction]] = {
+ACTIONS: dict[str, tuple[dict[str, int], int, bool, BatchAction]] = {
     "as it is": ({}, 100, False, BatchAction.FAST),
     "position in a gap before it": ({}, 90, False, BatchAction.FAST),
     "position inside": ({}, 101, False, BatchAction.REWRITE),
@@ -180,18 +180,18 @@ ROADS: dict[str, tuple[dict[str, int], int, bool, BatchAction]] = {
 }
 
 
-@pytest.mark.parametrize("case", ROADS)
-def test_roads(case: str) -> None:
-    fields, position, stamps, action = ROADS[case]
+@pytest.mark.parametrize("case", ACTIONS)
+def test_batch_action_follows_from_header_and_position(case: str) -> None:
+    fields, position, stamps, action = ACTIONS[case]
     header = header_of(base_offset=100, **fields)
     assert choose_action(header, position, target_stamps_append_time=stamps) is action
 
 
-def test_the_codec_mask_covers_every_codec() -> None:
+def test_codec_mask_covers_every_codec() -> None:
     assert [header_of(attributes=codec).attributes & CODEC_MASK for codec in range(5)] == [0, 1, 2, 3, 4]
 
 
-def test_an_outgoing_batch_knows_whether_offsets_are_missing() -> None:
+def test_outgoing_batch_is_contiguous_without_missing_offsets() -> None:
     assert OutgoingBatch(memoryview(b""), range(5, 9), 0).is_contiguous
     assert OutgoingBatch(memoryview(b""), (5, 6, 7), 0).is_contiguous
     assert not OutgoingBatch(memoryview(b""), (5, 7, 8), 0).is_contiguous

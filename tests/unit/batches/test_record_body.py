@@ -1,4 +1,4 @@
-"""Key, value and headers, against kafka-python's encoder and what is cut off of its bytes."""
+"""Key, value and headers are decoded from kafka-python's encoding, also when its bytes are truncated."""
 
 import pytest
 from hypothesis import given
@@ -14,7 +14,7 @@ headers = st.lists(st.tuples(st.text(max_size=8), optional_bytes), max_size=3).m
 
 
 @given(optional_bytes, optional_bytes, headers)
-def test_fields_are_those_that_were_written(
+def test_decoded_fields_equal_the_encoded_ones(
     key: bytes | None, value: bytes | None, named: tuple[tuple[str, bytes | None], ...]
 ) -> None:
     (record,) = read_records(fetched(encode([Rec(0, key=key, value=value, headers=named)])))
@@ -25,7 +25,7 @@ def test_fields_are_those_that_were_written(
 
 
 @given(optional_bytes, optional_bytes, headers, st.data())
-def test_a_body_that_ends_too_early_is_corrupt(
+def test_truncated_body_is_corrupt(
     key: bytes | None,
     value: bytes | None,
     named: tuple[tuple[str, bytes | None], ...],
@@ -37,6 +37,6 @@ def test_a_body_that_ends_too_early_is_corrupt(
         read_body(cut)
 
 
-def test_a_key_that_ends_too_early_is_corrupt() -> None:
+def test_truncated_key_is_corrupt() -> None:
     with pytest.raises(CorruptBatchError, match="the record's fields do not fit it"):
         read_key(b"\x02")

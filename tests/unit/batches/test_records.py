@@ -1,4 +1,4 @@
-"""What is opened and written again is read by kafka-python as what it wrote."""
+"""Decoded and re-encoded batches are read by kafka-python with the same records."""
 
 from collections.abc import Callable
 from typing import Any
@@ -38,7 +38,7 @@ def record_lists(draw: Callable[[Any], Any]) -> list[Rec]:
 
 
 def decoded(batches: list[OutgoingBatch]) -> list[Rec]:
-    """What a consumer would get, under the upstream offsets that the batches claim."""
+    """Decode the batches as a consumer does, with the batches' upstream offsets."""
     records: list[Rec] = []
     for batch in batches:
         inside = decode(batch.data)
@@ -51,7 +51,7 @@ def decoded(batches: list[OutgoingBatch]) -> list[Rec]:
 
 
 @given(WHOLE_RANGE)
-def test_varints_are_kafkas(value: int) -> None:
+def test_varints_are_encoded_as_by_kafka(value: int) -> None:
     ours, theirs = bytearray(), bytearray()
     write_varint(value, ours)
     encode_varint(value, theirs.append)
@@ -60,7 +60,7 @@ def test_varints_are_kafkas(value: int) -> None:
 
 
 @pytest.mark.parametrize("value", [0, -1, 1, 63, -64, 64, -65, 2**31, 2**63 - 1, -(2**63)])
-def test_varints_at_their_edges(value: int) -> None:
+def test_varints_at_length_boundaries_are_decoded(value: int) -> None:
     data = bytearray(b"skip")
     write_varint(value, data)
     assert read_varint(memoryview(data + b"more"), 4) == (value, len(data))
@@ -94,7 +94,7 @@ def test_rewriting_splits_to_the_limit(records: list[Rec], codec: int, limit: in
 
 
 @given(records=record_lists(), codec=st.sampled_from(ALL))
-def test_halving_until_nothing_can_be_halved_keeps_every_record(records: list[Rec], codec: int) -> None:
+def test_repeated_halving_keeps_every_record(records: list[Rec], codec: int) -> None:
     waiting, single = rewrite(read_records(fetched(encode(records))), codec, 1 << 20), []
     while waiting:
         first = waiting.pop(0)
@@ -130,18 +130,18 @@ def test_a_written_batch_has_kafkas_header() -> None:
     assert (theirs.producer_id, theirs.producer_epoch, theirs.base_sequence) == (-1, -1, -1)
 
 
-def test_append_time_is_every_records_time() -> None:
+def test_records_of_log_append_time_batches_have_the_batch_timestamp() -> None:
     data = encode([Rec(0, 5), Rec(1, 7)], attributes=LOG_APPEND_TIME, max_timestamp=NOW_MS)
     assert [record.timestamp for record in read_records(fetched(data))] == [NOW_MS, NOW_MS]
 
 
-def test_a_delete_horizon_is_the_base_of_the_timestamps() -> None:
-    """KIP-534 keeps the horizon in the base timestamp; the deltas are relative to it, so times add up."""
+def test_timestamps_are_relative_to_the_delete_horizon() -> None:
+    """KIP-534 stores the horizon in the base timestamp, to which the timestamp deltas are relative."""
     data = encode([Rec(0, 1000), Rec(1, 1010)], attributes=0x40, base_timestamp=400)
     assert [record.timestamp for record in read_records(fetched(data))] == [400, 410]
 
 
-def test_nothing_to_rewrite() -> None:
+def test_rewriting_no_records_returns_no_batch() -> None:
     assert rewrite([], 0, 100) == []
 
 
@@ -155,17 +155,17 @@ NOT_THERE = {
 
 
 @pytest.mark.parametrize("case", NOT_THERE)
-def test_records_that_are_not_there_are_corrupt(case: str) -> None:
+def test_missing_record_bytes_are_corrupt(case: str) -> None:
     data = encode([Rec(0)])[:HEADER_BYTES] + NOT_THERE[case]
     with pytest.raises(CorruptBatchError):
         read_records(fetched(patch(data, length=len(data) - 12, record_count=1)))
 
 
-def test_fewer_records_than_promised_are_corrupt() -> None:
+def test_fewer_records_than_the_header_counts_are_corrupt() -> None:
     with pytest.raises(CorruptBatchError, match="ends before its 3 records"):
         read_records(fetched(encode([Rec(0), Rec(1)], record_count=3)))
 
 
-def test_more_records_than_promised_are_corrupt() -> None:
+def test_more_records_than_the_header_counts_are_corrupt() -> None:
     with pytest.raises(CorruptBatchError, match="bytes follow the batch's 1 records"):
         read_records(fetched(encode([Rec(0), Rec(1)], record_count=1)))

@@ -15,7 +15,7 @@ def test_three_nodes_form_one_quorum() -> None:
     assert properties["log.dirs"] == "/clusters/source/broker-1"
 
 
-def test_internal_topics_have_a_copy_on_each_broker() -> None:
+def test_internal_topics_have_a_replica_on_each_broker() -> None:
     for brokers, copies, in_sync in ((1, "1", "1"), (3, "3", "2")):
         properties = server_properties(QUORUM[0], QUORUM[:brokers], ClusterSpec("source"))
         assert properties["offsets.topic.replication.factor"] == copies
@@ -23,7 +23,7 @@ def test_internal_topics_have_a_copy_on_each_broker() -> None:
         assert properties["transaction.state.log.min.isr"] == in_sync
 
 
-def test_given_settings_come_last() -> None:
+def test_given_settings_override_the_defaults() -> None:
     settings = {"broker.session.timeout.ms": "9000", "num.partitions": "8"}
     spec = ClusterSpec("source", settings=settings)
     assert server_properties(QUORUM[0], QUORUM[:1], spec).items() >= settings.items()
@@ -35,13 +35,13 @@ def test_brokers_with_a_small_heap_have_few_threads() -> None:
     assert server_properties(QUORUM[0], QUORUM[:1], small)["num.io.threads"] == "2"
 
 
-def test_settings_are_written_as_java_reads_them(tmp_path: Path) -> None:
+def test_settings_are_escaped_for_java_properties(tmp_path: Path) -> None:
     broker = Broker(0, tmp_path, NodeState(9092, 9093))
     broker.configure([broker], ClusterSpec("source", settings={"sasl.jaas.config": 'a\\b="ü"'}))
     assert 'sasl.jaas.config=a\\\\b\\="\\u00fc"' in broker.properties_file.read_text().splitlines()
 
 
-def test_large_heaps_run_as_kafka_runs_them_and_small_ones_start_fast() -> None:
+def test_large_heaps_have_kafkas_jvm_options_and_small_ones_those_for_a_fast_start() -> None:
     large = BrokerJvm("java", Path("/jars"), heap_mb=512).command("kafka.Kafka", "server.properties")
     small = BrokerJvm("java", Path("/jars"), heap_mb=256).command("kafka.Kafka", "server.properties")
     assert {"-Xmx512m", "-XX:+UseG1GC"} <= set(large)

@@ -21,7 +21,7 @@ def write(option: str) -> None:
     Path(option.removeprefix(OPTION)).write_bytes(b"classes")
 
 
-def test_a_jvm_uses_it_once_it_is_made(tmp_path: Path) -> None:
+def test_jvm_options_name_the_archive_once_it_exists(tmp_path: Path) -> None:
     archive = ClassArchive.of("kafka", Path("/jars"), environment(tmp_path))
     assert not archive.options
     archive.make(write)
@@ -29,7 +29,7 @@ def test_a_jvm_uses_it_once_it_is_made(tmp_path: Path) -> None:
     assert archive.file.read_bytes() == b"classes"
 
 
-def test_it_is_made_once(tmp_path: Path) -> None:
+def test_existing_archive_is_not_made_again(tmp_path: Path) -> None:
     archive = ClassArchive.of("kafka", Path("/jars"), environment(tmp_path))
     archive.make(write)
 
@@ -39,7 +39,7 @@ def test_it_is_made_once(tmp_path: Path) -> None:
     archive.make(never)
 
 
-def test_other_jars_another_java_and_an_upgraded_one_need_another(tmp_path: Path) -> None:
+def test_other_jars_or_another_java_have_another_archive(tmp_path: Path) -> None:
     environ = environment(tmp_path)
     files = [
         ClassArchive.of("kafka", Path("/jars"), environ).file,
@@ -51,7 +51,7 @@ def test_other_jars_another_java_and_an_upgraded_one_need_another(tmp_path: Path
     assert len(set(files)) == 4
 
 
-def test_jars_that_are_installed_anew_need_another_and_the_old_one_goes(tmp_path: Path) -> None:
+def test_archive_of_reinstalled_jars_replaces_the_old_one(tmp_path: Path) -> None:
     jars, environ = tmp_path / "jars", environment(tmp_path)
     jars.mkdir()
     old, other = (ClassArchive.of(name, jars, environ) for name in ("spark", "kafka"))
@@ -64,18 +64,18 @@ def test_jars_that_are_installed_anew_need_another_and_the_old_one_goes(tmp_path
     assert (new.exists, old.exists, other.exists) == (True, False, True)
 
 
-def test_without_a_java_there_is_none(tmp_path: Path) -> None:
+def test_there_is_no_archive_without_java(tmp_path: Path) -> None:
     assert ClassArchive.of("kafka", Path("/jars"), {"PATH": "", "HOME": str(tmp_path)}).options == ()
 
 
-def test_a_java_that_writes_nothing_is_said(tmp_path: Path) -> None:
+def test_java_that_writes_no_archive_is_an_error(tmp_path: Path) -> None:
     archive = ClassArchive.of("kafka", Path("/jars"), environment(tmp_path))
     with pytest.raises(JarsError, match=r"Java wrote no archive of its classes to .*It is not needed"):
         archive.make(lambda _: None)
     assert not archive.exists
 
 
-def test_what_a_failed_run_wrote_is_not_used(tmp_path: Path) -> None:
+def test_archive_of_a_failed_run_is_discarded(tmp_path: Path) -> None:
     archive = ClassArchive.of("kafka", Path("/jars"), environment(tmp_path))
 
     def fail(option: str) -> None:

@@ -1,4 +1,4 @@
-"""A shell script stands for `java -jar ivy.jar`: it obeys -cache, -settings and -retrieve."""
+"""Fetching jars with a shell script instead of `java -jar ivy.jar`."""
 
 import hashlib
 from pathlib import Path
@@ -52,7 +52,7 @@ def names(folder: Path) -> set[str]:
     return {file.name for file in folder.iterdir()}
 
 
-def test_fetches_once(tmp_path: Path, fake: FakeIvy) -> None:
+def test_jars_are_fetched_once(tmp_path: Path, fake: FakeIvy) -> None:
     ivy = fake.which()
     folder = ensure_jars(SET, cache=tmp_path / "cache", ivy=ivy)
     assert names(folder) == set(CONTENT)
@@ -61,11 +61,11 @@ def test_fetches_once(tmp_path: Path, fake: FakeIvy) -> None:
     assert names(folder.parent) == {"set-1", "set-1.lock"}
 
 
-def test_tells_how_far_it_is(tmp_path: Path, fake: FakeIvy) -> None:
-    told: list[str] = []
+def test_progress_is_reported(tmp_path: Path, fake: FakeIvy) -> None:
+    progress: list[str] = []
     ivy = fake.which(f"{FETCHES_ALL}\necho '[SUCCESSFUL ] org#broker;1!broker.jar (166ms)'")
-    ensure_jars(SET, cache=tmp_path / "cache", ivy=ivy, on_progress=told.append)
-    assert told == [
+    ensure_jars(SET, cache=tmp_path / "cache", ivy=ivy, on_progress=progress.append)
+    assert progress == [
         "Fetching set-1 (once): resolved 1/2 jars",
         "Fetching set-1 (once): fetched 1/2 jars",
         "Fetched and verified 2 jars of set-1",
@@ -90,7 +90,7 @@ def test_jars_other_than_recorded_are_not_installed(
     assert names(cache / "jars") == {"set-1.lock"}
 
 
-def test_a_failed_fetch_says_why_and_keeps_what_it_has_for_the_next_try(
+def test_failed_fetch_reports_the_reason_and_keeps_downloads_for_the_next_try(
     tmp_path: Path, fake: FakeIvy
 ) -> None:
     cache = tmp_path / "cache"
@@ -114,14 +114,14 @@ def test_own_ivy_settings_are_passed_on(tmp_path: Path, fake: FakeIvy) -> None:
     assert "-settings /etc/ivysettings.xml" in fake.calls[0]
 
 
-def test_pyspark_brings_ivy() -> None:
+def test_ivy_is_found_among_pysparks_jars() -> None:
     ivy = Ivy.of_pyspark(Java("/bin/java", 17), {"SPARKMIRROR_IVY_SETTINGS": "/etc/ivysettings.xml"})
     assert ivy.jar.is_file()
     assert (ivy.java, ivy.settings) == ("/bin/java", "/etc/ivysettings.xml")
 
 
 @pytest.mark.parametrize("jar_set", [kafka_jars(), mirror_maker_jars()], ids=lambda jar_set: jar_set.name)
-def test_recorded_sums_are_sums_of_jars(jar_set: JarSet) -> None:
+def test_every_module_has_a_recorded_checksum(jar_set: JarSet) -> None:
     modules = {f"{module.name}-{module.revision}.jar" for module in jar_set.modules}
     assert modules <= set(jar_set.sums)
     assert all(len(bytes.fromhex(digest)) == 32 for digest in jar_set.sums.values())

@@ -27,7 +27,7 @@ def fake_java(home: Path, version: str) -> Path:
         ("The operation couldn't be completed. Unable to locate a Java Runtime.", None),
     ],
 )
-def test_version_as_java_prints_it(text: str, version: int | None) -> None:
+def test_java_version_is_parsed(text: str, version: int | None) -> None:
     assert parse_version(text) == version
 
 
@@ -54,7 +54,7 @@ def test_version_as_java_prints_it(text: str, version: int | None) -> None:
         (Host("linux", {"ID": "nixos"}), "install Java 21 (Temurin) from Adoptium"),
     ],
 )
-def test_install_command_of_the_platform(host: Host, command: str) -> None:
+def test_install_command_suits_the_platform(host: Host, command: str) -> None:
     assert install_command(host) == command
 
 
@@ -65,14 +65,14 @@ def test_java_home_comes_before_path(tmp_path: Path) -> None:
     assert find_java(environ, DEBIAN_12) == Java(str(at_home), 21)
 
 
-def test_an_old_java_home_gives_way_to_path(tmp_path: Path) -> None:
+def test_old_java_home_is_skipped_for_path(tmp_path: Path) -> None:
     fake_java(tmp_path / "home", "11.0.2")
     on_path = fake_java(tmp_path / "path", "17.0.1")
     environ = {"JAVA_HOME": str(tmp_path / "home"), "PATH": str(on_path.parent)}
     assert find_java(environ, DEBIAN_12) == Java(str(on_path), 17)
 
 
-def test_no_java_is_said_in_one_line_with_the_install_command(tmp_path: Path) -> None:
+def test_error_without_java_has_the_install_command(tmp_path: Path) -> None:
     with pytest.raises(JavaMissingError) as caught:
         find_java({"PATH": str(tmp_path)}, DEBIAN_12)
     assert str(caught.value) == (
@@ -81,7 +81,7 @@ def test_no_java_is_said_in_one_line_with_the_install_command(tmp_path: Path) ->
     )
 
 
-def test_what_was_found_and_why_it_does_not_do(tmp_path: Path) -> None:
+def test_error_lists_unusable_javas_with_reasons(tmp_path: Path) -> None:
     old = fake_java(tmp_path / "path", "11.0.2")
     environ = {"JAVA_HOME": str(tmp_path / "gone"), "PATH": str(old.parent)}
     with pytest.raises(JavaMissingError) as caught:

@@ -17,14 +17,14 @@ def saved(home: Path, name: str) -> Path:
     return directory
 
 
-def test_a_request_keeps_what_it_does_not_name() -> None:
+def test_request_keeps_the_settings_that_it_does_not_change() -> None:
     before = ClusterSpec("source", 3, {"num.partitions": "8"}, heap_mb=256)
     assert ClusterRequest("source").spec(None) == ClusterSpec("source")
     assert ClusterRequest("source").spec(before) == before
     assert ClusterRequest("source", 1, {"a": "b"}).spec(before) == ClusterSpec("source", 1, {"a": "b"}, 256)
 
 
-def test_clusters_are_found_by_their_folders(tmp_path: Path) -> None:
+def test_clusters_are_listed_by_their_folders(tmp_path: Path) -> None:
     for name in ("target", "source"):
         saved(tmp_path, name)
     (tmp_path / "stranger").mkdir()
@@ -33,14 +33,14 @@ def test_clusters_are_found_by_their_folders(tmp_path: Path) -> None:
     assert clusters.find("stranger") is None
 
 
-def test_an_unknown_name_stops_nothing(tmp_path: Path) -> None:
+def test_unknown_name_is_an_error_and_stops_no_cluster(tmp_path: Path) -> None:
     directory = saved(tmp_path, "source")
     with pytest.raises(ClusterStartError, match=r"no cluster named x \(known: source\)"):
         NamedClusters(tmp_path).down(["source", "x"], quiet, delete_data=True)
     assert directory.exists()
 
 
-def test_data_goes_only_on_request(tmp_path: Path) -> None:
+def test_data_is_deleted_only_on_request(tmp_path: Path) -> None:
     directory = saved(tmp_path, "source")
     NamedClusters(tmp_path).down(["source"], quiet)
     assert directory.exists()

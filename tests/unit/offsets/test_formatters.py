@@ -1,4 +1,4 @@
-"""The text is that of Kafka's OffsetSyncFormatter, CheckpointFormatter and HeartbeatFormatter."""
+"""Records are formatted as by Kafka's OffsetSyncFormatter, CheckpointFormatter and HeartbeatFormatter."""
 
 from sparkmirror.domain.ids import Alias, Flow, GroupId, TopicPartition
 from sparkmirror.offsets.formatters import (
@@ -12,7 +12,7 @@ from sparkmirror.offsets.formatters import (
 from sparkmirror.offsets.wire_records import Checkpoint, Heartbeat, OffsetSync
 
 
-def test_an_offset_sync() -> None:
+def test_offset_sync_is_formatted_as_by_kafka() -> None:
     sync = OffsetSync(TopicPartition("t", 0), 5, 7)
     assert offset_sync_text(sync) == "OffsetSync{topicPartition=t-0, upstreamOffset=5, downstreamOffset=7}"
     assert offset_sync_json(sync) == {
@@ -23,7 +23,7 @@ def test_an_offset_sync() -> None:
     }
 
 
-def test_a_checkpoint() -> None:
+def test_checkpoint_is_formatted_as_by_kafka() -> None:
     checkpoint = Checkpoint(GroupId("g1"), TopicPartition("source1.t", 0), 10, 8)
     assert checkpoint_text(checkpoint) == (
         "Checkpoint{consumerGroupId=g1, topicPartition=source1.t-0, upstreamOffset=10, downstreamOffset=8, "
@@ -32,7 +32,7 @@ def test_a_checkpoint() -> None:
     assert checkpoint_json(checkpoint)["metadata"] == ""
 
 
-def test_a_heartbeat() -> None:
+def test_heartbeat_is_formatted_as_by_kafka() -> None:
     heartbeat = Heartbeat(Flow(Alias("A"), Alias("B")), 1700000000000)
     assert heartbeat_text(heartbeat) == (
         "Heartbeat{sourceClusterAlias=A, targetClusterAlias=B, timestamp=1700000000000}"

@@ -14,7 +14,7 @@ TP = TopicPartition("t", 0)
 OTHER = TopicPartition("u", 1)
 
 
-def test_decisions_for_single_records() -> None:
+def test_single_records_are_synced_as_by_java() -> None:
     state = OffsetSyncState(50)
     vectors = [
         *[(0, 100, True), (2, 102, True), (3, 152, False), (4, 153, True), (5, 154, False), (6, 203, False)],
@@ -41,11 +41,11 @@ def test_a_lag_of_zero_syncs_every_record() -> None:
     assert state.update_run(Run(5, 5, 10)) == RunVerdict(sync_first=False, sync_last=True)
 
 
-def test_a_negative_lag_is_as_zero() -> None:
+def test_negative_lag_equals_zero() -> None:
     assert OffsetSyncState(-1).update_run(Run(0, 0, 3)) == RunVerdict(sync_first=True, sync_last=True)
 
 
-def test_verdicts_on_runs() -> None:
+def test_runs_are_synced_at_gaps_and_when_the_lag_is_reached() -> None:
     state = OffsetSyncState(50)
     assert state.update_run(Run(0, 100, 10)) == RunVerdict(sync_first=True, sync_last=False)
     assert state.update_run(Run(10, 110, 10)) == RunVerdict(sync_first=False, sync_last=False)
@@ -62,8 +62,8 @@ def test_verdicts_on_runs() -> None:
 
 
 @dataclass
-class Java:
-    """OffsetSyncWriter, record by record."""
+class JavaOffsetSyncWriter:
+    """JavaOffsetSyncWriter's OffsetSyncWriter, which is called for each record."""
 
     lag: int
     pending: OffsetSync | None = None
@@ -98,8 +98,8 @@ def following(steps: list[tuple[int, int, int]]) -> list[Run]:
 
 
 @given(st.one_of(RUNS, STEPS.map(following)), st.integers(0, 40))
-def test_a_run_leaves_the_state_that_its_records_would(runs: list[Run], lag: int) -> None:
-    java, state = Java(lag), OffsetSyncState(lag)
+def test_run_changes_the_state_as_its_single_records_do(runs: list[Run], lag: int) -> None:
+    java, state = JavaOffsetSyncWriter(lag), OffsetSyncState(lag)
     for run in runs:
         java.acknowledged(run)
         state.update_run(run)
@@ -108,8 +108,8 @@ def test_a_run_leaves_the_state_that_its_records_would(runs: list[Run], lag: int
 
 
 @given(STEPS.map(following), st.integers(0, 40))
-def test_the_queue_is_never_behind_java(runs: list[Run], lag: int) -> None:
-    java, queue = Java(lag), OffsetSyncQueue(lag)
+def test_queued_syncs_are_never_behind_javas(runs: list[Run], lag: int) -> None:
+    java, queue = JavaOffsetSyncWriter(lag), OffsetSyncQueue(lag)
     newest = None
     for run in runs:
         java.pending = None
@@ -138,7 +138,7 @@ def is_exact(sync: OffsetSync, run: Run) -> bool:
     return 0 <= step < run.count and sync.downstream_offset == run.first_downstream + step
 
 
-def test_the_start_of_a_run_is_written_with_the_newest_sync() -> None:
+def test_first_offset_of_a_run_is_written_with_the_newest_sync() -> None:
     queue = OffsetSyncQueue(10)
     queue.acknowledged(TP, Run(0, 100, 5))
     queue.acknowledged(TP, Run(5, 105, 100))
@@ -147,8 +147,8 @@ def test_the_start_of_a_run_is_written_with_the_newest_sync() -> None:
     assert queue.drain() == []
 
 
-def test_a_new_run_replaces_what_was_not_written_yet_but_for_the_first() -> None:
-    """What is older than every sync could not be translated at all."""
+def test_new_run_replaces_unwritten_syncs_except_the_first() -> None:
+    """Without the first sync, older offsets could not be translated at all."""
     queue = OffsetSyncQueue(10)
     queue.acknowledged(TP, Run(5, 0, 50))
     queue.acknowledged(TP, Run(60, 50, 30))
@@ -160,7 +160,7 @@ def test_a_new_run_replaces_what_was_not_written_yet_but_for_the_first() -> None
     assert queue.drain() == [OffsetSync(TP, 110, 90), OffsetSync(TP, 129, 109)]
 
 
-def test_waiting_syncs_are_written_at_the_flush_only_once() -> None:
+def test_delayed_syncs_are_written_once_at_the_flush() -> None:
     queue = OffsetSyncQueue(100)
     queue.acknowledged(TP, Run(0, 0, 1))
     assert queue.drain() == [OffsetSync(TP, 0, 0)]
@@ -172,7 +172,7 @@ def test_waiting_syncs_are_written_at_the_flush_only_once() -> None:
     assert queue.drain() == []
 
 
-def test_partitions_keep_the_order_in_which_they_came() -> None:
+def test_partitions_are_drained_in_the_order_of_their_first_sync() -> None:
     queue = OffsetSyncQueue(100)
     queue.acknowledged(OTHER, Run(3, 3, 1))
     queue.acknowledged(TP, Run(0, 0, 1))

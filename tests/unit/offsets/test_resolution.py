@@ -1,4 +1,4 @@
-"""What both logs prove of offsets between two syncs, against a map of every record that was copied."""
+"""Offsets between two syncs, resolved from both logs, compared with the known copies of every record."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -20,7 +20,7 @@ ONE_BATCH = (1000,)
 
 
 def log(records: Sequence[Rec], sizes: Iterable[int] = ONE_BATCH, **header: int) -> list[FetchedBatch]:
-    """Their batches, of such sizes; one begins anew behind each gap."""
+    """Encode the records in batches of these sizes; each gap begins a new batch."""
     sizes, parts = iter(sizes), list[list[Rec]]()
     size = 0
     for record in records:
@@ -47,7 +47,7 @@ def moved(records: Iterable[Rec], first: int) -> list[Rec]:
     return [record._replace(offset=first + number) for number, record in enumerate(records)]
 
 
-def test_what_compaction_left_is_found_in_the_whole_copy() -> None:
+def test_records_left_by_compaction_are_found_in_the_uncompacted_copy() -> None:
     source = [at(offset) for offset in (100, 103, 104, 109)]
     target = moved([at(offset) for offset in range(100, 110)], 500)
     gap = Gap(Known(100, 500), Known(109, 509))
@@ -56,36 +56,36 @@ def test_what_compaction_left_is_found_in_the_whole_copy() -> None:
     assert resolve(gap, 106, log(source), log(target)) == [before, Run(103, 503, 2)]
 
 
-def test_batches_that_are_equal_are_not_opened() -> None:
+def test_equal_batches_are_compared_without_opening_them() -> None:
     records = [at(offset) for offset in range(100, 120)]
     source, target = log(records, (1, 9, 10)), log(moved(records, 500), (1, 9, 10))
     for batch in (*source[1:], *target[1:]):
-        batch.data[30:61] = target[0].data[30:61]  # what only an opened batch would miss
+        batch.data[30:61] = target[0].data[30:61]  # detectable only by opening the batches
     gap = Gap(Known(100, 500), Known(119, 519))
     assert resolve(gap, 105, source, target)[-1].last_upstream == 109
 
 
-def test_nothing_is_shown_behind_a_hole_in_the_target() -> None:
+def test_resolution_ends_at_a_gap_in_the_target() -> None:
     records = [at(offset) for offset in range(100, 110)]
     target = [record for record in moved(records, 500) if record.offset != 505]
     gap = Gap(Known(100, 500), Known(109, 509))
     assert resolve(gap, 108, log(records), log(target)) == [Run(100, 500, 5)]
 
 
-def test_a_record_that_is_not_there_ends_what_can_be_shown() -> None:
+def test_resolution_ends_at_a_record_missing_at_the_target() -> None:
     source = [at(100), at(101), at(102, content=77), at(103), at(104)]
     target = moved([at(100), at(101), at(103), at(104)], 500)
     gap = Gap(Known(100, 500), Known(104, 503))
     assert resolve(gap, 103, log(source), log(target)) == [Run(100, 500, 2)]
 
 
-def test_a_sync_of_another_log_shows_nothing() -> None:
+def test_sync_of_another_log_resolves_nothing() -> None:
     records = [at(offset) for offset in range(100, 110)]
     gap = Gap(Known(100, 501), Known(109, 510))
     assert resolve(gap, 105, log(records), log(moved(records, 500))) == []
 
 
-def test_markers_on_both_sides_are_passed() -> None:
+def test_markers_on_both_sides_are_skipped() -> None:
     source = log([at(100), at(101)]) + log([at(103), at(104)])
     copies = moved([at(100), at(101), at(103), at(104)], 500)
     closed = list(iterate_batches(joined([marker(503, 7, commit=True)])))
@@ -93,14 +93,14 @@ def test_markers_on_both_sides_are_passed() -> None:
     assert resolve(Gap(Known(100, 500), Known(105, 505)), 104, source, target)[-1] == Run(104, 504, 1)
 
 
-def test_a_target_that_stamps_its_own_times_is_compared_without() -> None:
+def test_timestamps_are_ignored_with_log_append_time_at_the_target() -> None:
     records = [at(offset) for offset in range(100, 110)]
     target = log(moved(records, 500), attributes=LOG_APPEND_TIME, max_timestamp=NOW_MS * 2)
     gap = Gap(Known(100, 500), Known(109, 509))
     assert resolve(gap, 105, log(records), target) == [Run(100, 500, 6)]
 
 
-def test_what_was_shown_is_where_the_next_search_begins() -> None:
+def test_next_resolution_starts_at_the_offsets_already_resolved() -> None:
     source, target = (
         [at(offset) for offset in (100, 103, 104, 105, 109)],
         [at(offset) for offset in range(100, 110)],
@@ -121,16 +121,16 @@ def test_what_was_shown_is_where_the_next_search_begins() -> None:
 
 
 class Step(NamedTuple):
-    """What happens next to a partition that is mirrored."""
+    """The next records of a mirrored partition, with events during their copy."""
 
     gap: int
-    """Offsets that hold nothing, at the source."""
+    """Missing offsets at the source."""
     contents: list[int]
-    """Of the records that follow; equal ones are equal records."""
+    """Contents of the following records; equal numbers make equal records."""
     repeated: int
-    """So many of the last ones are copied again, as a mirror does that was killed."""
+    """The number of last records that are copied again, as by a mirror that was killed."""
     foreign: list[int]
-    """What somebody else writes to the target."""
+    """Contents of records that another producer writes to the target."""
 
 
 STEPS = st.lists(
@@ -151,7 +151,7 @@ class Copied(NamedTuple):
     source: list[Rec]
     target: list[Rec]
     where: dict[int, list[int]]
-    """All places of each record's copies."""
+    """The target offsets of each record's copies."""
 
 
 def copied(steps: Sequence[Step], first: int) -> Copied:
@@ -178,7 +178,7 @@ def copied(steps: Sequence[Step], first: int) -> Copied:
 
 
 @given(STEPS, STEPS, SIZES, SIZES, st.data())
-def test_translation_never_skips_is_monotonic_and_not_behind_the_syncs(
+def test_translation_skips_no_record_is_monotonic_and_not_behind_the_syncs(
     before: list[Step],
     after: list[Step],
     source_sizes: list[int],
@@ -219,7 +219,7 @@ def test_translation_never_skips_is_monotonic_and_not_behind_the_syncs(
 
 
 @given(st.lists(st.integers(0, 3), min_size=2, max_size=12), SIZES, SIZES, st.data())
-def test_where_nothing_is_missing_every_offset_is_exact(
+def test_every_offset_of_complete_logs_is_exact(
     gaps: list[int], source_sizes: list[int], target_sizes: list[int], data: st.DataObject
 ) -> None:
     offsets = [number + sum(gaps[: number + 1]) for number in range(len(gaps))]

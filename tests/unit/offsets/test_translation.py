@@ -1,4 +1,4 @@
-"""Translation against the vectors of Java's OffsetSyncStoreTest, and against the log that syncs speak of."""
+"""Offset translation with the vectors of Java's OffsetSyncStoreTest, and against random logs."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
@@ -44,11 +44,11 @@ def kept(offsets: Iterable[int]) -> list[int]:
         (range(16), [15, 14, 12, 8, 0]),
     ],
 )
-def test_it_keeps_the_syncs_that_java_keeps(offsets: Iterable[int], expected: list[int]) -> None:
+def test_history_keeps_the_same_syncs_as_java(offsets: Iterable[int], expected: list[int]) -> None:
     assert kept(offsets) == expected
 
 
-def test_between_syncs_it_is_only_sure_that_the_sync_was_read() -> None:
+def test_offsets_between_syncs_are_translated_to_one_after_the_sync() -> None:
     syncs = history([(100, 200), (110, 205)])
     assert [syncs.translate(offset) for offset in (99, 100, 101, 109, 110, 111, 500)] == [
         BEFORE_HISTORY,
@@ -61,16 +61,14 @@ def test_between_syncs_it_is_only_sure_that_the_sync_was_read() -> None:
     ]
 
 
-def test_a_step_back_forgets_what_was_before() -> None:
+def test_sync_with_an_older_upstream_offset_discards_the_former_ones() -> None:
     syncs = history([(100, 200), (110, 210), (5, 211)])
     assert [syncs.translate(offset) for offset in (4, 5, 105, 200)] == [BEFORE_HISTORY, 211, 212, 212]
 
 
 @given(st.lists(st.tuples(st.integers(1, 5000), st.integers(1, 3)), min_size=1, max_size=200), st.data())
-def test_no_group_is_sent_past_what_it_has_not_read(
-    steps: list[tuple[int, int]], data: st.DataObject
-) -> None:
-    """`steps` are gaps in the source between records that were synced, and in the target."""
+def test_translation_skips_no_unread_record(steps: list[tuple[int, int]], data: st.DataObject) -> None:
+    """`steps` are the offset gaps between synced records at the source and at the target."""
     upstream = downstream = 0
     pairs = []
     for gap, written in steps:
@@ -83,7 +81,7 @@ def test_no_group_is_sent_past_what_it_has_not_read(
     if not read:
         assert translated == BEFORE_HISTORY
     elif translated != BEFORE_HISTORY:
-        # At most one past the last synced record that is read, and exactly on it if it is to be read next.
+        # At most one after the last synced record that was read, and exactly at it if it is the next to read.
         up, down = read[-1]
         assert translated <= (down if up == committed else down + 1)
         assert translated >= pairs[0][1]
@@ -92,14 +90,14 @@ def test_no_group_is_sent_past_what_it_has_not_read(
 
 
 class Copied(NamedTuple):
-    """A part of a log: offsets that are missing before it, on both sides, and what follows without a gap."""
+    """A part of a log: missing offsets on both sides, state records without gaps."""
 
     gap: int
     jump: int
     records: int
     is_synced: bool
-    is_told: bool
-    """Whether the sync says how long its run is, as Java's does not."""
+    has_run_length: bool
+    """Whether the sync has the length of its run. Those of Java do not."""
 
 
 LOGS = st.lists(
@@ -112,19 +110,19 @@ LOGS = st.lists(
 
 
 @given(LOGS)
-def test_translation_is_exact_in_known_runs_and_elsewhere_not_behind_java(log: list[Copied]) -> None:
+def test_translation_is_exact_in_known_runs_and_not_behind_javas_elsewhere(log: list[Copied]) -> None:
     upstream = downstream = 0
     where: dict[int, int] = {}
     known: set[int] = set()
     ours: SyncHistory | None = None
     javas: SyncHistory | None = None
-    for gap, jump, count, is_synced, is_told in log:
+    for gap, jump, count, is_synced, has_run_length in log:
         upstream, downstream = upstream + gap, downstream + jump
         where.update((upstream + at, downstream + at) for at in range(count))
         upstream, downstream = upstream + count, downstream + count
         if not is_synced:
             continue
-        sync, run = OffsetSync(ORDERS, upstream - 1, downstream - 1), count if is_told else 1
+        sync, run = OffsetSync(ORDERS, upstream - 1, downstream - 1), count if has_run_length else 1
         known.update(range(upstream - run, upstream))
         if ours is None or javas is None:
             ours, javas = SyncHistory(sync, run), SyncHistory(sync)
@@ -145,7 +143,7 @@ def test_translation_is_exact_in_known_runs_and_elsewhere_not_behind_java(log: l
         last = translated
 
 
-def test_runs_that_go_on_become_one() -> None:
+def test_consecutive_runs_are_merged() -> None:
     syncs = SyncHistory(OffsetSync(ORDERS, 9, 109), 10)
     syncs.add(OffsetSync(ORDERS, 19, 119), 10)
     syncs.add(OffsetSync(ORDERS, 49, 140), 5)
@@ -161,79 +159,79 @@ def test_runs_that_go_on_become_one() -> None:
     ]
 
 
-def test_a_target_that_lost_records_forgets_what_was_before() -> None:
+def test_sync_after_lost_target_records_discards_the_former_ones() -> None:
     syncs = SyncHistory(OffsetSync(ORDERS, 99, 99), 100)
     syncs.add(OffsetSync(ORDERS, 109, 49), 10)
     assert [syncs.translate(offset) for offset in (50, 100, 109)] == [BEFORE_HISTORY, 40, 49]
 
 
-def test_a_run_without_room_for_the_newest_sync_is_one_of_another_log() -> None:
-    """The target was lost and is filled beyond that sync again; what told of its begin was compacted away."""
+def test_run_that_contradicts_the_newest_sync_discards_the_former_ones() -> None:
+    """The target was recreated and filled beyond that sync; its first syncs were removed by compaction."""
     syncs = SyncHistory(OffsetSync(ORDERS, 100, 100))
     syncs.add(OffsetSync(ORDERS, 300, 199), 200)
     assert [syncs.translate(offset) for offset in (100, 101, 150, 300)] == [BEFORE_HISTORY, 0, 49, 199]
 
 
-class What(Enum):
+class Change(Enum):
     COPY = "the next records are copied"
-    REPEAT = "the last ones are copied once more: the mirror was killed"
-    CUT = "the source loses its last ones, and goes on from there"
-    ANEW = "the target is deleted and made again"
+    REPEAT = "the last records are copied again, as the mirror was killed"
+    TRUNCATE = "the source loses its last records and continues from there"
+    RECREATE = "the target is deleted and created again"
 
 
 class Event(NamedTuple):
-    what: What
+    change: Change
     gap: int
     records: int
     is_synced: bool
-    """Whether a reader gets to see the sync of the first record."""
-    run_is_told: bool
+    """Whether a reader sees the sync of the first record."""
+    has_run_length: bool
 
 
 EVENTS = st.lists(
     st.builds(
-        Event, st.sampled_from(What), st.integers(0, 3), st.integers(1, 20), st.booleans(), st.booleans()
+        Event, st.sampled_from(Change), st.integers(0, 3), st.integers(1, 20), st.booleans(), st.booleans()
     ),
     min_size=1,
     max_size=20,
 )
 
 
-class Then(NamedTuple):
-    """What an event left."""
+class State(NamedTuple):
+    """The logs and the offset syncs after an event."""
 
-    told: list[RunSync]
+    written: list[RunSync]
     copies: Mapping[int, list[int]]
-    """Of each record that the source has: its offsets in the target's log of now."""
+    """The offsets in the target's current log of each record that the source has."""
     upstream_end: int
     downstream_end: int
 
 
-def happening(events: list[Event]) -> Iterator[Then]:
+def states_after(events: list[Event]) -> Iterator[State]:
     upstream = downstream = 0
     copies: dict[int, list[int]] = {}
     for event in events:
-        match event.what:
-            case What.REPEAT | What.CUT:
+        match event.change:
+            case Change.REPEAT | Change.TRUNCATE:
                 upstream = max(0, upstream - event.records)
-                if event.what is What.CUT:
+                if event.change is Change.TRUNCATE:
                     copies = {offset: at for offset, at in copies.items() if offset < upstream}
-            case What.ANEW:
+            case Change.RECREATE:
                 downstream, copies = 0, {}
-            case What.COPY:
+            case Change.COPY:
                 upstream += event.gap
         first = OffsetSync(ORDERS, upstream, downstream)
         for at in range(event.records):
             copies.setdefault(upstream + at, []).append(downstream + at)
         upstream, downstream = upstream + event.records, downstream + event.records
         last = RunSync(OffsetSync(ORDERS, upstream - 1, downstream - 1), event.records)
-        told = [RunSync(first)] if event.is_synced or not event.run_is_told else []
-        told += [last if event.run_is_told else RunSync(last.sync)]
-        yield Then(told, copies, upstream, downstream)
+        written = [RunSync(first)] if event.is_synced or not event.has_run_length else []
+        written += [last if event.has_run_length else RunSync(last.sync)]
+        yield State(written, copies, upstream, downstream)
 
 
-def taken(syncs: SyncHistory | None, told: Iterable[RunSync]) -> SyncHistory:
-    for sync in told:
+def with_syncs(syncs: SyncHistory | None, written: Iterable[RunSync]) -> SyncHistory:
+    for sync in written:
         if syncs is None:
             syncs = SyncHistory(*sync)
         else:
@@ -243,35 +241,35 @@ def taken(syncs: SyncHistory | None, told: Iterable[RunSync]) -> SyncHistory:
 
 
 @given(EVENTS)
-def test_nothing_is_skipped_whatever_happens_to_the_logs(events: list[Event]) -> None:
+def test_translation_skips_no_record_after_changes_of_both_logs(events: list[Event]) -> None:
     syncs: SyncHistory | None = None
-    for then in happening(events):
-        syncs, before = taken(syncs, then.told), BEFORE_HISTORY
-        for committed in range(then.upstream_end + 2):
+    for state in states_after(events):
+        syncs, before = with_syncs(syncs, state.written), BEFORE_HISTORY
+        for committed in range(state.upstream_end + 2):
             translated = syncs.translate(committed)
             assert translated >= before
             before = translated
-            assert all(at[-1] >= translated for offset, at in then.copies.items() if offset >= committed)
+            assert all(at[-1] >= translated for offset, at in state.copies.items() if offset >= committed)
 
 
 @given(EVENTS)
-def test_nothing_is_skipped_on_the_way_back_either(events: list[Event]) -> None:
-    """A group that has read a copy of a record, whichever, has read the record."""
+def test_reversed_translation_skips_no_record_after_changes_of_both_logs(events: list[Event]) -> None:
+    """A group has read a record if it has read any of its copies."""
     syncs: SyncHistory | None = None
-    for then in happening(events):
-        syncs = taken(syncs, (sync.reversed("there.orders") for sync in then.told))
+    for state in states_after(events):
+        syncs = with_syncs(syncs, (sync.reversed("there.orders") for sync in state.written))
         assert all(sync.topic_partition.topic == "there.orders" for sync in syncs.syncs)
         before = BEFORE_HISTORY
-        for committed in range(then.downstream_end + 2):
+        for committed in range(state.downstream_end + 2):
             translated = syncs.translate(committed)
             assert translated >= before
             before = translated
-            assert translated <= then.upstream_end
-            assert all(offset >= translated for offset, at in then.copies.items() if at[0] >= committed)
+            assert translated <= state.upstream_end
+            assert all(offset >= translated for offset, at in state.copies.items() if at[0] >= committed)
 
 
-def test_there_and_back_is_the_same_place_inside_of_runs() -> None:
+def test_translation_there_and_back_returns_the_same_offset_inside_runs() -> None:
     sync = RunSync(OffsetSync(ORDERS, 149, 19), 20)
-    there, back = taken(None, [sync]), taken(None, [sync.reversed("there.orders")])
+    there, back = with_syncs(None, [sync]), with_syncs(None, [sync.reversed("there.orders")])
     for offset in range(130, 151):
         assert back.translate(there.translate(offset)) == offset

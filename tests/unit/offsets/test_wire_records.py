@@ -51,7 +51,7 @@ def test_every_missing_byte_is_an_error(record: Record, key: str, value: str) ->
 
 
 @pytest.mark.parametrize("record", [CHECKPOINT, HEARTBEAT])
-def test_any_version_is_read_as_the_first(record: Checkpoint | Heartbeat) -> None:
+def test_unknown_versions_are_read_as_version_0(record: Checkpoint | Heartbeat) -> None:
     value = b"\x00\x09" + record.encode_value()[2:]
     assert type(record).decode(record.encode_key(), value) == record
 
@@ -83,5 +83,5 @@ RECORDS = st.one_of(
 
 
 @given(RECORDS)
-def test_what_is_written_is_read_back(record: Record) -> None:
+def test_encoded_records_are_decoded_unchanged(record: Record) -> None:
     assert type(record).decode(record.encode_key(), record.encode_value()) == record

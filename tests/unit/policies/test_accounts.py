@@ -14,7 +14,7 @@ from sparkmirror.policies.accounts import (
     salted,
 )
 
-# RFC 7677, section 3: what user and server say to each other, and the proof that the user knows the password.
+# RFC 7677, section 3: the messages of user and server, and the client proof.
 RFC_SALT = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
 RFC_TALK = (
     b"n=user,r=rOprNGfwEbeRWgbNEkqO,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,"
@@ -23,7 +23,7 @@ RFC_TALK = (
 RFC_PROOF = base64.b64decode("dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=")
 
 
-def test_a_salted_password_proves_what_the_rfc_says() -> None:
+def test_salted_password_gives_the_client_proof_of_rfc_7677() -> None:
     credential = ScramCredential("user", ScramMechanism.SCRAM_SHA_256, 4096)
     made = salted(credential, "pencil", RFC_SALT)
     client_key = hmac.digest(made.salted_password, b"Client Key", "sha256")
@@ -42,7 +42,7 @@ def test_a_secret_is_never_printed(mechanism: ScramMechanism, size: int) -> None
     assert "salt" not in repr(made)
 
 
-def test_accounts_have_readable_texts() -> None:
+def test_changes_of_accounts_have_readable_texts() -> None:
     entity = QuotaEntity(((CLIENT_ID, "app"), (USER, None)))
     assert str(entity) == "client-id app, user <default>"
     change = QuotaChange(entity, (("producer_byte_rate", 1048576.0), ("request_percentage", 12.5)))

@@ -41,11 +41,11 @@ SOURCE = [
 ]
 
 
-def test_a_new_topic_gets_what_was_set_at_the_source() -> None:
+def test_new_topic_gets_configs_set_at_the_source() -> None:
     assert creation_configs(TARGET_DEFAULTS, SOURCE) == (("max.message.bytes", "5"), ("retention.ms", "1000"))
 
 
-def test_a_new_topic_gets_defaults_only_from_the_source() -> None:
+def test_new_topic_gets_defaults_of_the_source_if_configured() -> None:
     expected = (("max.message.bytes", "5"), ("retention.ms", "1000"), ("segment.bytes", "1073741824"))
     assert creation_configs(SOURCE_DEFAULTS, SOURCE) == expected
 
@@ -65,18 +65,18 @@ def test_kafkas_own_defaults_are_reset_on_the_target() -> None:
     )
 
 
-def test_defaults_of_the_source_are_set_when_asked_for() -> None:
+def test_defaults_of_the_source_are_set_if_configured() -> None:
     source, target = [default("segment.bytes", "1")], [default("segment.bytes", "2")]
     assert config_changes(SOURCE_DEFAULTS, source, target).operations == (set_to("segment.bytes", "1"),)
 
 
-def test_a_quiet_sync_alters_nothing() -> None:
+def test_sync_without_changes_alters_no_config() -> None:
     source = [ConfigEntry("retention.ms", "1"), default("segment.bytes", "2")]
     target = [ConfigEntry("retention.ms", "1"), default("segment.bytes", "3")]
     assert config_changes(TARGET_DEFAULTS, source, target) == ConfigChanges()
 
 
-def test_an_equal_but_inherited_value_is_still_set() -> None:
+def test_value_equal_to_an_inherited_one_is_set() -> None:
     source = [ConfigEntry("retention.ms", "1")]
     target = [ConfigEntry("retention.ms", "1", ConfigSource.STATIC_BROKER_CONFIG)]
     assert config_changes(TARGET_DEFAULTS, source, target).operations == (set_to("retention.ms", "1"),)
@@ -94,18 +94,18 @@ def test_a_config_unknown_to_an_older_target_is_reported_and_skipped() -> None:
 
 
 @pytest.mark.parametrize("name", DEFAULT_CONFIG_PROPERTIES_EXCLUDE)
-def test_default_excludes(name: str) -> None:
+def test_configs_of_the_default_list_are_excluded(name: str) -> None:
     assert not TARGET_DEFAULTS.should_replicate_config_property(name)
     assert TARGET_DEFAULTS.should_replicate_config_property(f"x.{name}")
 
 
-def test_excludes_are_whole_regexes() -> None:
+def test_exclude_patterns_match_the_whole_name() -> None:
     chosen = DefaultConfigPropertyFilter(["exclude_param.*", r"min\.insync\.replicas"])
     assert not chosen.should_replicate_config_property("exclude_param.param1")
     assert chosen.should_replicate_config_property("my.exclude_param")
     assert DefaultConfigPropertyFilter([]).should_replicate_config_property("min.insync.replicas")
 
 
-def test_a_bad_pattern_names_its_list() -> None:
+def test_error_of_a_bad_pattern_names_its_setting() -> None:
     with pytest.raises(ConfigError, match=r"config\.properties\.exclude"):
         DefaultConfigPropertyFilter(["["])

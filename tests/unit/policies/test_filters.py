@@ -5,16 +5,16 @@ from sparkmirror.policies.filters import DefaultGroupFilter, DefaultTopicFilter,
 
 
 @pytest.mark.parametrize("topic", ["orders", "orders.internal", "orders-internal", "us.orders", "heartbeats"])
-def test_defaults_take_user_topics_even_if_they_look_internal(topic: str) -> None:
+def test_defaults_select_user_topics_even_with_internal_looking_names(topic: str) -> None:
     assert DefaultTopicFilter().should_replicate(topic)
 
 
 @pytest.mark.parametrize("topic", ["mm2-offset-syncs.b.internal", "orders.replica", "__consumer_offsets"])
-def test_defaults_leave_out_internal_topics_and_replicas(topic: str) -> None:
+def test_defaults_exclude_internal_topics_and_replicas(topic: str) -> None:
     assert not DefaultTopicFilter().should_replicate(topic)
 
 
-def test_excludes_win() -> None:
+def test_excludes_take_precedence() -> None:
     chosen = DefaultTopicFilter(["orders.*", "payments"], ["orders-test"])
     assert [t for t in ("orders", "orders-test", "payments", "xorders") if chosen.should_replicate(t)] == [
         "orders",
@@ -22,18 +22,18 @@ def test_excludes_win() -> None:
     ]
 
 
-def test_no_topics_is_nothing_and_no_excludes_is_no_limit() -> None:
+def test_empty_topics_selects_none_and_empty_excludes_excludes_none() -> None:
     assert not DefaultTopicFilter([], []).should_replicate("orders")
     assert DefaultTopicFilter([".*"], []).should_replicate("__consumer_offsets")
 
 
-def test_patterns_see_the_name_on_the_source_cluster() -> None:
+def test_patterns_match_the_name_on_the_source_cluster() -> None:
     mirrored = DefaultTopicFilter([r"primary\.test-topic-.*"])
     assert mirrored.should_replicate("primary.test-topic-1")
     assert not mirrored.should_replicate("test-topic-1")
 
 
-def test_a_bad_pattern_names_its_list() -> None:
+def test_error_of_a_bad_pattern_names_its_setting() -> None:
     with pytest.raises(ConfigError, match=r"topics\.exclude"):
         DefaultTopicFilter([".*"], ["("])
 
@@ -48,13 +48,13 @@ def test_a_bad_pattern_names_its_list() -> None:
         ("an-orders", "topics"),
     ],
 )
-def test_the_setting_that_keeps_a_name_away_is_named(name: str, refused_by: str | None) -> None:
+def test_setting_that_excludes_a_topic_is_reported(name: str, refused_by: str | None) -> None:
     lists = NameLists("topics", ["orders.*", "payments"], ["x", ".*[.]internal"])
     assert lists.refused_by(name) == refused_by
     assert lists.selects(name) is (refused_by is None)
 
 
-def test_both_filters_name_the_setting_that_refuses() -> None:
+def test_setting_that_excludes_a_topic_or_group_is_reported() -> None:
     assert DefaultTopicFilter().refused_by("__consumer_offsets") == "topics.exclude (__.*)"
     assert DefaultGroupFilter([], []).refused_by("billing") == "groups"
     with pytest.raises(ConfigError, match=r"groups\.exclude"):

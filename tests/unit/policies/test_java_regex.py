@@ -1,4 +1,4 @@
-"""Answers are those of java.util.regex in JDK 25; in JDK 17 `\\b` also sees non-ASCII letters."""
+"""Matches equal those of java.util.regex in JDK 25; in JDK 17 `\\b` also regards non-ASCII letters."""
 
 import re
 
@@ -89,7 +89,7 @@ MATCHING = [
 
 
 @pytest.mark.parametrize(("pattern", "texts", "others"), MATCHING)
-def test_matches_what_java_matches(pattern: str, texts: list[str], others: list[str]) -> None:
+def test_pattern_matches_the_same_texts_as_in_java(pattern: str, texts: list[str], others: list[str]) -> None:
     assert [text for text in texts if not matches(pattern, text)] == []
     assert [text for text in others if matches(pattern, text)] == []
 
@@ -132,7 +132,7 @@ REFUSED_BY_JAVA = [
 
 
 @pytest.mark.parametrize("pattern", REFUSED_BY_JAVA)
-def test_refuses_what_java_refuses(pattern: str) -> None:
+def test_pattern_invalid_in_java_is_refused(pattern: str) -> None:
     with pytest.raises(ConfigError):
         compile_list([pattern], "topics")
 
@@ -159,7 +159,7 @@ NO_COUNTERPART = {
 
 
 @pytest.mark.parametrize(("pattern", "construct"), NO_COUNTERPART.items())
-def test_refuses_by_name_what_python_cannot_match_alike(pattern: str, construct: str) -> None:
+def test_construct_that_python_matches_differently_is_refused_by_name(pattern: str, construct: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(construct)) as caught:
         compile_list([pattern], "groups")
     assert (caught.value.key, caught.value.value) == ("groups", pattern)
@@ -171,7 +171,7 @@ def test_an_empty_list_matches_nothing() -> None:
     assert not pattern.fullmatch("a")
 
 
-def test_items_are_joined_without_groups() -> None:
+def test_groups_of_list_items_do_not_affect_each_other() -> None:
     pattern = compile_list(["a", "(?i)b", "c"], "topics")
     matched = [text for text in ("a", "A", "B", "C", "ab") if pattern.fullmatch(text)]
     assert matched == ["a", "B", "C"]
@@ -193,7 +193,7 @@ def test_quoted_items_match_exactly_themselves(names: list[str], text: str) -> N
 
 
 @given(st.text("ab.", max_size=6), st.text("ab.", max_size=6), st.text("ab.", max_size=10))
-def test_prefix_patterns(prefix: str, suffix: str, topic: str) -> None:
+def test_prefix_pattern_matches_names_with_the_prefix(prefix: str, suffix: str, topic: str) -> None:
     pattern = compile_list([f"\\Q{prefix}\\E.*{suffix.replace('.', '[.]')}"], "topics")
     expected = topic.startswith(prefix) and topic[len(prefix) :].endswith(suffix)
     assert bool(pattern.fullmatch(topic)) == expected

@@ -1,4 +1,4 @@
-"""Rates: over any time no more passes than they allow, and who rests goes on as soon as it may."""
+"""Rate limits: parsing, shares of tasks, token buckets, and throttle times."""
 
 import heapq
 import pickle
@@ -29,10 +29,10 @@ def partitions(topic: str, count: int) -> list[TopicPartition]:
     return [TopicPartition(topic, number) for number in range(count)]
 
 
-# what a user sets
+# limits of a flow
 
 
-def test_the_first_pattern_that_matches_a_whole_name_counts() -> None:
+def test_first_pattern_that_matches_the_whole_topic_name_applies() -> None:
     rates = RateLimits(topics=(("orders", 1), ("(?i)o.*", 2), ("PAY.*", 3))).topic_rates()
     topics = ("orders", "Orders", "o", "PAYMENTS", "payments", "my.orders")
     assert [rates.of(topic) for topic in topics] == [1, 2, 2, 3, None, None]
@@ -63,12 +63,12 @@ def test_limits_have_a_readable_text(limits: RateLimits, words: str) -> None:
     assert bool(limits) is (limits != NO_LIMITS)
 
 
-def test_they_travel_to_tasks() -> None:
+def test_limits_can_be_pickled() -> None:
     limits = RateLimits(5, (("a.*", 1),))
     assert pickle.loads(pickle.dumps((limits, ALL))) == (limits, ALL)
 
 
-# what a task gets of it
+# shares of tasks
 
 HELD = [TopicPartition(topic, number) for topic in "abc" for number in range(3)]
 
@@ -79,23 +79,23 @@ def test_a_topic_in_one_task_gets_its_whole_rate() -> None:
 
 
 @given(st.lists(st.lists(st.sampled_from(HELD), max_size=6), min_size=1, max_size=4))
-def test_shares_make_up_the_whole(tasks: list[list[TopicPartition]]) -> None:
-    dealt = shares(tasks)
-    assert sum(share.flow for share in dealt) == pytest.approx(1.0)
+def test_shares_of_all_tasks_add_up_to_one(tasks: list[list[TopicPartition]]) -> None:
+    all_shares = shares(tasks)
+    assert sum(share.flow for share in all_shares) == pytest.approx(1.0)
     for topic in {partition.topic for held in tasks for partition in held}:
         parts = [
             share.topics.get(topic, 1.0)
-            for share, held in zip(dealt, tasks, strict=True)
+            for share, held in zip(all_shares, tasks, strict=True)
             if any(partition.topic == topic for partition in held)
         ]
         assert sum(parts) == pytest.approx(1.0)
 
 
-# the bucket
+# token bucket
 
 
 class Step(NamedTuple):
-    """Wait, then take if nothing is owed; a new rate before that, if there is one."""
+    """Wait, change the rate if one is given, then take unless throttled."""
 
     wait_s: float
     size: int
@@ -107,7 +107,7 @@ steps = st.builds(Step, st.floats(0, 10), st.integers(0, 10**8), st.none() | rat
 
 
 @given(rates, st.lists(steps, max_size=50))
-def test_never_more_than_the_rate_its_burst_and_the_last_taken(rate: int, taken: list[Step]) -> None:
+def test_bucket_allows_no_more_than_rate_burst_and_last_take(rate: int, taken: list[Step]) -> None:
     now, current, allowed, fastest = BEGIN, rate, 0.0, rate
     bucket = TokenBucket(rate, now)
     passed = 0
@@ -126,7 +126,7 @@ def test_never_more_than_the_rate_its_burst_and_the_last_taken(rate: int, taken:
 
 
 @given(rates, st.integers(1, 10**9))
-def test_a_debt_is_paid_after_its_delay(rate: int, size: int) -> None:
+def test_bucket_is_balanced_after_its_delay(rate: int, size: int) -> None:
     bucket = TokenBucket(rate, BEGIN)
     bucket.take(size, BEGIN)
     delay_s = bucket.delay_s(BEGIN)
@@ -138,23 +138,23 @@ def test_a_debt_is_paid_after_its_delay(rate: int, size: int) -> None:
 def test_a_changed_rate_takes_effect_at_once() -> None:
     bucket = TokenBucket(100, BEGIN)
     bucket.take(1000, BEGIN)
-    bucket.change(1000, BEGIN + 5)  # half of it is paid
+    bucket.change(1000, BEGIN + 5)  # half of the delay has passed
     assert bucket.delay_s(BEGIN + 5) == pytest.approx(0.5)
     bucket.change(10, BEGIN + 20)
     assert bucket.left(BEGIN + 20) == 10 * BURST_S, "what a faster rate had stored is gone"
 
 
-def test_a_clock_that_steps_back_pays_nothing() -> None:
+def test_clock_that_steps_back_does_not_refill_the_bucket() -> None:
     bucket = TokenBucket(100, BEGIN)
     bucket.take(100, BEGIN)
     assert bucket.delay_s(BEGIN - 50) == pytest.approx(1.0)
     assert bucket.delay_s(BEGIN + 1) == 0
 
 
-# what a task asks
+# limits of a task
 
 
-def test_without_limits_nothing_is_throttled() -> None:
+def test_nothing_is_throttled_without_limits() -> None:
     limits = TaskLimits(NO_LIMITS, ALL, BEGIN)
     assert limits.taken(ORDERS, 10**12, BEGIN) == 0
     assert limits.throttle_s(ORDERS, BEGIN) == 0
@@ -162,19 +162,19 @@ def test_without_limits_nothing_is_throttled() -> None:
     assert limits.flow_throttle_s(BEGIN) == 0
 
 
-def test_a_topic_that_no_pattern_names_is_not_limited() -> None:
+def test_topic_that_no_pattern_matches_is_not_limited() -> None:
     limits = TaskLimits(RateLimits(topics=(("pay.*", 1),)), ALL, BEGIN)
     assert limits.taken(ORDERS, 10**12, BEGIN) == 0
     assert limits.taken(TopicPartition("payments", 0), 10, BEGIN) == 10
 
 
-def test_topics_of_one_pattern_do_not_share_its_rate() -> None:
+def test_each_topic_of_a_pattern_has_the_rate_of_its_own() -> None:
     limits = TaskLimits(RateLimits(topics=((".*", 10),)), Shares(0.5, {"orders": 0.5}), BEGIN)
     assert limits.taken(ORDERS, 10, BEGIN) == 2
     assert limits.taken(TopicPartition("payments", 0), 10, BEGIN) == 1
 
 
-def test_partitions_of_a_topic_take_turns() -> None:
+def test_partitions_of_a_topic_are_throttled_in_turn() -> None:
     limits = TaskLimits(RateLimits(topics=(("orders", 10),)), ALL, BEGIN)
     both = partitions("orders", 2)
     assert [limits.taken(partition, 100, BEGIN) for partition in both] == [10, 20]
@@ -183,7 +183,7 @@ def test_partitions_of_a_topic_take_turns() -> None:
     assert [limits.throttle_s(partition, BEGIN + 20) for partition in both] == [10, 0]
 
 
-def test_a_partition_without_data_does_not_queue() -> None:
+def test_partition_without_data_is_not_throttled() -> None:
     limits = TaskLimits(RateLimits(topics=(("orders", 10),)), ALL, BEGIN)
     busy, idle = partitions("orders", 2)
     limits.taken(busy, 100, BEGIN)
@@ -218,7 +218,7 @@ def test_a_flow_fetches_no_more_than_its_limit_allows() -> None:
     assert limits.allowed(-5, now + 100) <= 0
 
 
-def test_a_flow_s_change_takes_effect_at_once() -> None:
+def test_changed_limit_of_a_flow_takes_effect_at_once() -> None:
     limits = TaskLimits(RateLimits(10), ALL, BEGIN)
     limits.taken(ORDERS, 10_000, BEGIN)
     limits.change(RateLimits(10_000), BEGIN)
@@ -229,7 +229,7 @@ def test_a_flow_s_change_takes_effect_at_once() -> None:
     assert limits.allowed(77, BEGIN) == 0
 
 
-def test_even_the_slowest_flow_goes_on() -> None:
+def test_flow_with_the_lowest_limit_still_fetches() -> None:
     limits = TaskLimits(RateLimits(1), Shares(0.01), BEGIN)
     now = BEGIN + limits.flow_throttle_s(BEGIN) + 1e-6
     assert limits.allowed(10**6, now) == 1
@@ -243,7 +243,7 @@ def test_even_the_slowest_flow_goes_on() -> None:
 def test_a_topic_keeps_to_its_rate_and_never_stalls(
     rate: int, sizes: list[int], changes: list[tuple[float, int]]
 ) -> None:
-    """Partitions that always have more to copy, under a rate that changes now and then."""
+    """Partitions that always have data, under a changing rate."""
     limits = TaskLimits(RateLimits(topics=(("orders", rate),)), ALL, BEGIN)
     now, owing, allowed, passed = BEGIN, float(sum(sizes)), 0.0, 0
     waking = [(BEGIN, number) for number in range(len(sizes))]

@@ -46,7 +46,7 @@ def test_default_policy_reads_names_as_javas_split(
     assert DEFAULT.original_topic(topic) == original
 
 
-def test_default_policy_with_another_separator() -> None:
+def test_default_policy_uses_the_configured_separator() -> None:
     policy = DefaultReplicationPolicy("__")
     assert policy.format_remote_topic("us", "a.b") == "us__a.b"
     assert policy.topic_source("us__a.b") == "us"
@@ -96,7 +96,7 @@ def test_internal_topics_are_named_with_the_separator() -> None:
         "source1.checkpoints.internal",
     ],
 )
-def test_internal_topics(topic: str) -> None:
+def test_internal_topics_are_recognized(topic: str) -> None:
     assert DEFAULT.is_internal_topic(topic)
 
 
@@ -119,7 +119,7 @@ def test_internal_suffixes_follow_the_separator() -> None:
     assert not policy.is_checkpoints_topic("A.checkpoints.internal")
 
 
-def test_checkpoints_topics() -> None:
+def test_checkpoints_topics_are_recognized() -> None:
     assert DEFAULT.is_checkpoints_topic("source1.checkpoints.internal")
     assert not DEFAULT.is_checkpoints_topic("checkpoints.internal")
     assert not DEFAULT.is_checkpoints_topic("checkpoints-internal")
@@ -137,12 +137,14 @@ def test_checkpoints_topics() -> None:
         (CUSTOM, ["heartbeats"], ["source1.heartbeats"]),
     ],
 )
-def test_heartbeats_topics(policy: ReplicationPolicy, heartbeats: list[str], others: list[str]) -> None:
+def test_heartbeats_topics_are_recognized(
+    policy: ReplicationPolicy, heartbeats: list[str], others: list[str]
+) -> None:
     assert all(map(policy.is_heartbeats_topic, heartbeats))
     assert not any(map(policy.is_heartbeats_topic, others))
 
 
-def test_identity_keeps_names_but_not_those_of_heartbeats() -> None:
+def test_identity_policy_keeps_names_except_of_heartbeats() -> None:
     assert IDENTITY.format_remote_topic("source", "a.orders") == "a.orders"
     assert IDENTITY.topic_source("a.orders") == "source"
     assert IDENTITY.upstream_topic("a.orders") == "a.orders"
@@ -180,13 +182,15 @@ def test_aws_custom_policy_keeps_every_name() -> None:
         (CustomMM2ReplicationPolicy(source_alias="target"), ["topic1"], []),
     ],
 )
-def test_cycles(policy: ReplicationPolicy, cycles: list[str], others: list[str]) -> None:
+def test_cycles_are_recognized_by_name(
+    policy: ReplicationPolicy, cycles: list[str], others: list[str]
+) -> None:
     assert all(is_cycle(policy, topic, "target") for topic in cycles)
     assert not any(is_cycle(policy, topic, "target") for topic in others)
 
 
-class _Round:
-    """A policy by which two names are each other's upstream."""
+class _CircularUpstreams:
+    """A policy in which two topics are each other's upstream topic."""
 
     def topic_source(self, topic: str) -> str:  # noqa: ARG002
         return "elsewhere"
@@ -195,19 +199,19 @@ class _Round:
         return {"a": "b", "b": "a"}[topic]
 
 
-def test_upstreams_that_go_round_end() -> None:
-    assert not is_cycle(cast("ReplicationPolicy", _Round()), "a", "target")
-    assert is_cycle(cast("ReplicationPolicy", _Round()), "a", "elsewhere")
+def test_cycle_search_ends_with_circular_upstream_topics() -> None:
+    assert not is_cycle(cast("ReplicationPolicy", _CircularUpstreams()), "a", "target")
+    assert is_cycle(cast("ReplicationPolicy", _CircularUpstreams()), "a", "elsewhere")
 
 
 class _Renamed(DefaultReplicationPolicy):
-    """As people write in Java: what isn't overridden asks what is."""
+    """As in Java, inherited methods call the overridden one."""
 
     def topic_source(self, topic: str) -> str | None:
         return "us" if topic.startswith("us.") else None
 
 
-def test_a_subclass_may_return_another_source() -> None:
+def test_inherited_methods_use_an_overridden_topic_source() -> None:
     assert _Renamed().upstream_topic("us.orders") == "orders"
     assert _Renamed().original_topic("eu.orders") == "eu.orders"
     assert not _Renamed().is_heartbeats_topic("eu.heartbeats")
@@ -226,11 +230,11 @@ def test_a_subclass_may_return_another_source() -> None:
         ("source3.source2.source1.topic", "source4", -1),
     ],
 )
-def test_hops_are_counted_by_the_name(topic: str, alias: str, expected: int) -> None:
+def test_hops_are_counted_from_the_topic_name(topic: str, alias: str, expected: int) -> None:
     assert hops(DEFAULT, topic, alias) == expected
 
 
-def test_a_chain_ends_where_a_cluster_repeats() -> None:
+def test_sources_of_a_topic_end_at_a_repeated_cluster() -> None:
     assert sources(DEFAULT, "a.b.a.orders") == ["a", "b"]
     assert sources(IdentityReplicationPolicy(source_alias="us"), "orders") == ["us"]
     assert sources(DEFAULT, "orders") == []

@@ -1,4 +1,4 @@
-"""What the suites find: each broken plug-in here fails the tests that are about its fault, and no other."""
+"""Each broken plug-in fails exactly the tests of its suite that cover its fault."""
 
 import itertools
 import random
@@ -24,7 +24,7 @@ from sparkmirror.testing import (
 
 
 def failed(suite: type) -> dict[str, str]:
-    """The tests of a suite that fail, without `test_`, and what each says."""
+    """Run a suite; returns the failed tests without `test_`, with their messages."""
     found = {}
     for name in dir(suite):
         if name.startswith("test_"):
@@ -39,39 +39,39 @@ def policy_suite(policy: type, **more: Any) -> type:
     return type("Suite", (ReplicationPolicyContract,), {"policy_class": policy, **more})
 
 
-class Shouting(DefaultReplicationPolicy):
+class LowerCasePolicy(DefaultReplicationPolicy):
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
         return super().format_remote_topic(source_alias, topic.lower())
 
 
-class Forgetful(DefaultReplicationPolicy):
+class NoInternalTopicsPolicy(DefaultReplicationPolicy):
     def is_internal_topic(self, topic: str) -> bool:
         return topic.startswith("__")
 
 
-class Secretive(DefaultReplicationPolicy):
+class InternalUserTopicsPolicy(DefaultReplicationPolicy):
     def is_internal_topic(self, topic: str) -> bool:
         return "v1" in topic or super().is_internal_topic(topic)
 
 
-class OneForAll(DefaultReplicationPolicy):
+class SharedCheckpointsPolicy(DefaultReplicationPolicy):
     def checkpoints_topic(self, source_alias: str) -> str:  # noqa: ARG002
         return "all.checkpoints.internal"
 
 
-class Spaced(DefaultReplicationPolicy):
+class IllegalNamesPolicy(DefaultReplicationPolicy):
     def offset_syncs_topic(self, other_alias: str) -> str:
         return f"mm2 offset syncs {other_alias}.internal"
 
 
-class Moody(DefaultReplicationPolicy):
+class InconsistentPolicy(DefaultReplicationPolicy):
     _count = itertools.count()
 
     def original_topic(self, topic: str) -> str:
         return f"{topic}{next(self._count)}" if topic == "heartbeat" else super().original_topic(topic)
 
 
-class Endless(DefaultReplicationPolicy):
+class EndlessUpstreamsPolicy(DefaultReplicationPolicy):
     def upstream_topic(self, topic: str) -> str | None:
         return f"{topic}+" if not topic.isascii() else super().upstream_topic(topic)
 
@@ -79,7 +79,7 @@ class Endless(DefaultReplicationPolicy):
         return topic if not topic.isascii() else super().original_topic(topic)
 
 
-class Narrow(DefaultReplicationPolicy):
+class LocalHeartbeatsPolicy(DefaultReplicationPolicy):
     def is_heartbeats_topic(self, topic: str) -> bool:
         return topic == "heartbeats"
 
@@ -87,43 +87,51 @@ class Narrow(DefaultReplicationPolicy):
 @pytest.mark.parametrize(
     ("policy", "tests", "says"),
     [
-        (Shouting, {"a_remote_name_is_read_back", "no_two_topics_become_one"}, "would both become 'us.a'"),
-        (Forgetful, {"state_is_internal"}, "'mm2-offset-syncs.us.internal' would be replicated"),
-        (Secretive, {"users_topics_are_not_internal"}, "'orders.v1' would never be replicated"),
-        (OneForAll, {"state_of_two_clusters_is_kept_apart"}, "have the same name"),
-        (Spaced, {"names_are_those_that_kafka_allows"}, "is no topic's name"),
-        (Moody, {"it_always_answers_alike"}, "of 'heartbeat'"),
-        (Endless, {"it_answers_whatever_it_is_asked"}, "leads to ever other names"),
-        (Narrow, {"heartbeats_are_replicated"}, "'us.heartbeats' holds heartbeats"),
+        (
+            LowerCasePolicy,
+            {"remote_topic_name_is_parsed_back", "remote_topic_names_are_distinct"},
+            "would both become 'us.a'",
+        ),
+        (
+            NoInternalTopicsPolicy,
+            {"state_topics_are_internal"},
+            "'mm2-offset-syncs.us.internal' would be replicated",
+        ),
+        (InternalUserTopicsPolicy, {"user_topics_are_not_internal"}, "'orders.v1' would never be replicated"),
+        (SharedCheckpointsPolicy, {"state_topics_of_two_clusters_are_distinct"}, "have the same name"),
+        (IllegalNamesPolicy, {"names_are_legal_topic_names"}, "is no topic's name"),
+        (InconsistentPolicy, {"equal_calls_return_equal_results"}, "of 'heartbeat'"),
+        (EndlessUpstreamsPolicy, {"unusual_names_raise_no_error"}, "leads to ever other names"),
+        (LocalHeartbeatsPolicy, {"heartbeats_are_replicated"}, "'us.heartbeats' holds heartbeats"),
     ],
 )
-def test_broken_policies(policy: type, tests: set[str], says: str) -> None:
+def test_broken_policy_fails_the_tests_of_its_fault(policy: type, tests: set[str], says: str) -> None:
     found = failed(policy_suite(policy))
     assert found.keys() == tests
     assert says in " ".join(found.values())
 
 
-def test_a_policy_whose_flags_are_wrong_fails() -> None:
+def test_policy_with_wrong_flags_fails() -> None:
     assert failed(policy_suite(IdentityReplicationPolicy)).keys() == {
-        "a_name_tells_every_cluster_it_came_through",
-        "no_two_topics_become_one",
+        "remote_topic_name_shows_every_source_cluster",
+        "remote_topic_names_are_distinct",
     }
     assert failed(policy_suite(DefaultReplicationPolicy, names_source=False)).keys() == {
-        "a_name_tells_every_cluster_it_came_through"
+        "remote_topic_name_shows_every_source_cluster"
     }
     assert failed(policy_suite(DefaultReplicationPolicy, names_upstream=False)).keys() == {
-        "a_remote_name_is_read_back",
-        "a_topic_of_this_cluster_is_its_own_original",
+        "remote_topic_name_is_parsed_back",
+        "original_topic_of_a_local_topic_is_itself",
     }
 
 
-class Dice(DefaultTopicFilter):
+class RandomFilter(DefaultTopicFilter):
     def should_replicate(self, topic: str) -> bool:
         return bool(random.getrandbits(1)) if topic == "orders.v1" else super().should_replicate(topic)
 
 
-class Once(DefaultTopicFilter):
-    """Wants what it has not been asked yet."""
+class FirstCallFilter(DefaultTopicFilter):
+    """Selects a name at its first call only."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         super().__init__(properties)
@@ -135,34 +143,38 @@ class Once(DefaultTopicFilter):
         return is_new
 
 
-class Fragile(DefaultTopicFilter):
+class IndexErrorFilter(DefaultTopicFilter):
     def should_replicate(self, topic: str) -> bool:
         return topic[0] == "o"
 
 
-def test_broken_filters() -> None:
-    told = {"wanted": ("orders",), "unwanted": ("payments",)}
-    assert "it_always_answers_alike" in failed(
-        type("S", (TopicFilterContract,), {"filter_class": Once, **told})
+def test_broken_filter_fails_the_tests_of_its_fault() -> None:
+    names = {"wanted": ("orders",), "unwanted": ("payments",)}
+    assert "equal_calls_return_equal_results" in failed(
+        type("S", (TopicFilterContract,), {"filter_class": FirstCallFilter, **names})
     )
-    fragile = failed(type("S", (TopicFilterContract,), {"filter_class": Fragile, **told}))
-    assert fragile.keys() == {"it_answers_whatever_it_is_asked", "it_always_answers_alike"}
-    assert "Fragile.should_replicate('') raised IndexError" in fragile["it_answers_whatever_it_is_asked"]
-    lazy = type("S", (GroupFilterContract,), {"filter_class": Fragile, "wanted": (), "unwanted": ()})
-    assert {"it_selects_what_is_wanted", "it_leaves_out_what_is_not"} <= failed(lazy).keys()
+    failing = failed(type("S", (TopicFilterContract,), {"filter_class": IndexErrorFilter, **names}))
+    assert failing.keys() == {"unusual_names_raise_no_error", "equal_calls_return_equal_results"}
+    assert (
+        "IndexErrorFilter.should_replicate('') raised IndexError" in failing["unusual_names_raise_no_error"]
+    )
+    without_names = type(
+        "S", (GroupFilterContract,), {"filter_class": IndexErrorFilter, "wanted": (), "unwanted": ()}
+    )
+    assert {"wanted_names_are_selected", "unwanted_names_are_excluded"} <= failed(without_names).keys()
 
 
-class Deaf(ForwardingAdmin):
+class IdleAdmin(ForwardingAdmin):
     def create_topics(self, topics: Sequence[TopicCreation]) -> Results:  # noqa: ARG002
         return {}
 
 
-class Eager(ForwardingAdmin):
+class UnrequestedAdmin(ForwardingAdmin):
     def grow_topics(self, counts: Mapping[str, int]) -> Results:
         return self.delegate.grow_topics({**counts, "audit": 1})
 
 
-class Brittle(ForwardingAdmin):
+class RuntimeErrorAdmin(ForwardingAdmin):
     def create_topics(self, topics: Sequence[TopicCreation]) -> Results:
         try:
             return super().create_topics(topics)
@@ -170,16 +182,16 @@ class Brittle(ForwardingAdmin):
             raise RuntimeError("no cluster") from error
 
 
-def test_broken_admins() -> None:
+def test_broken_admin_fails_the_tests_of_its_fault() -> None:
     def found(kind: type) -> dict[str, str]:
         return failed(type("S", (ForwardingAdminContract,), {"admin_class": kind}))
 
     assert found(ForwardingAdmin) == {}
-    assert found(Deaf) == {
-        "it_does_what_it_is_asked": "create_topics: ['Deaf.create_topics returned no result for orders']"
+    assert found(IdleAdmin) == {
+        "every_request_succeeds": "create_topics: ['IdleAdmin.create_topics returned no result for orders']"
     }
-    assert found(Eager).keys() == {
-        "it_asks_for_nothing_unasked",
-        "it_tells_of_what_it_was_asked_and_nothing_else",
+    assert found(UnrequestedAdmin).keys() == {
+        "empty_requests_write_nothing",
+        "results_are_those_of_the_requested_items",
     }
-    assert found(Brittle).keys() == {"a_cluster_that_is_away_is_no_crash"}
+    assert found(RuntimeErrorAdmin).keys() == {"unreachable_cluster_raises_only_kafka_errors"}

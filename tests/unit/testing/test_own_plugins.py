@@ -1,4 +1,4 @@
-"""The suites that sparkmirror has for others' plug-ins, for its own."""
+"""sparkmirror's own plug-ins pass the suites for third-party plug-ins."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""The package that docs/plugins.md shows, and its tests, in a Python of their own."""
+"""The package shown in docs/plugins.md passes its tests in another Python process."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.support.documented_plugins import install
 
 
-def test_the_documented_package_passes_its_suites(tmp_path: Path) -> None:
+def test_documented_package_passes_its_suites(tmp_path: Path) -> None:
     folder = install(tmp_path / "acme")
     run = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_acme.py"]
     environment = {

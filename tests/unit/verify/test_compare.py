@@ -1,4 +1,4 @@
-"""A mirror and its source are compared by content, whatever their batches, codecs and offsets are."""
+"""Comparing a mirrored partition with its source by content, not by batches, codecs and offsets."""
 
 from collections.abc import Iterable, Sequence
 
@@ -21,7 +21,7 @@ OURS_IS_KNOWN = Rules(producer_id=OURS)
 def batches(
     records: Sequence[Rec], sizes: Iterable[int] = (), *, codec: int = 0, producer_id: int = -1
 ) -> list[FetchedBatch]:
-    """These records in batches of such sizes, then of one record each."""
+    """Encode the records in batches of these sizes, the rest in batches of one record."""
     made, left = [], iter(sizes)
     at = 0
     while at < len(records):
@@ -39,7 +39,7 @@ def numbered(count: int) -> list[Rec]:
 
 
 def on_target(records: Sequence[Rec]) -> list[Rec]:
-    """As a log of its own, with its own offsets."""
+    """Give the records other, consecutive offsets."""
     return [record._replace(offset=1000 + at) for at, record in enumerate(records)]
 
 
@@ -60,7 +60,7 @@ codecs = st.sampled_from([0, 1, 3, 4])
 
 
 @given(st.integers(0, 20), sizes, sizes, codecs, codecs)
-def test_the_same_records_are_equal_in_whatever_batches_and_codecs(
+def test_equal_records_in_different_batches_and_codecs_are_equal(
     count: int, source_sizes: list[int], target_sizes: list[int], source_codec: int, target_codec: int
 ) -> None:
     records = numbered(count)
@@ -71,7 +71,7 @@ def test_the_same_records_are_equal_in_whatever_batches_and_codecs(
 
 @pytest.mark.parametrize("sizes", [(700, 450), (1, 300), (13, 11), (2000, 2000)])
 @pytest.mark.parametrize("codec", [0, 3])
-def test_a_difference_among_thousands_is_named(sizes: tuple[int, int], codec: int) -> None:
+def test_difference_among_thousands_of_records_is_reported(sizes: tuple[int, int], codec: int) -> None:
     records = numbered(2000)
     copies = [*records[:1200], records[1200]._replace(value=b"other"), *records[1201:1600], *records[1601:]]
     source, target = (
@@ -84,8 +84,8 @@ def test_a_difference_among_thousands_is_named(sizes: tuple[int, int], codec: in
 
 
 @pytest.mark.parametrize("count", [3, 300])
-def test_a_batch_that_can_not_be_opened_is_named(count: int) -> None:
-    """Whether it's opened alone or with others."""
+def test_corrupt_batch_is_reported_with_its_offset(count: int) -> None:
+    """Both alone and together with other batches."""
     records = numbered(3 * count)
     source, target = (
         batches(side, [size] * 900) for side, size in ((records, count), (on_target(records), 2))
@@ -97,10 +97,10 @@ def test_a_batch_that_can_not_be_opened_is_named(count: int) -> None:
 
 
 @given(st.lists(st.sampled_from("abcd"), max_size=14), st.lists(st.sampled_from("abcd"), max_size=14))
-def test_only_the_same_is_called_equal_and_every_record_is_accounted_for(
+def test_only_equal_records_are_equal_and_every_record_is_counted(
     before: list[str], after: list[str]
 ) -> None:
-    """Records that often repeat, so that the sides can be matched in many ways."""
+    """Records repeat often, so that the sides can be matched in many ways."""
     source = [Rec(at, NOW_MS, b"k", value.encode()) for at, value in enumerate(before)]
     target = [Rec(at, NOW_MS, b"k", value.encode()) for at, value in enumerate(after)]
     found = compared(source, target)
@@ -115,7 +115,7 @@ def test_only_the_same_is_called_equal_and_every_record_is_accounted_for(
 
 
 @given(st.integers(1, 20), st.data())
-def test_a_missing_record_is_named(count: int, data: st.DataObject) -> None:
+def test_missing_record_is_reported(count: int, data: st.DataObject) -> None:
     records, lost = numbered(count), data.draw(st.integers(0, count - 1))
     found = compared(records, records[:lost] + records[lost + 1 :])
     assert places(found) == [("missing", lost, None)]
@@ -123,7 +123,7 @@ def test_a_missing_record_is_named(count: int, data: st.DataObject) -> None:
 
 
 @given(st.integers(1, 20), st.data())
-def test_a_second_copy_is_named(count: int, data: st.DataObject) -> None:
+def test_duplicate_is_reported_as_extra(count: int, data: st.DataObject) -> None:
     records, at = numbered(count), data.draw(st.integers(0, count - 1))
     found = compared(records, records[: at + 1] + records[at:])
     assert places(found) == [("extra", None, 1000 + at + 1)]
@@ -152,7 +152,9 @@ def test_two_records_that_changed_places_are_out_of_order(count: int, data: st.D
         ("key, value", "key 'k2' became 'K'; value 'v5' became 'V'", {"key": b"K", "value": b"V"}),
     ],
 )
-def test_an_altered_record_says_what_changed(what: str, detail: str, change: dict[str, object]) -> None:
+def test_altered_record_is_reported_with_the_changed_field(
+    what: str, detail: str, change: dict[str, object]
+) -> None:
     records = numbered(9)
     altered = [*records]
     altered[5] = altered[5]._replace(**change)  # type: ignore[arg-type]
@@ -162,13 +164,13 @@ def test_an_altered_record_says_what_changed(what: str, detail: str, change: dic
     assert found.equal == 8
 
 
-def test_a_long_value_is_cut() -> None:
+def test_long_values_are_shortened_in_the_report() -> None:
     before, after = (Rec(0, NOW_MS, b"k", letter * 100) for letter in (b"a", b"b"))
     (difference,) = compared([before], [after]).differences
     assert difference.detail == f"value '{'a' * 40}'… (100 bytes) became '{'b' * 40}'… (100 bytes)"
 
 
-def test_records_of_other_writers_are_counted_and_nothing_else() -> None:
+def test_records_of_other_producers_are_counted_as_foreign() -> None:
     records = numbered(6)
     stranger = Rec(0, NOW_MS + 999, b"x", b"y")
     target = on_target([*records[:2], stranger, *records[2:], stranger])
@@ -182,13 +184,13 @@ def test_records_of_other_writers_are_counted_and_nothing_else() -> None:
     assert found == Comparison(equal=6, foreign=2)
 
 
-def test_what_the_mirror_wrote_and_the_source_lacks_is_extra() -> None:
+def test_mirrored_record_that_the_source_lacks_is_extra() -> None:
     records = numbered(3)
     found = compared(records, [*records, Rec(0, NOW_MS + 999, b"x", b"y")])
     assert places(found) == [("extra", None, 1003)]
 
 
-def test_timestamps_count_only_where_the_target_keeps_them() -> None:
+def test_timestamps_are_compared_only_where_the_target_keeps_them() -> None:
     records = numbered(4)
     late = [record._replace(timestamp=NOW_MS + 500) for record in records]
     assert compared(records, late, Rules(timestamps=False)) == Comparison(equal=4)
@@ -196,7 +198,7 @@ def test_timestamps_count_only_where_the_target_keeps_them() -> None:
 
 
 @given(st.integers(1, 10), st.integers(1, 10))
-def test_what_one_side_has_lost_at_its_beginning_is_not_comparable(lost: int, kept: int) -> None:
+def test_records_deleted_at_the_beginning_of_one_side_are_not_comparable(lost: int, kept: int) -> None:
     records = numbered(lost + kept)
     at_source = Rules(source_lost_beginning=True, producer_id=OURS)
     at_target = Rules(target_lost_beginning=True, producer_id=OURS)
@@ -207,21 +209,21 @@ def test_what_one_side_has_lost_at_its_beginning_is_not_comparable(lost: int, ke
     assert compared(records[lost:], records).counts == {"extra": lost}
 
 
-def test_lost_in_the_middle_is_missing_although_the_beginning_may_be_lost() -> None:
+def test_record_lost_in_the_middle_is_missing_even_if_the_beginning_is_deleted() -> None:
     records = numbered(8)
     found = compared(records[3:], [*records[:5], *records[6:]], Rules(source_lost_beginning=True))
     assert places(found) == [("missing", 5, None)]
     assert found.not_comparable == 3
 
 
-def test_what_follows_an_unknown_end_is_not_judged() -> None:
+def test_records_after_an_unknown_target_end_are_not_compared() -> None:
     records = numbered(8)
     assert compared(records[:5], records, Rules(target_end_is_known=False)) == Comparison(equal=5)
     assert compared(records[:5], records[:4], Rules(target_end_is_known=False)).counts == {"missing": 1}
 
 
 @given(st.integers(0, 12), st.integers(0, 12), sizes)
-def test_only_the_spans_are_compared(first: int, end: int, source_sizes: list[int]) -> None:
+def test_records_outside_the_spans_are_not_compared(first: int, end: int, source_sizes: list[int]) -> None:
     records = numbered(12)
     source = Log(batches(records, source_sizes), Span(first, end))
     target = Log(batches(on_target(records), [12]), Span(1000 + first, 1000 + end))
@@ -229,13 +231,13 @@ def test_only_the_spans_are_compared(first: int, end: int, source_sizes: list[in
 
 
 def compact(records: Sequence[Rec], upto: int) -> list[Rec]:
-    """What the cleaner leaves when it has cleaned so many records."""
+    """Remove the records that the cleaner removes from the first `upto` records."""
     last = {record.key: record.offset for record in records[:upto]}
     return [record for record in records if record.offset >= upto or last[record.key] == record.offset]
 
 
 @given(st.integers(0, 20), st.integers(0, 20), sizes)
-def test_what_the_cleaner_took_from_either_side_is_not_comparable(
+def test_compacted_records_of_either_side_are_not_comparable(
     at_source: int, at_target: int, keys: list[int]
 ) -> None:
     records = [
@@ -252,14 +254,14 @@ def test_what_the_cleaner_took_from_either_side_is_not_comparable(
     assert found.equal + found.not_comparable == len({r.timestamp for r in [*source, *target]})
 
 
-def test_a_last_record_of_its_key_is_missed_in_a_compacted_topic_too() -> None:
+def test_last_record_of_a_key_is_missing_in_a_compacted_topic_too() -> None:
     records = [Rec(at, NOW_MS + at, b"k%d" % at, b"v") for at in range(6)]
     found = compared(records, records[:2] + records[3:], Rules(target_is_compacted=True))
     assert places(found) == [("missing", 2, None)]
     assert found.not_comparable == 0
 
 
-def test_what_compaction_took_may_be_followed_by_its_key_behind_the_span() -> None:
+def test_compacted_record_may_be_superseded_after_the_span() -> None:
     records = numbered(3)
     target = batches(on_target(records[1:]))
     later = batches([Rec(2000, NOW_MS, b"k0", b"new")])
@@ -270,13 +272,13 @@ def test_what_compaction_took_may_be_followed_by_its_key_behind_the_span() -> No
     assert places(found) == [("missing", 0, None)]
 
 
-def test_tombstones_may_be_gone_with_what_they_deleted() -> None:
+def test_removed_tombstones_with_their_records_are_not_comparable() -> None:
     records = [Rec(0, NOW_MS, b"a", b"1"), Rec(1, NOW_MS, b"b", b"1"), Rec(2, NOW_MS, b"a", None)]
     found = compared(records, records[1:2], Rules(target_is_compacted=True))
     assert found == Comparison(equal=1, not_comparable=2)
 
 
-def test_logs_that_have_nothing_in_common_are_given_up() -> None:
+def test_comparison_of_unrelated_logs_is_given_up() -> None:
     source, target = (
         [Rec(at, NOW_MS, b"%d" % at, value * 10_000) for at in range(4097)] for value in (b"a", b"b")
     )
@@ -287,7 +289,7 @@ def test_logs_that_have_nothing_in_common_are_given_up() -> None:
     )
 
 
-def test_ranges_add_up() -> None:
+def test_sum_of_ranges_equals_the_whole_comparison() -> None:
     records = numbered(9)
     whole = compared(records, records[:4] + records[5:])
     halves = compared(records[:3], records[:3]) + compared(records[3:], records[3:4] + records[5:])
