@@ -1,4 +1,4 @@
-"""What tests need of a cluster to be its client: real brokers and clusters in memory have it."""
+"""The interface of a cluster that tests use, implemented by real brokers and by clusters in memory."""
 
 from collections.abc import Sequence
 from typing import Protocol

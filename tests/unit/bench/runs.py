@@ -1,4 +1,4 @@
-"""Results as tests need them: round numbers, one field changed at a time."""
+"""Makes benchmark results with round numbers, of which tests change one field at a time."""
 
 from bench.measures import Percentiles, Window
 from bench.results import Holdings, RestLoadRun, RestRoundsRun, ThroughputRun, TopicsRun

@@ -1,4 +1,4 @@
-"""What goes on beside a block: until it ends, and its failure is not lost."""
+"""An action that runs in a thread during a block."""
 
 import threading
 

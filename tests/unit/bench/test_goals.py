@@ -68,8 +68,8 @@ def test_reading_ceiling_is_shown_beside_its_goal_without_deciding_it() -> None:
     results = Results()
     sides = ((Side.OURS, 160_000), (Side.CEILING, 200_000), (Side.CEILING_READS, 180_000))
     results.throughput += [throughput_run(side, rate=rate) for side, rate in sides]
-    told = goal(results, "1 KB, no codec: throughput against the ceiling")
-    assert (told.reached, told.bare, told.is_met) == (0.8, Bare("a ceiling that reads", 0.9), False)
+    found = goal(results, "1 KB, no codec: throughput against the ceiling")
+    assert (found.reached, found.bare, found.is_met) == (0.8, Bare("a ceiling that reads", 0.9), False)
     assert goal(results, "1 KB, no codec: throughput against MM2").bare is None
 
 
@@ -77,8 +77,8 @@ def test_relay_is_shown_beside_the_latency_goals_without_deciding_them() -> None
     results = Results(latency=[latency(Side.OURS, 8.0), latency(Side.MM2, 10.0)])
     assert goal(results, "latency p99 against MM2").bare is None
     results.latency += [latency(Side.RELAY, 9.0), latency(Side.RELAY, 4.0), latency(Side.RELAY, 3.0)]
-    told = goal(results, "latency p99 against MM2")
-    assert (told.reached, told.bare, told.is_met, told.missed_by) == (
+    found = goal(results, "latency p99 against MM2")
+    assert (found.reached, found.bare, found.is_met, found.missed_by) == (
         0.8,
         Bare("a relay", 0.4),
         False,
@@ -104,7 +104,7 @@ def test_reencoding_has_goals_against_mm2_only_and_a_codec_has_none() -> None:
     for name in ("single", "zstd", "compacted", "transactions"):
         for side, rate in ((Side.OURS, 400_000), (Side.MM2, 100_000)):
             results.throughput.append(throughput_run(side, rate=rate, workload=name))
-    assert {told.what: told.reached for told in goals(results)} == {
+    assert {each.what: each.reached for each in goals(results)} == {
         "100 B, one-record batches: throughput against MM2": 4.0,
         "1 KB, compacted: throughput against MM2": 4.0,
         "1 KB, lz4, in transactions: throughput against MM2": 4.0,
@@ -128,8 +128,8 @@ def test_exactly_once_costs_the_median_of_what_it_costs_in_each_pair() -> None:
 def test_the_far_target_is_judged_by_its_worst_large_batches() -> None:
     shares = ((True, 95.0), (True, 85.0), (False, 10.0))
     far = [FarRun("", fills, 0.1, 1.0, moved, 100.0, 5) for fills, moved in shares]
-    told = goal(Results(far=far), "far target, large batches: bytes/s against 5 requests per round trip")
-    assert told.reached == pytest.approx(0.85)
+    found = goal(Results(far=far), "far target, large batches: bytes/s against 5 requests per round trip")
+    assert found.reached == pytest.approx(0.85)
 
 
 def test_a_hot_partition_is_compared_with_itself_alone() -> None:
@@ -218,6 +218,6 @@ def test_growth_counts_from_the_end_of_the_first_round() -> None:
 
 
 def test_goals_of_a_worker_without_figures_are_not_measured() -> None:
-    told = goals(Results(failures=[Failure("rest", Side.OURS, 1, "why")]))
-    assert len(told) == 5
-    assert {goal.reached for goal in told} == {None}
+    found = goals(Results(failures=[Failure("rest", Side.OURS, 1, "why")]))
+    assert len(found) == 5
+    assert {goal.reached for goal in found} == {None}

@@ -43,7 +43,7 @@ def results() -> Results:
 
 def test_page_has_the_machine_and_the_method() -> None:
     text = page(results(), MEASUREMENT)
-    for told in (
+    for expected in (
         "    python -m bench\n",
         "2026-01-02",
         "a CPU",
@@ -51,7 +51,7 @@ def test_page_has_the_machine_and_the_method() -> None:
         "-Xmx2G",
         "batch.size = 327680",
     ):
-        assert told in text
+        assert expected in text
 
 
 def test_a_missed_target_is_explained_with_the_load_of_the_machine() -> None:

@@ -1,4 +1,4 @@
-"""A Connect REST API in memory, as far as commands are looked at here."""
+"""A Connect REST API in memory with the endpoints that these tests use."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""`sparkmirror archive`: what it says, and what it refuses."""
+"""`sparkmirror archive`: output and errors."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""An mm2.properties that changes under a running mirror: limits are passed on, the rest waits."""
+"""Changes of a running mirror's mm2.properties: rate limits apply at once, other keys at the next start."""
 
 from pathlib import Path
 from typing import Final

@@ -1,4 +1,4 @@
-"""`sparkmirror convert`: what it writes where, what it says, and how it ends."""
+"""`sparkmirror convert`: written files, messages and exit codes."""
 
 import json
 from pathlib import Path

@@ -15,7 +15,7 @@ def parsed(*arguments: str) -> argparse.Namespace:
     return build_parser().parse_args(["group-offset-sync", *arguments])
 
 
-def told(file: dict[str, str], *arguments: str) -> dict[str, str]:
+def client_settings(file: dict[str, str], *arguments: str) -> dict[str, str]:
     return dict(client_properties(parsed(*arguments), Properties(file)))
 
 
@@ -33,7 +33,7 @@ def test_the_tools_defaults() -> None:
     arguments = parsed()
     assert (arguments.group, arguments.source) == ("mm2TestConsumer1", "msksource")
     assert (arguments.interval_s, arguments.run_for_s) == (20, 0)
-    assert told({}) == {"bootstrap.servers": "http://127.0.0.1:9092"}
+    assert client_settings({}) == {"bootstrap.servers": "http://127.0.0.1:9092"}
 
 
 LONG = {
@@ -70,18 +70,21 @@ def test_the_documented_commands_are_accepted() -> None:
 
 def test_the_tools_property_names_are_read() -> None:
     file = {"BOOTSTRAP_SERVERS_CONFIG": " b:9092 ", "GROUP_ID_CONFIG": "unused", "bootstrap.servers": "c:1"}
-    assert told(file, "-rps", "-") == {"bootstrap.servers": "b:9092", "replication.policy.separator": "-"}
-    assert told({**file, "BOOTSTRAP_SERVERS_CONFIG": " "}) == {"bootstrap.servers": "c:1"}
+    assert client_settings(file, "-rps", "-") == {
+        "bootstrap.servers": "b:9092",
+        "replication.policy.separator": "-",
+    }
+    assert client_settings({**file, "BOOTSTRAP_SERVERS_CONFIG": " "}) == {"bootstrap.servers": "c:1"}
 
 
 def test_tls_takes_its_stores_from_the_file() -> None:
     file = {"BOOTSTRAP_SERVERS_CONFIG": "b:1", "SSL_TRUSTSTORE_LOCATION_CONFIG": "/t.jks"}
-    assert told(file, "-ssl") == {
+    assert client_settings(file, "-ssl") == {
         "bootstrap.servers": "b:1",
         "security.protocol": "SSL",
         "ssl.truststore.location": "/t.jks",
     }
-    mutual = told({**file, "SSL_KEYSTORE_PASSWORD_CONFIG": "x"}, "-mtls")
+    mutual = client_settings({**file, "SSL_KEYSTORE_PASSWORD_CONFIG": "x"}, "-mtls")
     assert mutual["security.protocol"] == "SSL"
     assert mutual["ssl.truststore.location"] == "/t.jks"
     assert mutual["ssl.keystore.location"] == "/tmp/kafka.client.keystore.jks"

@@ -1,4 +1,4 @@
-"""A Strimzi resource is as good as an mm2.properties wherever one is expected."""
+"""A Strimzi resource is accepted in place of mm2.properties."""
 
 import logging
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How a plan looks, and what is wrong with a command line."""
+"""`sparkmirror plan`: the printed plan, and errors of the command line."""
 
 from dataclasses import replace
 from pathlib import Path

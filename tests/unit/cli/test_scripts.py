@@ -1,4 +1,4 @@
-"""`bin/`: the names that people's images and units call."""
+"""The scripts in `bin/`, with the names of Kafka's own, which images and units call."""
 
 import os
 import shutil
@@ -48,7 +48,7 @@ def called(script: Path, *words: str, **environment: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize(
-    ("words", "environment", "told"),
+    ("words", "environment", "expected"),
     [
         (
             ["connect-mirror-maker.sh", "mm2.properties", "--clusters", "A", "B"],
@@ -71,10 +71,10 @@ def called(script: Path, *words: str, **environment: str) -> tuple[int, str]:
     ],
 )
 def test_a_script_calls_sparkmirror_with_the_same_arguments(
-    words: list[str], environment: Mapping[str, str], told: str, checkout: Path
+    words: list[str], environment: Mapping[str, str], expected: str, checkout: Path
 ) -> None:
     command = checkout / ".venv" / "bin" / "sparkmirror"
-    assert called(checkout / "bin" / words[0], *words[1:], **environment) == (7, f"{command}|{told}\n")
+    assert called(checkout / "bin" / words[0], *words[1:], **environment) == (7, f"{command}|{expected}\n")
 
 
 @pytest.mark.parametrize("name", ["connect-mirror-maker.sh", "connect-distributed.sh"])

@@ -68,14 +68,14 @@ def test_an_error_is_not_kept(tmp_path: Path) -> None:
 def test_other_flows_and_partitions_stay_in_it(tmp_path: Path) -> None:
     path = tmp_path / "report.json"
     saved(path, ranges(EQUAL, None))
-    told = json.loads(path.read_text())
-    told["flows"]["B->A"] = ["kept"]
-    path.write_text(json.dumps(told))
+    content = json.loads(path.read_text())
+    content["flows"]["B->A"] = ["kept"]
+    path.write_text(json.dumps(content))
     report = Report(path, SIDES)
     other = TopicPartition("u", 0)
     report.select(FLOW, other, other)
     report.save()
-    assert json.loads(path.read_text()) == told
+    assert json.loads(path.read_text()) == content
     assert report.unfinished() == [], "only of partitions that were asked for"
 
 

@@ -71,9 +71,9 @@ def test_partitions_and_records_that_were_not_compared_are_counted() -> None:
 
 
 def test_json_has_everything() -> None:
-    told = json.loads(to_json([FlowVerdict("A->B", [EQUAL, DIFFERENT])]))
-    assert told["equal"] is False
-    equal, different = told["flows"][0]["partitions"]
+    printed = json.loads(to_json([FlowVerdict("A->B", [EQUAL, DIFFERENT])]))
+    assert printed["equal"] is False
+    equal, different = printed["flows"][0]["partitions"]
     assert (equal["source"], equal["state"], equal["upto_source_offset"]) == ("orders-0", "equal", 1200)
     assert different["counts"] == {"missing": 12}
     assert different["differences"][0]["source_offset"] == 7

@@ -1,4 +1,4 @@
-"""Keys that people still have in their files: every way in takes them, and says what counts instead."""
+"""Former names of keys are accepted in every kind of file, with a warning that has the current name."""
 
 import json
 from typing import Final, NamedTuple
@@ -106,21 +106,21 @@ def test_in_a_connector_that_is_converted(key: str, successor: str, reason: str)
         {"name": kind, "config": {**CONNECTOR, "name": kind, "connector.class": kind, key: "x"}}
         for kind in ("MirrorSourceConnector", "MirrorCheckpointConnector")
     ]
-    told = read_and_written(File("connectors.json", json.dumps(connectors)))
+    converted = read_and_written(File("connectors.json", json.dumps(connectors)))
     if key in RENAMED_BY_CONVERT:
-        assert told.remarks[0] == f"{key} is called {successor} since Kafka 2.7"
-        assert told.properties[f"A->B.{successor}"] == "x"
+        assert converted.remarks[0] == f"{key} is called {successor} since Kafka 2.7"
+        assert converted.properties[f"A->B.{successor}"] == "x"
     else:
-        assert told.remarks[0] == f"connectors.json: nothing reads {key} ({reason.format(successor)})"
+        assert converted.remarks[0] == f"connectors.json: nothing reads {key} ({reason.format(successor)})"
 
 
 @former
 def test_in_properties_that_are_converted(key: str, successor: str, reason: str) -> None:
-    told = read_and_written(File("mm2.properties", f"{CLUSTERS}A->B.{key} = x\n"))
+    converted = read_and_written(File("mm2.properties", f"{CLUSTERS}A->B.{key} = x\n"))
     if key in RENAMED_BY_CONVERT:
-        assert told.remarks[0] == f"A->B.{key} is called A->B.{successor} since Kafka 2.7"
+        assert converted.remarks[0] == f"A->B.{key} is called A->B.{successor} since Kafka 2.7"
     else:
-        assert told.remarks[0] == f"nothing reads A->B.{key} ({reason.format(f'A->B.{successor}')})"
+        assert converted.remarks[0] == f"nothing reads A->B.{key} ({reason.format(f'A->B.{successor}')})"
 
 
 NO_LONGER: Final = "no longer read by Kafka either"

@@ -1,4 +1,4 @@
-"""Kafka's policies and ours say the same of every name: `tests/golden/policies` has what 4.3.1's say."""
+"""Replication policies return the results of those of Kafka 4.3.1, recorded in `tests/golden/policies`."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""mm2.properties against what Java's MirrorMakerConfig 4.3.1 makes of it (tests/golden/config)."""
+"""Parsed mm2.properties equal those of Java's MirrorMakerConfig 4.3.1 (tests/golden/config)."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The tables of options against those of Java's Kafka 4.3.1, captured in tests/golden/config."""
+"""Tables of options equal those of Kafka 4.3.1, captured in tests/golden/config."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Plug-ins that are found, refused, guarded. Those named here are in `tests/support/some_plugins.py`."""
+"""Loading plug-ins, errors, and checks of their results; plug-ins are in `tests/support/some_plugins.py`."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -67,7 +67,7 @@ def announce(folder: Path, monkeypatch: pytest.MonkeyPatch, group: str, *lines: 
     monkeypatch.syspath_prepend(folder)
 
 
-# found
+# loading
 
 
 def test_a_class_by_module_and_name() -> None:
@@ -144,7 +144,7 @@ def test_strimzis_identity_policy_is_kafkas() -> None:
     assert REPLICATION_POLICY.note({}) is None
 
 
-# refused
+# errors
 
 
 def test_a_java_class_without_a_counterpart() -> None:
@@ -236,11 +236,11 @@ def test_a_pattern_of_kafkas_own_filters_is_refused_where_it_was_written() -> No
         TOPIC_FILTER.make(written)
 
 
-# admins
+# admin plug-ins
 
 
 class Cluster(ForwardingAdmin):
-    """Does what it is told, and keeps it."""
+    """Accepts every request and records it."""
 
     def __init__(self) -> None:
         self.asked: list[object] = []
@@ -259,8 +259,8 @@ FLOW = Flow(Alias("us"), Alias("eu"))
 
 
 def admin(name: str, cluster: AdminWrites, alias: str = "eu") -> AdminWrites:
-    told = Properties({**CONNECTOR, "forwarding.admin.class": HERE + name})
-    return admin_plugins(told, FLOW).over(cluster, alias)
+    properties = Properties({**CONNECTOR, "forwarding.admin.class": HERE + name})
+    return admin_plugins(properties, FLOW).over(cluster, alias)
 
 
 def test_without_an_admin_plugin_writes_go_to_the_cluster() -> None:
@@ -294,8 +294,8 @@ def test_an_admin_plugin_that_raises_is_named() -> None:
 
 
 def test_an_admin_plugin_that_can_not_begin() -> None:
-    told = Properties({"forwarding.admin.class": HERE + "Choosy", **CONNECTOR})
-    without = told.where(lambda key: "control.plane" not in key)
+    properties = Properties({"forwarding.admin.class": HERE + "Choosy", **CONNECTOR})
+    without = properties.where(lambda key: "control.plane" not in key)
     with pytest.raises(PluginError, match=r"Choosy for eu raised KeyError: .control.plane.url."):
         admin_plugins(without, FLOW).over(Cluster(), "eu")
 
@@ -353,18 +353,20 @@ def test_no_item_goes_missing() -> None:
 
 
 def test_keys_that_a_plugin_may_read_are_not_called_unread() -> None:
-    told = {"clusters": "us,eu", "us.bootstrap.servers": "u:1", "eu.bootstrap.servers": "e:1"}
+    properties = {"clusters": "us,eu", "us.bootstrap.servers": "u:1", "eu.bootstrap.servers": "e:1"}
     keys = {
         **dict.fromkeys(("us->eu.topic.filter.team", "us->eu.acme.url", "eu.admin.desk.file"), "x"),
         **dict.fromkeys(("us->eu.topcis", "acme.url", "us->eu.topics.blacklist"), "x"),
     }
-    without = [unknown.key for unknown in MirrorMakerConfig(Properties(told | keys), {}).unknown_keys()]
+    without = [unknown.key for unknown in MirrorMakerConfig(Properties(properties | keys), {}).unknown_keys()]
     assert without == list(keys)
-    named = told | keys | {"us->eu.topic.filter.class": HERE + "Initials"}
+    named = properties | keys | {"us->eu.topic.filter.class": HERE + "Initials"}
     found = [unknown.key for unknown in MirrorMakerConfig(Properties(named), {}).unknown_keys()]
     assert found == ["us->eu.topcis", "acme.url", "us->eu.topics.blacklist"]
     kafkas = (
-        told | keys | {"us->eu.topic.filter.class": " org.apache.kafka.connect.mirror.DefaultTopicFilter "}
+        properties
+        | keys
+        | {"us->eu.topic.filter.class": " org.apache.kafka.connect.mirror.DefaultTopicFilter "}
     )
     assert len(MirrorMakerConfig(Properties(kafkas), {}).unknown_keys()) == len(keys)
 

@@ -1,4 +1,4 @@
-"""Whether records are written in transactions, how long those last, and what contradicts them."""
+"""Settings of transactional copying, and settings that contradict it."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def settings(worker: dict[str, str], connector: dict[str, str]) -> TransactionSe
 
 
 @pytest.mark.parametrize(
-    "support", [{}, *({"exactly.once.source.support": told} for told in ("disabled", "Preparing"))]
+    "support", [{}, *({"exactly.once.source.support": value} for value in ("disabled", "Preparing"))]
 )
 def test_without_the_worker_there_are_none(support: dict[str, str]) -> None:
     assert settings(support, INTERVAL) is None

@@ -1,4 +1,4 @@
-"""Checks what any node serves, and what only the leader changes."""
+"""The herder: requests that every node serves, and changes that only the leader makes."""
 
 from collections.abc import Callable
 from http import HTTPStatus

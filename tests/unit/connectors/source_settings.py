@@ -1,4 +1,4 @@
-"""Settings of a source connector as its properties give them."""
+"""Makes settings of a source connector from properties."""
 
 from sparkmirror.config.properties import Properties
 from sparkmirror.connectors.connector_settings import mirror_source_settings

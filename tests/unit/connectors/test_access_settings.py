@@ -1,4 +1,4 @@
-"""What a source connector is told of ACLs, quotas and users."""
+"""Settings of a source connector about ACLs, quotas and users."""
 
 import pytest
 
@@ -21,14 +21,18 @@ def source(**more: str) -> MirrorSourceSettings:
 
 
 def test_mm2s_acls_and_nothing_else_by_default() -> None:
-    told = source()
-    assert (told.sync_acls, told.sync_acls_delete) == (SyncAcls.TOPIC, False)
-    assert (told.sync_quotas, told.sync_users, told.sync_accounts_interval_s) == (False, None, None)
+    settings = source()
+    assert (settings.sync_acls, settings.sync_acls_delete) == (SyncAcls.TOPIC, False)
+    assert (settings.sync_quotas, settings.sync_users, settings.sync_accounts_interval_s) == (
+        False,
+        None,
+        None,
+    )
 
 
 def test_more_on_request() -> None:
-    told = source(**{"sync.acls": "all", "sync.acls.delete": "true"})
-    assert (told.sync_acls, told.sync_acls_delete) == (SyncAcls.ALL, True)
+    settings = source(**{"sync.acls": "all", "sync.acls.delete": "true"})
+    assert (settings.sync_acls, settings.sync_acls_delete) == (SyncAcls.ALL, True)
     with pytest.raises(ConfigError, match=r"sync\.acls"):
         source(**{"sync.acls": "groups"})
 
@@ -36,10 +40,10 @@ def test_more_on_request() -> None:
 @pytest.mark.parametrize("asked", [{"sync.quotas": "true"}, {"sync.users": " users.properties "}])
 def test_accounts_are_synced_as_often_as_acls(asked: dict[str, str]) -> None:
     every = {"sync.topic.acls.interval.seconds": "7", "sync.topic.acls.enabled": "false"}
-    told = source(**asked, **every)
-    assert (told.sync_topic_acls_interval_s, told.sync_accounts_interval_s) == (None, 7.0)
-    assert told.sync_quotas is ("sync.quotas" in asked)
-    assert told.sync_users == ("users.properties" if "sync.users" in asked else None)
+    settings = source(**asked, **every)
+    assert (settings.sync_topic_acls_interval_s, settings.sync_accounts_interval_s) == (None, 7.0)
+    assert settings.sync_quotas is ("sync.quotas" in asked)
+    assert settings.sync_users == ("users.properties" if "sync.users" in asked else None)
     assert source(**asked, **{"sync.topic.acls.interval.seconds": "-1"}).sync_accounts_interval_s is None
     with pytest.raises(ConfigError, match="must be at least 1"):
         source(**asked, **{"sync.topic.acls.interval.seconds": "0"})

@@ -211,7 +211,7 @@ def test_contradictions_are_refused() -> None:
         source(**{"emit.offset-syncs.enabled": "false", "offset-syncs.topic.location": "source"})
 
 
-def test_enabled() -> None:
+def test_connector_is_enabled_unless_configured_otherwise() -> None:
     assert mirror_source_enabled(Properties(CONNECTOR))
     assert not mirror_source_enabled(Properties(CONNECTOR | {"enabled": "false"}))
 

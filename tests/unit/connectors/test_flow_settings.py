@@ -1,4 +1,4 @@
-"""A flow's settings are whole and valid before anything is started."""
+"""A flow's settings are complete and validated before the start."""
 
 import pytest
 

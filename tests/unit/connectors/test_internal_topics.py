@@ -18,7 +18,7 @@ WANTED = [TopicCreation(name, 1, 3, COMPACTED) for name in ("there", "missing", 
 
 
 class Cluster(Admin):
-    """Has the topic `there`; answers as told."""
+    """Has the topic `there`; returns the configured results."""
 
     def __init__(self, **answers: KafkaError | None) -> None:
         self.answers = answers

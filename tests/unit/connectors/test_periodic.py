@@ -1,4 +1,4 @@
-"""A thread of periodic jobs: it prepares until that works, outlives failing jobs, and ends when told."""
+"""A thread of periodic jobs: preparation, failing jobs, intervals and the stop."""
 
 import logging
 import queue

@@ -1,4 +1,4 @@
-"""Rings of flows that keep names are refused, as far as a sample of their topics goes all the way round."""
+"""Rings of flows that keep topic names are refused if a sample of their topics is mirrored by all of them."""
 
 import pytest
 

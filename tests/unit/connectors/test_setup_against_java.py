@@ -94,7 +94,7 @@ def acls_of(settings: MirrorSourceSettings) -> frozenset[Acl]:
     source = SourceAcls(tuple(map(binding, SOURCE.acls)), SOURCE.topics)
     creates = plan_acls(settings, source, ()).creates
     assert plan_acls(settings, source, creates) == AclPlan()
-    return frozenset(map(told, creates))
+    return frozenset(map(acl_fields, creates))
 
 
 def binding(acl: Acl) -> AclBinding:
@@ -111,7 +111,7 @@ def binding(acl: Acl) -> AclBinding:
     )
 
 
-def told(acl: AclBinding) -> Acl:
+def acl_fields(acl: AclBinding) -> Acl:
     return (
         acl.resource_type.name,
         acl.pattern_type.name,

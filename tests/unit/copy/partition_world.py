@@ -232,7 +232,7 @@ class PartitionWorld:
         self.looks_up = False
         self.report(events.WritersKnown())
 
-    # what may go wrong
+    # faults
 
     def misfortunes(self) -> list[Move]:
         jitter = self.random.random()
@@ -311,7 +311,7 @@ class PartitionWorld:
         self.resolving = None
         self.report(events.ResolveFailed(self.random.choice([PASSING, LASTING]), 0.5))
 
-    # what must hold
+    # invariants
 
     def check(self) -> None:
         copy, state = self.copy, self.copy.state

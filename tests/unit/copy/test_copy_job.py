@@ -1,4 +1,4 @@
-"""Why a job ended, without the JVM's stack."""
+"""Reasons of a Spark job's end are extracted from the JVM's error."""
 
 from sparkmirror.copy.copy_job import _in_one_line
 

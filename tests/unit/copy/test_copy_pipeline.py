@@ -1,4 +1,4 @@
-"""A task's partitions beside each other, on clusters in memory."""
+"""Several partitions of a copy task on clusters in memory."""
 
 import random
 

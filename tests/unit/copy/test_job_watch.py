@@ -1,4 +1,4 @@
-"""Which records of the progress topic end a task, and which change how fast it may copy."""
+"""Records of the progress topic that end a task or change its rate limits."""
 
 from collections.abc import Callable
 
@@ -19,7 +19,7 @@ CLUSTER = ConnectionSettings((("b", 9092),))
 
 
 class Tail(TopicTail):
-    """Has what it's told to have."""
+    """Returns the records that a test has set."""
 
     def __init__(self, records: list[LogRecord]) -> None:
         self.records = records

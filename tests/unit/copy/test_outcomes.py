@@ -18,8 +18,8 @@ def test_a_pulse_has_no_row() -> None:
     assert pulse.num_rows == 0
 
 
-def test_both_have_the_schema_that_spark_is_told() -> None:
-    told = [column.split() for column in SCHEMA.split(", ")]
-    schema = pa.schema([(name, ARROW[kind]) for name, kind in told])
+def test_outcome_and_pulse_have_the_schema_of_the_spark_job() -> None:
+    columns = [column.split() for column in SCHEMA.split(", ")]
+    schema = pa.schema([(name, ARROW[kind]) for name, kind in columns])
     assert Outcome.empty_batch().schema == schema
     assert Outcome(0, EndReason.STOPPED).to_batch().schema == schema

@@ -1,4 +1,4 @@
-"""What was acknowledged, as runs of offsets that are consecutive on both sides."""
+"""Acknowledged records become runs of offsets that are consecutive on both sides."""
 
 from itertools import pairwise
 

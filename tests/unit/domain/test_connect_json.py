@@ -1,4 +1,4 @@
-"""What the JsonConverter of Kafka Connect 4.3.1 wrote, in a JVM, of maps that it had read."""
+"""JSON of maps equals that of the JsonConverter of Kafka Connect 4.3.1."""
 
 import json
 

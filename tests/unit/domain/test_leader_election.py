@@ -1,4 +1,4 @@
-"""The choice of a leader, what is said about it, and how long it holds."""
+"""Leader election: the choice of a leader, its encoding in the group protocol, and leases."""
 
 import json
 from collections import Counter
@@ -24,27 +24,31 @@ URLS = st.integers(1, 99).map("http://node-{}:8083/".format)
 FOLLOWERS = st.dictionaries(st.text(min_size=1), st.builds(Candidate, URLS), min_size=1, max_size=8)
 
 
-# the choice
+# the chosen leader
 
 
 @given(FOLLOWERS, st.data())
-def test_who_leads_keeps_on_whoever_chooses(candidates: dict[str, Candidate], data: st.DataObject) -> None:
+def test_leader_is_kept_whichever_member_elects(
+    candidates: dict[str, Candidate], data: st.DataObject
+) -> None:
     chooser, leader = (data.draw(st.sampled_from(sorted(candidates))) for _ in range(2))
     candidates[leader] = Candidate(candidates[leader].url, data.draw(st.integers(0, 99)))
-    told = elect(candidates, chooser)
-    assert told.leader == leader
-    assert told.leader_url == candidates[leader].url
-    assert told.members == tuple(sorted(candidate.url for candidate in candidates.values()))
+    assignment = elect(candidates, chooser)
+    assert assignment.leader == leader
+    assert assignment.leader_url == candidates[leader].url
+    assert assignment.members == tuple(sorted(candidate.url for candidate in candidates.values()))
 
 
 @given(FOLLOWERS, st.data())
-def test_without_a_leader_the_chooser_takes_it(candidates: dict[str, Candidate], data: st.DataObject) -> None:
+def test_electing_member_leads_if_no_candidate_does(
+    candidates: dict[str, Candidate], data: st.DataObject
+) -> None:
     chooser = data.draw(st.sampled_from(sorted(candidates)))
     assert elect(candidates, chooser).leader == chooser
 
 
 @given(FOLLOWERS, st.data(), st.text())
-def test_groups_that_spread_move_only_to_a_node_that_came(
+def test_spread_leadership_moves_only_to_a_new_node(
     candidates: dict[str, Candidate], data: st.DataObject, group: str
 ) -> None:
     chooser = data.draw(st.sampled_from(sorted(candidates)))
@@ -55,17 +59,19 @@ def test_groups_that_spread_move_only_to_a_node_that_came(
     assert after.leader in {before.leader, "new one"}
     assert elect(candidates, "new one", group) == after
     candidates[before.leader] = Candidate(candidates[before.leader].url, 1)
-    told = elect(candidates, chooser, group)
-    assert (told.leader, told.successor) == (before.leader, after.leader), "it must give way first"
+    assignment = elect(candidates, chooser, group)
+    assert (assignment.leader, assignment.successor) == (before.leader, after.leader), (
+        "it must give way first"
+    )
 
 
-def test_groups_that_spread_are_led_by_different_nodes() -> None:
+def test_spread_groups_are_led_by_different_nodes() -> None:
     candidates = {f"member-{number}": Candidate(f"http://node-{number}:8083/") for number in range(3)}
     led = Counter(elect(candidates, "member-0", f"group-{number}").leader for number in range(300))
     assert min(led[member] for member in candidates) > 70
 
 
-def test_of_two_that_say_they_lead_the_later_one_does() -> None:
+def test_later_of_two_leaders_is_elected() -> None:
     candidates = {
         "a": Candidate("http://a:1/", 4),
         "b": Candidate("http://b:1/", 7),
@@ -75,61 +81,61 @@ def test_of_two_that_say_they_lead_the_later_one_does() -> None:
     assert elect(candidates, "d").leader == "b"
 
 
-# what is said
+# candidates and assignments
 
 
 @given(st.builds(Candidate, URLS, st.none() | st.integers(0)))
-def test_a_candidate_is_read_as_it_was_said(candidate: Candidate) -> None:
+def test_encoded_candidate_is_decoded_unchanged(candidate: Candidate) -> None:
     assert Candidate.decode(candidate.encode()) == candidate
     later = {**json.loads(candidate.encode()), "version": 2, "rack": "a"}
     assert Candidate.decode(json.dumps(later).encode()) == candidate
 
 
 @given(FOLLOWERS)
-def test_an_assignment_is_read_as_it_was_told(candidates: dict[str, Candidate]) -> None:
-    told = elect(candidates, min(candidates))
-    assert Assignment.decode(told.encode()) == told
+def test_encoded_assignment_is_decoded_unchanged(candidates: dict[str, Candidate]) -> None:
+    assignment = elect(candidates, min(candidates))
+    assert Assignment.decode(assignment.encode()) == assignment
 
 
 @given(st.binary())
-def test_what_cannot_be_read_does_no_harm(data: bytes) -> None:
+def test_malformed_bytes_are_ignored(data: bytes) -> None:
     assert Candidate.decode(data) == Candidate("")
     assert Assignment.decode(data) is None
 
 
 @pytest.mark.parametrize("said", [[], 1, None, {"url": 1}, {"leads_since": True}, {"leader": "a"}])
-def test_json_that_is_something_else_does_no_harm(said: object) -> None:
+def test_json_with_other_fields_is_ignored(said: object) -> None:
     data = json.dumps(said).encode()
     assert Candidate.decode(data) == Candidate("")
     assert Assignment.decode(data) is None
 
 
-def test_everybody_learns_the_same_but_who_leads() -> None:
-    told = Assignment("a", "http://a:1/", ("http://a:1/", "http://b:1/"), "a")
-    of_a, of_b = (told.membership(3, member_id) for member_id in ("a", "b"))
-    assert of_a == Membership(3, "a", is_leader=True, leader_url="http://a:1/", members=told.members)
-    assert of_b == Membership(3, "b", is_leader=False, leader_url="http://a:1/", members=told.members)
+def test_members_agree_on_leader_and_members() -> None:
+    assignment = Assignment("a", "http://a:1/", ("http://a:1/", "http://b:1/"), "a")
+    of_a, of_b = (assignment.membership(3, member_id) for member_id in ("a", "b"))
+    assert of_a == Membership(3, "a", is_leader=True, leader_url="http://a:1/", members=assignment.members)
+    assert of_b == Membership(3, "b", is_leader=False, leader_url="http://a:1/", members=assignment.members)
 
 
-# how long it holds
+# leases
 
 
 @dataclass
 class Coordinator:
-    """What Kafka's does with the timers of one member that holds an assignment.
+    """Models the timers of Kafka's group coordinator for one member that has an assignment.
 
-    A rebalance begins when somebody else joins. The member's JoinGroup never comes, so that it is removed.
+    A rebalance begins when another member joins. This member sends no JoinGroup, so it is removed.
     """
 
     options: GroupOptions
     rebalance_at: float
     heard: float = 0.0
-    """The assignment has just been told."""
+    """The time of the last heartbeat, at first that of the assignment."""
     answers: list[bool] = field(default_factory=list)
-    """Whether each heartbeat found no rebalance going on."""
+    """Whether each heartbeat found no rebalance in progress."""
 
     def hear(self, at: float) -> bool | None:
-        """The answer to a heartbeat: whether the group is settled. None when it is no member any more."""
+        """Respond to a heartbeat: whether no rebalance is in progress, None for a removed member."""
         if at >= self.removed_at:
             return None
         self.heard = at
@@ -151,7 +157,7 @@ class Coordinator:
 def test_a_lease_ends_before_the_coordinator_removes_the_member(
     session_s: float, rebalance_s: float, rebalance_at: float, beats: list[tuple[float, float, bool]]
 ) -> None:
-    """Whatever time heartbeats take on their way, and whichever answers are lost."""
+    """With random delays of heartbeats and lost responses."""
     options = GroupOptions("g", session_s, 1, rebalance_s)
     coordinator, lease, now = Coordinator(options, rebalance_at), Lease(settled=-0.01), 0.0
     for pause_s, way_s, is_lost in beats:
@@ -165,7 +171,7 @@ def test_a_lease_ends_before_the_coordinator_removes_the_member(
     assert lease.end(options) < coordinator.removed_at
 
 
-def test_heartbeats_prolong_a_lease_only_so_far_in_a_rebalance() -> None:
+def test_lease_ends_at_the_rebalance_timeout_despite_heartbeats() -> None:
     options = GroupOptions("g", session_timeout_s=10, rebalance_timeout_s=60)
     assert Lease(heard=100, settled=100).end(options) == 110
     assert Lease(heard=130, settled=100).end(options) == 140

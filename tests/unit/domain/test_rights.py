@@ -57,13 +57,13 @@ def test_every_need_can_be_granted() -> None:
         assert grant_command(need.of("x"), "User:m", "h:1").startswith(ADD)
 
 
-def test_an_error_names_the_servers_and_whom_they_take_us_for() -> None:
+def test_command_names_servers_and_principal() -> None:
     assert how_to_grant(Need.GROW_TOPIC.of("t"), PLAIN) == (
         "needs ALTER on topic t: kafka-acls.sh --bootstrap-server 'kafka-1:9092,[::1]:9093' --add "
         "--allow-principal User:ANONYMOUS --operation Alter --topic t"
     )
 
 
-def test_who_logs_in_is_to_be_filled_in() -> None:
+def test_principal_of_a_sasl_client_is_a_placeholder() -> None:
     known_to_brokers = ConnectionSettings((("h", 1),), security_protocol=SecurityProtocol.SASL_SSL)
     assert principal_of(known_to_brokers) == "User:NAME"

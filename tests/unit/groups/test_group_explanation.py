@@ -26,18 +26,18 @@ def history() -> SyncHistory:
 
 
 def facts(committed: int, **partition: object) -> GroupFacts:
-    told = PartitionFacts(HERE, THERE, history(), None, source_end=200, target_end=280)
+    partition_facts = PartitionFacts(HERE, THERE, history(), None, source_end=200, target_end=280)
     return GroupFacts(
         FLOW,
         BILLING,
         GroupThere("classic", committed={HERE: committed}),
         GroupThere(),
-        [replace(told, **partition)],  # type: ignore[arg-type]  # its fields
+        [replace(partition_facts, **partition)],  # type: ignore[arg-type]  # its fields
     )
 
 
-def only(told: GroupFacts) -> PartitionExplanation:
-    (partition,) = explain(told).partitions
+def only(facts_of_group: GroupFacts) -> PartitionExplanation:
+    (partition,) = explain(facts_of_group).partitions
     return partition
 
 
@@ -87,10 +87,10 @@ def test_how_an_offset_is_translated(
     ],
 )
 def test_what_keeps_a_partition(partition: dict[str, object], translation: Translation, why: str) -> None:
-    told = facts(105, **partition)
-    found = only(told)
+    facts_of_group = facts(105, **partition)
+    found = only(facts_of_group)
     assert (found.translation, found.why) == (translation, why)
-    assert not explain(told).is_following
+    assert not explain(facts_of_group).is_following
 
 
 @pytest.mark.parametrize(
@@ -121,10 +121,10 @@ def test_what_keeps_a_partition(partition: dict[str, object], translation: Trans
     ],
 )
 def test_what_keeps_a_group(changes: dict[str, object], obstacle: str) -> None:
-    told = facts(105)
+    facts_of_group = facts(105)
     if "source" in changes:
-        told = replace(told, partitions=())
-    found = explain(replace(told, **changes))  # type: ignore[arg-type]  # its fields
+        facts_of_group = replace(facts_of_group, partitions=())
+    found = explain(replace(facts_of_group, **changes))  # type: ignore[arg-type]  # its fields
     assert list(found.obstacles) == [obstacle]
     assert not found.is_following
     assert all(partition.next_write is None for partition in found.partitions)

@@ -1,4 +1,4 @@
-"""The blocking client of a cluster, with connections made by hand."""
+"""The blocking client of a cluster, with connections of the tests."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

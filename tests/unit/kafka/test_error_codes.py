@@ -1,4 +1,4 @@
-"""Names as Kafka's documentation has them, and what trying again can help."""
+"""Names of Kafka's error codes, and whether they are retriable."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Requests and responses against kafka-python's protocol classes; sessions as KIP-227 wants them."""
+"""Fetch requests and responses equal those of kafka-python; fetch sessions follow KIP-227."""
 
 import struct
 from collections.abc import Sequence

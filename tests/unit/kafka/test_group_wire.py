@@ -1,4 +1,4 @@
-"""What a coordinator's refusals become."""
+"""Errors made of a group coordinator's error codes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Records that belong into a transaction, dealt to a topic's partitions by their keys."""
+"""Records of a transaction are batched by the partitions of their keys."""
 
 from sparkmirror.batches.log_records import LogRecord, decode_log_batch
 from sparkmirror.batches.record_batch import iterate_batches

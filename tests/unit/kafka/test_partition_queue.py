@@ -1,4 +1,4 @@
-"""Batches of one partition: numbered, numbered for the next transaction, dropped before they are sent."""
+"""The partition queue: sequences of batches, also after a new transaction, and discarded batches."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What brokers of each version would answer, made with kafka-python's classes."""
+"""DescribeConfigs responses of every version are decoded as kafka-python encodes them."""
 
 from itertools import repeat
 from typing import Any

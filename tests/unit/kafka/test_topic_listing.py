@@ -1,4 +1,4 @@
-"""What brokers of each version would answer, made with kafka-python's classes."""
+"""Metadata responses of every version are decoded as kafka-python encodes them."""
 
 import uuid
 from typing import Any

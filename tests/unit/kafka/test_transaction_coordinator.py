@@ -1,4 +1,4 @@
-"""What a coordinator's codes become."""
+"""Errors made of a transaction coordinator's error codes."""
 
 import pytest
 from kafka.protocol.producer import EndTxnRequest, InitProducerIdRequest

@@ -1,4 +1,4 @@
-"""Compares names and labels with those that Prometheus' JMX exporter makes of MM2's MBeans."""
+"""Metric names and labels equal those of Prometheus' JMX exporter for MM2's MBeans."""
 
 from dataclasses import replace
 from math import nan

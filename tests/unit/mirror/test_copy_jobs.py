@@ -1,4 +1,4 @@
-"""The partitions of each task, and its plan."""
+"""Task plans of copy jobs: partitions, clients and state topics."""
 
 from collections.abc import Mapping
 from dataclasses import replace

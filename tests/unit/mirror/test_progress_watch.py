@@ -1,4 +1,4 @@
-"""What people are told about a flow: each failure once, each recovery, and sums now and then."""
+"""Log lines about a flow: each failure once, each recovery, and regular summaries."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""When a reassignment of partitions is worth its pause."""
+"""Load measurement and the decision to reassign partitions."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Which jobs a source connector has; what they do is seen with real clusters."""
+"""The periodic jobs of a source connector. Their effects are tested with real clusters."""
 
 from concurrent.futures import Future
 from typing import cast

@@ -1,4 +1,4 @@
-"""What plans of ACLs hold, and that carrying one out leaves nothing to do and nothing foreign undone."""
+"""Plans of ACLs: created and deleted ones, idempotence, and ACLs of others."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace

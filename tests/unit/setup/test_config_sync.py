@@ -1,4 +1,4 @@
-"""What the sync makes of a plan's outcome; what brokers do with it is seen with real ones."""
+"""Applying plans of topic configs and logging the results, without brokers."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ LARGER = AlterConfigOp("segment.bytes", AlterConfigOpType.DELETE)
 
 
 class Target:
-    """A cluster without tiered storage, which does as it is told but for `forbidden` topics."""
+    """A cluster without tiered storage that refuses requests about `forbidden` topics."""
 
     def __init__(self) -> None:
         self.asked: list[Mapping[str, Sequence[AlterConfigOp]]] = []

@@ -1,4 +1,4 @@
-"""Why a topic is mirrored or not, by what clusters say."""
+"""Explanations why a topic is mirrored or not."""
 
 from dataclasses import replace
 

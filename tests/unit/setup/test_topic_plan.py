@@ -65,8 +65,8 @@ def test_a_copy_whose_source_is_gone_is_noted(settings: MirrorSourceSettings) ->
     source = {name: SourceTopic(1) for name in ("there", "heartbeats")}
     gone = TopicNote("source.gone", "gone", "the source has no gone any more, or hides it; this copy stays")
     assert plan_topics(settings, source, target) == TopicPlan(notes=(gone,))
-    told = replace(settings, topic_deletes=TopicDeletes.DRY_RUN)
-    assert plan_topics(told, source, target) == TopicPlan()
+    dry_run = replace(settings, topic_deletes=TopicDeletes.DRY_RUN)
+    assert plan_topics(dry_run, source, target) == TopicPlan()
     identity = replace(settings, policy=IdentityReplicationPolicy(source_alias="source"))
     assert plan_topics(identity, source, {"there": 1, "heartbeats": 1, "gone": 1}).notes == ()
 

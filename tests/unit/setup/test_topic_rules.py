@@ -24,14 +24,16 @@ NAMES = (
 def test_the_rules_are_those_that_the_mirror_follows(
     settings: MirrorSourceSettings, *, heartbeats: bool
 ) -> None:
-    told = replace(
+    changed = replace(
         settings,
         heartbeats_replication=heartbeats,
         topic_filter=DefaultTopicFilter(["orders", ".*target.*", "__.*"], ["secret.*"]),
     )
     for name in NAMES:
-        assert (first_refusal(told, name) is None) == should_replicate(told, name), name
-        assert all(verdict.passes for verdict in verdicts(told, name)) == should_replicate(told, name), name
+        assert (first_refusal(changed, name) is None) == should_replicate(changed, name), name
+        assert all(verdict.passes for verdict in verdicts(changed, name)) == should_replicate(
+            changed, name
+        ), name
 
 
 @pytest.mark.parametrize(
@@ -46,15 +48,15 @@ def test_the_rules_are_those_that_the_mirror_follows(
 def test_the_first_refusal_names_its_setting(
     settings: MirrorSourceSettings, topic: str, rule: str, why: str
 ) -> None:
-    told = replace(settings, topic_filter=DefaultTopicFilter([".*orders.*"], ["secret.*"]))
-    found = first_refusal(told, topic)
+    changed = replace(settings, topic_filter=DefaultTopicFilter([".*orders.*"], ["secret.*"]))
+    found = first_refusal(changed, topic)
     assert found is not None
     assert (found.rule, found.why) == (rule, why)
 
 
 def test_verdicts_on_heartbeats_name_their_setting(settings: MirrorSourceSettings) -> None:
-    told = replace(settings, topic_filter=DefaultTopicFilter(["orders"]), heartbeats_replication=False)
-    found = first_refusal(told, "heartbeats")
+    changed = replace(settings, topic_filter=DefaultTopicFilter(["orders"]), heartbeats_replication=False)
+    found = first_refusal(changed, "heartbeats")
     assert found is not None
     assert found.why == "topics doesn't select it; heartbeats.replication.enabled is false"
-    assert first_refusal(replace(told, heartbeats_replication=True), "heartbeats") is None
+    assert first_refusal(replace(changed, heartbeats_replication=True), "heartbeats") is None

@@ -1,4 +1,4 @@
-"""What the sync makes of a plan's outcome; what the brokers do with it is seen with real ones."""
+"""Applying plans of topics and logging the results, without brokers."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from sparkmirror.setup.topic_sync import TopicSync
 
 @dataclass
 class Side:
-    """A cluster that does what it's told, but for the topics in `refused`; says nothing of `secret` ones."""
+    """A cluster that refuses requests about `refused` topics and returns no configs of `secret` ones."""
 
     topics: TopicListing
     refused: set[str] = field(default_factory=set)

@@ -1,4 +1,4 @@
-"""What of this installation is packed for executors, and when it's packed anew."""
+"""Contents of the executor archive, and the changes after which it is packed again."""
 
 import os
 import tarfile

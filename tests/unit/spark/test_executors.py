@@ -1,4 +1,4 @@
-"""What an executor's failure says in one line."""
+"""Executor errors are reduced to one line."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which settings bring the archive to executors, by master and by what the user says."""
+"""Spark settings that ship the executor archive, by master and by the user's settings."""
 
 import sys
 from pathlib import Path
@@ -41,13 +41,13 @@ def test_a_cluster_gets_one(made: Path, master: str, key: str) -> None:
 
 
 def test_it_comes_beside_the_users_archives(made: Path) -> None:
-    told = {**STANDALONE, "spark.archives": "mine.zip#mine"}
-    assert shipped(told).settings == {"spark.archives": f"mine.zip#mine,{made}#sparkmirror"}
+    settings = {**STANDALONE, "spark.archives": "mine.zip#mine"}
+    assert shipped(settings).settings == {"spark.archives": f"mine.zip#mine,{made}#sparkmirror"}
 
 
 def test_one_that_the_user_brings_is_taken() -> None:
-    told = {**STANDALONE, "spark.archives": "hdfs:///apps/x.tar.gz#sparkmirror"}
-    assert shipped(told) == (LAUNCHER, {"spark.archives": "hdfs:///apps/x.tar.gz#sparkmirror"})
+    settings = {**STANDALONE, "spark.archives": "hdfs:///apps/x.tar.gz#sparkmirror"}
+    assert shipped(settings) == (LAUNCHER, {"spark.archives": "hdfs:///apps/x.tar.gz#sparkmirror"})
 
 
 def test_the_user_may_say_where_it_is(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What is said of a job's tasks, and how often."""
+"""Log lines about the tasks of a Spark job, and their rate."""
 
 import logging
 from dataclasses import dataclass, field
@@ -17,12 +17,12 @@ LOST = "ExecutorLostFailure (executor 1 exited): Remote RPC client disassociated
 class Job:
     """Stands for a CopyJob; notes what its asker knew."""
 
-    told: JobStatus | None = None
+    current: JobStatus | None = None
     known: list[int] = field(default_factory=list)
 
     def status(self, known_failures: int) -> JobStatus | None:
         self.known.append(known_failures)
-        return self.told
+        return self.current
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def watch(caplog: pytest.LogCaptureFixture) -> SparkWatch:
 def test_nothing_is_logged_without_problems(watch: SparkWatch, caplog: pytest.LogCaptureFixture) -> None:
     job = Job()
     watch.check(job, 0.0)
-    job.told = JobStatus(tasks=2, waiting=0, failures=0)
+    job.current = JobStatus(tasks=2, waiting=0, failures=0)
     watch.check(job, 100.0)
     assert not caplog.messages
 
@@ -46,10 +46,10 @@ def test_lost_attempts_are_logged_at_once_and_then_once_a_minute(
     watch.check(job, 100.0)
     (said,) = caplog.messages
     assert said == f"Spark lost 1 attempts of tasks and retries them: {LOST.splitlines()[0]}"
-    job.told = JobStatus(2, 0, failures=40, last_failure=LOST)
+    job.current = JobStatus(2, 0, failures=40, last_failure=LOST)
     watch.check(job, 102.0)
     assert len(caplog.messages) == 1
-    job.told = JobStatus(2, 0, failures=800, last_failure=LOST)
+    job.current = JobStatus(2, 0, failures=800, last_failure=LOST)
     watch.check(job, 161.0)
     assert caplog.messages[1].startswith("Spark lost 799 ")
     assert job.known == [0, 1, 40]

@@ -16,9 +16,9 @@ def test_what_is_written_is_read(run: int) -> None:
     assert parse_offset_sync(record) == RunSync(SYNC, run)
 
 
-@pytest.mark.parametrize("told", [None, b"", b"0", b"-3", b"many", "²".encode()])
-def test_a_header_that_says_nothing_makes_it_a_sync_of_one_record(told: bytes | None) -> None:
-    record = LogRecord(KEY, VALUE, headers=(("sparkmirror.run", told),))
+@pytest.mark.parametrize("value", [None, b"", b"0", b"-3", b"many", "²".encode()])
+def test_invalid_run_header_is_read_as_a_run_of_one_record(value: bytes | None) -> None:
+    record = LogRecord(KEY, VALUE, headers=(("sparkmirror.run", value),))
     assert parse_offset_sync(record) == RunSync(SYNC)
 
 

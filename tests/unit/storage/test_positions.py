@@ -1,4 +1,4 @@
-"""Positions in the bytes that Connect looks up; keys are from the JsonConverter of Kafka Connect 4.3.1."""
+"""Positions are encoded as by Connect; expected keys are from the JsonConverter of Kafka Connect 4.3.1."""
 
 import json
 

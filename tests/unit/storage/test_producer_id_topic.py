@@ -1,4 +1,4 @@
-"""The records that say which cluster a producer id's records came from."""
+"""Records that store the source cluster of a producer id."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Records of the progress topic: written, read back, and told apart from anything else."""
+"""Records of the progress topic are encoded, decoded and distinguished from others."""
 
 import json
 

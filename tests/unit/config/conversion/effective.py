@@ -1,4 +1,4 @@
-"""What a configuration comes to: every value that a connector or a client of it would use."""
+"""Lists the values that connectors and their clients would use with a configuration."""
 
 from sparkmirror.config import client_layers
 from sparkmirror.config.client_options import SECURITY
@@ -52,37 +52,37 @@ def _connector(definition: Definition, properties: Properties, worker: Propertie
 
 
 def _source(flow: FlowConfig) -> dict[str, object]:
-    told, worker = flow.source, flow.worker
-    return _connector(MIRROR_SOURCE | OWN_SOURCE, told, worker) | {
-        "name": told["name"],
-        USE_DEFAULTS_FROM: told.get(USE_DEFAULTS_FROM),
-        "consumer": client_layers.source_consumer(told, 0),
-        "producer": client_layers.target_producer(worker, told, 0),
-        "source admin": client_layers.source_admin(told),
-        "target admin": client_layers.target_admin(told),
-        "syncs admin": client_layers.offset_syncs_admin(told),
-        "syncs": client_layers.offset_syncs_producer(told, 0),
+    connector, worker = flow.source, flow.worker
+    return _connector(MIRROR_SOURCE | OWN_SOURCE, connector, worker) | {
+        "name": connector["name"],
+        USE_DEFAULTS_FROM: connector.get(USE_DEFAULTS_FROM),
+        "consumer": client_layers.source_consumer(connector, 0),
+        "producer": client_layers.target_producer(worker, connector, 0),
+        "source admin": client_layers.source_admin(connector),
+        "target admin": client_layers.target_admin(connector),
+        "syncs admin": client_layers.offset_syncs_admin(connector),
+        "syncs": client_layers.offset_syncs_producer(connector, 0),
     }
 
 
 def _checkpoint(flow: FlowConfig) -> dict[str, object]:
     # Under a name of their own in Connect, where `name` is that of all three in mm2.properties.
-    told, worker = flow.checkpoint | Properties({"name": "x"}), flow.worker
-    return _connector(MIRROR_CHECKPOINT, told, worker) | {
-        "topics": told.get("topics"),
-        "excluded": told.get("topics.exclude"),
-        "producer": client_layers.target_producer(worker, told, 0),
-        "source admin": client_layers.source_admin(told),
-        "target admin": client_layers.target_admin(told),
-        "syncs": client_layers.offset_syncs_consumer(told),
-        "checkpoints": client_layers.checkpoints_consumer(told),
+    connector, worker = flow.checkpoint | Properties({"name": "x"}), flow.worker
+    return _connector(MIRROR_CHECKPOINT, connector, worker) | {
+        "topics": connector.get("topics"),
+        "excluded": connector.get("topics.exclude"),
+        "producer": client_layers.target_producer(worker, connector, 0),
+        "source admin": client_layers.source_admin(connector),
+        "target admin": client_layers.target_admin(connector),
+        "syncs": client_layers.offset_syncs_consumer(connector),
+        "checkpoints": client_layers.checkpoints_consumer(connector),
     }
 
 
 def _heartbeat(flow: FlowConfig) -> dict[str, object]:
-    told = flow.heartbeat | Properties({"name": "x"})
-    producer = client_layers.target_producer(flow.worker, told, 0)
-    return _connector(MIRROR_HEARTBEAT, told, flow.worker) | {
-        "admin": client_layers.target_admin(told),
+    connector = flow.heartbeat | Properties({"name": "x"})
+    producer = client_layers.target_producer(flow.worker, connector, 0)
+    return _connector(MIRROR_HEARTBEAT, connector, flow.worker) | {
+        "admin": client_layers.target_admin(connector),
         "producer": producer,
     }

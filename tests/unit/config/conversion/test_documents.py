@@ -1,4 +1,4 @@
-"""Configurations as tutorials have them: every line is accepted, with the warning that it deserves."""
+"""Configurations from tutorials: every line is accepted, with warnings where due."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""From one form to another and back, and nothing that a mirror would use has changed."""
+"""Conversion to another form and back changes no value that a mirror uses."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""What `validate` says of a connector's config; beside a Java worker: test_validation_against_java.py."""
+"""Validation of connector configs. `test_validation_against_java.py` compares it with a Java worker."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Reports of 100 bytes a record, a second apart."""
+"""The copy rate that a plan measures from progress records of 100 bytes per record, one second apart."""
 
 from dataclasses import replace
 
@@ -17,8 +17,8 @@ def series(
 
 
 def test_partitions_add_up_while_they_are_behind() -> None:
-    told = [*series("a-0", [0, 10, 20, 30], 1000), *series("b-0", [0, 30, 60, 90], 1000)]
-    assert measured_rate(told) == 4000.0
+    reports = [*series("a-0", [0, 10, 20, 30], 1000), *series("b-0", [0, 30, 60, 90], 1000)]
+    assert measured_rate(reports) == 4000.0
 
 
 def test_a_typical_second_counts() -> None:

@@ -1,4 +1,4 @@
-"""What a plan tells, and how it travels."""
+"""Sums, findings and JSON of a flow's plan."""
 
 import json
 
@@ -100,8 +100,8 @@ GUESS = Rate(100.0, "a guess")
 
 
 def plan(**more: object) -> FlowPlan:
-    told = {"copies": COPIES, "rate": GUESS, **more}
-    return FlowPlan(Flow(Alias("us"), EU), ConnectorName("MirrorSourceConnector"), "id", **told)  # type: ignore[arg-type]
+    fields = {"copies": COPIES, "rate": GUESS, **more}
+    return FlowPlan(Flow(Alias("us"), EU), ConnectorName("MirrorSourceConnector"), "id", **fields)  # type: ignore[arg-type]
 
 
 def test_a_plan_adds_up() -> None:

@@ -1,4 +1,4 @@
-"""What is in a plan's way, by what two clusters say."""
+"""Findings of a plan, made from facts about two clusters."""
 
 from dataclasses import replace
 
@@ -54,7 +54,7 @@ def only(found: tuple[Finding, ...]) -> Finding:
     return found[0]
 
 
-def told(finding: Finding) -> tuple[str, Severity, str]:
+def summary(finding: Finding) -> tuple[str, Severity, str]:
     return finding.kind, finding.severity, finding.subject
 
 
@@ -66,7 +66,7 @@ def test_nothing_is_found_where_nothing_is_in_the_way(survey: FlowSurvey) -> Non
 def test_more_replicas_than_brokers(survey: FlowSurvey) -> None:
     one_broker = replace(survey, target=cluster("target", brokers=1), own=[SYNCS])
     found = only(findings(one_broker))
-    assert told(found) == ("too many replicas", Severity.BLOCKS, "replication.factor")
+    assert summary(found) == ("too many replicas", Severity.BLOCKS, "replication.factor")
     assert found.text == "source.orders can't have 2 replicas on target, which has 1 broker"
     assert found.remedy == "set replication.factor to 1, or to -1 for the broker's default"
 
@@ -89,7 +89,7 @@ def test_findings_about_own_topics_name_their_setting(survey: FlowSurvey) -> Non
 def test_names_that_kafka_does_not_take(survey: FlowSurvey, topic: str, remote: str, words: str) -> None:
     bad = replace(survey, mirrored=[(topic, remote)], source_topics={topic: 1}, topics=TopicPlan())
     found = only(findings(bad))
-    assert told(found) == ("name", Severity.BLOCKS, topic)
+    assert summary(found) == ("name", Severity.BLOCKS, topic)
     assert words in found.text
     assert findings(replace(bad, target_topics={remote: 1})) == ()
 
@@ -98,7 +98,7 @@ def test_names_that_kafka_does_not_take(survey: FlowSurvey, topic: str, remote: 
 def test_names_that_metrics_would_confuse(survey: FlowSurvey, other: str) -> None:
     found = findings(replace(survey, target_topics={other: 1}))
     collides = other.replace(".", "_") == "source_orders"
-    assert [told(each) for each in found] == [
+    assert [summary(each) for each in found] == [
         ("colliding names", Severity.BLOCKS, "source.orders")
     ] * collides
 
@@ -106,7 +106,7 @@ def test_names_that_metrics_would_confuse(survey: FlowSurvey, other: str) -> Non
 def test_two_new_topics_may_collide_with_each_other(survey: FlowSurvey) -> None:
     new = tuple(NewTopic(f"source.{name}", name, 1, 1, ()) for name in ("a.b", "a_b"))
     both = replace(survey, topics=TopicPlan(new), mirrored=[(each.source, each.name) for each in new])
-    assert told(only(findings(both))) == ("colliding names", Severity.BLOCKS, "source.a_b")
+    assert summary(only(findings(both))) == ("colliding names", Severity.BLOCKS, "source.a_b")
 
 
 def test_two_topics_under_one_name(survey: FlowSurvey) -> None:
@@ -118,20 +118,20 @@ def test_two_topics_under_one_name(survey: FlowSurvey) -> None:
         topics=TopicPlan(),
     )
     found = only(findings(merged))
-    assert told(found) == ("merged topics", Severity.BLOCKS, "all")
+    assert summary(found) == ("merged topics", Severity.BLOCKS, "all")
     assert "a, b of source" in found.text
 
 
 def test_a_topic_that_others_have_filled(survey: FlowSurvey) -> None:
     filled = replace(survey, target_topics={"source.orders": 3}, topics=TopicPlan(), filled={"source.orders"})
-    assert told(only(findings(filled))) == ("topic of others", Severity.WARNS, "source.orders")
+    assert summary(only(findings(filled))) == ("topic of others", Severity.WARNS, "source.orders")
     assert findings(replace(filled, begun={"orders"})) == ()
 
 
 def test_old_brokers_are_named_with_what_they_speak(survey: FlowSurvey) -> None:
     old = cluster("source", brokers=1, versions={**MODERN, 1: ApiRange(0, 9)})
     found = only(findings(replace(survey, source=old)))
-    assert told(found) == ("old broker", Severity.BLOCKS, "source-0:9092 of source")
+    assert summary(found) == ("old broker", Severity.BLOCKS, "source-0:9092 of source")
     assert found.text == "the mirror needs Fetch v10 to v13, and the broker speaks v0 to v9"
     assert found.remedy == "upgrade the brokers of source to Kafka 2.1 or newer"
 
@@ -166,7 +166,7 @@ def test_a_missing_right_on_a_topic_comes_with_its_command(
     asked = survey.source if side == "source" else survey.target
     poor = replace(asked, topic_operations={topic: ALL_RIGHTS - {lacks}})
     found = only(findings(replace(survey, source=poor) if side == "source" else replace(survey, target=poor)))
-    assert told(found) == ("missing right", Severity.BLOCKS, topic)
+    assert summary(found) == ("missing right", Severity.BLOCKS, topic)
     assert found.text == f"User:mm has no right to {lacks.name} on topic {topic} on {side}"
     assert found.remedy.startswith(
         f"kafka-acls.sh --bootstrap-server {side}:9092 --add --allow-principal User:mm"
@@ -174,7 +174,7 @@ def test_a_missing_right_on_a_topic_comes_with_its_command(
     assert words in found.remedy
 
 
-def test_who_may_create_every_topic_needs_no_right_on_each(survey: FlowSurvey) -> None:
+def test_create_on_the_cluster_replaces_create_on_each_topic(survey: FlowSurvey) -> None:
     operations = {"source.orders": ALL_RIGHTS - {AclOperation.CREATE}}
     named = replace(survey.target, topic_operations=operations)
     assert findings(replace(survey, target=named)) == ()
@@ -215,7 +215,7 @@ def test_a_topic_that_is_named_and_hidden_lacks_a_right_and_one_that_is_missing_
     assert "--operation Describe --topic secret" in found.remedy
     missing = replace(survey.source, errors={"payments": 3})
     found = only(findings(replace(survey, source=missing, named={"payments"})))
-    assert told(found) == ("missing topic", Severity.WARNS, "payments")
+    assert summary(found) == ("missing topic", Severity.WARNS, "payments")
 
 
 def test_refusals_of_brokers_are_reported_once(survey: FlowSurvey) -> None:
@@ -236,17 +236,17 @@ def test_refusals_of_brokers_are_reported_once(survey: FlowSurvey) -> None:
 def test_positions_that_lead_nowhere(survey: FlowSurvey) -> None:
     partition = TopicPartition("orders", 2)
     lost = only(findings(replace(survey, lost={partition: 1200})))
-    assert told(lost) == ("lost records", Severity.WARNS, "orders-2")
+    assert summary(lost) == ("lost records", Severity.WARNS, "orders-2")
     assert "1,200 records" in lost.text
     assert "on.data.loss=" in lost.text
     homeless = only(findings(replace(survey, homeless=[partition])))
-    assert told(homeless) == ("no position", Severity.BLOCKS, "orders-2")
+    assert summary(homeless) == ("no position", Severity.BLOCKS, "orders-2")
 
 
 def test_configs_that_the_target_does_not_know(survey: FlowSurvey) -> None:
     unknown = ConfigPlan(unknown={f"source.{name}": ("new.thing",) for name in "abcdefg"})
     found = only(findings(replace(survey, configs=unknown)))
-    assert told(found) == ("unknown config", Severity.WARNS, "new.thing")
+    assert summary(found) == ("unknown config", Severity.WARNS, "new.thing")
     assert "source.e and 2 more" in found.text
 
 
@@ -271,7 +271,7 @@ def test_two_flows_into_one_topic() -> None:
     plans = [plan("a", "orders", "orders"), plan("b", "orders", "orders"), plan("c", "orders", "c.orders")]
     first, second, third = findings_between(plans)
     assert (first, third) == (second, ())
-    assert told(only(first)) == ("merged topics", Severity.BLOCKS, "orders")
+    assert summary(only(first)) == ("merged topics", Severity.BLOCKS, "orders")
     assert "orders of a and orders of b" in first[0].text
 
 
@@ -286,7 +286,7 @@ def test_what_becomes_of_copies_whose_source_is_gone(survey: FlowSurvey) -> None
     gone = TopicNote("source.gone", "gone", "why it stays")
     more = TopicNote("source.orders", "orders", "it has more partitions")
     plan = replace(survey.topics, notes=(gone, more), held="most are missing")
-    assert [told(finding) for finding in findings(replace(survey, topics=plan))] == [
+    assert [summary(finding) for finding in findings(replace(survey, topics=plan))] == [
         ("no deletes", Severity.WARNS, "deletes"),
         ("topic", Severity.NOTE, "source.gone"),
         ("topic", Severity.NOTE, "source.orders"),
