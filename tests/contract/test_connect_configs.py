@@ -24,7 +24,7 @@ from sparkmirror.domain.connect import TargetState
 from sparkmirror.domain.errors import KafkaError
 from tests.support.broker_data import append, create_topic, keyed
 from tests.support.connections import connection
-from tests.support.proxy import Api, Deed, Moment, proxied
+from tests.support.proxy import Api, Disruption, Moment, proxied
 
 WAIT_S: Final = 60.0
 LONG_S: Final = 60.0
@@ -185,7 +185,7 @@ def test_a_write_is_retried_after_a_lost_response(target_cluster: LocalCluster, 
         near = ConnectionSettings((proxy.address,), request_timeout_s=0.5, connect_timeout_s=0.5)
         taken: list[LogRecord] = []
         with closing(ReadBackLog(near, topic, taken.extend)) as log:
-            proxy.on_next(Api.FETCH, Moment.ANSWER_DUE, Deed.SILENCE)
+            proxy.disrupt_next(Api.FETCH, Moment.ANSWER_DUE, Disruption.SILENCE)
             log.write([connector_record("c", {})], WAIT_S)
             assert [record.key for record in taken] == [b"connector-c"]
             proxy.silence()

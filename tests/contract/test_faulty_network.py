@@ -19,7 +19,7 @@ from tests.contract.copying import Bench, remote, running, store, stored
 from tests.contract.network import Network
 from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import admin, append, end_offsets, numbered
-from tests.support.proxy import Api, Deed, Moment, Proxy, proxied
+from tests.support.proxy import Api, Disruption, Moment, Proxy, proxied
 from tests.support.waiting import await_value
 
 WAIT_S: Final = 20.0
@@ -127,11 +127,11 @@ def is_narrow(proxy: Proxy, writer: Writer) -> None:
 
 
 def resets(proxy: Proxy, _: Writer) -> None:
-    proxy.cut(Deed.RESET)
+    proxy.cut(Disruption.RESET)
 
 
 def ends_connections(proxy: Proxy, _: Writer) -> None:
-    proxy.cut(Deed.END)
+    proxy.cut(Disruption.END)
 
 
 def half_closes(proxy: Proxy, _: Writer) -> None:
@@ -153,7 +153,7 @@ def falls_silent(proxy: Proxy, _: Writer) -> None:
 
 def refuses(proxy: Proxy, writer: Writer) -> None:
     proxy.refuse()
-    proxy.cut(Deed.RESET)
+    proxy.cut(Disruption.RESET)
     writer.await_more(500)
 
 
@@ -192,10 +192,13 @@ def test_batch_is_written_once_after_a_lost_response(bench: Bench, network: Netw
     (target,) = network.target
     with copying_while_written(bench, network, topic):
         for _ in range(UNCLEAR_RESULTS):
-            before = target.figures.sprung
-            moment, deed = chance.choice(list(Moment)), chance.choice([Deed.RESET, Deed.END])
-            target.on_next(Api.PRODUCE, moment, deed, after=chance.randrange(8))
-            await_sprung(target, before + 1)
+            before = target.figures.disruptions
+            moment, disruption = (
+                chance.choice(list(Moment)),
+                chance.choice([Disruption.RESET, Disruption.END]),
+            )
+            target.disrupt_next(Api.PRODUCE, moment, disruption, after=chance.randrange(8))
+            await_disruptions(target, before + 1)
 
 
 def test_response_out_of_order_ends_its_connection_and_no_partition(
@@ -205,9 +208,9 @@ def test_response_out_of_order_ends_its_connection_and_no_partition(
     (target,) = network.target
     with copying_while_written(bench, network, topic):
         for _ in range(3):
-            before = target.figures.sprung
-            target.on_next(Api.PRODUCE, Moment.ANSWER_DUE, Deed.SWALLOW, after=2)
-            await_sprung(target, before + 1)
+            before = target.figures.disruptions
+            target.disrupt_next(Api.PRODUCE, Moment.ANSWER_DUE, Disruption.SWALLOW, after=2)
+            await_disruptions(target, before + 1)
             await_traffic(network, 20)
 
 
@@ -219,8 +222,8 @@ def test_a_request_that_arrives_after_its_resend_adds_nothing(
     with copying_while_written(bench, network, topic):
         for more in (1, 20):
             before = target.figures
-            target.on_next(Api.PRODUCE, Moment.REQUEST_HALF_SENT, Deed.HOLD, after=5)
-            await_sprung(target, before.sprung + 1)
+            target.disrupt_next(Api.PRODUCE, Moment.REQUEST_HALF_SENT, Disruption.HOLD, after=5)
+            await_disruptions(target, before.disruptions + 1)
             opened = target.figures.opened
             target.await_figures(lambda figures: figures.opened > opened)  # noqa: B023
             await_traffic(network, more)
@@ -254,21 +257,21 @@ def copy_with_lost_responses(
     chance: random.Random,
 ) -> None:
     """Start, copy and stop, while the responses to these requests are lost."""
-    before = Counter({proxy: proxy.figures.sprung for proxy, _ in lost})
+    before = Counter({proxy: proxy.figures.disruptions for proxy, _ in lost})
     for proxy, api in lost:
         moment = chance.choice([Moment.ANSWER_DUE, Moment.ANSWER_HALF_SENT])
-        proxy.on_next(api, moment, chance.choice([Deed.RESET, Deed.END]))
+        proxy.disrupt_next(api, moment, chance.choice([Disruption.RESET, Disruption.END]))
         before[proxy] += 1
     with running(network.plan(bench, TopicPartition(topic, 0))):
         bench.await_copied(topic, numbered(count))
-        for proxy, sprung in before.items():
-            await_sprung(proxy, sprung)
+        for proxy, disruptions in before.items():
+            await_disruptions(proxy, disruptions)
     network.await_disconnected()
     assert bench.copied(topic) == numbered(count)
 
 
-def await_sprung(proxy: Proxy, count: int) -> None:
-    proxy.await_figures(lambda figures: figures.sprung >= count, WAIT_S)
+def await_disruptions(proxy: Proxy, count: int) -> None:
+    proxy.await_figures(lambda figures: figures.disruptions >= count, WAIT_S)
 
 
 @pytest.fixture

@@ -228,7 +228,7 @@ def test_recreated_topic_is_read_and_written_by_name_without_an_error(
         assert fetched.error == 0
         (batch,) = batches(fetched)
         assert {record.value for record in decode(batch.data)} == {value}
-        client = admin(cluster)  # its end would end what it was asked
+        client = admin(cluster)  # a closed client would cancel the request
         client.delete_topics([partition.topic])[partition.topic].result(20)
 
 
@@ -241,7 +241,7 @@ def test_recreated_topic_is_neither_read_nor_written_by_its_old_id(cluster: AnyC
         assert asker.produce_by_id(partition, ids[-1], batch_of(numbered(2))).error == 0
         assert fetched_by_id(asker, partition, ids[-1]).error == 0
         if len(ids) == 1:
-            client = admin(cluster)  # its end would end what it was asked
+            client = admin(cluster)  # a closed client would cancel the request
             client.delete_topics([partition.topic])[partition.topic].result(20)
     assert ids[0] != ids[1]
     assert fetched_by_id(asker, partition, ids[0]).error == error_codes.UNKNOWN_TOPIC_ID

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.proxy import HOST, Address, Api, Deed, Moment, Proxy, proxied
+from tests.support.proxy import HOST, Address, Api, Disruption, Moment, Proxy, proxied
 
 PATIENCE_S = 10.0
 
@@ -214,11 +214,11 @@ def test_refusing_proxy_rejects_new_connections_and_keeps_existing_ones(client: 
         Client(proxy).socket.close()
 
 
-@pytest.mark.parametrize("deed", [Deed.RESET, Deed.END])
-def test_a_cut_reaches_every_connection(client: Client, proxy: Proxy, deed: Deed) -> None:
+@pytest.mark.parametrize("disruption", [Disruption.RESET, Disruption.END])
+def test_a_cut_reaches_every_connection(client: Client, proxy: Proxy, disruption: Disruption) -> None:
     client.ask(Api.FETCH)
-    proxy.cut(deed)
-    assert ending(client) == {Deed.RESET: errno.ECONNRESET, Deed.END: None}[deed]
+    proxy.cut(disruption)
+    assert ending(client) == {Disruption.RESET: errno.ECONNRESET, Disruption.END: None}[disruption]
     proxy.await_figures(lambda figures: figures.connections == 0)
     again = Client(proxy)
     with again.socket:
@@ -234,19 +234,19 @@ def test_a_half_closed_connection_still_takes_requests(client: Client, proxy: Pr
     assert broker.received[-1][8:] == b"heard"
 
 
-@pytest.mark.parametrize("deed", [Deed.RESET, Deed.END])
+@pytest.mark.parametrize("disruption", [Disruption.RESET, Disruption.END])
 @pytest.mark.parametrize("moment", Moment)
 def test_armed_cut_ends_the_connection_at_its_moment(
-    proxy: Proxy, broker: Broker, moment: Moment, deed: Deed
+    proxy: Proxy, broker: Broker, moment: Moment, disruption: Disruption
 ) -> None:
     client = Client(proxy)
-    proxy.on_next(Api.PRODUCE, moment, deed, after=1)
+    proxy.disrupt_next(Api.PRODUCE, moment, disruption, after=1)
     with client.socket:
         assert client.ask(Api.FETCH, b"other") == b"other"
         assert client.ask(Api.PRODUCE, b"first") == b"first"
         client.send(Api.PRODUCE, b"second")
         assert ending(client) in {errno.ECONNRESET, None}
-    proxy.await_figures(lambda figures: figures.sprung == 1 and figures.connections == 0)
+    proxy.await_figures(lambda figures: figures.disruptions == 1 and figures.connections == 0)
     if moment is Moment.REQUEST_HALF_SENT:
         assert broker.received[-1].endswith(b"first")
     elif moment is not Moment.REQUEST_SENT:  # the broker may or may not have read it
@@ -257,16 +257,16 @@ def test_armed_cut_ends_the_connection_at_its_moment(
 
 
 def test_swallowing_drops_only_one_response(client: Client, proxy: Proxy) -> None:
-    proxy.on_next(Api.PRODUCE, Moment.ANSWER_DUE, Deed.SWALLOW)
+    proxy.disrupt_next(Api.PRODUCE, Moment.ANSWER_DUE, Disruption.SWALLOW)
     client.send(Api.PRODUCE, b"lost")
     assert client.is_silent()
     assert client.ask(Api.PRODUCE, b"found") == b"found"
 
 
 def test_silenced_connection_leaves_others_working(client: Client, proxy: Proxy) -> None:
-    proxy.on_next(Api.PRODUCE, Moment.ANSWER_DUE, Deed.SILENCE)
+    proxy.disrupt_next(Api.PRODUCE, Moment.ANSWER_DUE, Disruption.SILENCE)
     client.send(Api.PRODUCE)
-    proxy.await_figures(lambda figures: figures.sprung == 1)
+    proxy.await_figures(lambda figures: figures.disruptions == 1)
     client.send(Api.PRODUCE)
     assert client.is_silent()
     other = Client(proxy)
@@ -287,9 +287,9 @@ def ending(client: Client) -> int | None:
 def test_request_held_on_one_connection_arrives_complete_later(
     client: Client, proxy: Proxy, broker: Broker
 ) -> None:
-    proxy.on_next(Api.PRODUCE, Moment.REQUEST_HALF_SENT, Deed.HOLD)
+    proxy.disrupt_next(Api.PRODUCE, Moment.REQUEST_HALF_SENT, Disruption.HOLD)
     held = client.send(Api.PRODUCE, b"held")
-    proxy.await_figures(lambda figures: figures.sprung == 1)
+    proxy.await_figures(lambda figures: figures.disruptions == 1)
     other = Client(proxy)
     with other.socket:
         assert other.ask(Api.PRODUCE, b"other") == b"other"

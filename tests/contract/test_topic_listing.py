@@ -18,7 +18,7 @@ from sparkmirror.policies.admin_writes import TopicCreation
 from tests.contract.event_loop import WAIT_S
 from tests.support.broker_data import create_topic, topics
 from tests.support.connections import connection
-from tests.support.proxy import Api, Deed, Moment, proxied
+from tests.support.proxy import Api, Disruption, Moment, proxied
 from tests.support.waiting import await_value
 
 
@@ -98,7 +98,7 @@ def test_lost_connection_is_reopened(target_cluster: LocalCluster) -> None:
         first = lister.read()
         proxy.cut()
         assert lister.read().topics.keys() == first.topics.keys()
-        proxy.on_next(Api.METADATA, Moment.ANSWER_HALF_SENT, Deed.RESET)
+        proxy.disrupt_next(Api.METADATA, Moment.ANSWER_HALF_SENT, Disruption.RESET)
         assert lister.read().topics.keys() == first.topics.keys()
         proxy.refuse()
         proxy.cut()

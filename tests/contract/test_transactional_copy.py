@@ -41,7 +41,7 @@ from tests.support.broker_data import Keyed, append, create_topic, delete_topic,
 from tests.support.broker_requests import asking, stored_batches
 from tests.support.connections import connection
 from tests.support.isolation import committed
-from tests.support.proxy import Api, Deed, Moment, Proxy, proxied
+from tests.support.proxy import Api, Disruption, Moment, Proxy, proxied
 from tests.support.traffic import flowing
 from tests.support.waiting import await_value
 
@@ -201,9 +201,9 @@ def test_overlapping_attempts_copy_each_record_once(side: Bench, topic: str) -> 
 
 
 def lose_response(proxy: Proxy, api: Api, moment: Moment) -> None:
-    sprung = proxy.figures.sprung
-    proxy.on_next(api, moment, Deed.RESET)
-    proxy.await_figures(lambda figures: figures.sprung > sprung, WAIT_S)
+    disruptions = proxy.figures.disruptions
+    proxy.disrupt_next(api, moment, Disruption.RESET)
+    proxy.await_figures(lambda figures: figures.disruptions > disruptions, WAIT_S)
 
 
 @pytest.mark.parametrize("moment", [Moment.REQUEST_HALF_SENT, Moment.ANSWER_DUE])

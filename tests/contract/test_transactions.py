@@ -57,7 +57,7 @@ from tests.support.broker_data import Keyed, admin, create_topic, numbered
 from tests.support.broker_requests import Asker, asking
 from tests.support.connections import connection
 from tests.support.isolation import seen_by
-from tests.support.proxy import Api, Deed, Moment, proxied
+from tests.support.proxy import Api, Disruption, Moment, proxied
 from tests.support.waiting import await_value
 
 TOPIC: Final = "contract.transactions"
@@ -484,7 +484,7 @@ def test_outcome_is_unknown_after_a_lost_end_txn_response_until_init_producer_id
         producer = transactions.init()
         transactions.add([partition])
         assert side.produce(transactions, producer, partition, numbered(2), 0) == NONE
-        proxy.on_next(Api.END_TXN, moment, Deed.RESET)
+        proxy.disrupt_next(Api.END_TXN, moment, Disruption.RESET)
         with pytest.raises(UnclearTransactionError, match="initialise it again and read the positions again"):
             transactions.end(commit=commit)
         for attempt in (lambda: transactions.add([partition]), lambda: transactions.end(commit=commit)):
@@ -507,8 +507,8 @@ def test_init_producer_id_is_retried_after_lost_responses(side: Side, moment: Mo
         settings = ConnectionSettings((proxy.address,), request_timeout_s=WAIT_S)
         transactions = Transactions(settings, f"contract.init-{side.version}-{moment.name}", TIMEOUT_S)
         for _ in range(2):
-            proxy.on_next(Api.INIT_PRODUCER_ID, moment, Deed.RESET)
-            proxy.on_next(Api.END_TXN, moment, Deed.RESET)
+            proxy.disrupt_next(Api.INIT_PRODUCER_ID, moment, Disruption.RESET)
+            proxy.disrupt_next(Api.END_TXN, moment, Disruption.RESET)
             producer = transactions.init()
             transactions.add([partition])
             assert side.produce(transactions, producer, partition, numbered(2), 0) == NONE
@@ -524,7 +524,7 @@ def test_failed_init_producer_id_fences_neither_itself_nor_its_successor(old_sid
         transactions = Transactions(settings, "contract.init-failed", TIMEOUT_S)
 
         def fail() -> None:
-            proxy.on_next(Api.INIT_PRODUCER_ID, Moment.ANSWER_DUE, Deed.SWALLOW)
+            proxy.disrupt_next(Api.INIT_PRODUCER_ID, Moment.ANSWER_DUE, Disruption.SWALLOW)
             with pytest.raises(RetriableError, match="did not answer"):
                 transactions.init()
 
@@ -546,7 +546,7 @@ def test_result_is_unknown_after_a_lost_add_partitions_response(old_side: Side) 
     with proxied((HOST, old_side.cluster.brokers[0].port)) as (proxy,):
         transactions = Transactions(ConnectionSettings((proxy.address,)), "contract.lost-add", TIMEOUT_S)
         transactions.init()
-        proxy.on_next(Api.ADD_PARTITIONS_TO_TXN, Moment.ANSWER_DUE, Deed.RESET)
+        proxy.disrupt_next(Api.ADD_PARTITIONS_TO_TXN, Moment.ANSWER_DUE, Disruption.RESET)
         with pytest.raises(UnclearTransactionError, match=r"lost-add: .*127\.0\.0\.1:"):
             transactions.add([partition])
         with pytest.raises(UnclearTransactionError, match="not initialised"):

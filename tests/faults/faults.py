@@ -17,7 +17,7 @@ import psutil
 
 from tests.faults.side import BROKERS, Side
 from tests.faults.testbed import NETWORK_TIMEOUT_S, REQUEST_TIMEOUT_S, DrillTestbed
-from tests.support.proxy import Deed, Proxy
+from tests.support.proxy import Disruption, Proxy
 
 Inject = Callable[[DrillTestbed, random.Random], Iterator[None]]
 
@@ -325,7 +325,7 @@ def cut(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
     """Connections, several times, by a reset or an end."""
     for _ in range(4):
         for proxy in _some(testbed, rng):
-            proxy.cut(rng.choice([Deed.RESET, Deed.END]))
+            proxy.cut(rng.choice([Disruption.RESET, Disruption.END]))
         time.sleep(rng.uniform(0.0, 0.5))
     yield
 

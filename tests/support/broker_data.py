@@ -44,7 +44,7 @@ def replication_factor(cluster: AnyCluster, topic: str) -> int:
 
 def config(cluster: AnyCluster, topic: str) -> Mapping[str, str | None]:
     resource = ConfigResource(ResourceType.TOPIC, topic)
-    client = admin(cluster)  # its end would end what it was asked
+    client = admin(cluster)  # a closed client would cancel the request
     (future,) = client.describe_configs([resource]).values()
     return {name: entry.value for name, entry in future.result(_TIMEOUT_S).items()}
 
@@ -55,13 +55,13 @@ def configure(cluster: AnyCluster, topic: str, changes: Mapping[str, str]) -> No
         for name, value in changes.items()
     ]
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
-    client = admin(cluster)  # its end would end what it was asked
+    client = admin(cluster)  # a closed client would cancel the request
     (future,) = client.incremental_alter_configs([resource]).values()
     future.result(_TIMEOUT_S)
 
 
 def grow(cluster: AnyCluster, topic: str, partitions: int) -> None:
-    client = admin(cluster)  # its end would end what it was asked
+    client = admin(cluster)  # a closed client would cancel the request
     (future,) = client.create_partitions([NewPartitions(topic, partitions)]).values()
     future.result(_TIMEOUT_S)
 
@@ -108,7 +108,7 @@ def keyed(cluster: AnyCluster, topic: str) -> list[Keyed]:
 
 
 def latest(cluster: AnyCluster, topic: str) -> Mapping[bytes | None, bytes | None]:
-    """The records that compaction would leave."""
+    """Read the newest value of each key."""
     return dict(keyed(cluster, topic))
 
 
@@ -117,7 +117,7 @@ def end_offsets(cluster: AnyCluster, names: Collection[str]) -> Mapping[TopicPar
 
 
 def batches_on_disk(cluster: LocalCluster, topic: str, partition: int = 0) -> list[FetchedBatch]:
-    """The batches as the broker keeps them; for a topic of one segment."""
+    """Read the batches as stored by the broker, of a topic with one segment."""
     (log,) = (cluster.brokers[0].data / f"{topic}-{partition}").glob("*.log")
     return list(iterate_batches(memoryview(bytearray(log.read_bytes()))))
 
@@ -138,8 +138,8 @@ def create_topic(
 
 
 def delete_topic(cluster: AnyCluster, topic: str) -> None:
-    """Returns when the brokers have forgotten it."""
-    client = admin(cluster)  # its end would end what it was asked
+    """Delete the topic; returns when brokers no longer list it."""
+    client = admin(cluster)  # a closed client would cancel the request
     client.delete_topics([topic])[topic].result(_TIMEOUT_S)
     await_value(
         lambda: topic not in client.list_topics(timeout=_TIMEOUT_S).topics,
@@ -155,7 +155,7 @@ def keyed_of(cluster: AnyCluster, topic: str, partition: int = 0) -> list[Keyed]
 
 
 def delete_records(cluster: AnyCluster, topic: str, before: int) -> None:
-    """The log of partition 0 begins there."""
-    client = admin(cluster)  # its end would end what it was asked
+    """Delete the records of partition 0 before the offset."""
+    client = admin(cluster)  # a closed client would cancel the request
     (future,) = client.delete_records([confluent.TopicPartition(topic, 0, before)]).values()
     future.result(_TIMEOUT_S)

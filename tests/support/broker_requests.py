@@ -22,7 +22,7 @@ NO_EPOCH: Final = -1
 
 
 class Asker:
-    """A connection to one broker of a cluster, the first unless said."""
+    """A connection to one broker of a cluster, by default the first."""
 
     def __init__(self, cluster: AnyCluster, broker: int = 0) -> None:
         self.settings = connection(cluster)
@@ -31,7 +31,7 @@ class Asker:
         self._correlation_ids = itertools.count(1000)
 
     def ask(self, request: Any, response_class: Any, version_max: int = 99) -> Any:
-        """One of kafka-python's requests."""
+        """Send a request of kafka-python."""
         return self.connection.request(request, response_class, timeout_s=10, version_max=version_max)
 
     def produce(
@@ -65,7 +65,7 @@ class Asker:
     def begin_produce(
         self, partition: TopicPartition, batch: bytearray | memoryview, timeout_s: float
     ) -> Callable[[], ProducedPartition]:
-        """Send a request that the broker may process for so long. The result waits for the response."""
+        """Send a request with this timeout at the broker; the returned function waits for the response."""
         number, version = next(self._correlation_ids), produce.VERSION_HIGH
         settings = ProducerSettings(replace(self.settings, request_timeout_s=timeout_s))
         frame = produce.encode_produce_request({partition: memoryview(batch)}, settings, version, number)
@@ -103,7 +103,7 @@ class Asker:
         read_epoch: int = NO_EPOCH,
         **options: Any,
     ) -> FetchedPartition:
-        """By a session of one request."""
+        """Fetch one partition in a session of one request."""
         session = FetchSession()
         session.want(partition, FetchPosition(offset, NO_EPOCH, bytes_max, read_epoch))
         (fetched,) = self.fetch(session, **options).partitions
@@ -124,7 +124,7 @@ def asking(cluster: AnyCluster, broker: int = 0) -> Iterator[Asker]:
 
 
 def stored_batches(cluster: AnyCluster, topic: str, partition: int = 0) -> list[FetchedBatch]:
-    """The batches as the first broker keeps them, up to the high watermark."""
+    """Read the batches as stored by the first broker, up to the high watermark."""
     found: list[FetchedBatch] = []
     offset = 0
     with asking(cluster) as asker:

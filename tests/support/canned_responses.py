@@ -1,4 +1,4 @@
-"""A cluster of one broker that sends responses made beforehand, without a network."""
+"""A cluster of one broker that sends prepared responses, without a network."""
 
 from collections.abc import Iterable, Sequence
 
@@ -11,7 +11,7 @@ NAME = "there"
 
 
 class CannedConnection(Connection):
-    """Sends one response after the other, as the version that was chosen."""
+    """Sends one response after the other, in the chosen version."""
 
     def __init__(self, responses: Iterable[bytes], version: int, *, flexible: bool) -> None:
         self.address = NAME

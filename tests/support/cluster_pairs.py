@@ -12,7 +12,7 @@ from sparkmirror.clusters import ClusterSpec, LocalCluster, start_clusters
 def cluster_pair_of(
     brokers: Literal[1, 3], settings: Mapping[str, str], home: Path
 ) -> Iterator[tuple[LocalCluster, LocalCluster]]:
-    """Both end by force: in an orderly stop a broker would wait for those that are gone."""
+    """Start both clusters. They are killed at the end, as an orderly stop would wait for stopped brokers."""
     specs = [ClusterSpec(name, brokers, settings, heap_mb=256) for name in ("source", "target")]
     source, target = start_clusters([(spec, home / spec.name) for spec in specs])
     try:

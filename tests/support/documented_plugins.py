@@ -1,4 +1,4 @@
-"""Installs the package that docs/plugins.md shows, as pip would, so that tests run what readers see."""
+"""Installs the package shown in docs/plugins.md as pip does."""
 
 import re
 import tomllib
@@ -10,7 +10,7 @@ _FILE: Final = re.compile(r"`([\w.]+)`:\n\n```\w+\n(.*?)```", re.DOTALL)
 
 
 def install(folder: Path) -> Path:
-    """The folder, with the page's files and what tells Python of the package."""
+    """Write the page's files and the package's metadata into the folder; returns it."""
     folder.mkdir()
     files = dict(_FILE.findall(_PAGE.read_text(encoding="utf-8")))
     for name, text in files.items():

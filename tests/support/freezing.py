@@ -16,7 +16,7 @@ _WAIT_S: Final = 30.0
 
 @contextmanager
 def frozen(pid: int) -> Iterator[None]:
-    """In the block nothing of it runs. Where cores are busy, threads go on for a while after the signal."""
+    """Freeze the process during the block. On busy cores it takes a while until all its threads stop."""
     os.kill(pid, signal.SIGSTOP)
     try:
         await_value(lambda: _is_stopped(pid), _WAIT_S, lambda: f"process {pid} still runs")
@@ -27,7 +27,7 @@ def frozen(pid: int) -> Iterator[None]:
 
 def _is_stopped(pid: int) -> bool:
     threads = Path(f"/proc/{pid}/task")
-    if not threads.exists():  # no Linux: the process's own state is all there is
+    if not threads.exists():  # without Linux' /proc there is only the state of the process
         return bool(psutil.Process(pid).status() == psutil.STATUS_STOPPED)
     states = {(thread / "stat").read_text().rpartition(")")[2].split()[0] for thread in threads.iterdir()}
     return states == {"T"}

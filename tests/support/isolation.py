@@ -12,7 +12,7 @@ WAIT_S: Final = 20.0
 
 
 def seen_by(cluster: AnyCluster, partition: TopicPartition, isolation: str) -> list[Keyed]:
-    """The records up to the end that the broker reports."""
+    """Read the records up to the end offset of the isolation level."""
     settings = {
         "bootstrap.servers": cluster.bootstrap_servers,
         "group.id": "contract.isolation",

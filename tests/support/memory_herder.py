@@ -33,7 +33,7 @@ _NOT_STOPPED = (
 
 
 class MemoryHerder:
-    """`leader_url`: where the leader is when this one isn't it."""
+    """A herder in memory; `leader_url` is the leader's URL if this one is not the leader."""
 
     def __init__(self, *, leads: bool = True, leader_url: str | None = None) -> None:
         self.leads = leads
@@ -182,7 +182,7 @@ class MemoryHerder:
             raise ConnectError(HTTPStatus.BAD_REQUEST, _NOT_STOPPED.format(name=name))
 
     def _tasks(self, name: str) -> int:
-        """A connector that was paused before it ever ran has none yet."""
+        """Return the tasks; a connector that was paused before its first run has none."""
         return 1 if self._states[name] is not TargetState.STOPPED and name in self._ran else 0
 
     def _be(self, name: str, state: TargetState) -> None:

@@ -1,4 +1,4 @@
-"""Runs a mirror as a user does: `sparkmirror run` in a process of its own, watched from outside."""
+"""Runs `sparkmirror run` in a process of its own."""
 
 import os
 import re
@@ -20,10 +20,10 @@ START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 10.0
 _MARK = "SPARKMIRROR_TEST_MIRROR"
 _GONE_WITHIN_S = 5.0
-"""A machine that is busy takes its time to remove a process that has ended; one left behind stays."""
+"""The time in which ended processes disappear on a busy machine."""
 
 REPLICATION = {
-    # One broker per cluster holds one replica.
+    # Clusters have one broker.
     "replication.factor": "1",
     "heartbeats.topic.replication.factor": "1",
     "offset-syncs.topic.replication.factor": "1",
@@ -31,11 +31,11 @@ REPLICATION = {
     "offset.storage.replication.factor": "1",
     "emit.heartbeats.enabled": "false",
 }
-"""The settings that every mirror of these tests needs; heartbeats are off unless a test turns them on."""
+"""Settings of every mirror in tests. Heartbeats are disabled by default."""
 
 
 class Mirror:
-    """One `mm2.properties` and the process that runs it, now and again. Never outlives this process."""
+    """An `mm2.properties` and the process that runs it, which can be restarted and ends with this process."""
 
     command = "run"
 
@@ -47,12 +47,12 @@ class Mirror:
         self.configure(properties)
         self._arguments = arguments
         self.environment: Mapping[str, str] = {}
-        """Its environment variables besides ours."""
+        """Additional environment variables."""
         self._mark = f"{_MARK}={uuid4().hex}"
         self._process: Process | None = None
 
     def start(self) -> None:
-        """Every descendant inherits the mark, whichever process adopts it later."""
+        """An environment variable that every descendant inherits, also orphans."""
         run = [COMMAND, self.command, str(self.file), "--log-file", str(self.spark_log)]
         more = [f"{name}={value}" for name, value in self.environment.items()]
         step = ["env", self._mark, *more, *run, *self._arguments]
@@ -63,7 +63,7 @@ class Mirror:
         self.file.write_text(javaproperties.dumps(dict(properties)), encoding="ascii")
 
     def await_log(self, text: str, timeout_s: float = START_TIMEOUT_S) -> str:
-        """The first line that holds the text, or that matches it as a regular expression."""
+        """Wait for a line that contains the text or matches it as a regular expression; returns the first."""
         pattern = re.compile(f".*(?:{text}).*")
 
         def found() -> str | None:
@@ -75,11 +75,11 @@ class Mirror:
         return await_value(found, timeout_s, lambda: f"no line with {text!r} in\n{self.log_text()}")
 
     def log_text(self) -> str:
-        """Of all its runs; nothing before the first."""
+        """Read the log of all runs."""
         return self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
 
     def processes(self) -> list[psutil.Process]:
-        """Every living process that carries the mark."""
+        """List the living processes that have the mark."""
         return [process for process in psutil.process_iter() if carries(process, self._mark)]
 
     def jvm(self) -> psutil.Process:
@@ -90,7 +90,7 @@ class Mirror:
         return [process for process in self.processes() if _is_java(process)]
 
     def workers(self) -> list[psutil.Process]:
-        """The Python workers: children of Spark's Python daemon."""
+        """List the Python workers, children of Spark's Python daemon."""
         return [child for child in self.jvm().children(recursive=True) if child.ppid() != self.jvm().pid]
 
     def send(self, number: signal.Signals) -> None:
@@ -101,7 +101,7 @@ class Mirror:
         os.killpg(self._running.pid, signal.SIGINT)
 
     def wait(self, timeout_s: float) -> int:
-        """Its exit code."""
+        """Wait for the end; returns the exit code."""
         assert self._running.wait(timeout_s), f"still running after {timeout_s} s:\n{self.log_text()}"
         code = self._running.exit_code
         self._running.kill()  # the guard process
@@ -109,7 +109,7 @@ class Mirror:
         return code
 
     def stop(self) -> None:
-        """Stop it in order, which must take less than 10 s and leave nothing behind."""
+        """Stop it in order, which must take less than 10 s and leave no process."""
         self.send(signal.SIGTERM)
         self.assert_stopped()
 
@@ -122,7 +122,7 @@ class Mirror:
         assert not left
 
     def close(self) -> None:
-        """End it by force if it still runs."""
+        """Kill it if it still runs."""
         if self._process is not None:
             self._process.kill()
         for process in self.processes():
@@ -137,7 +137,7 @@ class Mirror:
 
 @contextmanager
 def running_mirror(folder: Path, properties: Mapping[str, str], *arguments: str) -> Iterator[Mirror]:
-    """A started mirror; on the way out it's ended by force if that is still needed."""
+    """Start a mirror; it is killed at the end of the block if it still runs."""
     mirror = Mirror(folder, {**REPLICATION, **properties}, *arguments)
     try:
         mirror.start()
@@ -154,7 +154,7 @@ def _is_java(process: psutil.Process) -> bool:
 
 
 def carries(process: psutil.Process, mark: str) -> bool:
-    """Whether it lives and was started by something with this `NAME=value` in its environment."""
+    """Whether the process lives and has this `NAME=value` in its environment."""
     name, _, value = mark.partition("=")
     try:
         return process.status() != psutil.STATUS_ZOMBIE and bool(process.environ().get(name) == value)

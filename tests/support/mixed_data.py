@@ -32,7 +32,7 @@ Headers = list[tuple[str, str | bytes | None]]
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What goes to the broker; a timestamp of 0 means now."""
+    """A record to produce; a timestamp of 0 means now."""
 
     partition: int
     key: bytes | None

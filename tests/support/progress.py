@@ -39,7 +39,7 @@ def await_caught_up(
     names: Collection[str],
     timeout_s: float = CATCH_UP_TIMEOUT_S,
 ) -> None:
-    """Return when every record that these topics of the source hold now is acknowledged by the target."""
+    """Wait until every record that these topics have now is acknowledged by the target."""
     ends = end_offsets(source, names)
     assert {partition.topic for partition in ends} == set(names), "a topic is missing on the source"
     with closing(Progress(target, alias)) as progress:

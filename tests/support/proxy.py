@@ -2,8 +2,8 @@
 
 Clients that connect to a proxy stay with the proxies: brokers' own addresses are replaced in Metadata and
 FindCoordinator responses, so brokers need no settings for this, and clients that connect to them directly see
-no fault. The proxies run in a process of their own (`proxy_process`), which ends with ours: they take no time
-of our interpreter, and ours can't disturb their clocks.
+no fault. The proxies run in a process of their own (`proxy_process`), which ends with this one, so that the
+two interpreters do not delay each other.
 
 Sizes are bytes, times seconds, rates bytes per second.
 """
@@ -28,7 +28,7 @@ Address = tuple[str, int]
 
 
 class Api(IntEnum):
-    """The kinds of request that traps wait for, by Kafka's keys."""
+    """The kinds of request that can be disrupted, by Kafka's API keys."""
 
     PRODUCE = 0
     FETCH = 1
@@ -41,51 +41,51 @@ class Api(IntEnum):
     END_TXN = 26
 
 
-class Deed(Enum):
-    """How a connection is disturbed."""
+class Disruption(Enum):
+    """A fault of a single connection."""
 
     RESET = "reset"
-    """Both ends get a RST; what is on its way is lost."""
+    """Both ends get a RST; bytes in flight are lost."""
 
     END = "end"
-    """Both ends get a FIN; what is on its way is lost."""
+    """Both ends get a FIN; bytes in flight are lost."""
 
     SILENCE = "silence"
-    """It stays open, and nothing comes through any more."""
+    """The connection stays open, and no more bytes are forwarded."""
 
     HOLD = "hold"
-    """It stays open, and what comes waits for `restore`: it arrives late, and whole."""
+    """The connection stays open, and bytes are held until `restore` and then forwarded."""
 
     SWALLOW = "swallow"
-    """The rest of this one frame is lost, and everything else comes through."""
+    """The rest of this frame is lost; everything else is forwarded."""
 
 
 class Moment(Enum):
-    """When a trap springs: at which frame, and how much of it is passed on before."""
+    """The frame at which a disruption happens, and the part of it that is forwarded before."""
 
     REQUEST_HALF_SENT = ("request", 0.5)
     REQUEST_SENT = ("request", 1.0)
-    """The broker's kernel has all of it; whether the broker reads it is open."""
+    """The broker's kernel has all of it; the broker may or may not read it."""
 
     ANSWER_DUE = ("answer", 0.0)
-    """The broker has carried out the request, and the client gets no response."""
+    """The broker has processed the request, and the client gets no response."""
 
     ANSWER_HALF_SENT = ("answer", 0.5)
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What went through a proxy; `requests` and `answers` count frames by API key."""
+    """Counts of a proxy; `requests` and `answers` are numbers of frames by API key."""
 
     connections: int
-    """Open now."""
+    """Connections that are open now."""
     opened: int
     requests: Counter[int]
     answers: Counter[int]
-    sprung: int
-    """Traps that have sprung."""
+    disruptions: int
+    """Planned disruptions that have happened."""
     produce_requests_peak: int
-    """The most Produce requests that one connection had under way, seen from the client."""
+    """The most Produce requests that one connection had in flight, seen from the client."""
     produce_bytes_peak: int
 
 
@@ -102,41 +102,41 @@ class Proxy:
         return HOST, self.port
 
     def restore(self) -> None:
-        """Pass on everything again, accept all clients. What was held back arrives late; no trap is left."""
+        """Forward everything again, held bytes first, accept all clients, and drop planned disruptions."""
         self._do("restore")
 
     def delay(self, *, to_broker_s: float = 0.0, to_client_s: float = 0.0) -> None:
-        """Each byte travels so long. The bandwidth stays: many megabytes may be on their way."""
+        """Delay every byte without a limit of the bandwidth: megabytes may be in flight."""
         self._do("delay", to_broker_s=to_broker_s, to_client_s=to_client_s)
 
     def throttle(self, *, to_broker: float | None = None, to_client: float | None = None) -> None:
-        """Bytes per second of each connection; None for as fast as it goes."""
+        """Limit bytes per second of each connection; None for no limit."""
         self._do("throttle", to_broker=to_broker, to_client=to_client)
 
     def silence(self) -> None:
-        """Accept connections and bytes, pass nothing on."""
+        """Accept connections and bytes and forward nothing."""
         self._do("silence")
 
     def refuse(self) -> None:
-        """Refuse new connections; those that are open stay."""
+        """Refuse new connections and keep open ones."""
         self._do("refuse")
 
-    def cut(self, deed: Deed = Deed.RESET) -> None:
+    def cut(self, disruption: Disruption = Disruption.RESET) -> None:
         """End every connection now."""
-        self._do("cut", deed=deed.value)
+        self._do("cut", disruption=disruption.value)
 
     def half_close(self) -> None:
-        """On every connection the client reads an end; what it sends is passed on all the same."""
+        """End every connection towards the client; what the client sends is still forwarded."""
         self._do("half_close")
 
     def move(self) -> None:
-        """To another port, which Metadata answers name from now on; open connections are reset."""
+        """Listen on another port, which Metadata responses have from now on; open connections are reset."""
         self.port = self._do("move")
 
-    def on_next(self, api: Api, moment: Moment, deed: Deed, *, after: int = 0) -> None:
-        """Let `after` frames of this kind pass and spring on the next one, once, on any connection."""
+    def disrupt_next(self, api: Api, moment: Moment, disruption: Disruption, *, after: int = 0) -> None:
+        """Plan a disruption at the next frame of this kind on any connection, after `after` other ones."""
         kind, part = moment.value
-        self._do("on_next", api=int(api), kind=kind, part=part, deed=deed.value, after=after)
+        self._do("disrupt_next", api=int(api), kind=kind, part=part, disruption=disruption.value, after=after)
 
     @property
     def figures(self) -> Figures:
@@ -146,7 +146,7 @@ class Proxy:
         return Figures(**answer)
 
     def await_figures(self, holds: Callable[[Figures], bool], timeout_s: float = 10.0) -> Figures:
-        """The first ones for which that holds."""
+        """Wait for figures for which `holds` is true."""
         deadline = time.monotonic() + timeout_s
         while not holds(figures := self.figures):
             assert time.monotonic() < deadline, f"not within {timeout_s:g} s: {figures}"
@@ -181,7 +181,7 @@ class _ProxyProcess:
         return json.loads(line)
 
     def close(self) -> None:
-        """The end of its input ends it."""
+        """Close the child's stdin, which ends it."""
         for pipe in (self._child.stdin, self._child.stdout):
             assert pipe is not None
             with suppress(BrokenPipeError):
@@ -191,7 +191,7 @@ class _ProxyProcess:
 
 @contextmanager
 def proxied(*brokers: Address) -> Iterator[list[Proxy]]:
-    """A proxy before each of these brokers of one cluster, in their order."""
+    """Start a proxy for each of these brokers of one cluster, in their order."""
     process = _ProxyProcess(brokers)
     try:
         yield [Proxy(process, number, port) for number, port in enumerate(process.ports)]

@@ -1,4 +1,4 @@
-"""Finds Kafka's frames in a stream of bytes and applies to each frame what a proxy should do with it."""
+"""Finds Kafka's frames in a stream of bytes and forwards each as the proxy decides."""
 
 import struct
 from collections.abc import Callable, Iterator
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Piece(NamedTuple):
-    """What is passed on together, and what to do when it has been."""
+    """Bytes that are forwarded together, and a callback for afterwards."""
 
     data: memoryview | bytes
     then: Callable[[], object] | None = None
@@ -15,19 +15,19 @@ class Piece(NamedTuple):
 
 @dataclass(slots=True)
 class FrameAction:
-    """How one frame is passed on."""
+    """The way in which one frame is forwarded."""
 
     stop_at: int | None = None
-    """So many bytes are passed on, then `then` is called; the others are lost. None for all of them."""
+    """The number of bytes that are forwarded before `then` is called; the others are lost. None for all."""
     then: Callable[[], object] | None = None
     keeps_rest: bool = False
-    """What comes after `then` isn't lost after all."""
+    """Whether the bytes after `then` are forwarded too."""
     rewrite: Callable[[bytes], bytes] | None = None
-    """What the whole frame is replaced by."""
+    """Replaces the whole frame."""
 
 
 class Frames:
-    """Finds the frames in one direction of a stream; asks `begun` about each as soon as its head is there."""
+    """Finds the frames in one direction of a stream; calls `begun` for each once its head has arrived."""
 
     def __init__(self, head_bytes: int, begun: Callable[[bytes], FrameAction]) -> None:
         self._head_bytes = head_bytes
@@ -77,5 +77,5 @@ class Frames:
 
 
 def frame_bytes(head: bytes) -> int:
-    """The frame's size with the four bytes of its length."""
+    """Return the frame's size including the four bytes of its length."""
     return int(struct.unpack_from(">i", head)[0]) + 4

@@ -1,4 +1,4 @@
-"""Runs the proxies: reads commands from standard input, a JSON object a line, and answers each by a line.
+"""Runs the proxies: reads commands from standard input, one JSON object per line, and answers each by a line.
 
 Everything runs on one asyncio loop. `proxy.Proxy` sends the commands.
 """
@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from tests.support.proxy import HOST, Address, Api, Deed
+from tests.support.proxy import HOST, Address, Api, Disruption
 from tests.support.proxy_frames import FrameAction, Frames, Piece, frame_bytes
 
 _CHUNK_BYTES: Final = 1 << 18
 _LINE_BYTES_MAX: Final = 64 << 20
-"""The most bytes on their way in one direction of a connection: 50 ms of more than a gigabyte per second."""
+"""The most bytes in flight in one direction of a connection: 50 ms of more than a gigabyte per second."""
 
 _THROTTLED_LINE_BYTES: Final = 1 << 18
 _THROTTLED_PIECE_S: Final = 0.01
@@ -63,10 +63,10 @@ class _Direction:
         self._line_bytes = 0
         self._changed = asyncio.Event()
         self.mute = False
-        """Drop what comes; it's taken from the line all the same."""
+        """Read bytes and drop them."""
 
     async def read(self) -> None:
-        """Until the source ends."""
+        """Forward until the source ends."""
         with suppress(OSError):
             while chunk := await self._loop.sock_recv(self._source, _CHUNK_BYTES):
                 for piece in self._frames.pieces(chunk):
@@ -82,7 +82,7 @@ class _Direction:
         self._changed.set()
 
     async def write(self) -> None:
-        """Until that end has been passed on too."""
+        """Wait until that end has been forwarded too."""
         while True:
             while not self._line:
                 self._changed.clear()
@@ -173,26 +173,26 @@ class _Connection:
         return action or FrameAction(then=lambda: self._under_way.pop(correlation_id, None))
 
     def _frame_action(self, kind: str, api: int, size: int) -> FrameAction | None:
-        trap = self._server.sprung_trap(kind, api)
-        if trap is None:
+        planned = self._server.due_disruption(kind, api)
+        if planned is None:
             return None
-        then = None if trap.deed is Deed.SWALLOW else partial(self.disturb, trap.deed)
-        return FrameAction(int(size * trap.part), then, keeps_rest=trap.deed is Deed.HOLD)
+        then = None if planned.disruption is Disruption.SWALLOW else partial(self.disturb, planned.disruption)
+        return FrameAction(int(size * planned.part), then, keeps_rest=planned.disruption is Disruption.HOLD)
 
-    def disturb(self, deed: Deed) -> None:
-        if deed is Deed.HOLD:
+    def disturb(self, disruption: Disruption) -> None:
+        if disruption is Disruption.HOLD:
             self._passes.clear()
             return
         self._to_broker.mute = self._to_client.mute = True
-        if deed is Deed.SILENCE:
+        if disruption is Disruption.SILENCE:
             return
         for end in (self._client, self._broker):
             with suppress(OSError):
-                if deed is Deed.RESET:
+                if disruption is Disruption.RESET:
                     end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 else:
                     end.shutdown(socket.SHUT_WR)
-        # Its sockets are closed when it has been cancelled: a loop must not watch what is closed.
+        # The cancelled task closes its sockets, as a loop must not watch closed ones.
         self._server.open.discard(self)
         self._task.cancel()
 
@@ -206,17 +206,17 @@ class _Connection:
 
 
 @dataclass(slots=True)
-class _Trap:
+class _PlannedDisruption:
     api: int
     kind: str
     part: float
-    deed: Deed
+    disruption: Disruption
     after: int
 
 
 @dataclass(slots=True)
 class _Addresses:
-    """Brokers' addresses and their proxies', as they stand in answers: the host's bytes, then the port."""
+    """Brokers' and proxies' addresses as encoded in responses: the host's bytes, then the port."""
 
     brokers: Sequence[Address]
     ports: list[int] = field(default_factory=list)
@@ -241,9 +241,9 @@ class _Server:
         self.open: set[_Connection] = set()
         self.requests: Counter[int] = Counter()
         self.answers: Counter[int] = Counter()
-        self._opened = self._sprung = 0
+        self._opened = self._disruptions = 0
         self._produce_requests_peak = self._produce_bytes_peak = 0
-        self._traps: list[_Trap] = []
+        self._planned: list[_PlannedDisruption] = []
         self._listener = self._bound(0)
         self.port: int = self._listener.getsockname()[1]
         self._accepting = False
@@ -254,7 +254,7 @@ class _Server:
     def restore(self) -> None:
         self.delay(0.0, 0.0)
         self.throttle(None, None)
-        self._traps.clear()
+        self._planned.clear()
         for link in (self.to_broker, self.to_client):
             link.open.set()
         for connection in self.open:
@@ -280,10 +280,10 @@ class _Server:
             self._listener.close()
             self._listener = self._bound(self.port)  # no other process gets the port
 
-    def cut(self, deed: str) -> None:
+    def cut(self, disruption: str) -> None:
         self._admit()
         for connection in list(self.open):
-            connection.disturb(Deed(deed))
+            connection.disturb(Disruption(disruption))
 
     def half_close(self) -> None:
         self._admit()
@@ -296,11 +296,11 @@ class _Server:
         self._listener = self._bound(0)
         self.port = self._addresses.ports[self._number] = self._listener.getsockname()[1]
         self._accept()
-        self.cut(Deed.RESET.value)
+        self.cut(Disruption.RESET.value)
         return self.port
 
-    def on_next(self, api: int, kind: str, part: float, deed: str, after: int) -> None:
-        self._traps.append(_Trap(api, kind, part, Deed(deed), after))
+    def disrupt_next(self, api: int, kind: str, part: float, disruption: str, after: int) -> None:
+        self._planned.append(_PlannedDisruption(api, kind, part, Disruption(disruption), after))
 
     def figures(self) -> dict[str, object]:
         return {
@@ -308,21 +308,21 @@ class _Server:
             "opened": self._opened,
             "requests": self.requests,
             "answers": self.answers,
-            "sprung": self._sprung,
+            "disruptions": self._disruptions,
             "produce_requests_peak": self._produce_requests_peak,
             "produce_bytes_peak": self._produce_bytes_peak,
         }
 
     # for connections
 
-    def sprung_trap(self, kind: str, api: int) -> _Trap | None:
-        for trap in self._traps:
-            if (trap.kind, trap.api) == (kind, api):
-                if trap.after == 0:
-                    self._traps.remove(trap)
-                    self._sprung += 1
-                    return trap
-                trap.after -= 1
+    def due_disruption(self, kind: str, api: int) -> _PlannedDisruption | None:
+        for planned in self._planned:
+            if (planned.kind, planned.api) == (kind, api):
+                if planned.after == 0:
+                    self._planned.remove(planned)
+                    self._disruptions += 1
+                    return planned
+                planned.after -= 1
         return None
 
     def note_produce(self, sizes: Any) -> None:

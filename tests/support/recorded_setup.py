@@ -1,6 +1,6 @@
 """Reads and writes tests/golden/setup: topics, configs and ACLs of two clusters, as recorded.
 
-`source.json` is a source as its broker described it, `java.json` what Java's MirrorMaker 2 4.3.1 made of it
+`source.json` is a source as its broker described it, `java.json` what Java's MirrorMaker 2 4.3.1 created from it
 on a target as `flows.properties` says, of the configs only those that were set on topics.
 `python -m tests.system.setup_scenario` records both again.
 """
@@ -34,13 +34,13 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a cluster holds beside records, but for what workers keep for themselves."""
+    """Topics, configs and ACLs of a cluster without the internal topics of workers."""
 
     topics: Mapping[str, Topic]
     acls: frozenset[Acl]
 
     def as_set(self) -> "Setup":
-        """Only with the configs that were set on the topics."""
+        """Keep only the configs that were set on topics."""
         topics = {
             name: Topic(
                 topic.partitions,
@@ -52,7 +52,7 @@ class Setup:
         return Setup(topics, self.acls)
 
     def difference(self, other: "Setup") -> str:
-        """The differences, as text."""
+        """Describe the differences."""
         sides = {"-": set(self._lines()), "+": set(other._lines())}
         return "\n".join(
             f"{sign} {line}"
@@ -68,7 +68,7 @@ class Setup:
 
 
 def recorded(name: str) -> Setup:
-    """`source`, or `java`: its target with only what was set."""
+    """Read `source`, or `java`, its target with only the configs that were set."""
     saved = json.loads((GOLDEN / f"{name}.json").read_text(encoding="utf-8"))
     topics = {
         topic: Topic(
@@ -82,7 +82,7 @@ def recorded(name: str) -> Setup:
 
 
 def _config(saved: str | list[str]) -> Config:
-    """One that was set on the topic is its value alone."""
+    """Encode a config; one that was set on the topic is only its value."""
     return (saved, SET) if isinstance(saved, str) else (saved[0], saved[1])
 
 
@@ -113,7 +113,7 @@ def record(name: str, setup: Setup) -> None:
 
 
 def _usual(setup: Setup) -> Mapping[str, Config]:
-    """What most topics have, of the configs that all have."""
+    """Return the most frequent value of each config that all topics have."""
     described = [topic.configs for topic in setup.topics.values()]
     shared = set.intersection(*(set(configs) for configs in described))
     return {

@@ -16,7 +16,7 @@ class Asked(NamedTuple):
 
 
 class Answering:
-    """As urllib3's PoolManager: gives what the function answers, raises what it gives as an exception."""
+    """Replaces urllib3's PoolManager: returns the function's response, or raises it if it is an exception."""
 
     def __init__(self, answer: Callable[[Asked], HTTPResponse | Exception]) -> None:
         self.asked: list[Asked] = []

@@ -38,7 +38,7 @@ def settings(**more: str) -> RestSettings:
 def serving(
     herder: MemoryHerder, rest: RestSettings | None = None, metrics: Metrics | None = None
 ) -> Iterator[str]:
-    """Its address, without a slash at the end."""
+    """Return its URL without a trailing slash."""
     with server(herder, rest or settings(), metrics) as started:
         yield started.advertised_url.rstrip("/")
 

@@ -40,7 +40,7 @@ class Suffixed(DefaultReplicationPolicy):
 
 
 class AsItIs(DefaultReplicationPolicy):
-    """Nothing to configure, and no constructor."""
+    """A plug-in without settings and constructor."""
 
     def is_internal_topic(self, topic: str) -> bool:
         return topic.startswith("private.") or super().is_internal_topic(topic)
@@ -113,7 +113,7 @@ class Initials:
 
 
 class Deaf(ForwardingAdmin):
-    """Says nothing of what it does."""
+    """Returns no results."""
 
     def create_topics(self, topics: list[TopicCreation]) -> Results:  # type: ignore[override]  # noqa: ARG002
         return {}
@@ -134,4 +134,4 @@ class OfOneArgument(ForwardingAdmin):
 
 
 class NoSubclass:
-    """Has every method, and will lack the next one."""
+    """Implements every method without the base class."""

@@ -39,7 +39,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Records that were found equal, the bytes of their keys and values, and where that ended if it did."""
+    """Numbers of equal records and of the bytes of their keys and values, and the first difference if any."""
 
     records: int
     bytes: int
@@ -55,7 +55,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class PartitionPair:
-    """Two partitions that should hold the same. Timestamps set by the target's broker can't be compared."""
+    """Two partitions to compare. Timestamps set by the target's broker can't be compared."""
 
     source: TopicPartition
     target: TopicPartition

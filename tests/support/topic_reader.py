@@ -54,7 +54,7 @@ class TopicReader:
         self._consumer.close()
 
     def partition_count(self) -> int:
-        """How many partitions the topic has; 0 when it does not exist."""
+        """Return the number of partitions, 0 if the topic does not exist."""
         metadata = self._consumer.list_topics(self._topic, timeout=ANSWER_TIMEOUT_S).topics[self._topic]
         if metadata.error is None:
             return len(metadata.partitions)
@@ -63,7 +63,7 @@ class TopicReader:
         raise KafkaError(f"{self._topic} at {self._bootstrap_servers}: {metadata.error}")
 
     def offsets(self, partition: int) -> tuple[int, int]:
-        """Log start offset and high watermark. Who leads a new partition may not know it for a moment."""
+        """Read log start offset and high watermark, retrying while a new partition has no leader."""
         position = confluent.TopicPartition(self._topic, partition)
         deadline = time.monotonic() + ANSWER_TIMEOUT_S
         while True:
@@ -82,7 +82,7 @@ class TopicReader:
         return bool(futures[resource].result()["message.timestamp.type"].value == "LogAppendTime")
 
     def read(self, partition: int, start: int | None = None) -> Iterator[confluent.Message]:
-        """The records from `start` (the log start if None) up to the end that the partition has now."""
+        """Read the records from `start`, by default the log start offset, up to the current end."""
         log_start, end = self.offsets(partition)
         position = log_start if start is None else start
         if position >= end:
@@ -119,7 +119,7 @@ def _offset(message: confluent.Message) -> int:
 
 
 def end_offsets(bootstrap_servers: str, topics: Iterable[str]) -> Mapping[TopicPartition, int]:
-    """Where every partition of these topics ends now."""
+    """Read the end offset of every partition of these topics."""
     ends = {}
     for topic in topics:
         with TopicReader(bootstrap_servers, topic) as reader:

@@ -24,9 +24,9 @@ def flowing(
     timestamp_ms: int = 0,
     settings: Mapping[str, str] | None = None,
 ) -> Iterator[None]:
-    """`rate` numbered records per second, to the partitions in turn, until the end of the block.
+    """Write `rate` numbered records per second, to the partitions in turn, until the end of the block.
 
-    On the way out all of them have been acknowledged. Records that could not be written for a while follow in
+    At its end all of them are acknowledged. Records that could not be written for a while follow in
     a burst. A timestamp of 0 means now.
     """
     undelivered: list[confluent.KafkaError] = []
@@ -43,7 +43,7 @@ def flowing(
         number = 0
         began = time.monotonic()
         while not enough.wait(_TICK_S):
-            with suppress(BufferError):  # as much as fits is on its way: the rest waits for the next turn
+            with suppress(BufferError):  # the producer's queue is full: the rest waits for the next turn
                 while number < (time.monotonic() - began) * rate and not enough.is_set():
                     producer.produce(
                         topic,

@@ -7,13 +7,13 @@ from typing import Final, TypeVar
 _POLL_S: Final = 0.1
 _POLL_MAX_S: Final = 1.0
 _POLL_SHARE: Final = 0.3
-"""The largest share of the waiting time that the probe itself may take: probing keeps brokers busy too."""
+"""The largest share of the waiting time that the probe itself may take, as it uses brokers' CPU."""
 
 T = TypeVar("T")
 
 
 def await_value(probe: Callable[[], T | None], timeout_s: float, describe: Callable[[], str]) -> T:
-    """The first result of the probe that is neither None nor False; `describe` explains a timeout."""
+    """Wait for a result of the probe other than None and False; `describe` explains a timeout."""
     deadline = time.monotonic() + timeout_s
     while True:
         asked = time.monotonic()
