@@ -1,6 +1,6 @@
 """Reads and writes tests/golden/setup: topics, configs and ACLs of two clusters, as recorded.
 
-`source.json` is a source as its broker described it, `java.json` what Java's MirrorMaker 2 4.3.1 created from it
+`source.json` is a source as its broker described it, `java.json` what Java's MM2 4.3.1 created from it
 on a target as `flows.properties` says, of the configs only those that were set on topics.
 `python -m tests.system.setup_scenario` records both again.
 """
