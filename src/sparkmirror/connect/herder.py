@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from sparkmirror.connect.leader import Leader
 from sparkmirror.connect.topics.config_records import ConnectConfigs
 from sparkmirror.connect.topics.config_topic import ConfigTopic
+from sparkmirror.connect.topics.offset_records import copied_offsets
 from sparkmirror.connect.topics.offsets_topic import read_connector_offsets, write_connector_offsets
 from sparkmirror.connect.topics.status_topic import StatusTopic
 from sparkmirror.connect.validation import Infos, invalid_config_message, validate, with_errors
@@ -142,7 +143,7 @@ class Herder:
 
     def offsets(self, name: str) -> Sequence[ConnectorOffset]:
         self._known(name)
-        return read_connector_offsets(self._client, self._topics.offsets, name)
+        return copied_offsets(read_connector_offsets(self._client, self._topics.offsets, name))
 
     def set_log_level(self, logger: str, level: str) -> None:
         self._require_started()

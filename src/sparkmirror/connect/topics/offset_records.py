@@ -16,6 +16,7 @@ from sparkmirror.domain.errors import MalformedRecordError
 _INT_MAX: Final = 2**31 - 1
 _LONG_MIN: Final = -(2**63)
 _LONG_MAX: Final = 2**63 - 1
+_NOTHING_COPIED: Final = {"offset": -1}
 
 Fields = Mapping[str, object]
 
@@ -81,6 +82,14 @@ class OffsetFold:
             for key, partition in self._partitions.items()
         ]
         return sorted(found, key=lambda offset: _sort_key(offset.partition))
+
+
+def copied_offsets(offsets: Iterable[ConnectorOffset]) -> Sequence[ConnectorOffset]:
+    """Those of partitions that have copied something.
+
+    A mirror stores its producer id before its first record, with offset -1; Java stores nothing until then.
+    """
+    return [offset for offset in offsets if offset.offset != _NOTHING_COPIED]
 
 
 def _offset(value: bytes | None) -> Fields | None:

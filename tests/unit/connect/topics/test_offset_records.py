@@ -12,6 +12,7 @@ from sparkmirror.connect.topics.offset_records import (
     OffsetFold,
     OffsetKey,
     checked_offsets,
+    copied_offsets,
     offset_key,
     offset_record,
     parse_offset_key,
@@ -45,6 +46,12 @@ def test_offset_values_have_connects_bytes() -> None:
     assert offset_record("c", ConnectorOffset(ORDERS, {"offset": 99})).value == b'{"offset":99}'
     assert offset_record("c", ConnectorOffset(ORDERS, None)).value is None
     assert offset_record("c", ConnectorOffset(ORDERS, None)).partition is None
+
+
+def test_partition_whose_producer_id_is_stored_before_its_first_record_is_not_shown() -> None:
+    nothing, first = ConnectorOffset(ORDERS, {"offset": -1}), ConnectorOffset(ORDERS, {"offset": 0})
+    removed = ConnectorOffset(ALIASES, None)
+    assert copied_offsets([nothing, first, removed]) == [first, removed]
 
 
 def test_the_fold_keeps_the_last_of_one_connector() -> None:
