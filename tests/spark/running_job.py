@@ -77,7 +77,7 @@ class RunningJob:
 
     def _stage_infos(self) -> list[SparkStageInfo]:
         tracker = self._session.spark.sparkContext.statusTracker()
-        jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(self.job._group)]
+        jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(self.job.job_group)]
         infos = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
         return [info for info in infos if info]
 

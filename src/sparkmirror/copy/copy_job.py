@@ -30,9 +30,10 @@ class CopyJob:
         self._on_end = on_end
         first = plans[0]
         self._pool = f"{first.flow} {first.connector}"
-        self._group = f"{self._pool} job epoch {first.job_epoch}"
+        self.job_group = f"{self._pool} job epoch {first.job_epoch}"
+        """By which Spark finds its Spark jobs."""
         self._cancelled = False
-        self._thread = threading.Thread(target=self._run, name=self._group, daemon=True)
+        self._thread = threading.Thread(target=self._run, name=self.job_group, daemon=True)
 
     def start(self) -> None:
         self._thread.start()
@@ -40,12 +41,12 @@ class CopyJob:
     def cancel(self) -> None:
         """Cancel tasks that did not follow their stop record. Their workers end within seconds."""
         self._cancelled = True
-        self._session.spark.sparkContext.cancelJobGroup(self._group)
+        self._session.spark.sparkContext.cancelJobGroup(self.job_group)
 
     def status(self, known_failures: int = 0) -> JobStatus | None:
         """The state of the Spark job; None before it started and after Spark has ended."""
         try:
-            return job_status(self._session.spark.sparkContext, self._group, known_failures)
+            return job_status(self._session.spark.sparkContext, self.job_group, known_failures)
         except (Py4JError, OSError):
             return None  # the owner of the session notices that its JVM has ended
 
@@ -65,7 +66,7 @@ class CopyJob:
     def _collect(self) -> Sequence[Outcome]:
         spark = self._session.spark
         # Interrupting the JVM's task threads makes them spin instead of ending sooner.
-        spark.sparkContext.setJobGroup(self._group, self._group, interruptOnCancel=False)
+        spark.sparkContext.setJobGroup(self.job_group, self.job_group, interruptOnCancel=False)
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", self._pool)
         count = len(self._plans)
         rows = spark.range(0, count, 1, count).mapInArrow(copy_task(self._plans), SCHEMA).collect()
