@@ -50,7 +50,8 @@ class CycleError(Exception):
 class KnownWriters:
     """The producer ids of a cluster that belong to flows from our target. Safe in any thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, others_max: int = _OTHERS_MAX) -> None:
+        self._others_max = others_max
         self._from_target: set[int] = set()
         self._others = {NO_PRODUCER_ID}
 
@@ -70,7 +71,7 @@ class KnownWriters:
     def learn(self, from_target: Iterable[int], others: Collection[int] = ()) -> None:
         """A recorded id replaces an earlier lookup that found none."""
         self._from_target.update(from_target)
-        if len(self._others) + len(others) > _OTHERS_MAX:
+        if len(self._others) + len(others) > self._others_max:
             self._others = {NO_PRODUCER_ID}
         self._others.update(others)
 

@@ -8,14 +8,15 @@ from sparkmirror.metrics.families import CheckpointReading
 from sparkmirror.metrics.windows import SampledValues
 from sparkmirror.offsets.wire_records import Checkpoint
 
-SERIES_MAX = 10_000
+_SERIES_MAX = 10_000
 """Groups' partitions with a latency series; a large cluster has a hundred thousand."""
 
 
 class CheckpointMeter:
     """One thread writes, any thread reads."""
 
-    def __init__(self) -> None:
+    def __init__(self, series_max: int = _SERIES_MAX) -> None:
+        self._series_max = series_max
         self._latencies: dict[tuple[GroupId, TopicPartition], SampledValues] = {}
         self._left_out: set[tuple[GroupId, TopicPartition]] = set()
         self._checkpoints = 0
@@ -29,7 +30,7 @@ class CheckpointMeter:
             self._last_at = at
             for checkpoint in checkpoints:
                 of = checkpoint.group, checkpoint.topic_partition
-                if of not in self._latencies and len(self._latencies) >= SERIES_MAX:
+                if of not in self._latencies and len(self._latencies) >= self._series_max:
                     self._left_out.add(of)
                 else:
                     self._latencies.setdefault(of, SampledValues()).note(latency_ms, at)

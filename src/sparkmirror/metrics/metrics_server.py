@@ -21,8 +21,8 @@ from sparkmirror.metrics.page import Page
 _log = logging.getLogger(__name__)
 
 PATH: Final = "/metrics"
+CONNECTIONS_MAX: Final = 16
 _CLIENT_TIMEOUT_S = 10.0
-_CONNECTIONS_MAX = 16
 
 
 class MetricsServer:
@@ -31,8 +31,15 @@ class MetricsServer:
     An empty `host` means every address of the machine.
     """
 
-    def __init__(self, host: str, port: int, page: Callable[[], Page]) -> None:
-        self._server = _bound(host, port, page)
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        page: Callable[[], Page],
+        *,
+        client_timeout_s: float = _CLIENT_TIMEOUT_S,
+    ) -> None:
+        self._server = _bound(host, port, page, client_timeout_s)
         self.port: int = self._server.socket.getsockname()[1]
         self._thread = threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True)
         self._thread.start()
@@ -43,9 +50,9 @@ class MetricsServer:
         self._server.server_close()
 
 
-def _bound(host: str, port: int, page: Callable[[], Page]) -> "_Server":
+def _bound(host: str, port: int, page: Callable[[], Page], client_timeout_s: float) -> "_Server":
     try:
-        return _Server(_listening(host, port), page)
+        return _Server(_listening(host, port), page, client_timeout_s)
     except OSError as error:
         reason = error.strerror or error
         raise SparkmirrorError(
@@ -65,12 +72,13 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, listening: socket.socket, page: Callable[[], Page]) -> None:
+    def __init__(self, listening: socket.socket, page: Callable[[], Page], client_timeout_s: float) -> None:
         super().__init__(listening.getsockname()[:2], _Handler, bind_and_activate=False)
         self.socket.close()
         self.socket = listening
         self.page = page
-        self._free_connections = threading.BoundedSemaphore(_CONNECTIONS_MAX)
+        self.client_timeout_s = client_timeout_s
+        self._free_connections = threading.BoundedSemaphore(CONNECTIONS_MAX)
 
     def process_request(self, request: object, client_address: object) -> None:
         """Close connections beyond the maximum at once: Prometheus scrapes again."""
@@ -92,8 +100,11 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    timeout = _CLIENT_TIMEOUT_S
     server: _Server
+
+    def setup(self) -> None:
+        super().setup()
+        self.connection.settimeout(self.server.client_timeout_s)
 
     def do_GET(self) -> None:
         self._respond(with_body=True)

@@ -22,18 +22,23 @@ _FRESH_S = 1.0
 class Metrics:
     """`readings` returns the running connectors'. Safe in any thread; frequent requests share a page."""
 
-    def __init__(self, readings: Callable[[], Collection[ConnectorReading]]) -> None:
+    def __init__(
+        self,
+        readings: Callable[[], Collection[ConnectorReading]],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         # Its own registry: the library's global one would show every mirror of the process at once.
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(_Connectors(readings))
         ProcessCollector(registry=self._registry)
+        self._clock = clock
         self._lock = threading.Lock()
         self._made: tuple[float, bytes] | None = None
 
     def page(self) -> Page:
         """In Prometheus' text format."""
         with self._lock:
-            now = time.monotonic()
+            now = self._clock()
             if self._made is None or now - self._made[0] >= _FRESH_S:
                 self._made = now, generate_latest(self._registry)
             return CONTENT_TYPE_PLAIN_0_0_4, self._made[1]

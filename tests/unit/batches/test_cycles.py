@@ -2,7 +2,6 @@
 
 import pytest
 
-from sparkmirror.batches import cycles as loops
 from sparkmirror.batches.columns import headers_of
 from sparkmirror.batches.cycles import (
     CycleError,
@@ -98,10 +97,9 @@ def test_producer_ids_recorded_later_are_recognized(writers: KnownWriters) -> No
     assert writers.are_from_target(UNKNOWN) is True
 
 
-def test_number_of_remembered_producer_ids_is_limited(
-    writers: KnownWriters, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(loops, "_OTHERS_MAX", 3)
+def test_number_of_remembered_producer_ids_is_limited() -> None:
+    writers = KnownWriters(others_max=3)
+    writers.learn([OURS], [OTHERS])
     writers.learn([], [20, 21])
     assert writers.unknown([OTHERS, 20, 21]) == {OTHERS}
     assert writers.are_from_target(NO_PRODUCER) is False

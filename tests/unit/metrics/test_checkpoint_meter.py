@@ -1,7 +1,4 @@
-import pytest
-
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPartition
-from sparkmirror.metrics import checkpoint_meter
 from sparkmirror.metrics.checkpoint_meter import CheckpointMeter
 from sparkmirror.offsets.wire_records import Checkpoint
 
@@ -34,9 +31,8 @@ def test_series_of_groups_that_are_no_longer_followed_are_removed() -> None:
     assert [group for group, _ in meter.reading(OF, [GroupId("b")], 1000.0).latencies] == ["b"]
 
 
-def test_groups_beyond_the_maximum_are_only_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoint_meter, "SERIES_MAX", 2)
-    meter = CheckpointMeter()
+def test_groups_beyond_the_maximum_are_only_counted() -> None:
+    meter = CheckpointMeter(series_max=2)
     meter.take([checkpoint(group) for group in "abcd"], 5.0, 1000.0)
     meter.take([checkpoint(group) for group in "abcd"], 5.0, 1001.0)
     reading = meter.reading(OF, [GroupId(group) for group in "abcd"], 1001.0)

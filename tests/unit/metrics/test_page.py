@@ -8,10 +8,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow
-from sparkmirror.metrics import metrics_server
-from sparkmirror.metrics import page as metrics
 from sparkmirror.metrics.families import ConnectorReading, HeartbeatReading
-from sparkmirror.metrics.metrics_server import MetricsServer
+from sparkmirror.metrics.metrics_server import CONNECTIONS_MAX, MetricsServer
 from sparkmirror.metrics.page import Metrics, Page
 
 FLOW = Flow(Alias("a"), Alias("b"))
@@ -40,17 +38,20 @@ def test_prometheus_can_parse_the_page() -> None:
     assert read["process_cpu_seconds_total", frozenset()] > 0
 
 
-def test_frequent_requests_share_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_frequent_requests_share_a_page() -> None:
     asked = []
+    now = 100.0
 
     def readings() -> Collection[ConnectorReading]:
         asked.append(1)
         return ()
 
-    served = Metrics(readings)
-    assert served.page() == served.page()
+    served = Metrics(readings, clock=lambda: now)
+    first = served.page()
+    now += 0.5
+    assert served.page() == first
     assert len(asked) == 1
-    monkeypatch.setattr(metrics, "_FRESH_S", 0.0)
+    now += 0.5
     served.page()
     assert len(asked) == 2
 
@@ -99,18 +100,17 @@ def test_without_a_host_every_address_is_served() -> None:
         server.close()
 
 
-def test_silent_clients_are_disconnected_and_others_served(
-    server: MetricsServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(metrics_server._Handler, "timeout", 0.1)
-    silent = [
-        create_connection(("127.0.0.1", server.port)) for _ in range(metrics_server._CONNECTIONS_MAX + 4)
-    ]
-    for each in silent:
-        each.settimeout(10)
-        assert each.recv(1) == b""  # hung up on, at once or after the time-out
-        each.close()
-    assert ask(server, "GET", "/metrics")[0] == 200
+def test_silent_clients_are_disconnected_and_others_served() -> None:
+    server = MetricsServer("127.0.0.1", 0, lambda: ("text/plain", b"one 1\n"), client_timeout_s=0.1)
+    try:
+        silent = [create_connection(("127.0.0.1", server.port)) for _ in range(CONNECTIONS_MAX + 4)]
+        for each in silent:
+            each.settimeout(10)
+            assert each.recv(1) == b""  # disconnected, at once or after the time-out
+            each.close()
+        assert ask(server, "GET", "/metrics")[0] == 200
+    finally:
+        server.close()
 
 
 def test_a_failed_page_is_logged_and_the_next_one_is_served(caplog: pytest.LogCaptureFixture) -> None:
