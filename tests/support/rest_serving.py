@@ -2,17 +2,29 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from sparkmirror.clusters.ports import HOST
 from sparkmirror.config.properties import Properties
 from sparkmirror.connect import validation
 from sparkmirror.connect.logger_levels import LogLevels
 from sparkmirror.connect.rest.app import Node, connect_app
+from sparkmirror.connect.rest.connections import TimeoutProtocol
+from sparkmirror.connect.rest.herder_calls import LEADER_FOUND_S
 from sparkmirror.connect.rest.rest_settings import RestSettings, rest_settings
 from sparkmirror.connect.rest.server import RestServer
 from sparkmirror.connect.rest.worker_info import Metrics
 from tests.support.memory_herder import MemoryHerder
+
+
+class TimeLimits(NamedTuple):
+    """A server's limits that tests shorten; by default those of the product."""
+
+    protocol: type[TimeoutProtocol] = TimeoutProtocol
+    leader_found_s: float = LEADER_FOUND_S
+
+
+_USUAL: Final = TimeLimits()
 
 
 class RealPlugins:
@@ -36,19 +48,30 @@ def settings(**more: str) -> RestSettings:
 
 @contextmanager
 def serving(
-    herder: MemoryHerder, rest: RestSettings | None = None, metrics: Metrics | None = None
+    herder: MemoryHerder,
+    rest: RestSettings | None = None,
+    metrics: Metrics | None = None,
+    *,
+    limits: TimeLimits = _USUAL,
 ) -> Iterator[str]:
     """Return its URL without a trailing slash."""
-    with server(herder, rest or settings(), metrics) as started:
+    with server(herder, rest or settings(), metrics, limits=limits) as started:
         yield started.advertised_url.rstrip("/")
 
 
 @contextmanager
-def server(herder: MemoryHerder, rest: RestSettings, metrics: Metrics | None = None) -> Iterator[RestServer]:
-    started = RestServer(rest)
+def server(
+    herder: MemoryHerder,
+    rest: RestSettings,
+    metrics: Metrics | None = None,
+    *,
+    limits: TimeLimits = _USUAL,
+) -> Iterator[RestServer]:
+    started = RestServer(rest, limits.protocol)
     started.bind()
     try:
-        started.start(connect_app(Node(herder, RealPlugins(), LogLevels(), metrics), rest))
+        node = Node(herder, RealPlugins(), LogLevels(), metrics)
+        started.start(connect_app(node, rest, leader_found_s=limits.leader_found_s))
         yield started
     finally:
         started.stop()

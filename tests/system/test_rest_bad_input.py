@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -17,7 +17,7 @@ import pytest
 from sparkmirror.connect.rest.connections import TimeoutProtocol
 from sparkmirror.connect.rest.request_bodies import BODY_BYTES_MAX
 from tests.support.memory_herder import MemoryHerder
-from tests.support.rest_serving import serving
+from tests.support.rest_serving import TimeLimits, serving
 from tests.support.waiting import await_value
 from tests.system.rest_requests import Answer, Request, ask
 
@@ -33,6 +33,14 @@ ANSWERED_S: Final = 10.0
 def url() -> Iterator[str]:
     with serving(MemoryHerder()) as started:
         yield started
+
+
+@contextmanager
+def serving_with(protocol: type[TimeoutProtocol]) -> Iterator[str]:
+    """A server that still serves other clients when the test has ended."""
+    with serving(MemoryHerder(), limits=TimeLimits(protocol)) as started:
+        yield started
+        assert ask(started, Request("GET", "/")).status == 200
 
 
 @pytest.fixture(autouse=True)
@@ -152,23 +160,24 @@ def test_a_request_in_single_bytes_is_served(url: str) -> None:
 
 
 @pytest.mark.parametrize("said", [b"", b"GET / HT", PUT, PUT + b"Content-Length: 5\r\n\r\n{"])
-def test_a_client_with_an_incomplete_request_is_disconnected(
-    monkeypatch: pytest.MonkeyPatch, url: str, said: bytes
-) -> None:
-    monkeypatch.setattr(TimeoutProtocol, "request_complete_s", 0.2)
-    with closing(connected(url)) as connection:
+def test_a_client_with_an_incomplete_request_is_disconnected(said: bytes) -> None:
+    class Impatient(TimeoutProtocol):
+        request_complete_s = 0.2
+
+    with serving_with(Impatient) as url, closing(connected(url)) as connection:
         connection.sendall(said)
         assert _ended(connection)
 
 
 @pytest.mark.parametrize("requests", [1000, 5000])
-def test_a_client_that_does_not_receive_its_responses_is_disconnected(
-    monkeypatch: pytest.MonkeyPatch, url: str, requests: int
-) -> None:
+def test_a_client_that_does_not_receive_its_responses_is_disconnected(requests: int) -> None:
     """Also if the client has sent more than was read, which resets the connection."""
-    monkeypatch.setattr(TimeoutProtocol, "response_received_s", 0.5)
+
+    class Impatient(TimeoutProtocol):
+        response_received_s = 0.5
+
     one = b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n"
-    with closing(connected(url)) as connection:
+    with serving_with(Impatient) as url, closing(connected(url)) as connection:
         connection.sendall(one * requests)
         assert connection.recv(1) == b"H"
         client = connection.getsockname()

@@ -11,13 +11,12 @@ import pytest
 
 from sparkmirror.clusters.ports import HOST, ReservedPort
 from sparkmirror.config.properties import Properties
-from sparkmirror.connect.rest import herder_calls
 from sparkmirror.connect.rest.rest_settings import rest_settings
 from sparkmirror.connect.rest.server import RestServer
 from sparkmirror.domain.connect import ConnectError, Health
 from sparkmirror.domain.errors import ConfigError
 from tests.support.memory_herder import MemoryHerder
-from tests.support.rest_serving import server, serving, settings
+from tests.support.rest_serving import TimeLimits, server, serving, settings
 from tests.support.waiting import await_value
 from tests.system.rest_requests import Answer, Request, ask
 
@@ -254,9 +253,8 @@ def test_names_with_special_characters_are_forwarded_unchanged() -> None:
     assert list(leader.connectors()) == ["a/b é%?+"]
 
 
-def test_change_without_a_leader_is_a_409(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(herder_calls, "_LEADER_FOUND_S", 0.2)
-    with serving(MemoryHerder(leads=False)) as url:
+def test_change_without_a_leader_is_a_409() -> None:
+    with serving(MemoryHerder(leads=False), limits=TimeLimits(leader_found_s=0.2)) as url:
         status, message = error(ask(url, Request("PUT", "/connectors/hb/pause")))
         assert status == 409
         assert message.startswith("Cannot complete request momentarily due to no known leader URL")

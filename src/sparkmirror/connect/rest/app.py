@@ -12,7 +12,7 @@ from sparkmirror.connect.logger_levels import LogLevels
 from sparkmirror.connect.rest.connector_plugins import Plugins, PluginsResource
 from sparkmirror.connect.rest.connectors import ConnectorsResource
 from sparkmirror.connect.rest.forwarding import Forwarder
-from sparkmirror.connect.rest.herder_calls import HerderCalls
+from sparkmirror.connect.rest.herder_calls import LEADER_FOUND_S, HerderCalls
 from sparkmirror.connect.rest.herder_protocol import Herder
 from sparkmirror.connect.rest.internal_requests import InternalRequests
 from sparkmirror.connect.rest.loggers import LoggersResource
@@ -40,16 +40,19 @@ class ConnectApp(NamedTuple):
     admin: ASGIApp | None = None
 
 
-def connect_app(node: Node, settings: RestSettings) -> ConnectApp:
-    main, admin = routes(node, settings)
+def connect_app(node: Node, settings: RestSettings, *, leader_found_s: float = LEADER_FOUND_S) -> ConnectApp:
+    """Requests that only the leader can serve wait `leader_found_s` for the election of one."""
+    main, admin = routes(node, settings, leader_found_s)
     if settings.admin_listeners is None:
         return ConnectApp(_around([*main, *admin], settings))
     return ConnectApp(_around(main, settings), CanonicalPaths(_router(admin)))
 
 
-def routes(node: Node, settings: RestSettings) -> tuple[list[Route], list[Route]]:
+def routes(
+    node: Node, settings: RestSettings, leader_found_s: float = LEADER_FOUND_S
+) -> tuple[list[Route], list[Route]]:
     """The routes for every client, and those for administrators."""
-    calls = HerderCalls(Forwarder(settings.tls), lambda: node.herder.leader_url)
+    calls = HerderCalls(Forwarder(settings.tls), lambda: node.herder.leader_url, leader_found_s)
     internal = InternalRequests(node.herder, settings.verification_algorithms)
     main = [
         *ConnectorsResource(node.herder, calls, settings.topic_tracking, internal).routes(),

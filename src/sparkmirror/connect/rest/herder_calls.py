@@ -18,7 +18,7 @@ from sparkmirror.domain.connect import ConnectError, NotLeaderError
 T = TypeVar("T")
 
 _CALLS_MAX: Final = 64
-_LEADER_FOUND_S: Final = 10.0
+LEADER_FOUND_S: Final = 10.0
 """Time for the group to elect a leader, as when its first node has just started: brokers then wait 3 s for
 more members. A Java worker queues requests meanwhile and runs them when it has joined."""
 _LEADER_POLL_S: Final = 0.1
@@ -28,9 +28,15 @@ _LEADER_GONE: Final = "The leader was lost meanwhile; whether the request was me
 class HerderCalls:
     """Runs at most 64 calls at once, each in a thread; others wait, within the request timeout."""
 
-    def __init__(self, forwarder: Forwarder, leader_url: Callable[[], str | None]) -> None:
+    def __init__(
+        self,
+        forwarder: Forwarder,
+        leader_url: Callable[[], str | None],
+        leader_found_s: float = LEADER_FOUND_S,
+    ) -> None:
         self._forwarder = forwarder
         self._leader_url = leader_url
+        self._leader_found_s = leader_found_s
         self._limiter = anyio.CapacityLimiter(_CALLS_MAX)
 
     async def run(self, action: Callable[[], T]) -> T:
@@ -41,7 +47,7 @@ class HerderCalls:
     async def run_on_leader(self, request: Request, body: bytes, action: Callable[[], Response]) -> Response:
         """Return the action's response, or the leader's response to the forwarded request."""
         hop = Hop.of(request, body)
-        deadline = time.monotonic() + _LEADER_FOUND_S
+        deadline = time.monotonic() + self._leader_found_s
         while True:
             try:
                 return await self.run(action)

@@ -25,8 +25,10 @@ _STOP_TIMEOUT_S: Final = 3
 class RestServer:
     """Call `bind`, `start` and `stop`, in this order, once each."""
 
-    def __init__(self, settings: RestSettings) -> None:
+    def __init__(self, settings: RestSettings, protocol: type[TimeoutProtocol] = TimeoutProtocol) -> None:
+        """`protocol` has the time-outs of connections."""
         self._settings = settings
+        self._protocol = protocol
         self._main: list[Bound] = []
         self._admin: list[Bound] = []
         self._servers: list[_ListenerServer] = []
@@ -54,8 +56,8 @@ class RestServer:
     def start(self, app: ConnectApp) -> None:
         """Return once requests are served. Raises ConfigError for an unusable key."""
         self._servers = [
-            *(_server(app.main, each, self._settings.tls) for each in self._main),
-            *(_server(app.admin, each, self._settings.admin_tls) for each in self._admin if app.admin),
+            *(self._server(app.main, each, self._settings.tls) for each in self._main),
+            *(self._server(app.admin, each, self._settings.admin_tls) for each in self._admin if app.admin),
         ]
         sockets = [each.socket for each in (*self._main, *self._admin)]
         started = threading.Event()
@@ -73,6 +75,9 @@ class RestServer:
         if self._thread is not None:
             self._thread.join()
         close_all([*self._main, *self._admin])
+
+    def _server(self, app: ASGIApp, at: Bound, tls: TlsSettings | None) -> "_ListenerServer":
+        return _ListenerServer(_config(app, at, tls, self._protocol))
 
     def _run(self, sockets: list[socket.socket], started: threading.Event) -> None:
         try:
@@ -106,14 +111,16 @@ class _ListenerServer(uvicorn.Server):
             connection.transport.abort()
 
 
-def _server(app: ASGIApp, at: Bound, tls: TlsSettings | None) -> _ListenerServer:
+def _config(
+    app: ASGIApp, at: Bound, tls: TlsSettings | None, protocol: type[TimeoutProtocol]
+) -> uvicorn.Config:
     context = None
     if at.listener.protocol == HTTPS:
         assert tls is not None, "settings have TLS where there is an https listener"
         context = server_context(tls)
-    config = uvicorn.Config(
+    return uvicorn.Config(
         app,
-        http=TimeoutProtocol,
+        http=protocol,
         ws="none",
         lifespan="off",
         log_config=None,
@@ -126,4 +133,3 @@ def _server(app: ASGIApp, at: Bound, tls: TlsSettings | None) -> _ListenerServer
         timeout_graceful_shutdown=_STOP_TIMEOUT_S,
         ssl_context_factory=None if context is None else lambda _config, _default: context,
     )
-    return _ListenerServer(config)
