@@ -10,7 +10,6 @@ from typing import Any
 import psutil
 import pyarrow as pa
 import pyspark
-import pytest
 
 from sparkmirror.copy.outcomes import SCHEMA as OUTCOMES
 from sparkmirror.copy.outcomes import EndReason, Outcome
@@ -63,12 +62,14 @@ def test_no_unconfigured_extension_is_loaded(session: Session) -> None:
     assert "vector_to_array" not in names, "MLlib's"
 
 
-def test_configured_extensions_are_loaded(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_configured_extensions_are_loaded(session: Session) -> None:
     context = session.spark.sparkContext
+    session.spark.range(1).createOrReplaceTempView("of_this_session")
+    assert not bare_session(context, context.getConf()).catalog.tableExists("of_this_session")
     named = context.getConf().set("spark.sql.extensions", "org.example.Extensions")
-    monkeypatch.setattr(context, "getConf", lambda: named)
-    ordinary = bare_session(context)
-    assert ordinary._jsparkSession.equals(session.spark._jsparkSession), "PySpark finds the one there is"
+    ordinary = bare_session(context, named)
+    assert ordinary.catalog.tableExists("of_this_session"), "PySpark finds the session there is"
+    ordinary.catalog.dropTempView("of_this_session")
 
 
 def test_jvm_that_fails_to_start_is_reported_with_its_log(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ from typing import Final
 import pyspark
 import pytest
 
-from sparkmirror.spark.executor_archive import FOLDER, LAUNCHER, NO_PYTHON, PYTHON_VARIABLE, cached_archive
+from sparkmirror.spark.executor_archive import FOLDER, LAUNCHER, NO_PYTHON, PYTHON_VARIABLE
+from sparkmirror.spark.shipping import own_archive
 
 SPARKS_OWN: Final = sorted(map(str, Path(pyspark.__file__).parent.glob("python/lib/*.zip")))
 IMPORTED_BY_TASKS: Final = (
@@ -26,7 +27,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("executor")
     (folder / FOLDER).mkdir()
     # as Spark does
-    subprocess.run(["tar", "-xzf", str(cached_archive(lambda: None)), "-C", str(folder / FOLDER)], check=True)
+    subprocess.run(["tar", "-xzf", str(own_archive()), "-C", str(folder / FOLDER)], check=True)
     return folder
 
 

@@ -1,12 +1,19 @@
 """Defines `sparkmirror archive`: packs the Python packages that executors need into one file."""
 
 import argparse
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from rich.console import Console
 
 from sparkmirror.cli.terminal import StatusLines
-from sparkmirror.spark.executor_archive import archive_contents, binary_suffix, python_version, write_archive
+from sparkmirror.spark.executor_archive import (
+    ArchiveContents,
+    archive_contents,
+    binary_suffix,
+    python_version,
+    write_archive,
+)
 from sparkmirror.spark.shipping import ARCHIVE
 
 _DESCRIPTION = """\
@@ -47,9 +54,12 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.set_defaults(run=run)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(
+    arguments: argparse.Namespace,
+    contents_with: Callable[[Collection[str]], ArchiveContents] = archive_contents,
+) -> int:
     status = StatusLines(Console(stderr=True))
-    contents = archive_contents(arguments.more)
+    contents = contents_with(arguments.more)
     with status.updates() as update:
         update(f"Packing {len(contents.files):,} files")
         write_archive(contents, arguments.file)

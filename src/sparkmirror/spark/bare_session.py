@@ -8,7 +8,7 @@ them with the context class loader of the calling thread, as Java's ServiceLoade
 
 from typing import Any, Final
 
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 _EXTENSIONS: Final = "spark.sql.extensions"
@@ -16,9 +16,9 @@ _EXTENSIONS: Final = "spark.sql.extensions"
 _SESSION: Final = "org.apache.spark.sql.classic.SparkSession"
 
 
-def bare_session(context: SparkContext) -> SparkSession:
-    """A new session of this context; an ordinary one where extensions are configured."""
-    if context.getConf().contains(_EXTENSIONS):
+def bare_session(context: SparkContext, conf: SparkConf) -> SparkSession:
+    """A new session of this context; an ordinary one where its `conf` names extensions."""
+    if conf.contains(_EXTENSIONS):
         return SparkSession(context)
     gateway: Any = context._gateway  # noqa: SLF001 - as PySpark's own SparkSession is made
     scala_context: Any = context._jsc.sc()  # noqa: SLF001 - likewise

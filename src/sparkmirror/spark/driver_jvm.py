@@ -126,4 +126,4 @@ def new_context(gateway: Any, conf: SparkConf, python: str) -> tuple[SparkContex
         warnings.simplefilter("ignore")
         context = SparkContext(gateway=gateway, conf=conf)
     context.pythonExec = python
-    return context, bare_session(context)
+    return context, bare_session(context, context.getConf())

@@ -142,12 +142,11 @@ def write_archive(contents: ArchiveContents, file: Path) -> None:
         partial.unlink(missing_ok=True)
 
 
-def cached_archive(on_write: Callable[[], None]) -> Path:
-    """The archive of this installation, written to the cache folder unless it's there and current.
+def cached_archive(contents: ArchiveContents, on_write: Callable[[], None]) -> Path:
+    """The archive of this installation's contents, written to the cache folder unless it's there and current.
 
     Raises SparkmirrorError.
     """
-    contents = archive_contents()
     file = cache_folder() / "executors" / f"sparkmirror-{sparkmirror.__version__}-{contents.key}.tar.gz"
     with locked(file.with_suffix(".lock"), lambda: None):
         if not file.exists() or file.stat().st_mtime < contents.own_files_changed_at:

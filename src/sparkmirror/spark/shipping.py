@@ -3,12 +3,18 @@
 import logging
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from sparkmirror.domain.errors import ConfigError
-from sparkmirror.spark.executor_archive import FOLDER, LAUNCHER, PYTHON_VARIABLE, cached_archive
+from sparkmirror.spark.executor_archive import (
+    FOLDER,
+    LAUNCHER,
+    PYTHON_VARIABLE,
+    archive_contents,
+    cached_archive,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -24,10 +30,21 @@ class Shipped(NamedTuple):
     settings: Mapping[str, str]
 
 
-def shipped(settings: Mapping[str, str]) -> Shipped:
+def own_archive() -> Path:
+    """The archive of this installation. Raises SparkmirrorError."""
+    contents = archive_contents()
+    file = cached_archive(
+        contents, lambda: _log.info("packing what executors need of Python; kept for later starts")
+    )
+    _log.info("executors get their Python packages from %s, %.0f MB", file, file.stat().st_size / 1e6)
+    return file
+
+
+def shipped(settings: Mapping[str, str], make_archive: Callable[[], Path] = own_archive) -> Shipped:
     """From the master, and the user's settings of Python and archives.
 
-    Raises ConfigError for an archive that doesn't exist, SparkmirrorError when none can be made.
+    `make_archive` is called where the user brings none. Raises ConfigError for an archive that doesn't exist,
+    SparkmirrorError when none can be made.
     """
     master = settings["spark.master"]
     if master.startswith("local"):
@@ -40,20 +57,15 @@ def shipped(settings: Mapping[str, str]) -> Shipped:
     key = "spark.yarn.dist.archives" if master.startswith("yarn") else "spark.archives"
     archives = [each for each in settings.get(key, "").split(",") if each]
     if not any(each.endswith(f"#{FOLDER}") for each in archives):
-        archives.append(f"{_place(archive)}#{FOLDER}")
+        place = str(make_archive()) if archive == "auto" else _checked(archive)
+        archives.append(f"{place}#{FOLDER}")
     added = {key: ",".join(archives)}
     if python:
         added[f"spark.executorEnv.{PYTHON_VARIABLE}"] = python
     return Shipped(LAUNCHER, added)
 
 
-def _place(archive: str) -> str:
-    if archive == "auto":
-        file = cached_archive(
-            lambda: _log.info("packing what executors need of Python; kept for later starts")
-        )
-        _log.info("executors get their Python packages from %s, %.0f MB", file, file.stat().st_size / 1e6)
-        return str(file)
+def _checked(archive: str) -> str:
     if "://" not in archive and not Path(archive).is_file():
         raise ConfigError(ARCHIVE, archive, "no such file; `sparkmirror archive` makes one")
     return archive

@@ -1,12 +1,16 @@
 """Contents of the executor archive, and the changes after which it is packed again."""
 
 import os
+import sys
 import tarfile
-from importlib.metadata import PackagePath, PathDistribution
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import Distribution, DistributionFinder, PackagePath, PathDistribution
 from pathlib import Path
 
 import pytest
 
+import sparkmirror
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.spark.executor_archive import (
     ArchiveContents,
@@ -15,6 +19,8 @@ from sparkmirror.spark.executor_archive import (
     cached_archive,
     write_archive,
 )
+
+_EVERY_NAME = DistributionFinder.Context()
 
 
 def test_it_holds_what_runs_there_and_nothing_that_does_not() -> None:
@@ -62,7 +68,31 @@ def test_a_missing_distribution_is_named() -> None:
         archive_contents(["no-such-package"])
 
 
-def test_a_listed_file_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+class _OneDistribution(DistributionFinder):
+    def __init__(self, name: str, found: Distribution) -> None:
+        self._name = name
+        self._found = found
+
+    def find_spec(self, *_: object) -> None:
+        """It has no modules."""
+
+    def find_distributions(self, context: DistributionFinder.Context = _EVERY_NAME) -> Iterator[Distribution]:
+        if context.name == self._name:
+            yield self._found
+
+
+@contextmanager
+def installed(name: str, found: Distribution) -> Iterator[None]:
+    """For `importlib.metadata`."""
+    finder = _OneDistribution(name, found)
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+
+
+def test_a_listed_file_that_is_missing_is_named(tmp_path: Path) -> None:
     """Of a package that old pips unpacked without a list, Python 3.11 takes that of its source for one."""
 
     class Unpacked(PathDistribution):
@@ -73,27 +103,29 @@ def test_a_listed_file_that_is_missing_is_named(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "unpacked.egg-info").mkdir()
     (tmp_path / "unpacked.egg-info/PKG-INFO").write_text("Name: unpacked\nVersion: 1.0\n")
     found = Unpacked(tmp_path / "unpacked.egg-info")
-    monkeypatch.setattr("sparkmirror.spark.executor_archive.distribution", lambda _: found)
-    with pytest.raises(
-        SparkmirrorError, match=r"unpacked 1\.0 lists deps/jars/some\.jar, which is not there"
-    ):
+    refusal = r"unpacked 1\.0 lists deps/jars/some\.jar, which is not there"
+    with installed("unpacked", found), pytest.raises(SparkmirrorError, match=refusal):
         archive_contents(["unpacked"])
 
 
 def test_it_is_made_once_and_again_when_the_package_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    written: list[Path] = []
+    writes: list[str] = []
+    name = "sparkmirror/__init__.py"
+    contents = ArchiveContents([Packed(Path(sparkmirror.__file__), name)], [])
 
-    def write(_: ArchiveContents, file: Path) -> None:
-        file.touch()
-        written.append(file)
+    def archive() -> Path:
+        return cached_archive(contents, lambda: writes.append("written"))
 
     monkeypatch.setenv("SPARKMIRROR_CACHE", str(tmp_path))
-    monkeypatch.setattr("sparkmirror.spark.executor_archive.write_archive", write)
-    first, second = (cached_archive(lambda: None) for _ in range(2))
-    assert written == [first] == [second]
+    first, second = archive(), archive()
+    assert first == second
     assert first.is_relative_to(tmp_path)
+    assert writes == ["written"]
+    with tarfile.open(first) as made:
+        assert made.getnames() == ["bin/python", f"packages/{name}"]
     os.utime(first, (0, 0))
-    cached_archive(lambda: None)
-    assert written == [first, first]
+    assert archive() == first
+    assert writes == ["written", "written"]
+    assert first.stat().st_mtime > 0

@@ -1,26 +1,29 @@
 """Spark settings that ship the executor archive, by master and by the user's settings."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from sparkmirror.domain.errors import ConfigError
-from sparkmirror.spark import shipping
 from sparkmirror.spark.executor_archive import LAUNCHER
-from sparkmirror.spark.shipping import ARCHIVE, shipped
+from sparkmirror.spark.shipping import ARCHIVE, Shipped
+from sparkmirror.spark.shipping import shipped as shipped_with
 
 STANDALONE = {"spark.master": "spark://host:7077"}
 
 
+MADE = Path("/cache/made.tar.gz")
+
+
+def shipped(settings: Mapping[str, str]) -> Shipped:
+    return shipped_with(settings, make_archive=lambda: MADE)
+
+
 @pytest.fixture(autouse=True)
-def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What would be packed."""
-    file = tmp_path / "made.tar.gz"
-    file.touch()
-    monkeypatch.setattr(shipping, "cached_archive", lambda _: file)
+def _no_python_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
-    return file
 
 
 @pytest.mark.parametrize("master", ["local", "local[4]", "local-cluster[2,1,1024]"])
@@ -36,13 +39,13 @@ def test_this_machine_needs_none(master: str) -> None:
         ("yarn", "spark.yarn.dist.archives"),
     ],
 )
-def test_a_cluster_gets_one(made: Path, master: str, key: str) -> None:
-    assert shipped({"spark.master": master}) == (LAUNCHER, {key: f"{made}#sparkmirror"})
+def test_a_cluster_gets_one(master: str, key: str) -> None:
+    assert shipped({"spark.master": master}) == (LAUNCHER, {key: f"{MADE}#sparkmirror"})
 
 
-def test_it_comes_beside_the_users_archives(made: Path) -> None:
+def test_it_comes_beside_the_users_archives() -> None:
     settings = {**STANDALONE, "spark.archives": "mine.zip#mine"}
-    assert shipped(settings).settings == {"spark.archives": f"mine.zip#mine,{made}#sparkmirror"}
+    assert shipped(settings).settings == {"spark.archives": f"mine.zip#mine,{MADE}#sparkmirror"}
 
 
 def test_one_that_the_user_brings_is_taken() -> None:
