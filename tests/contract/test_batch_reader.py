@@ -4,11 +4,14 @@ from dataclasses import replace
 from typing import Final
 
 import pytest
+from kafka.protocol.consumer import FetchRequest
+from kafka.protocol.metadata import MetadataRequest
 
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.domain.ids import TopicPartition
 from tests.contract.event_loop import PLENTY, WAIT_S, batch_of, on_loop, reading
+from tests.contract.fetch_tap import FetchTap
 from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import append, create_topic, numbered
 from tests.support.broker_requests import asking
@@ -79,12 +82,18 @@ def test_a_batch_above_every_limit_arrives(cluster: AnyCluster) -> None:
         reader.await_records(partition, expected)
 
 
+def tapped(settings: ConsumerSettings, **changes: float) -> tuple[FetchTap, ConsumerSettings]:
+    """The settings with a network that shows the reader's requests; `changes` are those of the connection."""
+    tap = FetchTap()
+    connection = replace(settings.connection, network=tap, **changes)  # type: ignore[arg-type]  # its fields
+    return tap, replace(settings, connection=connection)
+
+
 def test_without_budget_nothing_is_fetched(settings: ConsumerSettings) -> None:
+    tap, settings = tapped(settings)
     with reading(settings, {PARTITIONS[0]: 0}, budget=0) as reader:
         await_value(lambda: reader.asked > 0, WAIT_S, lambda: "the budget was never asked for")
-        assert on_loop(
-            reader.loop, lambda: [source.waiting_since for source in reader.reader._sources.values()]
-        ) == [None]
+        assert tap.requests[FetchRequest.API_KEY] == 0
         reader.budget = PLENTY
         on_loop(reader.loop, reader.reader.fetch_more)
         reader.await_records(PARTITIONS[0], numbered(RECORDS))
@@ -112,19 +121,18 @@ def test_busy_partition_and_quiet_partitions_do_not_wait_for_each_other(
 def test_a_lost_session_and_a_lost_connection_cost_no_record(cluster: AnyCluster) -> None:
     partition = TopicPartition("contract.read-lost", 0)
     create_topic(cluster.bootstrap_servers, partition.topic)
-    with reading(ConsumerSettings(connection(cluster)), {partition: 0}) as reader:
+    tap, settings = tapped(ConsumerSettings(connection(cluster)))
+    with reading(settings, {partition: 0}) as reader:
         append(cluster, partition.topic, numbered(10))
         reader.await_records(partition, numbered(10))
         reader.failures.clear()  # a broker may not know yet that it leads a topic that has just been created
-        (source,) = reader.reader._sources.values()
-        session_before = source.session._id
-        assert session_before > 0
-        on_loop(reader.loop, lambda: setattr(source.session, "_epoch", 4711))
+        session_before = await_value(lambda: tap.sessions[-1] or None, WAIT_S, lambda: "no session")
+        on_loop(reader.loop, tap.lose_session)
         append(cluster, partition.topic, numbered(10, 10))
         reader.await_records(partition, numbered(20))
-        await_value(lambda: source.session._id not in (0, session_before), WAIT_S, lambda: "no new session")
+        await_value(lambda: tap.sessions[-1] not in (0, session_before), WAIT_S, lambda: "no new session")
         assert not reader.failures
-        on_loop(reader.loop, lambda: source.link.drop(DisconnectedError("dropped")))
+        on_loop(reader.loop, lambda: tap.drop(DisconnectedError("dropped")))
         append(cluster, partition.topic, numbered(10, 20))
         reader.await_records(partition, numbered(30))
         assert [str(failure.error) for failure in reader.failures] == ["dropped"]
@@ -147,10 +155,14 @@ def test_paused_partition_is_not_fetched_and_others_continue(cluster: AnyCluster
 
 def test_offset_out_of_range_is_reported_once_and_not_fetched_again(settings: ConsumerSettings) -> None:
     lost, well = PARTITIONS[:2]
-    with reading(replace(settings, fetch_wait_max_s=0.02), {lost: RECORDS + 1, well: 0}) as reader:
+    tap, settings = tapped(replace(settings, fetch_wait_max_s=0.02), metadata_max_age_s=0.1)
+    with reading(settings, {lost: RECORDS + 1, well: 0}) as reader:
         reader.await_records(well, numbered(RECORDS))
         await_value(lambda: len(reader.out_of_range) > 0, WAIT_S, lambda: str(reader.failures))
-        on_loop(reader.loop, reader.reader._leaders_changed)
+        looked = tap.requests[MetadataRequest.API_KEY]
+        await_value(
+            lambda: tap.requests[MetadataRequest.API_KEY] > looked + 1, WAIT_S, lambda: "no new metadata"
+        )
         responses = len(reader.response_bytes) + 3
         await_value(lambda: len(reader.response_bytes) > responses, WAIT_S, lambda: "no more responses")
         assert reader.out_of_range == [lost]

@@ -142,9 +142,9 @@ def test_lost_session_is_an_error_and_a_new_one_starts(
     asker: Asker, session_id: int, epochs_ahead: int, error: str
 ) -> None:
     session = session_of((FULL, 40))
-    session.accept(asker.fetch(session).session_id)
-    session._id += session_id
-    session._epoch += epochs_ahead
+    known = asker.fetch(session).session_id
+    for _ in range(1 + epochs_ahead):
+        session.accept(known + session_id)
     refused = asker.fetch(session)
     assert error_codes.name_of(refused.error) == error
     assert refused.error in error_codes.FETCH_SESSION_LOST

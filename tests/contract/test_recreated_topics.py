@@ -1,23 +1,16 @@
 """A name alone does not tell a topic from its successor: topic ids do (KIP-516)."""
 
 import re
-import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from sparkmirror.connectors.source import CopySettings
-from sparkmirror.copy.task_state import TaskState
-from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import OnDataLoss, OnTopicRecreated, Reactions
-from sparkmirror.kafka import cluster_view
-from sparkmirror.kafka.cluster import read_metadata
-from sparkmirror.kafka.metadata import Metadata
-from sparkmirror.storage.positions import Position
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
-from tests.contract.copying import WAIT_S, Bench, ProgressReports, remote, running
+from tests.contract.copying import Bench, ProgressReports, remote, running
 from tests.support.broker_data import Keyed, append, create_topic, delete_topic, numbered
 
 OLD, NEW, LATER = numbered(9), numbered(30, 100), numbered(4, 200)
@@ -120,41 +113,6 @@ def test_topics_recreated_during_the_copy(bench: Bench, watch: ProgressReports, 
         bench.await_copied(topic, [*NEW, *LATER])
         report = watch.await_progress(topic, lambda report: has_come(report, len(NEW) + len(LATER) - 1))
     assert report.incidents == {"source-recreated": 1, "target-recreated": 1}
-
-
-@pytest.mark.parametrize(
-    ("recreate", "copied"),
-    [(recreate_source, [*OLD, *NEW, *LATER]), (recreate_target, [*NEW, *LATER])],
-    ids=["source", "target"],
-)
-def test_topic_recreated_after_the_first_metadata(
-    bench: Bench,
-    topic: str,
-    recreate: Callable[[Bench, str], None],
-    copied: list[Keyed],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """What reader and writer know of it is older than what the partition begins with."""
-    looks, made_anew = threading.Semaphore(0), threading.Event()
-    read_positions = TaskState.read_positions
-
-    def look(settings: ConnectionSettings, topics: Collection[str]) -> Metadata:
-        found = read_metadata(settings, topics)
-        looks.release()
-        return found
-
-    def read_late(state: TaskState) -> Mapping[TopicPartition, Position]:
-        assert all(looks.acquire(timeout=WAIT_S) for _ in ("reader", "writer"))
-        recreate(bench, topic)
-        made_anew.set()
-        return read_positions(state)
-
-    monkeypatch.setattr(cluster_view, "read_metadata", look)
-    monkeypatch.setattr(TaskState, "read_positions", read_late)
-    with running(bench.plan(TopicPartition(topic, 0))):
-        assert made_anew.wait(WAIT_S)
-        append(bench.source, topic, LATER)
-        bench.await_copied(topic, copied)
 
 
 def has_come(report: PartitionProgress, position: int) -> bool:

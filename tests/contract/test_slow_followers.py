@@ -9,7 +9,7 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.client_settings import ProducerSettings
 from sparkmirror.domain.ids import TopicPartition
 from tests.contract.conftest import TRIO_SESSION_S
-from tests.contract.event_loop import on_loop, writing
+from tests.contract.event_loop import writing
 from tests.support.broker_data import admin, keyed_of, numbered
 from tests.support.connections import connection
 from tests.support.freezing import frozen
@@ -48,19 +48,3 @@ def test_other_partitions_do_not_wait_for_a_frozen_follower(trio: LocalCluster) 
         writer.await_acknowledged(SLOW, sent)
     for partition in PARTITIONS:
         assert keyed_of(trio, *partition) == numbered(sent)
-
-
-def test_recovered_partition_continues_with_the_others(target_cluster: LocalCluster) -> None:
-    """Also when no further batch is appended."""
-    partition = TopicPartition("contract.well-again", 0)
-    create(target_cluster, partition, [0])
-    one_at_a_time = ProducerSettings(connection(target_cluster), in_flight_max=1)
-    with writing(one_at_a_time, [partition]) as writer:
-        writer.append(partition, numbered(2))
-        writer.await_acknowledged(partition, 2)
-        queue = writer.writer._queues[partition]
-        queue.is_slow = True
-        on_loop(writer.writer._loop, lambda: writer.writer._route(queue))
-        writer.append(partition, *(numbered(2, at) for at in range(2, 20, 2)))
-        writer.await_acknowledged(partition, 20)
-        assert not queue.is_slow

@@ -16,9 +16,11 @@ from sparkmirror.kafka.metadata import request_metadata
 from sparkmirror.kafka.produce import ProducedPartition, ProduceResponse
 from tests.support.any_cluster import AnyCluster
 from tests.support.connections import connection
+from tests.support.waiting import await_value
 
 BYTES_MAX: Final = 1 << 20
 NO_EPOCH: Final = -1
+_ANSWER_S: Final = 30.0
 
 
 class Asker:
@@ -65,14 +67,20 @@ class Asker:
     def begin_produce(
         self, partition: TopicPartition, batch: bytearray | memoryview, timeout_s: float
     ) -> Callable[[], ProducedPartition]:
-        """Send a request with this timeout at the broker; the returned function waits for the response."""
+        """Send a request with this timeout at the broker; the returned function waits for the response.
+
+        The connection can't be used for anything else afterwards.
+        """
         number, version = next(self._correlation_ids), produce.VERSION_HIGH
         settings = ProducerSettings(replace(self.settings, request_timeout_s=timeout_s))
         frame = produce.encode_produce_request({partition: memoryview(batch)}, settings, version, number)
-        self.connection._channel.send(frame)
+        channel = self.connection.into_channel()
+        channel.send(frame)
 
         def answer() -> ProducedPartition:
-            received = next(self.connection._channel.receive())
+            received = await_value(
+                lambda: next(channel.receive(), None), timeout_s + _ANSWER_S, lambda: "no response to Produce"
+            )
             (produced,) = produce.decode_produce_response(received, version, number).partitions
             return produced
 
@@ -110,8 +118,7 @@ class Asker:
         return fetched
 
     def _exchange(self, frame: list[Any]) -> memoryview:
-        self.connection._channel.send(frame)
-        return next(self.connection._channel.receive())
+        return self.connection.ask(frame, "a request", _ANSWER_S)
 
 
 @contextmanager

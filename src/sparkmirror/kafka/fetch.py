@@ -31,6 +31,7 @@ VERSION_HIGH_BY_NAME = 12
 _FLEXIBLE_FROM = 12
 _BY_ID_FROM = 13
 _RACK_FROM = 11
+_EPOCH_MAX = 0x7FFFFFFF
 _HEAD = struct.Struct(">iiiibii")  # replica, max wait, min bytes, max bytes, isolation, session id and epoch
 _ERROR_AND_OFFSETS = struct.Struct(">ihqqq")  # partition, error, high watermark, last stable, log start
 _ABORTED = struct.Struct(">qq")
@@ -133,7 +134,7 @@ class FetchSession:
     def accept(self, session_id: int) -> None:
         """A response without an error arrived."""
         self._id = session_id
-        self._epoch = 1 if self._epoch in (0, 0x7FFFFFFF) else self._epoch + 1
+        self._epoch = next_epoch(self._epoch)
         if session_id == 0:  # the broker's session cache is full
             self.reset()
 
@@ -167,6 +168,11 @@ class FetchSession:
         """The frame to fetch only some of the partitions; the session does not change."""
         wanted = {partition: self._wanted[partition] for partition in partitions}
         return encode_fetch_request(wanted, settings, version, correlation_id, bytes_max)
+
+
+def next_epoch(epoch: int) -> int:
+    """A session's next epoch, as Kafka's `FetchMetadata.nextEpoch` has it: 0 would ask for a new session."""
+    return 1 if epoch == _EPOCH_MAX else epoch + 1
 
 
 def encode_fetch_request(

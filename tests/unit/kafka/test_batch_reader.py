@@ -1,10 +1,9 @@
 """BatchReader against a cluster in memory, in virtual time: one fault at a time."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
-from kafka.protocol.consumer import FetchRequest
 
 from sparkmirror.batches.record_batch import iterate_batches
 from sparkmirror.domain.client_settings import ConsumerSettings
@@ -15,36 +14,14 @@ from sparkmirror.kafka.fetch import API_KEY, FetchedPartition
 from sparkmirror.kafka.metadata import NO_EPOCH
 from sparkmirror.kafka.wire import NO_TOPIC_ID
 from tests.memory.client_run import ClientRun, client_run
-from tests.memory.cluster import MemoryBroker
 from tests.memory.fetch_sessions import FetchSessions
+from tests.memory.intercepted_broker import note_requests
 from tests.memory.network import Fate
 from tests.support.batches import Rec, decode, encode
 
 TOPIC = "orders"
 FIRST, SECOND = TopicPartition(TOPIC, 0), TopicPartition(TOPIC, 1)
 AFTER_TIMEOUT_S = 60.0
-
-
-class RecordingBroker:
-    """A broker in front of which the partitions of each Fetch without a session are recorded."""
-
-    def __init__(self, broker: MemoryBroker) -> None:
-        self.broker = broker
-        self.without_session: list[list[int]] = []
-
-    @property
-    def is_up(self) -> bool:
-        return self.broker.is_up
-
-    def receive(self, request: bytes, respond: Callable[[bytes], None]) -> None:
-        if int.from_bytes(request[:2], "big") == API_KEY:
-            version = int.from_bytes(request[2:4], "big")
-            asked = FetchRequest.decode(memoryview(request), version=version, header=True)
-            if asked.session_epoch < 0:
-                self.without_session.append(
-                    [at.partition for topic in asked.topics for at in topic.partitions]
-                )
-        self.broker.receive(request, respond)
 
 
 class ReaderWorld:
@@ -265,8 +242,7 @@ def test_a_busy_partition_among_many_quiet_ones_is_fetched_alone_and_they_are_re
     with client_run() as run:
         world = ReaderWorld(run, partitions=150, brokers=1, bytes_max=2000)
         (broker,) = world.source.brokers
-        recording = RecordingBroker(broker)
-        run.network.add(broker.host, broker.port, recording)
+        fetches = note_requests(run.network, broker, API_KEY)
         busy, quiet = world.partitions[3], world.partitions[77]
         world.write(busy, *[10] * 300)
         world.start()
@@ -275,5 +251,6 @@ def test_a_busy_partition_among_many_quiet_ones_is_fetched_alone_and_they_are_re
         world.assert_reads(quiet, list(range(10)))
         world.write(busy, 10)
         world.assert_reads(busy, list(range(3010)))
-        assert [3] in recording.without_session
+        alone = [fetch.topics for fetch in fetches if fetch.session_epoch < 0]
+        assert [3] in [[at.partition for topic in topics for at in topic.partitions] for topics in alone]
         run.call(world.reader.stop)

@@ -20,6 +20,7 @@ from sparkmirror.kafka.error_codes import (
 from sparkmirror.kafka.produce import API_KEY
 from sparkmirror.kafka.wire import NO_TOPIC_ID
 from tests.memory.client_run import ClientRun, client_run
+from tests.memory.intercepted_broker import note_requests
 from tests.memory.network import Fate
 from tests.memory.producer_states import ProducerStates
 from tests.support.batches import Rec, decode, encode
@@ -47,16 +48,19 @@ def batch(first: int, count: int, value_bytes: int = 0) -> OutgoingBatch:
 class WriterWorld:
     """A target topic of two partitions on two brokers, and a writer's listener."""
 
-    def __init__(self, run: ClientRun) -> None:
+    def __init__(self, run: ClientRun, *, in_flight_max: int = 5) -> None:
         self.run = run
         self.target = run.cluster("target", brokers=2)
+        leader = self.target.brokers[0]
+        self.produced_to_first = note_requests(run.network, leader, API_KEY)
         self.topic = self.target.create(TOPIC, 2)
         self.acknowledged_batches: dict[TopicPartition, list[Acknowledged]] = {FIRST: [], SECOND: []}
         self.errors: list[SparkmirrorError] = []
         self.refused: list[tuple[int, list[int]]] = []
         self.lost: list[tuple[TopicPartition, int]] = []
         self.recreated: list[TopicPartition] = []
-        self.writer = BatchWriter(ProducerSettings(run.connection(self.target)), run.loop, self)
+        settings = ProducerSettings(run.connection(self.target), in_flight_max=in_flight_max)
+        self.writer = BatchWriter(settings, run.loop, self)
         run.call(lambda: self.writer.start([FIRST, SECOND]))
 
     def begin(self, partition: TopicPartition, state: ProducerState, topic_id: bytes = NO_TOPIC_ID) -> None:
@@ -164,6 +168,26 @@ def test_a_batch_that_followers_lack_is_acknowledged_when_they_have_it(world: Wr
     log.release()
     world.target.changed()
     world.assert_acknowledges(FIRST, 3, AFTER_TIMEOUT_S)
+
+
+def test_a_partition_whose_followers_respond_again_returns_to_the_connection_of_the_others() -> None:
+    """Also when nothing more comes that would make the writer send."""
+    with client_run() as run:
+        world = WriterWorld(run, in_flight_max=1)
+        world.begin(FIRST, ProducerState(PRODUCER, 0, 0))
+        log = world.target.log(FIRST)
+        log.hold()
+        world.append(FIRST, batch(0, 2))
+        run.run_for(5.0)
+        log.release()
+        world.target.changed()
+        world.assert_acknowledges(FIRST, 2, AFTER_TIMEOUT_S)
+        world.append(FIRST, *(batch(at, 2) for at in range(2, 20, 2)))
+        world.assert_acknowledges(FIRST, 20)
+        waits_ms = [request.timeout_ms for request in world.produced_to_first]
+        assert waits_ms[0] < max(waits_ms), "it had a connection of its own"
+        assert waits_ms[-1] == waits_ms[0]
+        run.call(world.writer.stop)
 
 
 def test_writing_continues_with_the_new_leader_after_a_leader_change(world: WriterWorld) -> None:

@@ -21,6 +21,7 @@ from sparkmirror.kafka.fetch import (
     FetchPosition,
     FetchSession,
     decode_fetch_response,
+    next_epoch,
 )
 
 SETTINGS = ConsumerSettings(
@@ -239,12 +240,7 @@ def test_a_broker_without_room_for_sessions_gets_full_requests() -> None:
 
 
 def test_the_epoch_wraps_to_one() -> None:
-    """0 would ask for a new session, as Kafka's FetchMetadata.nextEpoch knows."""
-    session = session_of(A0)
-    session.accept(55)
-    session._epoch = 2**31 - 1
-    session.accept(55)
-    assert session_ids(frame_of(session)) == (55, 1)
+    assert [next_epoch(epoch) for epoch in (0, 1, 2**31 - 2, 2**31 - 1)] == [1, 2, 2**31 - 1, 1]
 
 
 class SessionModel:
