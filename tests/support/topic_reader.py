@@ -1,9 +1,9 @@
 """Reads a topic partition by partition with confluent-kafka, a client that shares no code with the mirror."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 import confluent_kafka as confluent
 from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType
@@ -19,6 +19,8 @@ _NO_LEADER_NOW: Final = {
     confluent.KafkaError.LEADER_NOT_AVAILABLE,
     confluent.KafkaError.NOT_LEADER_FOR_PARTITION,
 }
+
+T = TypeVar("T")
 
 
 class TopicReader:
@@ -65,14 +67,7 @@ class TopicReader:
     def offsets(self, partition: int) -> tuple[int, int]:
         """Read log start offset and high watermark, retrying while a new partition has no leader."""
         position = confluent.TopicPartition(self._topic, partition)
-        deadline = time.monotonic() + ANSWER_TIMEOUT_S
-        while True:
-            try:
-                return self._consumer.get_watermark_offsets(position, timeout=ANSWER_TIMEOUT_S)
-            except confluent.KafkaException as refusal:
-                if refusal.args[0].code() not in _NO_LEADER_NOW or time.monotonic() > deadline:
-                    raise
-            time.sleep(_LEADERS_LOOK_S)
+        return once_led(lambda: self._consumer.get_watermark_offsets(position, timeout=ANSWER_TIMEOUT_S))
 
     def is_log_append_time(self) -> bool:
         """Whether the broker stamps this topic's records itself."""
@@ -110,6 +105,18 @@ class TopicReader:
     def _is_end(error: confluent.KafkaError) -> bool:
         # Control records are never handed out, so the last offset alone does not tell the end.
         return error.code() == confluent.KafkaError._PARTITION_EOF
+
+
+def once_led(ask: Callable[[], T]) -> T:
+    """The answer of a new partition's leader, which may not know for a moment that it leads."""
+    deadline = time.monotonic() + ANSWER_TIMEOUT_S
+    while True:
+        try:
+            return ask()
+        except confluent.KafkaException as refusal:
+            if refusal.args[0].code() not in _NO_LEADER_NOW or time.monotonic() > deadline:
+                raise
+        time.sleep(_LEADERS_LOOK_S)
 
 
 def _offset(message: confluent.Message) -> int:
