@@ -34,10 +34,10 @@ class Page:
     """`/metrics` of a mirror, parsed by Prometheus' client library."""
 
     def __init__(self, url: str) -> None:
-        self._url = url
+        self.url = url
 
     def read(self) -> Samples:
-        with urlopen(self._url, timeout=10) as response:
+        with urlopen(self.url, timeout=10) as response:
             text = response.read().decode()
         found: dict[str, list[tuple[Mapping[str, str], float]]] = {}
         for family in text_string_to_metric_families(text):
@@ -185,7 +185,7 @@ def test_lost_records_are_counted(sides: Sides, mirror: Mirror, page: Page) -> N
 
 
 def test_port_in_use_is_an_error_before_the_start(sides: Sides, page: Page, tmp_path: Path) -> None:
-    port = page._url.rpartition(":")[2].partition("/")[0]
+    port = page.url.rpartition(":")[2].partition("/")[0]
     second = Mirror(tmp_path / "second", properties(sides, 1), "--metrics-port", f"127.0.0.1:{port}")
     try:
         second.start()

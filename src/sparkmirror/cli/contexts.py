@@ -62,7 +62,7 @@ def add_access_arguments(parser: argparse.ArgumentParser) -> None:
 
 def connected(arguments: argparse.Namespace) -> "closing[ConnectRest]":
     """A client to be used in a `with`. Raises ConfigError for an unusable URL or context."""
-    return closing(ConnectRest(_access(arguments)))
+    return closing(ConnectRest(access_of(arguments)))
 
 
 def contexts_file(environment: Mapping[str, str] = os.environ) -> Path:
@@ -118,7 +118,7 @@ class Contexts:
             raise ConfigError(path, None, reason)
 
 
-def _access(arguments: argparse.Namespace) -> Access:
+def access_of(arguments: argparse.Namespace) -> Access:
     if arguments.url is not None:
         return Access(_url(arguments.url, "--url"))
     contexts = Contexts(contexts_file())

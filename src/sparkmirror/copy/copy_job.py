@@ -60,7 +60,7 @@ class CopyJob:
             result: Sequence[Outcome] | Exception = self._collect()
         except Exception as error:  # noqa: BLE001 - an aborted job is resubmitted, and its cause shown
             # A cancelled job ends with an error too, which is expected.
-            result = () if self._cancelled else SparkmirrorError(_in_one_line(error))
+            result = () if self._cancelled else SparkmirrorError(in_one_line(error))
         self._on_end(result)
 
     def _collect(self) -> Sequence[Outcome]:
@@ -73,7 +73,7 @@ class CopyJob:
         return [Outcome(row.task, EndReason(row.reason)) for row in rows]
 
 
-def _in_one_line(error: Exception) -> str:
+def in_one_line(error: Exception) -> str:
     """The message of a JVM exception without its stack, which Spark's own log has."""
     lines = str(error).splitlines() or [repr(error)]
     return next((line.removeprefix(": ") for line in lines if line.startswith(": ")), lines[0])

@@ -24,6 +24,7 @@ from sparkmirror.mirror.progress_watch import ProgressWatch
 from sparkmirror.mirror.rate_limit_updates import RateLimitUpdates
 from sparkmirror.mirror.source_connector import SourceConnector
 from sparkmirror.spark.session import Session
+from sparkmirror.storage.progress import ProgressReader, progress_topic
 
 _TASK_INDEX: Final = "task.index"
 _NO_FAILURES: Mapping[int, str] = {}
@@ -75,7 +76,8 @@ class SourceRun:
         self.slots = connector.settings.tasks_max
         self.limits = RateLimitUpdates(on, connector)
         self._source = SourceConnector(on, connector, session, slots_of, limits=lambda: self.limits.limits)
-        self._progress = ProgressWatch(on.flow, on.worker_client, connector.name)
+        reader = ProgressReader(on.worker_client, progress_topic(on.flow.source))
+        self._progress = ProgressWatch(on.flow, reader, connector.name)
         self.threads: Sequence[PeriodicThread] = (
             self._source.thread,
             self._progress.thread,

@@ -7,12 +7,11 @@ from operator import attrgetter
 
 from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.periodic import Job, PeriodicThread
-from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import ConnectorName, Flow, TopicPartition
 from sparkmirror.metrics.source_meter import SourceMeter
 from sparkmirror.metrics.stalls import SilentPartitions, StalledPartitions
-from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader, progress_topic
+from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader
 
 _POLL_INTERVAL_S = 1.0
 _SUMMARY_INTERVAL_S = 30.0
@@ -23,12 +22,13 @@ _NAMED_MAX = 20
 class ProgressWatch:
     """Follows one connector's records in the progress topic of its flow."""
 
-    def __init__(self, flow: Flow, connection: ConnectionSettings, connector: ConnectorName) -> None:
+    def __init__(self, flow: Flow, reader: ProgressReader, connector: ConnectorName) -> None:
+        """`reader` is closed when `thread` ends."""
         self._log = flow_log(__name__, flow)
         self._connector = connector
         self.meter = SourceMeter()
         """The numbers for `/metrics`."""
-        self._reader = ProgressReader(connection, progress_topic(flow.source))
+        self._reader = reader
         self._began_at = time.time()
         self._current: list[PartitionProgress] = []
         """The reports since this process started; older ones are history."""
@@ -51,11 +51,12 @@ class ProgressWatch:
 
     def _jobs(self) -> Iterable[Job]:
         return (
-            Job("follow", _POLL_INTERVAL_S, self._follow),
-            Job("summarize", _SUMMARY_INTERVAL_S, self._summarize, first_after_s=_SUMMARY_INTERVAL_S),
+            Job("follow", _POLL_INTERVAL_S, self.follow),
+            Job("summarize", _SUMMARY_INTERVAL_S, self.summarize, first_after_s=_SUMMARY_INTERVAL_S),
         )
 
-    def _follow(self) -> None:
+    def follow(self) -> None:
+        """Read new reports and log what has changed. Called by `thread`."""
         try:
             polled = self._reader.poll()
         except SparkmirrorError as error:
@@ -124,7 +125,8 @@ class ProgressWatch:
             else:
                 self._log.info("all %d partitions are copied", job_epoch.partitions)
 
-    def _summarize(self) -> None:
+    def summarize(self) -> None:
+        """Log the records copied since the last call. Called by `thread`."""
         reports = self._current
         counted = (sum(report.records for report in reports), sum(report.bytes for report in reports))
         records, copied = (now - before for now, before in zip(counted, self._counted, strict=True))

@@ -122,9 +122,10 @@ class SourceConnector:
         deletes = TopicDeleteSync(self._on, self._connector, self._admins, self._log)
         self._topic_sync = TopicSync(self._settings, self._admins, self._log, deletes)
         self._append_time = AppendTimeTopics(self._admins.target)
-        return self._jobs(self._admins)
+        return self.jobs(self._admins)
 
-    def _jobs(self, admins: FlowAdmins) -> list[Job]:
+    def jobs(self, admins: FlowAdmins) -> list[Job]:
+        """The jobs of `thread` under these settings."""
         settings = self._settings
         jobs = [
             # Without an interval the topics are still found once, at the start.

@@ -2,12 +2,15 @@
 
 import json
 import re
+from contextlib import closing
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 from urllib3 import HTTPResponse
 
+from sparkmirror.cli.commands import build_parser
 from sparkmirror.client.connect_rest import Access, ConnectRest
 from tests.support.rest_answers import Answering, Asked, answer, refusal
 
@@ -36,6 +39,12 @@ class SmallConnect:
 
         return ConnectRest(Access("http://connect:8083"), http=self.http, clock=lambda: now_s, sleep=sleep)
 
+    def run(self, *words: str | Path) -> int:
+        """The exit code of a command of `sparkmirror` that asks this API."""
+        arguments = build_parser().parse_args([str(word) for word in words])
+        code: int = arguments.run(arguments, connect=lambda _: closing(self.rest()))
+        return code
+
     def changes(self) -> list[str]:
         """What was asked for and is no question."""
         changing = (asked for asked in self.http.asked if asked.method != "GET")
@@ -47,7 +56,7 @@ class SmallConnect:
             return self._validated(asked.body)
         name, what = unquote(found[1]), found[2] or ""
         if asked.method == "PUT" and what == "/config":
-            return self._put(name, asked.body)
+            return self.put(name, asked.body)
         if name not in self.configs:
             return refusal(404, f"Connector {name} not found")
         match asked.method, what:
@@ -55,11 +64,13 @@ class SmallConnect:
                 return answer(200, self.configs[name])
             case "GET", "/status":
                 return answer(200, self.status(name))
+            case "POST", "/restart":
+                pass
             case "DELETE", _:
                 del self.configs[name], self.states[name]
-                return answer(204)
             case _:
                 raise AssertionError(asked)
+        return answer(204)
 
     def status(self, name: str) -> dict[str, Any]:
         state = self.states[name]
@@ -67,7 +78,7 @@ class SmallConnect:
         run = {"state": state, "worker_id": "w:8083", **failure}
         return {"name": name, "connector": run, "tasks": [{"id": 0, **run}], "type": "source"}
 
-    def _put(self, name: str, config: dict[str, str]) -> HTTPResponse:
+    def put(self, name: str, config: dict[str, str]) -> HTTPResponse:
         if name in self.refused:
             return refusal(400, "Connector configuration is invalid")
         is_new = name not in self.configs

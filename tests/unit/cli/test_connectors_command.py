@@ -3,8 +3,6 @@ from pathlib import Path
 
 import pytest
 
-from sparkmirror.cli.commands import build_parser
-from sparkmirror.cli.connectors import changes, offsets, queries
 from sparkmirror.cli.main import main
 from tests.unit.cli.small_connect import SmallConnect
 
@@ -86,10 +84,8 @@ def test_unusable_input_ends_with_2_before_a_request(
 
 def test_a_refused_connector_does_not_stop_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     connect = SmallConnect()
-    connect._put("b", {})
-    delete = next(change for change in changes._STATE_CHANGES if change.name == "delete")
-    arguments = build_parser().parse_args(["connectors", "delete", "a", "b", "--wait"])
-    assert changes._change_state(connect.rest(), arguments, delete) == 1
+    connect.put("b", {})
+    assert connect.run("connectors", "delete", "a", "b", "--wait") == 1
     assert connect.configs == {}
     said = capsys.readouterr()
     assert said.out == "b: deleted\nb: gone\n"
@@ -98,10 +94,9 @@ def test_a_refused_connector_does_not_stop_the_others(capsys: pytest.CaptureFixt
 
 def test_waiting_ends_at_a_failure_with_its_cause(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     connect = SmallConnect()
-    connect._put("msc", {})
+    connect.put("msc", {})
     connect.states["msc"] = "FAILED"
-    arguments = build_parser().parse_args(["connectors", "restart", "msc", "--wait"])
-    assert changes._wait(connect.rest(), arguments, ["msc"], "RUNNING") == 1
+    assert connect.run("connectors", "restart", "msc", "--wait") == 1
     said = capsys.readouterr().err.splitlines()
     assert said[0] == "msc: the connector is FAILED, task 0 is FAILED"
     assert (
@@ -113,9 +108,8 @@ def test_offsets_of_a_running_connector_are_not_reset(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     connect = SmallConnect()
-    connect._put("msc", {})
-    arguments = build_parser().parse_args(["connectors", "offsets", "reset", "msc", "--yes"])
-    assert offsets._reset(connect.rest(), arguments) == 1
+    connect.put("msc", {})
+    assert connect.run("connectors", "offsets", "reset", "msc", "--yes") == 1
     assert (
         "msc is RUNNING, and its offsets can be changed only while it is STOPPED" in capsys.readouterr().err
     )
@@ -127,19 +121,17 @@ def test_a_reset_without_a_terminal_needs_yes(
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
     connect = SmallConnect()
-    connect._put("msc", {})
+    connect.put("msc", {})
     connect.states["msc"] = "STOPPED"
-    arguments = build_parser().parse_args(["connectors", "offsets", "reset", "msc"])
-    assert offsets._reset(connect.rest(), arguments) == 2
+    assert connect.run("connectors", "offsets", "reset", "msc") == 2
     assert "confirm with --yes" in capsys.readouterr().err
     assert connect.changes() == []
 
 
 def test_status_of_an_absent_connector_does_not_hide_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     connect = SmallConnect()
-    connect._put("b", {})
-    arguments = build_parser().parse_args(["connectors", "status", "a", "b"])
-    assert queries._status(connect.rest(), arguments) == 1
+    connect.put("b", {})
+    assert connect.run("connectors", "status", "a", "b") == 1
     assert capsys.readouterr().out.splitlines() == [
         "CONNECTOR  TASK  STATE    WORKER",
         "b                RUNNING  w:8083",

@@ -35,7 +35,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def access(*words: str) -> Access:
-    return contexts._access(build_parser().parse_args(["connectors", "list", *words]))
+    return contexts.access_of(build_parser().parse_args(["connectors", "list", *words]))
 
 
 def test_the_url_is_given_or_of_a_context_or_kafkas_default(file: Path) -> None:

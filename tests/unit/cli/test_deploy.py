@@ -3,8 +3,6 @@ from pathlib import Path
 
 import pytest
 
-from sparkmirror.cli import deploy
-from sparkmirror.cli.commands import build_parser
 from sparkmirror.cli.main import main
 from tests.unit.cli.small_connect import SmallConnect
 
@@ -35,21 +33,10 @@ def connect() -> SmallConnect:
     return SmallConnect()
 
 
-def run(connect: SmallConnect, *words: str | Path) -> int:
-    arguments = build_parser().parse_args([str(word) for word in words])
-    verb = {
-        "deploy": deploy._deploy,
-        "redeploy": deploy._redeploy,
-        "undeploy": deploy._undeploy,
-        "status": deploy._status,
-    }[str(words[0])]
-    return verb(connect.rest(), arguments)
-
-
 def test_deploy_configures_three_connectors_and_prints_what_mm2_sh_prints(
     folder: Path, connect: SmallConnect, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(connect, "deploy", "source-0", "--dir", folder) == 0
+    assert connect.run("deploy", "source-0", "--dir", folder) == 0
     assert capsys.readouterr().out == (
         "Deploying cluster source-0\nDeploying checkpoints connector\nDeploying heartbeats connector\n"
         "Deploying source connector\n" + STATES
@@ -61,11 +48,11 @@ def test_deploy_configures_three_connectors_and_prints_what_mm2_sh_prints(
 def test_a_running_connector_is_not_changed_and_a_changed_file_is_reported(
     folder: Path, connect: SmallConnect, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run(connect, "deploy", "source-0", "--dir", folder)
+    connect.run("deploy", "source-0", "--dir", folder)
     done = connect.changes()
     connect.configs[NAMES[1]]["emit.heartbeats.interval.seconds"] = "5"
     capsys.readouterr()
-    assert run(connect, "deploy", "source-0", "--dir", folder) == 0
+    assert connect.run("deploy", "source-0", "--dir", folder) == 0
     said = capsys.readouterr()
     assert "Heartbeat connector already deployed\nSource connector already deployed\n" in said.out
     assert (
@@ -79,7 +66,7 @@ def test_a_failed_or_refused_connector_does_not_stop_the_others_and_ends_with_1(
     folder: Path, connect: SmallConnect, capsys: pytest.CaptureFixture[str]
 ) -> None:
     connect.refused = {NAMES[0]}
-    assert run(connect, "deploy", "source-0", "--dir", folder, "--no-wait") == 1
+    assert connect.run("deploy", "source-0", "--dir", folder, "--no-wait") == 1
     said = capsys.readouterr()
     assert (
         "ERROR: Failed to deploy checkpoints connector: 400 Bad Request: Connector configuration is invalid"
@@ -87,7 +74,7 @@ def test_a_failed_or_refused_connector_does_not_stop_the_others_and_ends_with_1(
     )
     assert set(connect.configs) == set(NAMES[1:])
     connect.states[NAMES[2]] = "FAILED"
-    assert run(connect, "status", "source-0") == 1
+    assert connect.run("status", "source-0") == 1
     said = capsys.readouterr()
     assert said.out == (
         'Checkpoint connector: null\nHeartbeat connector: "RUNNING"\nSource connector: "FAILED"\n'
@@ -98,39 +85,39 @@ def test_a_failed_or_refused_connector_does_not_stop_the_others_and_ends_with_1(
 def test_waiting_ends_at_a_paused_connector(
     folder: Path, connect: SmallConnect, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run(connect, "deploy", "source-0", "--dir", folder)
+    connect.run("deploy", "source-0", "--dir", folder)
     connect.states[NAMES[0]] = "PAUSED"
-    assert run(connect, "deploy", "source-0", "--dir", folder) == 1
+    assert connect.run("deploy", "source-0", "--dir", folder) == 1
     assert f"{NAMES[0]}: the connector is PAUSED, task 0 is PAUSED" in capsys.readouterr().err
 
 
 def test_redeploy_removes_and_configures_and_undeploy_accepts_missing_connectors(
     folder: Path, connect: SmallConnect, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run(connect, "deploy", "source-0", "--dir", folder)
+    connect.run("deploy", "source-0", "--dir", folder)
     del connect.configs[NAMES[1]]
     capsys.readouterr()
-    assert run(connect, "redeploy", "source-0", "--dir", folder) == 0
+    assert connect.run("redeploy", "source-0", "--dir", folder) == 0
     assert capsys.readouterr().out == (
         "Redeploying cluster source-0\nCheckpoints connector undeployed\n"
         "WARN: heartbeats connector not found\nHeartbeats connector undeployed\n"
         "Source connector undeployed\nDeploying checkpoints connector\nDeploying heartbeats connector\n"
         "Deploying source connector\n" + STATES
     )
-    assert run(connect, "undeploy", "source-0") == 0
+    assert connect.run("undeploy", "source-0") == 0
     assert connect.configs == {}
 
 
 def test_a_dry_run_validates_and_changes_nothing(
     folder: Path, connect: SmallConnect, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(connect, "deploy", "source-0", "--dir", folder, "--dry-run") == 0
-    connect._put(NAMES[0], {"connector.class": "x", "password": "secret"})
+    assert connect.run("deploy", "source-0", "--dir", folder, "--dry-run") == 0
+    connect.put(NAMES[0], {"connector.class": "x", "password": "secret"})
     file = folder / f"{NAMES[0]}.json"
     file.write_text('{"connector.class": "x", "password": "other"}')
     capsys.readouterr()
-    assert run(connect, "redeploy", "source-0", "--dir", folder, "--dry-run") == 1
-    assert run(connect, "undeploy", "source-0", "--dry-run") == 0
+    assert connect.run("redeploy", "source-0", "--dir", folder, "--dry-run") == 1
+    assert connect.run("undeploy", "source-0", "--dry-run") == 0
     said = capsys.readouterr()
     assert f"is RUNNING, would be removed, and created from {file}, which changes password\n" in said.out
     assert "Source connector: does not exist\n" in said.out

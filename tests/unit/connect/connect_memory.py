@@ -5,45 +5,50 @@ from itertools import count
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.connect.topics.config_topic import ConfigTopic
+from sparkmirror.connect.topics.read_back_log import ReadBackLog, Take
 from sparkmirror.connect.topics.status_topic import StatusTopic
 from sparkmirror.connectors.periodic import PeriodicThread
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.connect import ConnectorConfig
+from sparkmirror.kafka.topic_log import TopicTail, TopicWriter
 from sparkmirror.metrics.families import ConnectorReading
 
 NOWHERE = ConnectionSettings((("nowhere", 9092),))
 
 
-class _Log:
-    def __init__(self, topic: ConfigTopic) -> None:
-        self._topic = topic
+class _Log(ReadBackLog):
+    def __init__(self, settings: ConnectionSettings, topic: str, take: Take) -> None:
+        super().__init__(settings, topic, take)
+        self._deliver = take
         self._offsets = count()
 
-    def write(self, records: Iterable[LogRecord], _timeout_s: float) -> None:
-        self._topic._take([record._replace(offset=next(self._offsets)) for record in records])
+    def write(self, records: Iterable[LogRecord], timeout_s: float) -> None:
+        del timeout_s  # nothing to wait for
+        self._deliver([record._replace(offset=next(self._offsets)) for record in records])
 
 
-class _Writer:
+class _Writer(TopicWriter):
     def __init__(self) -> None:
+        super().__init__(NOWHERE)
         self.written: list[LogRecord] = []
 
-    def write(self, _topic: str, records: Sequence[LogRecord]) -> Sequence[int]:
+    def write(
+        self, topic: str, records: Iterable[LogRecord], *, timeout_s: float | None = None
+    ) -> Sequence[int]:
+        del topic, timeout_s  # there is one, and nothing to wait for
         first = len(self.written)
         self.written += records
         return range(first, len(self.written))
 
 
 def config_topic() -> ConfigTopic:
-    topic = ConfigTopic(NOWHERE, "configs")
-    topic._log = _Log(topic)  # type: ignore[assignment]
-    return topic
+    return ConfigTopic(NOWHERE, "configs", _Log)
 
 
-def status_topic() -> tuple[StatusTopic, list[LogRecord]]:
-    """And what is written to it."""
-    topic, writer = StatusTopic(NOWHERE, "statuses"), _Writer()
-    topic._writer = writer  # type: ignore[assignment]
-    return topic, writer.written
+def status_topic(tail: TopicTail | None = None) -> tuple[StatusTopic, list[LogRecord]]:
+    """A topic that reads what `tail` has, and the records that are written to it."""
+    writer = _Writer()
+    return StatusTopic(NOWHERE, "statuses", tail=tail, writer=writer), writer.written
 
 
 class Run:

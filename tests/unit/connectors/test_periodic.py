@@ -17,6 +17,7 @@ from sparkmirror.domain.ids import Alias, Flow
 
 WAIT_S: Final = 10.0
 LOGGER: Final = "test_periodic"
+NAME: Final = "a thread"
 
 Make = Callable[..., PeriodicThread]
 
@@ -31,15 +32,17 @@ def make() -> Iterator[Make]:
 
     def thread(prepare: Callable[[], Iterable[Job]], finish: Callable[[], None] = nothing) -> PeriodicThread:
         log = flow_log(LOGGER, Flow(Alias("a"), Alias("b")))
-        made.append(PeriodicThread("a thread", log, prepare, finish))
+        made.append(PeriodicThread(NAME, log, prepare, finish))
         return made[-1]
 
     yield thread
     for periodic in made:
         periodic.stop()
-    for periodic in made:  # `join` does not wait for one that still prepares, which may yet say something
-        periodic._thread.join(WAIT_S)
-        assert not periodic._thread.is_alive()
+    # `join` does not wait for one that still prepares, which may yet log something.
+    running = [thread for thread in threading.enumerate() if thread.name == NAME]
+    for each in running:
+        each.join(WAIT_S)
+        assert not each.is_alive()
 
 
 def failing(times: int, error: Exception, done: threading.Event) -> Callable[[], None]:

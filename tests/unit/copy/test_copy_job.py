@@ -1,6 +1,6 @@
 """Reasons of a Spark job's end are extracted from the JVM's error."""
 
-from sparkmirror.copy.copy_job import _in_one_line
+from sparkmirror.copy.copy_job import in_one_line
 
 FROM_JAVA = """An error occurred while calling o56.collectToPython.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 failed
@@ -9,14 +9,14 @@ FROM_JAVA = """An error occurred while calling o56.collectToPython.
 
 
 def test_what_java_said_is_the_line_after_the_call() -> None:
-    assert _in_one_line(RuntimeError(FROM_JAVA)) == (
+    assert in_one_line(RuntimeError(FROM_JAVA)) == (
         "org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 failed"
     )
 
 
 def test_anything_else_is_its_first_line() -> None:
-    assert _in_one_line(OSError("Connection refused\nmore")) == "Connection refused"
+    assert in_one_line(OSError("Connection refused\nmore")) == "Connection refused"
 
 
 def test_an_error_without_words_is_its_name() -> None:
-    assert _in_one_line(KeyError()) == "KeyError()"
+    assert in_one_line(KeyError()) == "KeyError()"

@@ -1,5 +1,6 @@
 """Log lines about a flow: each failure once, each recovery, and regular summaries."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ from tests.support.progress_records import IDLE
 
 CONNECTOR = ConnectorName("MirrorSourceConnector")
 FUTURE = 4e9
+AN_HOUR_AGO = time.time() - 3600
 WELL = replace(IDLE, lag=0, updated_at=FUTURE)
 
 
@@ -20,7 +22,7 @@ class Reader(ProgressReader):
     """Reads a progress topic that holds these reports."""
 
     def __init__(self) -> None:
-        self._job_epochs = {}
+        super().__init__(ConnectionSettings((("b", 9092),)), "progress")
         self.reports: dict[tuple[ConnectorName, TopicPartition], PartitionProgress] = {}
 
     def hold(self, *reports: PartitionProgress) -> None:
@@ -41,9 +43,7 @@ def reader() -> Reader:
 @pytest.fixture
 def log(reader: Reader, caplog: pytest.LogCaptureFixture) -> ProgressWatch:
     caplog.set_level("INFO")
-    made = ProgressWatch(Flow(Alias("a"), Alias("b")), ConnectionSettings((("b", 9092),)), IDLE.connector)
-    made._reader = reader
-    return made
+    return ProgressWatch(Flow(Alias("a"), Alias("b")), reader, IDLE.connector)
 
 
 def failed(state: PartitionState, error: str, partition: int = 0) -> PartitionProgress:
@@ -66,26 +66,26 @@ def test_a_failure_is_logged_once_and_its_end_too(
     log: ProgressWatch, reader: Reader, caplog: pytest.LogCaptureFixture
 ) -> None:
     reader.hold(WELL)
-    log._follow()
+    log.follow()
     assert logged(caplog) == []
     reader.hold(failed(PartitionState.RETRYING, "gone"))
-    log._follow()
-    log._follow()
+    log.follow()
+    log.follow()
     assert logged(caplog) == [("WARNING", "orders-0 RETRYING: gone")]
     reader.hold(failed(PartitionState.FAILED, "too large"))
-    log._follow()
+    log.follow()
     assert logged(caplog) == [("ERROR", "orders-0 FAILED: too large")]
     reader.hold(WELL)
-    log._follow()
-    log._follow()
+    log.follow()
+    log.follow()
     assert logged(caplog) == [("INFO", "orders-0 is copied again")]
 
 
 def test_reports_from_before_this_process_are_ignored(
     log: ProgressWatch, reader: Reader, caplog: pytest.LogCaptureFixture
 ) -> None:
-    reader.hold(replace(failed(PartitionState.FAILED, "long ago"), updated_at=log._began_at - 1))
-    log._follow()
+    reader.hold(replace(failed(PartitionState.FAILED, "long ago"), updated_at=AN_HOUR_AGO))
+    log.follow()
     assert logged(caplog) == []
 
 
@@ -93,14 +93,14 @@ def test_a_notice_is_logged_once(
     log: ProgressWatch, reader: Reader, caplog: pytest.LogCaptureFixture
 ) -> None:
     reader.hold(replace(WELL, notice="records were lost", lost=3))
-    log._follow()
-    log._follow()
+    log.follow()
+    log.follow()
     assert logged(caplog) == [("WARNING", "orders-0: records were lost")]
     reader.hold(replace(WELL, notice="and again", lost=5))
-    log._follow()
+    log.follow()
     assert logged(caplog) == [("WARNING", "orders-0: and again")]
     reader.hold(WELL)  # another task begins with none
-    log._follow()
+    log.follow()
     assert logged(caplog) == []
 
 
@@ -108,7 +108,7 @@ def test_of_thousands_of_failures_only_some_are_named(
     log: ProgressWatch, reader: Reader, caplog: pytest.LogCaptureFixture
 ) -> None:
     reader.hold(*(failed(PartitionState.RETRYING, "gone", number) for number in range(1000)))
-    log._follow()
+    log.follow()
     lines = logged(caplog)
     assert len(lines) == 21
     assert lines[-1] == ("WARNING", "… and 980 more partitions")
@@ -119,15 +119,15 @@ def test_the_summary_counts_records_since_the_last_one(
 ) -> None:
     other = replace(WELL, source=TopicPartition("orders", 1), lag=None)
     reader.hold(replace(WELL, records=30_000, bytes=60_000_000, lag=1234), other)
-    log._follow()
-    log._summarize()
+    log.follow()
+    log.summarize()
     assert logged(caplog) == [("INFO", "1,000 records/s, 2.0 MB/s, lag 1,234 records over 2 partitions")]
-    log._follow()
-    log._summarize()
+    log.follow()
+    log.summarize()
     assert logged(caplog) == []
     reader.hold(replace(WELL, records=30_030, bytes=60_003_000))
-    log._follow()
-    log._summarize()
+    log.follow()
+    log.summarize()
     assert logged(caplog) == [("INFO", "1 records/s, 0.0 MB/s, lag 0 records over 2 partitions")]
 
 
@@ -135,14 +135,14 @@ def test_the_summary_counts_from_zero_in_a_new_copy_job(
     log: ProgressWatch, reader: Reader, caplog: pytest.LogCaptureFixture
 ) -> None:
     reader.hold(replace(WELL, records=900))
-    log._follow()
-    log._summarize()
+    log.follow()
+    log.summarize()
     reader.hold(replace(WELL, records=300))
-    log._follow()
-    log._summarize()
+    log.follow()
+    log.summarize()
     reader.hold(replace(WELL, records=600))
-    log._follow()
-    log._summarize()
+    log.follow()
+    log.summarize()
     assert [line.split(",")[0] for _, line in logged(caplog)] == ["30 records/s", "10 records/s"]
 
 
@@ -151,7 +151,7 @@ def test_reports_of_other_connectors_are_ignored(
 ) -> None:
     theirs = replace(failed(PartitionState.FAILED, "too large", 1), connector=ConnectorName("other"))
     reader.hold(replace(WELL, records=1, target_topic="a.orders"), replace(theirs, records=1))
-    log._follow()
+    log.follow()
     assert logged(caplog) == []
     assert log.failed_tasks() == {}
     assert log.written_topics() == {"a.orders"}
@@ -159,8 +159,8 @@ def test_reports_of_other_connectors_are_ignored(
 
 def test_a_task_has_failed_while_one_of_its_partitions_has(log: ProgressWatch, reader: Reader) -> None:
     reader.hold(WELL, replace(failed(PartitionState.FAILED, "too large", 1), task=1))
-    log._follow()
+    log.follow()
     assert log.failed_tasks() == {1: "orders-1: too large"}
     reader.hold(replace(WELL, source=TopicPartition("orders", 1), task=1))
-    log._follow()
+    log.follow()
     assert log.failed_tasks() == {}

@@ -3,6 +3,8 @@
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
 from typing import Final, NamedTuple
 
 from sparkmirror.cli.connectors.views import printable
@@ -20,6 +22,10 @@ EXIT_CODES: Final = """\
 exit codes: 0 done, 1 refused by the API, or not in the wanted state, 2 wrong usage, an unusable file, or a
 Connect REST API that can't be reached
 """
+
+
+Connect = Callable[[argparse.Namespace], AbstractContextManager[ConnectRest]]
+"""Makes the client of the API that the arguments name."""
 
 
 class RestCommand(NamedTuple):
@@ -41,8 +47,21 @@ def add_rest_command(
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_access_arguments(parser)
-    parser.set_defaults(run=lambda arguments: _run(command, arguments), prog=parser.prog)
+    parser.set_defaults(run=partial(run, command), prog=parser.prog)
     return parser
+
+
+def run(command: RestCommand, arguments: argparse.Namespace, connect: Connect = connected) -> int:
+    """The command's exit code; its errors are printed."""
+    try:
+        with connect(arguments) as api:
+            return command.run(api, arguments)
+    except ConnectRefusedError as error:
+        print_error(arguments.prog, error)
+        return REFUSED
+    except (SparkmirrorError, OSError) as error:
+        print_error(arguments.prog, error)
+        return NOT_SENT
 
 
 def not_empty(text: str) -> str:
@@ -73,15 +92,3 @@ def print_error(about: str, error: object) -> None:
 def print_line(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
-
-
-def _run(command: RestCommand, arguments: argparse.Namespace) -> int:
-    try:
-        with connected(arguments) as connect:
-            return command.run(connect, arguments)
-    except ConnectRefusedError as error:
-        print_error(arguments.prog, error)
-        return REFUSED
-    except (SparkmirrorError, OSError) as error:
-        print_error(arguments.prog, error)
-        return NOT_SENT

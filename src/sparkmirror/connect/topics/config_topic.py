@@ -23,7 +23,7 @@ from sparkmirror.connect.topics.config_records import (
     target_state_record,
     task_record,
 )
-from sparkmirror.connect.topics.read_back_log import ReadBackLog
+from sparkmirror.connect.topics.read_back_log import OpenReadBackLog, ReadBackLog
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.connect import ConnectorConfig, TargetState
 from sparkmirror.domain.errors import KafkaError, MalformedRecordError
@@ -42,9 +42,11 @@ class ConfigTopic:
     Writing raises KafkaError with Java's message, after 30 s at the latest; the record may have been written.
     """
 
-    def __init__(self, settings: ConnectionSettings, topic: str) -> None:
+    def __init__(
+        self, settings: ConnectionSettings, topic: str, open_log: OpenReadBackLog = ReadBackLog
+    ) -> None:
         self._topic = topic
-        self._log = ReadBackLog(settings, topic, self._take)
+        self._log = open_log(settings, topic, self._take)
         self._lock = threading.Lock()
         self._fold = ConfigFold()
         self._configs: ConnectConfigs | None = None

@@ -18,13 +18,13 @@ from sparkmirror.kafka.topic_log import TopicTail, TopicWriter
 _READ_SLICE_S = 1.0
 _CLOSE_TIMEOUT_S = 5.0
 
+Take = Callable[[Sequence[LogRecord]], None]
+
 
 class ReadBackLog:
     """Thread-safe; calls `take` with the records in their order, from one thread at a time."""
 
-    def __init__(
-        self, settings: ConnectionSettings, topic: str, take: Callable[[Sequence[LogRecord]], None]
-    ) -> None:
+    def __init__(self, settings: ConnectionSettings, topic: str, take: Take) -> None:
         self._settings = settings
         self._topic = topic
         self._take = take
@@ -142,3 +142,6 @@ class ReadBackLog:
         with self._changed:
             self._next_offset = records[-1].offset + 1
             self._has_news = True
+
+
+OpenReadBackLog = Callable[[ConnectionSettings, str, Take], ReadBackLog]

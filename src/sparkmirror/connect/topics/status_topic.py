@@ -21,22 +21,50 @@ from sparkmirror.kafka.topic_log import TopicTail, TopicWriter
 _log = logging.getLogger(__name__)
 
 
+class UnreadWrites:
+    """The offset of each key's newest record that was written and taken here, and not read back yet."""
+
+    def __init__(self) -> None:
+        self._offsets: dict[bytes | None, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    def note(self, key: bytes | None, offset: int) -> None:
+        """A record was written."""
+        self._offsets[key] = offset
+
+    def is_news(self, record: LogRecord) -> bool:
+        """Whether a record that was read is newer than what was written here."""
+        written = self._offsets.get(record.key, -1)
+        if record.offset >= written:
+            self._offsets.pop(record.key, None)
+        return record.offset > written
+
+
 class StatusTopic:
     """Thread-safe. A written status is visible here when the call returns; writing raises KafkaError.
 
     `put_…_safely` write nothing over the status of a newer generation of the group, as far as known here.
     """
 
-    def __init__(self, settings: ConnectionSettings, topic: str) -> None:
+    def __init__(
+        self,
+        settings: ConnectionSettings,
+        topic: str,
+        *,
+        tail: TopicTail | None = None,
+        writer: TopicWriter | None = None,
+    ) -> None:
+        """`tail` and `writer` replace those of the topic."""
         self._topic = topic
-        self._tail = TopicTail(settings, topic, whole=True)
-        self._writer = TopicWriter(settings)
+        self._tail = tail or TopicTail(settings, topic, whole=True)
+        self._writer = writer or TopicWriter(settings)
         self._reading = threading.Lock()
         self._writing = threading.Lock()
         self._lock = threading.Lock()
         self._fold = StatusFold()
-        self._unread: dict[bytes, int] = {}
-        """The offset of each key's newest record that was written and taken here, and not read back yet."""
+        self._unread = UnreadWrites()
 
     def read_to_end(self, timeout_s: float) -> None:
         """Read up to the present end. Raises KafkaError."""
@@ -104,18 +132,14 @@ class StatusTopic:
             offsets = self._writer.write(self._topic, records)
             with self._lock:
                 for record, offset in zip(records, offsets, strict=True):
-                    self._unread[record.key or b""] = offset
+                    self._unread.note(record.key, offset)
                     self._take(record._replace(offset=offset))
 
     def _take_read(self, records: Iterable[LogRecord]) -> None:
         """Wait for a write in progress: others may have written after its record already."""
         with self._writing, self._lock:
             for record in records:
-                key = record.key or b""
-                written = self._unread.get(key, -1)
-                if record.offset >= written:
-                    self._unread.pop(key, None)
-                if record.offset > written:
+                if self._unread.is_news(record):
                     self._take(record)
 
     def _take(self, record: LogRecord) -> None:

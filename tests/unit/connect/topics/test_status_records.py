@@ -68,6 +68,18 @@ def test_the_fold_keeps_the_last_status() -> None:
     assert fold.topics == {"c-1": {"u"}}
 
 
+def test_removed_connectors_need_no_memory() -> None:
+    fold = folded(
+        connector_status_record("c", RUNNING),
+        task_status_record("c", 0, RUNNING),
+        topic_record("c", "t", 0, 1),
+        task_status_record("c", 0, None),
+        connector_status_record("c", None),
+        removed_topic_record("c", "t"),
+    )
+    assert (fold.connectors, fold.tasks, fold.topics) == ({}, {}, {})
+
+
 def test_a_removed_connector_has_no_tasks() -> None:
     fold = folded(
         connector_status_record("c", RUNNING),

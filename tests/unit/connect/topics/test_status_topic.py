@@ -1,34 +1,35 @@
 """Checks that written statuses count before they are read back, and are not kept for ever."""
 
-from collections.abc import Sequence
-
 import pytest
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.connect.topics.status_records import connector_status_record
+from sparkmirror.connect.topics.status_topic import UnreadWrites
 from sparkmirror.domain.connect import State, Status
-from tests.unit.connect.connect_memory import status_topic
+from sparkmirror.kafka.topic_log import TopicTail
+from tests.unit.connect.connect_memory import NOWHERE, status_topic
 
 HERE = Status(State.RUNNING, "here:8083", 3)
 THERE = Status(State.PAUSED, "there:8083", 4)
 
 
-class _Tail:
-    """Reads what is given to it."""
+class _Tail(TopicTail):
+    """Reads the records that are given to it."""
 
     def __init__(self) -> None:
+        super().__init__(NOWHERE, "statuses")
         self.records: list[LogRecord] = []
 
-    def poll(self, _timeout_s: float) -> Sequence[LogRecord]:
+    def poll(self, timeout_s: float) -> list[LogRecord]:
+        del timeout_s  # nothing to wait for
         records, self.records = self.records, []
         return records
 
 
 class Topic:
     def __init__(self) -> None:
-        self.statuses, self.written = status_topic()
         self._tail = _Tail()
-        self.statuses._tail = self._tail  # type: ignore[assignment]
+        self.statuses, self.written = status_topic(self._tail)
 
     def read(self, *records: tuple[int, LogRecord]) -> None:
         self._tail.records = [record._replace(offset=offset) for offset, record in records]
@@ -49,7 +50,7 @@ def test_older_records_of_others_do_not_replace_own_ones(topic: Topic) -> None:
     assert topic.statuses.connectors()["c"] == THERE
 
 
-def test_removed_connectors_need_no_memory(topic: Topic) -> None:
+def test_removed_connectors_have_no_status_task_or_topic(topic: Topic) -> None:
     statuses = topic.statuses
     for number in range(3):
         name = f"c{number}"
@@ -58,5 +59,17 @@ def test_removed_connectors_need_no_memory(topic: Topic) -> None:
         statuses.put_topic(name, "orders", 0, 1)
         statuses.remove_connector(name)
     topic.read(*enumerate(topic.written))
-    assert statuses._unread == {}
-    assert (statuses._fold.connectors, statuses._fold.tasks, statuses._fold.topics) == ({}, {}, {})
+    assert statuses.connectors() == {}
+    assert [(statuses.tasks(f"c{number}"), statuses.topics(f"c{number}")) for number in range(3)] == [
+        ({}, [])
+    ] * 3
+
+
+def test_writes_that_were_read_back_need_no_memory() -> None:
+    unread = UnreadWrites()
+    first, second = (connector_status_record("c", HERE)._replace(offset=offset) for offset in (4, 5))
+    for record in (first, second):
+        unread.note(record.key, record.offset)
+    assert [unread.is_news(first), len(unread)] == [False, 1]
+    assert [unread.is_news(second), len(unread)] == [False, 0]
+    assert unread.is_news(second._replace(offset=6))
