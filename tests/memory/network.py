@@ -12,6 +12,7 @@ from typing import Protocol
 
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import DisconnectedError
+from sparkmirror.domain.known_brokers import KnownBrokers
 from sparkmirror.domain.network import InterruptedWaitError
 from tests.memory.event_loop import Readable, VirtualLoop
 from tests.memory.virtual_time import TurnExecutor, VirtualTime
@@ -57,6 +58,7 @@ class MemoryNetwork:
         self, time: VirtualTime, rng: random.Random | None = None, faults: Faults | None = None
     ) -> None:
         self.virtual_time = time
+        self.known_brokers = KnownBrokers()
         self.faults: Faults = faults or _NoFaults()
         self.readable = Readable()
         self._rng = rng or random.Random(0)

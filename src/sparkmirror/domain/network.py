@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from sparkmirror.domain.known_brokers import KnownBrokers
+
 if TYPE_CHECKING:
     from sparkmirror.domain.client_settings import ConnectionSettings
 
@@ -48,6 +50,11 @@ class Interruption(Protocol):
 
 class Network(Protocol):
     """Opens transports. Callers that block measure and wait by its clock, so that both may be virtual."""
+
+    @property
+    def known_brokers(self) -> KnownBrokers:
+        """What all clients of this network know of brokers."""
+        ...
 
     def connect(self, host: str, port: int, settings: "ConnectionSettings") -> Transport:
         """Connect within `connect_timeout_s`. Raises DisconnectedError naming the address, ConfigError."""

@@ -15,9 +15,10 @@ from kafka.protocol.metadata import FindCoordinatorRequest, FindCoordinatorRespo
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import DisconnectedError, KafkaError, RetriableError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.known_brokers import Address
 from sparkmirror.domain.rights import Need, Right
 from sparkmirror.kafka.connection import Connection
-from sparkmirror.kafka.connection_pool import Address, ConnectionPool, Open, remember_brokers
+from sparkmirror.kafka.connection_pool import ConnectionPool, Open
 from sparkmirror.kafka.error_codes import (
     COORDINATOR_NOT_AVAILABLE,
     LEADER_NOT_AVAILABLE,
@@ -282,7 +283,7 @@ class Cluster:
             address = self.connection().address
             self.forget()
             raise RetriableError(f"{address} knows of no broker that is alive, itself included")
-        remember_brokers(self.settings, [broker.address for broker in metadata.brokers.values()])
+        self._pool.note_brokers([broker.address for broker in metadata.brokers.values()])
         return metadata
 
 

@@ -1,44 +1,20 @@
 """Opens connections to the brokers of a cluster and keeps one for each broker.
 
 All connections of the blocking clients are opened here by `Connection.open`, as the links of the copy loop
-are. That is the place where a connection is secured: TLS in its transport, SASL after ApiVersions.
+are. That is the place where a connection is secured: TLS in its transport, SASL after ApiVersions. Pools on
+the same network share what they learn of brokers (`domain.known_brokers`).
 """
 
-import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import DisconnectedError
+from sparkmirror.domain.known_brokers import Address
 from sparkmirror.kafka.connection import Connection
-
-Address = tuple[str, int]
-"""Host and port."""
+from sparkmirror.kafka.transport import network_of
 
 Open = Callable[[Address, ConnectionSettings], Connection]
-
-_known_brokers: dict[tuple[Address, ...], Sequence[Address]] = {}
-"""By bootstrap servers: the brokers that the last Metadata response in this process named."""
-
-_unreachable: set[Address] = set()
-"""Addresses to which the last attempt of this process to connect failed."""
-
-
-def remember_brokers(settings: ConnectionSettings, brokers: Sequence[Address]) -> None:
-    """Note which brokers a Metadata response named, for `addresses`."""
-    _known_brokers[settings.bootstrap_servers] = brokers
-
-
-def addresses(settings: ConnectionSettings) -> Sequence[Address]:
-    """Addresses to try: the brokers that Metadata named last, then the bootstrap servers.
-
-    A process that has once reached a cluster finds it again when its bootstrap servers are gone or were named
-    for other brokers, as Java's clients do (KIP-899). Addresses that could not be reached the last time come
-    last: a broker that hangs delays a process once, and not each time that it asks any broker.
-    """
-    known = list(_known_brokers.get(settings.bootstrap_servers, ()))
-    random.shuffle(known)
-    return sorted(dict.fromkeys([*known, *settings.bootstrap_servers]), key=_unreachable.__contains__)
 
 
 class ConnectionPool:
@@ -47,6 +23,7 @@ class ConnectionPool:
     def __init__(self, settings: ConnectionSettings, open_connection: Open | None = None) -> None:
         """`open_connection` replaces `Connection.open`."""
         self._settings = settings
+        self._known = network_of(settings).known_brokers
         self._open = open_connection or _open
         self._connections: dict[Address, Connection] = {}
         self._last: Address | None = None
@@ -67,9 +44,9 @@ class ConnectionPool:
             try:
                 connection = self._open(address, replace(known, connect_timeout_s=limit_s))
             except DisconnectedError:
-                _unreachable.add(address)
+                self._known.note_failure(address)
                 raise
-            _unreachable.discard(address)
+            self._known.note_success(address)
             self._connections[address] = connection
         return connection
 
@@ -82,7 +59,7 @@ class ConnectionPool:
         if kept is not None:
             return kept
         failures = []
-        for address in addresses(self._settings):
+        for address in self._known.addresses(self._settings.bootstrap_servers):
             try:
                 connection = self.to(address, timeout_s)
             except DisconnectedError as error:
@@ -91,6 +68,10 @@ class ConnectionPool:
                 self._last = address
                 return connection
         raise DisconnectedError("; ".join(dict.fromkeys(failures)))
+
+    def note_brokers(self, addresses: Sequence[Address]) -> None:
+        """A Metadata response named these brokers: `any` tries them from now on."""
+        self._known.note_metadata(self._settings.bootstrap_servers, addresses)
 
     def drop(self, connection: Connection) -> None:
         """Close a connection that failed."""

@@ -11,10 +11,10 @@ from typing import Any
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.errors import DisconnectedError, KafkaError
 from sparkmirror.domain.ids import GroupId
+from sparkmirror.domain.known_brokers import Address
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.cluster import KEYS_PER_REQUEST, Cluster, CoordinatorKind
 from sparkmirror.kafka.connection import Connection
-from sparkmirror.kafka.connection_pool import Address
 from sparkmirror.kafka.error_codes import (
     COORDINATOR_LOAD_IN_PROGRESS,
     COORDINATOR_NOT_AVAILABLE,

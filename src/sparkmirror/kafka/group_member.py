@@ -14,6 +14,7 @@ from typing import Final
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import RetriableError, SparkmirrorError
+from sparkmirror.domain.known_brokers import Address
 from sparkmirror.domain.leader_election import (
     NOT_A_MEMBER,
     NOT_IN_A_GENERATION,
@@ -29,7 +30,6 @@ from sparkmirror.domain.network import InterruptedWaitError
 from sparkmirror.kafka import group_wire
 from sparkmirror.kafka.cluster import Cluster, CoordinatorKind
 from sparkmirror.kafka.connection import Connection
-from sparkmirror.kafka.connection_pool import Address
 from sparkmirror.kafka.error_codes import ILLEGAL_GENERATION, NONE, REBALANCE_IN_PROGRESS, UNKNOWN_MEMBER_ID
 from sparkmirror.kafka.group_wire import (
     FENCED_INSTANCE_ID,

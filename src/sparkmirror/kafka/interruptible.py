@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import DisconnectedError
+from sparkmirror.domain.known_brokers import Address
 from sparkmirror.domain.network import Network, Transport
 from sparkmirror.kafka.connection import Connection
-from sparkmirror.kafka.connection_pool import Address
 from sparkmirror.kafka.transport import network_of
 
 Pause = Callable[[int, float], object]

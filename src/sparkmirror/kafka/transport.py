@@ -13,6 +13,7 @@ from typing import Final
 
 from sparkmirror.domain.client_settings import ConnectionSettings, SecurityProtocol
 from sparkmirror.domain.errors import ConfigError, DisconnectedError
+from sparkmirror.domain.known_brokers import KnownBrokers
 from sparkmirror.domain.network import InterruptedWaitError, Interruption, Network, Transport
 
 _BUFFERS_PER_SEND = 64
@@ -46,6 +47,9 @@ def _open_transport(host: str, port: int, settings: ConnectionSettings) -> Trans
 class SocketNetwork:
     """The operating system's sockets and monotonic clock."""
 
+    def __init__(self) -> None:
+        self.known_brokers = KnownBrokers()
+
     def connect(self, host: str, port: int, settings: ConnectionSettings) -> Transport:
         return _open_transport(host, port, settings)
 
@@ -63,6 +67,7 @@ class SocketNetwork:
 
 
 _SOCKETS: Final = SocketNetwork()
+"""The network of this process, with what its clients know of brokers."""
 
 
 def network_of(settings: ConnectionSettings) -> Network:

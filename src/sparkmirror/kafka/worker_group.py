@@ -6,8 +6,8 @@ from typing import Final
 
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.known_brokers import Address
 from sparkmirror.domain.leader_election import NOT_A_MEMBER, GroupOptions, Membership
-from sparkmirror.kafka.connection_pool import Address
 from sparkmirror.kafka.group_member import GroupMember
 
 __all__ = ["NOT_A_MEMBER", "GroupOptions", "Membership", "WorkerGroup"]

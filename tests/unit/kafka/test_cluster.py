@@ -10,10 +10,12 @@ from kafka.protocol.metadata import FindCoordinatorResponse, MetadataResponse
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import DisconnectedError, KafkaError, RetriableError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.known_brokers import Address
+from sparkmirror.domain.network import Network
 from sparkmirror.kafka.cluster import Cluster, CoordinatorKind, Role
 from sparkmirror.kafka.connection import Connection, VersionRange
-from sparkmirror.kafka.connection_pool import Address
 from sparkmirror.kafka.error_codes import LEADER_NOT_AVAILABLE, NOT_COORDINATOR
+from sparkmirror.kafka.transport import SocketNetwork
 
 Broker = MetadataResponse.MetadataResponseBroker
 Topic = MetadataResponse.MetadataResponseTopic
@@ -98,13 +100,10 @@ def brokers() -> FakeBrokers:
     return FakeBrokers()
 
 
-_ports = iter(range(20_000, 30_000))
-
-
-def client(brokers: FakeBrokers, count: int = 3) -> Cluster:
-    """A cluster of its own each time: what a process knows of one must not count for another."""
-    port = next(_ports)
-    settings = ConnectionSettings(tuple((f"b{number}", port) for number in range(count)), alias="B")
+def client(brokers: FakeBrokers, count: int = 3, network: Network | None = None) -> Cluster:
+    """A client with so many bootstrap servers; it shares what it knows with those of the same network."""
+    servers = tuple((f"b{number}", 9092) for number in range(count))
+    settings = ConnectionSettings(servers, alias="B", network=network or SocketNetwork())
     return Cluster(settings, open_connection=brokers.open)
 
 
@@ -121,6 +120,16 @@ def test_hung_broker_is_given_up_after_the_connect_timeout_and_tried_last_then(b
     del brokers.limits[:]
     assert cluster.ask("greet", host_of) == "b1"
     assert len(brokers.limits) == 1, "the hung broker was tried first again"
+
+
+def test_cluster_whose_bootstrap_servers_are_gone_is_found_by_its_other_brokers(brokers: FakeBrokers) -> None:
+    """KIP-899: by any client in the process that has the same bootstrap servers."""
+    network = SocketNetwork()
+    client(brokers, 1, network).brokers("describe")
+    brokers.hanging = {"b0"}
+    assert client(brokers, 1, network).ask("greet", host_of) in {"b1", "b2"}
+    with pytest.raises(DisconnectedError, match="greet on B: b0:9092 did not answer"):
+        client(brokers, 1, SocketNetwork()).ask("greet", host_of)
 
 
 def test_each_unreachable_address_is_named(brokers: FakeBrokers) -> None:
