@@ -104,6 +104,8 @@ def frail_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalClu
         "broker.session.timeout.ms": "1500",
         # Group members may have shorter sessions than Kafka's minimum of 6 s.
         "group.min.session.timeout.ms": "1000",
+        # Compacted topics are cleaned soon.
+        "log.cleaner.backoff.ms": "200",
         **AUTHORIZER,
     }
     spec = ClusterSpec("frail", settings=settings, heap_mb=256)

@@ -33,6 +33,7 @@ CONFIGS: Final[Mapping[str, dict[str, str]]] = {
     "compacted": {"cleanup.policy": "compact"},
     "append-time": {"message.timestamp.type": "LogAppendTime"},
     "small-batches": {"max.message.bytes": "100"},
+    "two-in-sync": {"min.insync.replicas": "2"},
     "small-segments": {"segment.bytes": "1048576", "max.message.bytes": "3000000"},
 }
 PARTITIONS: Final = 24
@@ -162,6 +163,12 @@ def test_no_refusal_of_a_batch_counts_as_retriable() -> None:
         error_codes.RECORD_LIST_TOO_LARGE,
     }
     assert not [code for code in refusals if error_codes.is_retriable(code)]
+
+
+def test_a_topic_can_not_want_more_replicas_in_sync_than_it_has(
+    asker: Asker, new_partition: MakePartition
+) -> None:
+    assert asker.produce_one(new_partition("two-in-sync"), batch_of(numbered(2))).error == 0
 
 
 def test_a_falsified_last_offset_delta_corrupts_the_log(asker: Asker, new_partition: MakePartition) -> None:

@@ -52,8 +52,8 @@ def producer(cluster: AnyCluster, partitions: Iterator[int]) -> Iterator[Idempot
 
 @pytest.fixture(scope="module")
 def partitions(cluster: AnyCluster) -> Iterator[int]:
-    create_topic(cluster.bootstrap_servers, TOPIC, partitions=9)
-    return iter(range(9))
+    create_topic(cluster.bootstrap_servers, TOPIC, partitions=10)
+    return iter(range(10))
 
 
 def test_repeat_of_the_last_five_batches_gets_the_first_response_again(producer: IdempotentProducer) -> None:
@@ -82,6 +82,15 @@ def test_a_new_epoch_begins_at_zero_and_fences_the_old_one(producer: IdempotentP
 def test_producer_without_state_may_start_at_any_sequence(producer: IdempotentProducer) -> None:
     """Hence only one batch is in flight until the first acknowledgement: a refused one would leave a gap."""
     assert producer.send(77) == Appended(0, 0)
+
+
+def test_a_producer_of_old_records_has_state_until_the_brokers_next_sweep(
+    producer: IdempotentProducer,
+) -> None:
+    """Brokers look for expired producers every ten minutes."""
+    old = encode([Rec(0, NOW_MS)], producer_id=PRODUCER, producer_epoch=0, base_sequence=0)
+    assert [producer.asker.produce_one(producer.partition, old).base_offset for _ in range(2)] == [0, 0]
+    assert producer.send(7) == OUT_OF_ORDER
 
 
 def test_sequences_wrap_inside_a_batch(producer: IdempotentProducer) -> None:

@@ -89,13 +89,17 @@ class MemoryCluster:
         """Leaders are spread over the brokers."""
         topic = self.topics[name] = MemoryTopic(name, partitions, config or {})
         for at, log in enumerate(topic.partitions):
-            log.leader = self.brokers[at % len(self.brokers)].node_id
+            self._place(log, at)
         return topic
+
+    def _place(self, log: PartitionLog, at: int) -> None:
+        log.leader = self.brokers[at % len(self.brokers)].node_id
+        log.replicas = log.in_sync = len(self.brokers)
 
     def grow(self, topic: MemoryTopic, partitions: int) -> None:
         for at in range(len(topic.partitions), partitions):
             log = PartitionLog(topic.config)
-            log.leader = self.brokers[at % len(self.brokers)].node_id
+            self._place(log, at)
             topic.partitions.append(log)
 
     def delete(self, name: str) -> None:

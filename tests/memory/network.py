@@ -30,6 +30,8 @@ class Fate(Enum):
     """The broker carries it out; the connection ends before its response arrives."""
     SILENCE = auto()
     """The broker carries it out; from then on nothing arrives, and the connection stays open."""
+    LATE = auto()
+    """The connection ends, and the broker gets the request at `MemoryNetwork.deliver`."""
 
 
 class Faults(Protocol):
@@ -64,6 +66,9 @@ class MemoryNetwork:
         self._rng = rng or random.Random(0)
         self._endpoints: dict[tuple[str, int], Endpoint] = {}
         self._links: list[_Link] = []
+        self._late: list[tuple[Endpoint, bytes]] = []
+        self.hung: set[Endpoint] = set()
+        """Brokers that accept connections and requests, and do nothing until `wake`."""
 
     def loop(self) -> VirtualLoop:
         return VirtualLoop(self.virtual_time, self.readable)
@@ -90,7 +95,7 @@ class MemoryNetwork:
         del settings  # the delay is below every time-out
         self.sleep(self.delay_s())
         endpoint = self._endpoints.get((host, port))
-        if endpoint is None or not endpoint.is_up:
+        if endpoint is None or not (endpoint.is_up or endpoint in self.hung):
             raise DisconnectedError(f"can't connect to {host}:{port}: refused")
         link = _Link(self, endpoint, f"{host}:{port}")
         self._links.append(link)
@@ -103,6 +108,22 @@ class MemoryNetwork:
         """End all connections, or those to one broker, as its crash does."""
         for link in [link for link in self._links if endpoint in (None, link.endpoint)]:
             link.end()
+
+    def hold(self, endpoint: Endpoint, request: bytes) -> None:
+        self._late.append((endpoint, request))
+
+    def deliver(self) -> int:
+        """Brokers get the requests that are late; their responses reach nobody. How many."""
+        late, self._late = self._late, []
+        for endpoint, request in late:
+            endpoint.receive(request, lambda _: None)
+        return len(late)
+
+    def wake(self, endpoint: Endpoint) -> None:
+        """A broker that hung answers what it was asked."""
+        self.hung.discard(endpoint)
+        for link in [link for link in self._links if link.endpoint is endpoint]:
+            link.serve()
 
     def forget(self, link: "_Link") -> None:
         if link in self._links:
@@ -129,14 +150,17 @@ class _Link:
     def arrive(self, request: bytes) -> None:
         if not self._is_cut:
             self._requests.append(request)
-            self._serve()
+            self.serve()
 
-    def _serve(self) -> None:
-        if self._is_busy or not self._requests or self._is_silent:
+    def serve(self) -> None:
+        """Let the broker have the next request."""
+        if self._is_busy or not self._requests or self._is_silent or self.endpoint in self.network.hung:
             return
         request = self._requests.popleft()
         fate = self.network.faults.fate(int.from_bytes(request[:2], "big"))
-        if fate is Fate.REQUEST_LOST:
+        if fate is Fate.LATE:
+            self.network.hold(self.endpoint, request)
+        if fate in (Fate.REQUEST_LOST, Fate.LATE):
             self.end()
             return
         self._is_busy = True
@@ -145,14 +169,14 @@ class _Link:
     def _respond(self, response: bytes, fate: Fate) -> None:
         self._is_busy = False
         if self._is_closed:
-            self._serve()
+            self.serve()
         elif fate is Fate.RESPONSE_LOST:
             self.end()
         elif fate is Fate.SILENCE:
             self._is_silent = True
         else:
             self.travel(self.client.arrive, len(response).to_bytes(4, "big") + response)
-            self._serve()
+            self.serve()
 
     def end(self) -> None:
         """By the broker, or on the way: what is under way is lost."""

@@ -71,6 +71,13 @@ class PartitionLog:
         self.aborted: list[Aborted] = []
         self.begun: list[tuple[int, int]] = [(0, 0)]
         """Leader epochs, each with its first offset."""
+        self.replicas = self.in_sync = 1
+        """How many replicas there are, and how many of them are in sync."""
+
+    @property
+    def is_under_min_isr(self) -> bool:
+        """A topic can't want more replicas in sync than it has."""
+        return self.in_sync < min(int(self.config.get("min.insync.replicas", 1)), self.replicas)
 
     @property
     def high_watermark(self) -> int:
@@ -93,7 +100,7 @@ class PartitionLog:
         if error is not None:
             return error
         if header.producer_id >= 0:
-            self.producers.expire(now_ms)
+            self.producers.sweep(now_ms)
             known = self.producers.duplicate(header)
             if known is not None:
                 return Appended(NONE, known)
@@ -101,9 +108,7 @@ class PartitionLog:
             if code != NONE:
                 return Appended(code, -1)
         base_offset = self._store(bytearray(records), header, now_ms)
-        if header.producer_id >= 0:
-            transactional = bool(header.attributes & TRANSACTIONAL)
-            self.producers.note(header, base_offset, transactional=transactional)
+        self._note_producer(self.batches[-1])
         return Appended(NONE, base_offset)
 
     def append_marker(self, producer_id: int, epoch: int, now_ms: int, *, commit: bool) -> None:
@@ -223,9 +228,16 @@ class PartitionLog:
         self.begun = [(epoch, start) for epoch, start in self.begun if start <= self.end]
         self.aborted = [aborted for aborted in self.aborted if aborted.last_offset < self.end]
         self.lead(self.leader)
-        self.producers = ProducerStates()
+        self.producers.forget()
         for batch in self.batches:
             self._replay(batch, now_ms)
+
+    def wipe(self) -> None:
+        """An unclean election of a replica whose disk was replaced: the new leader has nothing."""
+        self.batches, self.aborted, self.begun = [], [], []
+        self.start = self.end = 0
+        self.producers.forget()
+        self.lead(self.leader)
 
     def damage(self, at: int) -> None:
         """The disk changes the last byte of a batch."""
@@ -240,13 +252,18 @@ class PartitionLog:
     def _replay(self, batch: Stored, now_ms: int) -> None:
         (found,) = iterate_batches(memoryview(bytearray(batch.data)))
         header = found.header
-        if header.producer_id < 0:
-            return
         if header.attributes & CONTROL:
             self.producers.end_transaction(header.producer_id, header.producer_epoch, now_ms)
         else:
+            self._note_producer(batch)
+
+    def _note_producer(self, stored: Stored) -> None:
+        """As it is stored: a topic that stamps the time of appending changes the batch's timestamp."""
+        (batch,) = iterate_batches(memoryview(bytearray(stored.data)))
+        header = batch.header
+        if header.producer_id >= 0:
             transactional = bool(header.attributes & TRANSACTIONAL)
-            self.producers.note(header, batch.base_offset, transactional=transactional)
+            self.producers.note(header, stored.base_offset, transactional=transactional)
 
 
 def _only_batch(records: bytes) -> FetchedBatch | Appended:

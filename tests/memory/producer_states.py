@@ -11,6 +11,7 @@ from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH, NONE, OUT_OF_O
 
 BATCHES_KEPT: Final = 5
 EXPIRATION_MS: Final = 24 * 3_600_000
+SWEEP_MS: Final = 600_000
 NO_EPOCH: Final = -1
 NO_SEQUENCE: Final = -1
 
@@ -45,6 +46,11 @@ class ProducerStates:
 
     def __init__(self) -> None:
         self.entries: dict[int, ProducerEntry] = {}
+        self.expiration_ms = EXPIRATION_MS
+        """`producer.id.expiration.ms`."""
+        self.sweep_ms = SWEEP_MS
+        """How often a broker looks for expired producers: until then it knows them."""
+        self._swept_at: int | None = None
 
     def duplicate(self, header: BatchHeader) -> int | None:
         """The base offset under which this very batch is in the log; only the last five are remembered."""
@@ -83,11 +89,23 @@ class ProducerStates:
         start, entry.transaction_start = entry.transaction_start, None
         return start
 
+    def sweep(self, now_ms: int) -> None:
+        """Expire producers if that is due."""
+        if self._swept_at is None:
+            self._swept_at = now_ms
+        elif now_ms - self._swept_at >= self.sweep_ms:
+            self._swept_at = now_ms
+            self.expire(now_ms)
+
     def expire(self, now_ms: int) -> None:
-        """Forget producers whose last record is a day old, whenever it was written."""
+        """Forget producers whose last batch has old records, whenever it was written."""
         for producer_id, entry in list(self.entries.items()):
-            if entry.transaction_start is None and now_ms - entry.last_timestamp > EXPIRATION_MS:
+            if entry.transaction_start is None and now_ms - entry.last_timestamp >= self.expiration_ms:
                 del self.entries[producer_id]
+
+    def forget(self) -> None:
+        """As a broker that has none of the partition's records."""
+        self.entries.clear()
 
     def reload(self, now_ms: int) -> None:
         """As a broker that restarts: it knows the last batch of each producer."""

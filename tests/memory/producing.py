@@ -9,6 +9,7 @@ from sparkmirror.domain.errors import CorruptBatchError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.error_codes import (
     NONE,
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     NOT_LEADER_OR_FOLLOWER,
     REQUEST_TIMED_OUT,
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _BY_ID_FROM: Final = 13
 _ADDS_PARTITIONS_FROM: Final = 12
 _ALL: Final = -1
+NOT_ENOUGH_REPLICAS: Final = 19
 
 _Topic = ProduceResponse.TopicProduceResponse
 _Partition = _Topic.PartitionProduceResponse
@@ -46,6 +48,8 @@ class _Outcome:
         error, base_offset, message = self.appended
         if error == NONE and not self.is_replicated:
             error = REQUEST_TIMED_OUT
+        elif error == NONE and self.log is not None and self.log.is_under_min_isr:
+            error = NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return _Partition(
             index=self.partition,
             error_code=error,
@@ -109,6 +113,8 @@ def _append(exchange: "Exchange", topic: "MemoryTopic | int", partition: int, re
     code = _refused_by_transaction(exchange, TopicPartition(topic.name, partition), records)
     if code != NONE:
         return _Outcome(partition, Appended(code, -1), None)
+    if log.is_under_min_isr and exchange.request.acks == _ALL:
+        return _Outcome(partition, Appended(NOT_ENOUGH_REPLICAS, -1), None)
     end = log.end
     appended = log.append(records, exchange.cluster.now_ms())
     if log.end > end:

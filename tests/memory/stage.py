@@ -71,8 +71,21 @@ class RunningTask:
         return False
 
     def kill(self) -> None:
-        for executor in (self._main, self._executor, self._coordinator):
+        for executor in self._executors:
             executor.abandon()
+
+    def freeze(self) -> None:
+        """As SIGSTOP: what is on its way to it waits for `thaw`, and its timers go on."""
+        for executor in self._executors:
+            executor.freeze()
+
+    def thaw(self) -> None:
+        for executor in self._executors:
+            executor.thaw()
+
+    @property
+    def _executors(self) -> tuple[TurnExecutor, ...]:
+        return self._main, self._executor, self._coordinator
 
 
 class Stage:

@@ -118,11 +118,15 @@ class _Turn:
         self._theirs.acquire()
         self._is_over: Callable[[], bool] | None = None
         self._timer: Timer | None = None
-        self._is_abandoned = False
+        self._is_abandoned = self._is_frozen = False
+        self._on_thaw: Callable[[], None] | None = None
+        """What was due while it was frozen."""
 
     def start(self) -> None:
         """Run the call until it blocks or ends. An event."""
-        if not self._is_abandoned:
+        if self._is_frozen and not self._is_abandoned:
+            self._on_thaw = self.start
+        elif not self._is_abandoned:
             _THREADS.run(self._run)
             self._theirs.acquire()
 
@@ -144,6 +148,17 @@ class _Turn:
         self._is_abandoned = True
         if self._is_over is not None:
             self._resume_soon()
+        self.thaw()
+
+    def freeze(self) -> None:
+        """Give it no turn until `thaw`, as a process that is stopped."""
+        self._is_frozen = True
+
+    def thaw(self) -> None:
+        self._is_frozen = False
+        due, self._on_thaw = self._on_thaw, None
+        if due is not None:
+            self._time.call_later(0.0, due)
 
     def _resume_soon(self) -> None:
         if self._timer is not None:
@@ -154,6 +169,9 @@ class _Turn:
     def _resume(self) -> None:
         """Continue the call until it blocks again or ends. An event."""
         self._is_over = None
+        if self._is_frozen and not self._is_abandoned:
+            self._on_thaw = self._resume
+            return
         self._ours.release()
         self._theirs.acquire()
 
@@ -178,7 +196,7 @@ class TurnExecutor(ThreadPoolExecutor):
         self._calls_max = calls_max
         self._waiting: list[_Turn] = []
         self._running: dict[_Turn, None] = {}
-        self._is_closed = False
+        self._is_closed = self._is_frozen = False
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         if self._is_closed:
@@ -202,6 +220,8 @@ class TurnExecutor(ThreadPoolExecutor):
         while self._waiting and len(self._running) < self._calls_max:
             turn = self._waiting.pop(0)
             self._running[turn] = None
+            if self._is_frozen:
+                turn.freeze()
             self._time.call_later(0.0, turn.start)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002
@@ -209,6 +229,17 @@ class TurnExecutor(ThreadPoolExecutor):
         self._is_closed = True
         if cancel_futures:
             self._waiting.clear()
+
+    def freeze(self) -> None:
+        """Stop what runs until `thaw`, as SIGSTOP stops a process."""
+        self._is_frozen = True
+        for turn in self._running:
+            turn.freeze()
+
+    def thaw(self) -> None:
+        self._is_frozen = False
+        for turn in list(self._running):
+            turn.thaw()
 
     def abandon(self) -> None:
         """Kill what runs, as the end of a process does."""
