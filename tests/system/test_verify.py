@@ -75,7 +75,7 @@ def verify(properties: Path, *arguments: str) -> Verified:
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenMirror:
+class PreparedMirror:
     """A mirror written by the tests: records on both sides and positions."""
 
     source: LocalCluster
@@ -169,9 +169,9 @@ EXPECTED: Final[Mapping[str, tuple[str, int | None, int | None]]] = {
 
 
 @pytest.fixture(scope="module")
-def written_mirror(
+def prepared(
     source_cluster: LocalCluster, target_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
-) -> WrittenMirror:
+) -> PreparedMirror:
     properties = {
         "clusters": "V, W",
         "V.bootstrap.servers": source_cluster.bootstrap_servers,
@@ -183,26 +183,24 @@ def written_mirror(
     }
     path = tmp_path_factory.mktemp("verify") / "mm2.properties"
     path.write_text(javaproperties.dumps(properties), encoding="ascii")
-    made = WrittenMirror(source_cluster, target_cluster, path)
+    made = PreparedMirror(source_cluster, target_cluster, path)
     create_topic(target_cluster.bootstrap_servers, POSITIONS, config={"cleanup.policy": "compact"})
     topics = [*EDITS, "grows", "recompressed", "source-retention", "target-retention", "live", "java"]
-    with ThreadPoolExecutor(
-        max_workers=len(topics)
-    ) as threads:  # most of the time is spent waiting for brokers
+    with ThreadPoolExecutor(max_workers=len(topics)) as threads:  # most of it is waiting for brokers
         for written in [threads.submit(write_topic, made, name) for name in topics]:
             written.result()
     write_unusual(made)
     return made
 
 
-def write_topic(made: WrittenMirror, name: str) -> None:
+def write_topic(made: PreparedMirror, name: str) -> None:
     records = numbered_records(40 if name == "grows" else 60)
     copies = EDITS[name](records) if name in EDITS else records
     codec = {"compression.type": "zstd"} if name == "recompressed" else {}
     made.mirror(f"verify.{name}", records, copies, **codec)
 
 
-def write_unusual(made: WrittenMirror) -> None:
+def write_unusual(made: PreparedMirror) -> None:
     """Prepare partitions with deleted records, positions before the end, or no position."""
     delete_before(made.source, "verify.source-retention", 20)
     delete_before(made.target, "V.verify.target-retention", 25)
@@ -215,8 +213,8 @@ def write_unusual(made: WrittenMirror) -> None:
 
 
 @pytest.fixture(scope="module")
-def verified(written_mirror: WrittenMirror) -> Verified:
-    return verify(written_mirror.properties, "-o", "json", "--report", str(written_mirror.report))
+def verified(prepared: PreparedMirror) -> Verified:
+    return verify(prepared.properties, "-o", "json", "--report", str(prepared.report))
 
 
 def test_difference_exits_with_1(verified: Verified) -> None:
@@ -262,22 +260,20 @@ def test_partition_without_position_is_reported(verified: Verified) -> None:
     assert verified.partitions["verify.not-begun-0"]["state"] == "not begun"
 
 
-def test_only_new_records_are_compared_with_a_report(
-    written_mirror: WrittenMirror, verified: Verified
-) -> None:
+def test_only_new_records_are_compared_with_a_report(prepared: PreparedMirror, verified: Verified) -> None:
     topic = "verify.grows"
-    arguments = ("--topics", topic, r"verify\.equal", "--report", str(written_mirror.report))
-    again = verify(written_mirror.properties, *arguments)
+    arguments = ("--topics", topic, r"verify\.equal", "--report", str(prepared.report))
+    again = verify(prepared.properties, *arguments)
     assert again.code == 0, again.output + again.errors
     assert "✓ 100 records are the same on both clusters" in again.output
     assert "Spark" not in again.errors
 
     # Compared records are not read again, so their deletion is not noticed.
-    delete_before(written_mirror.target, f"V.{topic}", 40)
-    write(written_mirror.source, topic, numbered_records(50)[40:])
-    write(written_mirror.target, f"V.{topic}", numbered_records(49)[40:])
-    written_mirror.store(topic, Position(49, ProducerState(OURS, 49, 49)))
-    grown = verify(written_mirror.properties, *arguments, "-o", "junit")
+    delete_before(prepared.target, f"V.{topic}", 40)
+    write(prepared.source, topic, numbered_records(50)[40:])
+    write(prepared.target, f"V.{topic}", numbered_records(49)[40:])
+    prepared.store(topic, Position(49, ProducerState(OURS, 49, 49)))
+    grown = verify(prepared.properties, *arguments, "-o", "junit")
     assert grown.code == 1, grown.errors
     assert "Comparing 1 ranges" in grown.errors
     suite = ET.fromstring(grown.output)[0]
@@ -298,30 +294,29 @@ def test_only_new_records_are_compared_with_a_report(
     ],
 )
 def test_nothing_to_compare_exits_with_2(
-    written_mirror: WrittenMirror, arguments: list[str], message: str
+    prepared: PreparedMirror, arguments: list[str], message: str
 ) -> None:
-    ended = verify(written_mirror.properties, *arguments)
+    ended = verify(prepared.properties, *arguments)
     assert ended.code == 2
     assert message in ended.errors
     assert "Traceback" not in ended.errors
 
 
-def test_unreachable_cluster_exits_with_2(written_mirror: WrittenMirror, tmp_path: Path) -> None:
+def test_unreachable_cluster_exits_with_2(prepared: PreparedMirror, tmp_path: Path) -> None:
     properties = tmp_path / "mm2.properties"
-    text = written_mirror.properties.read_text()
-    properties.write_text(
-        text.replace(written_mirror.target.bootstrap_servers.replace(":", r"\:"), r"127.0.0.1\:1")
-    )
+    text = prepared.properties.read_text()
+    address = prepared.target.bootstrap_servers.replace(":", r"\:")
+    properties.write_text(text.replace(address, r"127.0.0.1\:1"))
     assert properties.read_text() != text
     ended = verify(properties)
     assert ended.code == 2
     assert "127.0.0.1:1" in ended.errors
 
 
-def test_flow_that_never_ran_exits_with_2(written_mirror: WrittenMirror, tmp_path: Path) -> None:
+def test_flow_that_never_ran_exits_with_2(prepared: PreparedMirror, tmp_path: Path) -> None:
     """Its topic of positions does not exist."""
     properties = tmp_path / "mm2.properties"
-    properties.write_text(re.sub(r"\bV\b", "never", written_mirror.properties.read_text()))
+    properties.write_text(re.sub(r"\bV\b", "never", prepared.properties.read_text()))
     ended = verify(properties)
     assert ended.code == 2
     assert "the positions of never->W can't be read on W: read mm2-offsets.never.internal on " in ended.errors
@@ -332,11 +327,9 @@ def test_flow_that_never_ran_exits_with_2(written_mirror: WrittenMirror, tmp_pat
 
 
 @pytest.fixture
-def both_sides(written_mirror: WrittenMirror) -> Sides:
+def sides(prepared: PreparedMirror) -> Sides:
     return Sides(
-        FLOW,
-        ConsumerSettings(connection(written_mirror.source)),
-        ConsumerSettings(connection(written_mirror.target)),
+        FLOW, ConsumerSettings(connection(prepared.source)), ConsumerSettings(connection(prepared.target))
     )
 
 
@@ -345,16 +338,14 @@ def mirrored_partition(topic: str, count: int, copies: int) -> MirroredPartition
     return MirroredPartition(plan, Position(count - 1, ProducerState(OURS, copies, copies)))
 
 
-def test_split_partition_has_the_sum_of_its_ranges(written_mirror: WrittenMirror, both_sides: Sides) -> None:
-    ranges = plan_ranges(both_sides, [mirrored_partition("verify.equal", 60, 60)], range_offsets=10)
+def test_split_partition_has_the_sum_of_its_ranges(prepared: PreparedMirror, sides: Sides) -> None:
+    ranges = plan_ranges(sides, [mirrored_partition("verify.equal", 60, 60)], range_offsets=10)
     assert len(ranges) == 6
     assert sum(map(verify_range, ranges), Comparison()) == Comparison(equal=60)
 
 
-def test_ranges_after_a_missing_record_are_aligned_by_timestamp(
-    written_mirror: WrittenMirror, both_sides: Sides
-) -> None:
-    ranges = plan_ranges(both_sides, [mirrored_partition("verify.missing", 60, 59)], range_offsets=10)
+def test_ranges_after_a_gap_are_aligned_by_timestamp(prepared: PreparedMirror, sides: Sides) -> None:
+    ranges = plan_ranges(sides, [mirrored_partition("verify.missing", 60, 59)], range_offsets=10)
     # No range starts at 30, because that record is missing.
     assert [plan.target_span.first - plan.source_span.first for plan in ranges] == [0, 0, 0, -1, -1]
     found = [verify_range(plan) for plan in ranges]
@@ -362,27 +353,25 @@ def test_ranges_after_a_missing_record_are_aligned_by_timestamp(
     assert verify_range(merged(ranges[1:4])).counts == {"missing": 1}
 
 
-def test_records_removed_by_retention_are_no_difference_in_a_split_partition(
-    written_mirror: WrittenMirror, both_sides: Sides
+def test_deleted_records_of_split_partitions_are_no_difference(
+    prepared: PreparedMirror, sides: Sides
 ) -> None:
     for name, lost in (("source-retention", 20), ("target-retention", 25)):
-        ranges = plan_ranges(both_sides, [mirrored_partition(f"verify.{name}", 60, 60)], range_offsets=10)
+        ranges = plan_ranges(sides, [mirrored_partition(f"verify.{name}", 60, 60)], range_offsets=10)
         assert len(ranges) > 2
         found = sum(map(verify_range, ranges), Comparison())
         assert found == Comparison(equal=60 - lost, not_comparable=lost)
 
 
-def test_records_removed_by_retention_are_reported_once(
-    written_mirror: WrittenMirror, both_sides: Sides
-) -> None:
+def test_records_removed_by_retention_are_reported_once(prepared: PreparedMirror, sides: Sides) -> None:
     for name, done, not_comparable in (("source-retention", 10, 10), ("target-retention", 10, 15)):
         partition = mirrored_partition(f"verify.{name}", 60, 60)._replace(done=Offsets(done, done))
-        (plan,) = plan_ranges(both_sides, [partition])
+        (plan,) = plan_ranges(sides, [partition])
         assert verify_range(plan) == Comparison(equal=50 - not_comparable, not_comparable=not_comparable)
-    delete_before(written_mirror.source, "verify.java", 60)
-    delete_before(written_mirror.target, "V.verify.java", 60)
+    delete_before(prepared.source, "verify.java", 60)
+    delete_before(prepared.target, "V.verify.java", 60)
     gone = mirrored_partition("verify.java", 60, 60)._replace(done=Offsets(40, 40))
-    (plan,) = plan_ranges(both_sides, [gone])
+    (plan,) = plan_ranges(sides, [gone])
     assert verify_range(plan) == Comparison(not_comparable=20)
 
 
