@@ -17,7 +17,7 @@ from sparkmirror.copy.copy_state import CopyState
 from sparkmirror.copy.partition_events import ResumeReason
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import UNKNOWN_LOGS, LogIdentity, TopicPartition
-from sparkmirror.domain.incidents import Incident, IncidentKind
+from sparkmirror.domain.incidents import Incident, IncidentKind, target_truncated
 from sparkmirror.domain.latency import LatencyHistogram, bucket_of
 from sparkmirror.kafka.fetch import FetchedPartition
 from sparkmirror.storage.positions import Position
@@ -132,6 +132,9 @@ class PartitionCopy:
 
     def acknowledged(self, batch: OutgoingBatch, base_offset: int, now_ms: float, *, completes: bool) -> None:
         assert self.producer is not None
+        expected = self.producer.next_offset
+        if base_offset < expected:
+            self.note(target_truncated(self.plan.target, base_offset, expected, batch.offsets[0]))
         self.producer = self.producer.after(len(batch.offsets), base_offset + len(batch.offsets))
         self.records += len(batch.offsets)
         self.bytes += len(batch.data)

@@ -14,11 +14,6 @@ def partition() -> Iterator[OnePartition]:
         yield made
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="an acknowledgement at another offset than the expected one is not noticed",
-)
 def test_a_target_that_comes_back_empty_is_an_incident(partition: OnePartition) -> None:
     task = partition.start()
     partition.write_batches(0, 50)
