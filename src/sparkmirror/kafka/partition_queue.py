@@ -138,8 +138,12 @@ class PartitionQueue:
         self.next_offset = 0
         """Where the log ended after the last acknowledged batch."""
         self.proven = False
-        """Whether a batch was acknowledged under this id. Until then the broker holds no state for it: were
-        the first batch refused and the second accepted, a hole would look like success. So one at a time."""
+        """Whether a batch was acknowledged under this id since its start, and since a batch was refused.
+
+        Where the broker holds no state for the id, it accepts any sequence: were the first batch refused and
+        the second accepted, a hole would look like success. So one at a time until then. A broker forgets an
+        id by the timestamps of its records, which may be old: perhaps while a refused batch is retried.
+        """
         self._quick_responses = 0
         self._unsettled: list[PendingBatch] = []
         self._failure: SparkmirrorError | None = None
@@ -227,6 +231,8 @@ class PartitionQueue:
         return True
 
     def discard(self) -> None:
+        """Drop all that is ready, because its first batch was refused or nothing can be sent."""
+        self.proven = False
         self.next_sequence = self.ready[0].sequence if self.ready else self.next_sequence
         self.ready.clear()
 

@@ -15,11 +15,6 @@ def partition() -> Iterator[OnePartition]:
         yield made
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="while a batch is refused, those behind it are written again after each sweep of the broker",
-)
 def test_old_records_behind_a_refused_batch_are_copied_once_and_in_order(partition: OnePartition) -> None:
     """Brokers forget a producer by its last record's timestamp, which is that of the source."""
     old_ms = partition.stage.source.now_ms() - 3 * DAY_MS
