@@ -327,7 +327,7 @@ def test_flow_that_never_ran_exits_with_2(prepared: PreparedMirror, tmp_path: Pa
 
 
 @pytest.fixture
-def sides(prepared: PreparedMirror) -> Sides:
+def pair(prepared: PreparedMirror) -> Sides:
     return Sides(
         FLOW, ConsumerSettings(connection(prepared.source)), ConsumerSettings(connection(prepared.target))
     )
@@ -338,14 +338,14 @@ def mirrored_partition(topic: str, count: int, copies: int) -> MirroredPartition
     return MirroredPartition(plan, Position(count - 1, ProducerState(OURS, copies, copies)))
 
 
-def test_split_partition_has_the_sum_of_its_ranges(prepared: PreparedMirror, sides: Sides) -> None:
-    ranges = plan_ranges(sides, [mirrored_partition("verify.equal", 60, 60)], range_offsets=10)
+def test_split_partition_has_the_sum_of_its_ranges(prepared: PreparedMirror, pair: Sides) -> None:
+    ranges = plan_ranges(pair, [mirrored_partition("verify.equal", 60, 60)], range_offsets=10)
     assert len(ranges) == 6
     assert sum(map(verify_range, ranges), Comparison()) == Comparison(equal=60)
 
 
-def test_ranges_after_a_gap_are_aligned_by_timestamp(prepared: PreparedMirror, sides: Sides) -> None:
-    ranges = plan_ranges(sides, [mirrored_partition("verify.missing", 60, 59)], range_offsets=10)
+def test_ranges_after_a_gap_are_aligned_by_timestamp(prepared: PreparedMirror, pair: Sides) -> None:
+    ranges = plan_ranges(pair, [mirrored_partition("verify.missing", 60, 59)], range_offsets=10)
     # No range starts at 30, because that record is missing.
     assert [plan.target_span.first - plan.source_span.first for plan in ranges] == [0, 0, 0, -1, -1]
     found = [verify_range(plan) for plan in ranges]
@@ -353,25 +353,23 @@ def test_ranges_after_a_gap_are_aligned_by_timestamp(prepared: PreparedMirror, s
     assert verify_range(merged(ranges[1:4])).counts == {"missing": 1}
 
 
-def test_deleted_records_of_split_partitions_are_no_difference(
-    prepared: PreparedMirror, sides: Sides
-) -> None:
+def test_deleted_records_of_split_partitions_are_no_difference(prepared: PreparedMirror, pair: Sides) -> None:
     for name, lost in (("source-retention", 20), ("target-retention", 25)):
-        ranges = plan_ranges(sides, [mirrored_partition(f"verify.{name}", 60, 60)], range_offsets=10)
+        ranges = plan_ranges(pair, [mirrored_partition(f"verify.{name}", 60, 60)], range_offsets=10)
         assert len(ranges) > 2
         found = sum(map(verify_range, ranges), Comparison())
         assert found == Comparison(equal=60 - lost, not_comparable=lost)
 
 
-def test_records_removed_by_retention_are_reported_once(prepared: PreparedMirror, sides: Sides) -> None:
+def test_records_removed_by_retention_are_reported_once(prepared: PreparedMirror, pair: Sides) -> None:
     for name, done, not_comparable in (("source-retention", 10, 10), ("target-retention", 10, 15)):
         partition = mirrored_partition(f"verify.{name}", 60, 60)._replace(done=Offsets(done, done))
-        (plan,) = plan_ranges(sides, [partition])
+        (plan,) = plan_ranges(pair, [partition])
         assert verify_range(plan) == Comparison(equal=50 - not_comparable, not_comparable=not_comparable)
     delete_before(prepared.source, "verify.java", 60)
     delete_before(prepared.target, "V.verify.java", 60)
     gone = mirrored_partition("verify.java", 60, 60)._replace(done=Offsets(40, 40))
-    (plan,) = plan_ranges(sides, [gone])
+    (plan,) = plan_ranges(pair, [gone])
     assert verify_range(plan) == Comparison(not_comparable=20)
 
 
