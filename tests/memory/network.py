@@ -15,7 +15,7 @@ from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.domain.known_brokers import KnownBrokers
 from sparkmirror.domain.network import InterruptedWaitError
 from tests.memory.event_loop import Readable, VirtualLoop
-from tests.memory.virtual_time import TurnExecutor, VirtualTime
+from tests.memory.virtual_time import TurnExecutor, VirtualLock, VirtualTime
 
 Respond = Callable[[bytes], None]
 
@@ -90,6 +90,9 @@ class MemoryNetwork:
 
     def interruption(self) -> "MemoryInterruption":
         return MemoryInterruption(self)
+
+    def lock(self) -> VirtualLock:
+        return VirtualLock(self.virtual_time)
 
     def connect(self, host: str, port: int, settings: ConnectionSettings) -> "MemoryTransport":
         del settings  # the delay is below every time-out

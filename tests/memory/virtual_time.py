@@ -49,6 +49,8 @@ class VirtualTime:
         self._now = 1000.0
         self._events: list[tuple[float, int, Timer]] = []
         self._numbers = itertools.count()
+        self.steps = 0
+        """How many events have happened."""
         self.turns: dict[int, _Turn] = {}
         """By thread: the calls that have begun and not ended."""
 
@@ -74,6 +76,7 @@ class VirtualTime:
             return False
         when, _, timer = heapq.heappop(self._events)
         self._now = max(self._now, when)
+        self.steps += 1
         timer.run()
         return True
 
@@ -105,6 +108,23 @@ class VirtualTime:
 
     def executor(self) -> "TurnExecutor":
         return TurnExecutor(self)
+
+
+class VirtualLock:
+    """A lock whose holder may wait: others that want it let it continue."""
+
+    def __init__(self, time: VirtualTime) -> None:
+        self._time = time
+        self._is_held = False
+
+    def __enter__(self) -> None:
+        while self._is_held:
+            self._time.wait(lambda: not self._is_held, None)
+        self._is_held = True
+
+    def __exit__(self, *_: object) -> None:
+        self._is_held = False
+        self._time.wake()
 
 
 class _Turn:

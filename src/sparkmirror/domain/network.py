@@ -1,6 +1,7 @@
 """The border to the network: byte streams to brokers, and the clock by which callers wait for them."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
 from sparkmirror.domain.known_brokers import KnownBrokers
@@ -71,3 +72,7 @@ class Network(Protocol):
         ...
 
     def interruption(self) -> Interruption: ...
+
+    def lock(self) -> AbstractContextManager[object]:
+        """A new lock, for callers that hold it while they wait for a broker."""
+        ...

@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Final
 
 from sparkmirror.domain.client_settings import ConnectionSettings, SecurityProtocol
@@ -64,6 +65,9 @@ class SocketNetwork:
 
     def interruption(self) -> Interruption:
         return _PollInterruption()
+
+    def lock(self) -> AbstractContextManager[object]:
+        return threading.Lock()
 
 
 _SOCKETS: Final = SocketNetwork()

@@ -8,7 +8,6 @@ and from where.
 """
 
 import json
-import threading
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing
 from typing import Final
@@ -26,6 +25,7 @@ from sparkmirror.kafka.metadata import Metadata
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, require_offsets
 from sparkmirror.kafka.partition_reader import PartitionReader
 from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.kafka.transport import network_of
 
 PRODUCER_IDS_TOPIC: Final = "mm2-producer-ids.internal"
 """Named so that MM2's filters leave it alone (KIP-1074)."""
@@ -48,7 +48,7 @@ class OwnProducerIds:
         self._source = source
         self._target = target
         self._recorded = {NO_PRODUCER_ID}
-        self._lock = threading.Lock()
+        self._lock = network_of(target).lock()
 
     def record(self, producer_ids: Iterable[int]) -> None:
         """Return when the ids are acknowledged; only then may a batch carry one. Raises KafkaError."""
@@ -74,7 +74,7 @@ class WriterDirectory:
         self._target = target
         self._cluster_id: str | None = None
         self._offset = 0
-        self._lock = threading.Lock()
+        self._lock = network_of(source).lock()
 
     def look_up(self, producer_ids: Collection[int]) -> None:
         """`known` knows them afterwards. Raises KafkaError, AuthorizationError where it may not be read."""
