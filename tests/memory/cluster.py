@@ -34,9 +34,9 @@ class Scheduler(Protocol):
 
 
 class MemoryTopic:
-    def __init__(self, name: str, partitions: int, config: Mapping[str, str]) -> None:
+    def __init__(self, name: str, topic_id: uuid.UUID, partitions: int, config: Mapping[str, str]) -> None:
         self.name = name
-        self.id = uuid.uuid4()
+        self.id = topic_id
         self.config = dict(config)
         self.partitions = [PartitionLog(self.config) for _ in range(partitions)]
 
@@ -67,6 +67,7 @@ class MemoryCluster:
         self.rng = rng or random.Random(0)
         self._wall_offset_s = time.time() - scheduler.time()
         self.topics: dict[str, MemoryTopic] = {}
+        self._created = 0
         self.brokers = [MemoryBroker(self, at, f"{name}-{at}", 9092) for at in range(brokers)]
         self.transaction_version = 2
         self.transactions = TransactionCoordinators(self)
@@ -87,7 +88,9 @@ class MemoryCluster:
 
     def create(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> MemoryTopic:
         """Leaders are spread over the brokers."""
-        topic = self.topics[name] = MemoryTopic(name, partitions, config or {})
+        self._created += 1
+        topic_id = uuid.uuid5(uuid.NAMESPACE_OID, f"{self.name} {self._created}")
+        topic = self.topics[name] = MemoryTopic(name, topic_id, partitions, config or {})
         for at, log in enumerate(topic.partitions):
             self._place(log, at)
         return topic

@@ -1,6 +1,6 @@
 """Compacts a log as Kafka's cleaner does (`Cleaner`, `MemoryRecords.filterTo`)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Final
 
 from sparkmirror.batches.record_batch import CODEC_MASK, CONTROL, HEADER_BYTES, LOG_APPEND_TIME, BatchHeader
@@ -23,8 +23,25 @@ def compact(log: PartitionLog, end: int | None = None) -> None:
     end = log.end if end is None else end
     dirty = [stored for stored in log.batches if stored.last_offset < end]
     newest = {record.key: record.offset for stored in dirty for record in _data(stored)}
-    cleaned = [_cleaned(log, stored, newest, is_last=stored is dirty[-1]) for stored in dirty]
-    log.batches = [stored for stored in cleaned if stored is not None] + log.batches[len(dirty) :]
+    _clean(log, dirty, lambda record: record.key is not None and newest[record.key] == record.offset)
+
+
+def remove(log: PartitionLog, offsets: Container[int]) -> None:
+    """Clean away the records at these offsets, as if each had a successor with its key."""
+
+    def is_touched(stored: Stored) -> bool:
+        return any(offset in offsets for offset in range(stored.base_offset, stored.last_offset + 1))
+
+    _clean(log, list(filter(is_touched, log.batches)), lambda record: record.offset not in offsets)
+
+
+def _clean(log: PartitionLog, dirty: Sequence[Stored], keeps: Callable[[Rec], bool]) -> None:
+    cleaned = {
+        stored.base_offset: _cleaned(log, stored, keeps, is_last=stored is dirty[-1]) for stored in dirty
+    }
+    batches = (cleaned.get(stored.base_offset, stored) for stored in log.batches)
+    log.batches = [stored for stored in batches if stored is not None]
+    log.changes += 1
 
 
 def _data(stored: Stored) -> Iterator[Rec]:
@@ -34,13 +51,13 @@ def _data(stored: Stored) -> Iterator[Rec]:
 
 
 def _cleaned(
-    log: PartitionLog, stored: Stored, newest: dict[bytes | None, int], *, is_last: bool
+    log: PartitionLog, stored: Stored, keeps: Callable[[Rec], bool], *, is_last: bool
 ) -> Stored | None:
     header = fetched(stored.data).header
     if header.attributes & CONTROL:
         return stored
     records = list(_data(stored))
-    kept = [record for record in records if record.key is not None and newest[record.key] == record.offset]
+    kept = list(filter(keeps, records))
     if kept and len(kept) == len(records):
         return stored
     if not kept and not is_last and not _holds_last_sequence(log, stored, header):

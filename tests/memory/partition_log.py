@@ -73,6 +73,8 @@ class PartitionLog:
         """Leader epochs, each with its first offset."""
         self.replicas = self.in_sync = 1
         """How many replicas there are, and how many of them are in sync."""
+        self.changes = 0
+        """Grows whenever a reader may see something else than before."""
 
     @property
     def is_under_min_isr(self) -> bool:
@@ -112,6 +114,7 @@ class PartitionLog:
         return Appended(NONE, base_offset)
 
     def append_marker(self, producer_id: int, epoch: int, now_ms: int, *, commit: bool) -> None:
+        self.changes += 1
         base_offset = self.end
         data = patch(marker(base_offset, producer_id, commit=commit), producer_epoch=epoch)
         self.batches.append(Stored(base_offset, base_offset, self.epoch, _led_by(self.epoch, data)))
@@ -156,6 +159,7 @@ class PartitionLog:
         )
 
     def _store(self, data: bytearray, header: BatchHeader, now_ms: int) -> int:
+        self.changes += 1
         base_offset, last_offset = self.end, self.end + header.last_offset_delta
         if self.config.get("message.timestamp.type") == "LogAppendTime":
             attributes = header.attributes | LOG_APPEND_TIME
@@ -216,13 +220,16 @@ class PartitionLog:
 
     def hold(self) -> None:
         """The followers fall behind: what comes is not acknowledged before `release`."""
+        self.changes += 1
         self.replicated_end = self.high_watermark
 
     def release(self) -> None:
+        self.changes += 1
         self.replicated_end = None
 
     def truncate(self, end: int, now_ms: int) -> None:
         """An unclean election: the new leader lacks what comes from there on; the leader is the same here."""
+        self.changes += 1
         self.batches = [batch for batch in self.batches if batch.last_offset < end]
         self.end = self.batches[-1].last_offset + 1 if self.batches else self.start
         self.begun = [(epoch, start) for epoch, start in self.begun if start <= self.end]
@@ -234,6 +241,7 @@ class PartitionLog:
 
     def wipe(self) -> None:
         """An unclean election of a replica whose disk was replaced: the new leader has nothing."""
+        self.changes += 1
         self.batches, self.aborted, self.begun = [], [], []
         self.start = self.end = 0
         self.producers.forget()
@@ -241,11 +249,18 @@ class PartitionLog:
 
     def damage(self, at: int) -> None:
         """The disk changes the last byte of a batch."""
+        self.changes += 1
         stored = self.batches[at]
         self.batches[at] = stored._replace(data=stored.data[:-1] + b"?")
 
+    def restore(self, good: Stored) -> None:
+        """The batch with that base offset is as it was."""
+        self.changes += 1
+        self.batches = [good if batch.base_offset == good.base_offset else batch for batch in self.batches]
+
     def delete_before(self, offset: int) -> None:
         """As retention and DeleteRecords do."""
+        self.changes += 1
         self.start = max(self.start, offset)
         self.batches = [batch for batch in self.batches if batch.last_offset >= self.start]
 

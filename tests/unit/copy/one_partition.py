@@ -14,8 +14,9 @@ from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.copy.partition_copy import PartitionCopy
 from sparkmirror.copy.task_state import TaskState
 from sparkmirror.storage.positions import Position
+from tests.memory.committed import places
 from tests.memory.partition_log import PartitionLog
-from tests.memory.stage import REMOTE, RunningTask, Shape, Stage, places
+from tests.memory.stage import REMOTE, RunningTask, Shape, Stage
 from tests.support.batches import Rec, encode
 from tests.unit.copy.copied_records import SOURCE, TARGET
 

@@ -1,16 +1,74 @@
-"""Copy tasks against clusters in memory, with faults from seeds; see `tests.memory.drill`."""
+"""Copy tasks against clusters in memory, with faults from seeds; see `tests/memory/drill`."""
 
 import os
+import random
+import signal
 import subprocess
 import sys
 from typing import Final
 
+import psutil
+import pytest
+
+from tests.memory.drill.__main__ import report
+from tests.memory.drill.run import Drill, Result
+from tests.memory.drill.shapes import Scenario, scenario_of, shape_of
+from tests.support.waiting import await_value
+
 RUNS: Final = 60
+SEEDS: Final = range(1, RUNS + 1)
+COMMAND: Final = [sys.executable, "-m", "tests.memory.drill", "--seed", str(SEEDS.start)]
+END_S: Final = 20.0
 
 
 def test_runs_with_faults_end_with_every_record_once_and_in_order() -> None:
     """In processes of their own, where sets have one order, so that a seed that fails does so again."""
-    command = [sys.executable, "-m", "tests.memory.drill", "--runs", str(RUNS), "--seed", "1"]
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    command = [*COMMAND, "--runs", str(RUNS)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith(f"{RUNS} runs, ")
+
+
+def test_these_runs_have_all_scenarios() -> None:
+    shapes = [(scenario_of(seed), shape_of(seed, random.Random(seed))) for seed in SEEDS]
+    for scenario in Scenario:
+        of_scenario = [shape for of, shape in shapes if of is scenario]
+        assert {shape.is_transactional for shape in of_scenario} == {False, True}
+        assert {shape.reads_committed for shape in of_scenario} == {False, True}
+        assert {shape.is_compacted for shape in of_scenario} == {False, True}
+    bad = {(shape.bad, shape.on_bad_batch) for of, shape in shapes if of is Scenario.BAD_BATCHES}
+    assert len(bad) == 6
+
+
+def test_a_seed_gives_the_same_run_again() -> None:
+    first, other, again = (Drill(seed).run() for seed in (3, 4, 3))
+    assert first == again
+    assert first.faults != other.faults
+
+
+def test_the_report_has_the_command_that_repeats_a_failed_run(capsys: pytest.CaptureFixture[str]) -> None:
+    results = [Result(6, "", ["1.000 a"], 2.0), Result(7, "a record is lost", ["1.000 b", "2.000 c"], 3.0)]
+    assert report(results) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "seed 7: a record is lost"
+    assert "python -m tests.memory.drill --runs 1 --seed 7 --log" in lines[3]
+    assert lines[4].startswith("2 runs, 3 faults, 0 s, 1 failures")
+    assert report(results[:1]) == 0
+
+
+def test_an_interrupt_ends_all_processes() -> None:
+    """As Ctrl-C sends it: to the whole group."""
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    drill = subprocess.Popen(
+        [*COMMAND, "--runs", "100000", "--jobs", "2"], env=environment, start_new_session=True, text=True
+    )
+    try:
+        await_value(lambda: len(psutil.Process(drill.pid).children()) == 2, END_S, lambda: "no processes")
+        processes = psutil.Process(drill.pid).children()
+        os.killpg(drill.pid, signal.SIGINT)
+        assert drill.wait(END_S) == 130
+        assert psutil.wait_procs(processes, END_S)[1] == []
+    finally:
+        if drill.poll() is None:
+            os.killpg(drill.pid, signal.SIGKILL)

@@ -9,8 +9,9 @@ from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from sparkmirror.domain.ids import TopicPartition
+from tests.memory.committed import places
 from tests.memory.intercepted_broker import Request, intercept
-from tests.memory.stage import REMOTE, TOPIC, Shape, Stage, places
+from tests.memory.stage import REMOTE, TOPIC, Shape, Stage
 from tests.support.batches import Rec, encode
 
 OLD, NEW, LATER = 9, 30, 4
@@ -91,7 +92,7 @@ def test_a_topic_recreated_after_the_first_metadata_is_noticed_and_nothing_lost(
     assert stage.run_until(lambda: stage.copied(0) == list(range(OLD)), SOON_S)
     first.loop.stop()
     assert stage.run_until(lambda: first.is_over, SOON_S)
-    assert stage.has_positions
+    assert stage.forward.has_positions
 
     recreation = LateRecreation(stage, recreate)
     second = stage.run_task()

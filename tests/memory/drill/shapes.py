@@ -1,0 +1,57 @@
+"""Draws what a run has: how large the clusters are, what their logs hold, and how the tasks copy."""
+
+import itertools
+import random
+from enum import Enum
+from typing import Final
+
+from sparkmirror.domain.incidents import OnBadBatch
+from tests.memory.source_records import BadKind
+from tests.memory.stage import Shape
+
+
+class Scenario(Enum):
+    """The subject of a run."""
+
+    CLUSTERS = "clusters"
+    """Requests, brokers, leaders and tasks fail; no log loses anything."""
+    LOSSES = "losses"
+    """Logs lose records, and topics are replaced."""
+    BAD_BATCHES = "bad batches"
+    """Some batches can't be read, or the target refuses them."""
+    TWO_WAY = "two-way"
+    """A second flow goes back, and topics keep their names."""
+
+
+_BAD: Final = list(itertools.product(BadKind, OnBadBatch))
+
+
+def scenario_of(seed: int) -> Scenario:
+    """So that any few seeds in a row have all."""
+    return list(Scenario)[seed % len(Scenario)]
+
+
+def shape_of(seed: int, rng: random.Random) -> Shape:
+    """`rng` draws what the seed does not say."""
+    scenario = scenario_of(seed)
+    bad, on_bad_batch = None, OnBadBatch.FAIL
+    if scenario is Scenario.BAD_BATCHES:
+        bad, on_bad_batch = _BAD[seed // len(Scenario) % len(_BAD)]
+    is_two_way = scenario is Scenario.TWO_WAY
+    return Shape(
+        partitions=rng.randint(1, 2 if is_two_way else 3),
+        source_brokers=rng.randint(1, 2),
+        target_brokers=rng.randint(1, 2 if is_two_way else 3),
+        is_transactional=rng.random() < 0.35,
+        transaction_version=rng.choice([1, 2, 2]),
+        lag_max=rng.choice([0, 10, 100]),
+        in_flight_max=rng.choice([1, 5, 5]),
+        buffer_bytes=rng.choice([1 << 11, 1 << 16, 32 << 20]),
+        is_lossy=scenario is Scenario.LOSSES,
+        reads_committed=rng.random() < 0.5,
+        is_compacted=rng.random() < 0.3,
+        bad=bad,
+        on_bad_batch=on_bad_batch,
+        is_two_way=is_two_way,
+        provenance_header=is_two_way and rng.random() < 0.2,
+    )
