@@ -62,7 +62,7 @@ class CopyPipeline:
         self.reader = BatchReader(plan.consumer, loop, self)
         self.writer = BatchWriter(plan.producer, loop, self)
         """In transactions each initialisation has another."""
-        resumption = Resumption(plan, rules, cycles)
+        resumption = Resumption(plan, rules, cycles, state.store)
         self.lookups = PartitionLookups(loop, state, resumption, cycles, self.report)
         self._throttle = Throttle(plan.rate_limits, plan.rate_shares, loop, self.reader.fetch_more)
         read_committed = plan.consumer.read_committed

@@ -8,12 +8,12 @@ position, except by an attempt from before transactions were used.
 """
 
 import logging
-from collections.abc import Collection, Mapping
-from contextlib import closing
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from sparkmirror.batches.batch_copying import CopyRules
+from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerId, ProducerState
 from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
 from sparkmirror.copy.cycle_detection import CycleDetection
@@ -44,7 +44,6 @@ from sparkmirror.domain.incidents import (
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.metadata import Metadata
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
-from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.kafka.transactions import new_producer_id
 from sparkmirror.storage.positions import Position, position_record
 
@@ -67,11 +66,15 @@ _Found = Start | _UnderNewId | SparkmirrorError
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """Finds the starts of a plan's partitions. Blocks; `rules` are the partitions' copy rules."""
+    """Finds the starts of a plan's partitions. Blocks.
+
+    `rules` are the partitions' copy rules; `store` stores positions, and raises KafkaError.
+    """
 
     plan: TaskPlan
     rules: Mapping[TopicPartition, CopyRules]
     cycles: CycleDetection
+    store: Callable[[Sequence[LogRecord]], None]
 
     def starts(
         self, reasons: Mapping[TopicPartition, ResumeReason]
@@ -312,8 +315,7 @@ class Resumption:
             if isinstance(start, Start) and _is_renumbered(start, reasons[source].position)
         ]
         if records:
-            with closing(TopicWriter(plan.state.connection)) as writer:
-                writer.write(plan.state.positions_topic, records)
+            self.store(records)
 
 
 def _skipped(reason: ResumeReason) -> Incident | None:

@@ -7,18 +7,19 @@ transactions `transaction_cycle` writes positions, and offset syncs wait until t
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 
 from sparkmirror.batches.batch_copying import CopyRules
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.batches.record_batch import OutgoingBatch
 from sparkmirror.copy.copy_plan import OffsetSyncPlan, TaskPlan
-from sparkmirror.copy.copy_state import CopyState
+from sparkmirror.copy.copy_state import CopyState, Phase
 from sparkmirror.copy.partition_copy import Mark, PartitionCopy
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.kafka.transport import network_of
 from sparkmirror.offsets.offset_runs import Run
 from sparkmirror.offsets.offset_syncs import OffsetSyncQueue
 from sparkmirror.storage.offset_sync_topic import RunSync
@@ -26,6 +27,8 @@ from sparkmirror.storage.positions import Position, position_record, read_positi
 from sparkmirror.storage.progress import PartitionProgress
 
 _log = logging.getLogger(__name__)
+
+_STARTING = frozenset({Phase.RESOLVING, Phase.RETRYING})
 
 _SYNCS_KEPT = 4
 """How many of a partition's newest syncs are kept while they can't be written."""
@@ -95,6 +98,7 @@ class TaskState:
         self._stored: dict[TopicPartition, Position] = {}
         self._reported: dict[TopicPartition, Mark] = {}
         self._busy = threading.Lock()
+        self._writing_positions = network_of(state.connection).lock()
 
     def read_positions(self) -> Mapping[TopicPartition, Position]:
         """The position of each of the task's partitions that has one. Raises KafkaError."""
@@ -150,6 +154,14 @@ class TaskState:
             if recorder is not None:
                 recorder.close()
 
+    def store(self, records: Sequence[LogRecord]) -> None:
+        """Store positions under new producer ids and epochs. Blocks. Raises KafkaError.
+
+        A write under the former ones that is sent again and again ends before: it must not come later.
+        """
+        with self._writing_positions, closing(TopicWriter(self._plan.state.connection)) as writer:
+            writer.write(self._plan.state.positions_topic, records)
+
     def _write(
         self,
         positions: Mapping[TopicPartition, Position],
@@ -161,8 +173,11 @@ class TaskState:
             position_record(plan.connector, plan.flow.source, partition, position)
             for partition, position in positions.items()
         ]
-        if records and self._positions.write(records):
-            self._stored.update(positions)
+        if records:
+            with self._writing_positions:
+                are_stored = self._positions.write(records)
+            if are_stored:
+                self._stored.update(positions)
         self._write_syncs(syncs)
         if progress and self._progress.write(report.to_record() for report in progress.values()):
             self._reported.update((report.source, mark) for mark, report in progress.items())
@@ -211,7 +226,10 @@ class TaskState:
         self._uncommitted_runs.clear()
 
     def _positions_to_write(self, copies: Iterable[PartitionCopy]) -> Mapping[TopicPartition, Position]:
-        return self.moved_positions(copies) if self._plan.transaction is None else {}
+        """Without those whose start is looked up: that may end in `store`."""
+        if self._plan.transaction is not None:
+            return {}
+        return self.moved_positions(copy for copy in copies if copy.state.phase not in _STARTING)
 
     def _changed_progress(self, copies: Iterable[PartitionCopy]) -> Mapping[Mark, PartitionProgress]:
         # Most partitions are idle most of the time: only those that moved cost a report.

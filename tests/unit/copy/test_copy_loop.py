@@ -6,7 +6,10 @@ from collections.abc import Iterator
 import pytest
 
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.incidents import OnBadBatch
+from tests.memory.client_run import OneFault
 from tests.memory.network import Fate
+from tests.memory.source_records import BadKind
 from tests.memory.stage import REMOTE, TOPIC, RunningTask, Shape, Stage
 
 SOON_S = 5.0
@@ -144,3 +147,25 @@ def test_a_replaced_source_topic_is_copied_from_its_start() -> None:
     write_some(stage)
     assert_complete(stage, task, AFTER_TIMEOUTS_S)
     assert stage.copied(0) == list(range(16))
+
+
+def test_a_position_that_is_sent_again_does_not_replace_the_one_behind_a_skipped_batch() -> None:
+    """It is under the epoch before: a task that started from it would write records again."""
+    stage = stage_of(partitions=1, bad=BadKind.TOO_LARGE, on_bad_batch=OnBadBatch.SKIP)
+    stage.network.faults = faults = OneFault()
+    first = stage.run_task()
+    stage.write(0, 3)
+    assert stage.run_until(lambda: stage.is_complete and stage.forward.is_stored, SOON_S)
+    stage.write(0, 2)
+    assert stage.run_until(lambda: stage.is_complete, SOON_S)
+    stage.run_until(lambda: False, 0.5)
+    for fate in (Fate.RESPONSE_LOST, Fate.REQUEST_LOST):  # of the position; then it waits before the next try
+        faults.inject(PRODUCE, fate)
+        assert stage.run_until(lambda: faults.is_used, SOON_S)
+    stage.records.write_bad(0, BadKind.TOO_LARGE, before=0, after=3, skipped=True)
+    assert stage.run_until(lambda: stage.is_complete, SOON_S)
+    first.kill()
+    stage.write(0, 1)
+    assert_complete(stage, stage.run_task(), AFTER_TIMEOUTS_S)
+    stage.forward.check_letters()
+    assert not stage.violations

@@ -48,7 +48,8 @@ def stage() -> Stage:
 
 def resume(stage: Stage, reason: ResumeReason, plan: TaskPlan | None = None) -> Start | SparkmirrorError:
     plan = plan or stage.plan()
-    return Resumption(plan, {SOURCE: CopyRules()}, CycleDetection(plan)).starts({SOURCE: reason})[SOURCE]
+    resumption = Resumption(plan, {SOURCE: CopyRules()}, CycleDetection(plan), TaskState(plan).store)
+    return resumption.starts({SOURCE: reason})[SOURCE]
 
 
 def started(result: Start | SparkmirrorError) -> Start:
