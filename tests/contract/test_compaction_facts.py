@@ -1,4 +1,4 @@
-"""How the cleaner leaves batches: clusters in memory have one of their own, which must do the same."""
+"""Shows how brokers leave compacted batches; the cleaner of clusters in memory must do the same."""
 
 import time
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What a broker remembers of the producers of a partition, and how it judges their sequences (KIP-98).
+"""Remembers the producers of a partition as a broker does, and judges their sequences (KIP-98).
 
 The rules are those of Kafka's ProducerStateManager and ProducerAppendInfo.
 """
