@@ -16,7 +16,6 @@ from tests.memory.server import MemoryServer
 from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import append, latest, numbered
 from tests.support.broker_requests import stored_batches
-from tests.support.connections import connection
 
 SKIP = DEFAULT_REACTIONS._replace(on_bad_batch=OnBadBatch.SKIP)
 LARGE = (b"large", b"x" * 5000)
@@ -79,12 +78,12 @@ def test_corrupt_batch_is_reported_and_never_copied(
     with running(bench.plan(TopicPartition(corrupt, 0))):
         report = watch.await_progress(corrupt, lambda report: report.state is PartitionState.FAILED)
         bench.await_copied(corrupt, numbered(10))
-    assert f"{corrupt}-0 on {connection(bench.source).cluster}: offset 10: " in str(report.error)
+    assert f"{corrupt}-0 on near: offset 10: " in str(report.error)
     assert "on.bad.batch=skip leaves it out" in str(report.error)
     with running(replace(bench.plan(TopicPartition(corrupt, 0)), settings=CopySettings(SKIP))):
         bench.await_copied(corrupt, [*numbered(10), *numbered(10, 20)])
         report = watch.await_progress(corrupt, lambda report: report.position == 29)
     assert report.incidents == {"batch-skipped": 1}
     letter = dead_letter(bench, corrupt, 10)
-    assert f"{corrupt}-0 on {connection(bench.source).cluster}: offset 10: " in letter.pop("error")
+    assert f"{corrupt}-0 on near: offset 10: " in letter.pop("error")
     assert letter == {"topic": corrupt, "partition": 0, "first": 10, "last": 19}
