@@ -210,6 +210,9 @@ def write_unusual(made: PreparedMirror) -> None:
     create_topic(made.source.bootstrap_servers, "verify.not-begun")
     write(made.source, "verify.not-begun", numbered_records(3))
     create_topic(made.source.bootstrap_servers, "verify.empty")
+    create_topic(made.source.bootstrap_servers, "verify.target-deleted")
+    write(made.source, "verify.target-deleted", numbered_records(3))
+    made.store("verify.target-deleted", Position(2, ProducerState(OURS, 3, 3)))
 
 
 @pytest.fixture(scope="module")
@@ -258,6 +261,19 @@ def test_equal_foreign_and_incomparable_records_are_counted(
 
 def test_partition_without_position_is_reported(verified: Verified) -> None:
     assert verified.partitions["verify.not-begun-0"]["state"] == "not begun"
+
+
+def test_partition_whose_target_was_deleted_after_it_was_mirrored_is_different(
+    prepared: PreparedMirror,
+) -> None:
+    ended = verify(prepared.properties, "--topics", r"verify\.target-deleted", "-o", "json")
+    assert ended.code == 1, ended.errors
+    found = ended.partitions["verify.target-deleted-0"]
+    assert found["state"] == "different"
+    assert found["gave_up"] == (
+        "V.verify.target-deleted-0 does not exist on W, but source offsets up to 2 were mirrored"
+    )
+    assert "Spark" not in ended.errors
 
 
 def test_only_new_records_are_compared_with_a_report(prepared: PreparedMirror, verified: Verified) -> None:

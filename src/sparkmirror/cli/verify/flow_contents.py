@@ -11,7 +11,7 @@ from sparkmirror.connectors.flow_settings import FlowSettings, SourceConfig
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import AuthorizationError, KafkaError
-from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.domain.incidents import OnLoop
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
@@ -23,8 +23,8 @@ from sparkmirror.verify.plan import MirroredPartition
 from sparkmirror.verify.ranges import Sides
 
 
-class NotBegun(NamedTuple):
-    """A partition of the plan that the flow has not copied anything of, and the reason."""
+class NotCompared(NamedTuple):
+    """A partition of the plan whose records can't be compared, and the reason."""
 
     plan: CopyPartition
     why: str
@@ -34,9 +34,12 @@ class NotBegun(NamedTuple):
 class FlowContents:
     sides: Sides
     mirrored: Sequence[MirroredPartition]
-    not_begun: Sequence[NotBegun]
+    gone: Sequence[NotCompared]
+    """With a position, and without a partition on the target: what was mirrored is missing there."""
+    not_begun: Sequence[NotCompared]
+    """The flow has not copied anything of them."""
     empty: Sequence[CopyPartition]
-    """Without a position, and without a record that could have been copied."""
+    """Without a position or without a partition on the target, and without a record to compare."""
 
 
 def flow_contents(
@@ -55,7 +58,7 @@ def flow_contents(
         plan = _copy_plan(connector, at_source, at_target, topics)
         source_configs = at_source.topic_configs(sorted({ready.source.topic for ready in plan.ready}))
         target_configs = at_target.topic_configs(sorted({ready.target_topic for ready in plan.ready}))
-    positions = _positions(settings, connector, plan.ready)
+    positions = _positions(settings, connector, [*plan.ready, *plan.waiting])
     stamping = _topics_with(target_configs, "message.timestamp.type", "LogAppendTime")
     compacted_at_source = _topics_with(source_configs, "cleanup.policy", "compact")
     compacted_at_target = _topics_with(target_configs, "cleanup.policy", "compact")
@@ -71,17 +74,28 @@ def flow_contents(
     ]
     without = [ready for ready in plan.ready if ready.source not in positions]
     empty = _empty(consumer, [left.source for left in (*without, *plan.waiting)])
+    absent = [left for left in plan.waiting if left.source not in positions]
     not_begun = [
-        *(NotBegun(left, "it has no stored position") for left in without),
-        *(NotBegun(left, f"{left.target} does not exist on {flow.target}") for left in plan.waiting),
+        *(NotCompared(left, "it has no stored position") for left in without),
+        *(NotCompared(left, _absent(left, flow)) for left in absent),
+    ]
+    gone = [
+        NotCompared(left, f"{_absent(left, flow)}, but source offsets up to {last.offset} were mirrored")
+        for left in plan.waiting
+        if (last := positions.get(left.source)) is not None
     ]
     return FlowContents(
         # Read after the positions: the producers of all records before them are recorded.
         replace(sides, left_out=_left_out(connector), provenance=provenance),
         mirrored,
+        [left for left in gone if left.plan.source not in empty],
         [left for left in not_begun if left.plan.source not in empty],
-        [left.plan for left in not_begun if left.plan.source in empty],
+        [left.plan for left in (*gone, *not_begun) if left.plan.source in empty],
     )
+
+
+def _absent(partition: CopyPartition, flow: Flow) -> str:
+    return f"{partition.target} does not exist on {flow.target}"
 
 
 def _copy_plan(

@@ -96,7 +96,7 @@ class Verification:
 
 
 def _require_something(contents: Collection[FlowContents]) -> None:
-    if any(content.mirrored or content.empty for content in contents):
+    if any(content.mirrored or content.gone or content.empty for content in contents):
         return
     not_begun = [left for content in contents for left in content.not_begun]
     if not not_begun:
@@ -113,6 +113,10 @@ def _flow_verdict(name: str, content: FlowContents, compared: Sequence[Partition
         for found in compared
     ]
     verdicts += [PartitionVerdict(plan.source, plan.target, Comparison()) for plan in content.empty]
+    verdicts += [
+        PartitionVerdict(left.plan.source, left.plan.target, Comparison(gave_up=left.why))
+        for left in content.gone
+    ]
     verdicts += [
         PartitionVerdict(left.plan.source, left.plan.target, Comparison(), not_begun=left.why)
         for left in content.not_begun
