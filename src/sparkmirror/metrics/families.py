@@ -132,32 +132,35 @@ _TASK_STATES = ("running", "paused", "failed", "unassigned", "destroyed", "resta
 
 
 def _worker(readings: Collection[ConnectorReading]) -> Iterator[Family]:
-    tasks = sum(len(reading.tasks) for reading in readings)
+    tasks: dict[str, list[tuple[int, str]]] = {}  # Connectors of several flows may have the same name.
+    for reading in readings:
+        tasks.setdefault(jmx_value(reading.connector), []).extend(reading.tasks.items())
+    count = sum(map(len, tasks.values()))
     yield Family(
         "kafka_connect_worker_connector_count", "Connectors that run here.", (), [((), len(readings))]
     )
-    yield Family("kafka_connect_worker_task_count", "Tasks that run here.", (), [((), tasks)])
+    yield Family("kafka_connect_worker_task_count", "Tasks that run here.", (), [((), count)])
     yield Family(
         "kafka_connect_worker_connector_total_task_count",
         "Tasks of the connector.",
         ("connector",),
-        [((jmx_value(reading.connector),), len(reading.tasks)) for reading in readings],
+        [((connector,), len(its)) for connector, its in tasks.items()],
     )
     for state in _TASK_STATES:
         yield Family(
             f"kafka_connect_worker_connector_{state}_task_count",
             f"Tasks of the connector that are {state}.",
             ("connector",),
-            [((jmx_value(each.connector),), Counter(each.tasks.values())[state]) for each in readings],
+            [((connector,), Counter(now for _, now in its)[state]) for connector, its in tasks.items()],
         )
     yield Family(
         "kafka_connect_connector_status",
         "1 for the state of the task.",
         ("connector", "task", "status"),
         [
-            ((jmx_value(reading.connector), str(task), state), 1)
-            for reading in readings
-            for task, state in reading.tasks.items()
+            ((connector, str(task), state), 1)
+            for connector, its in tasks.items()
+            for task, state in dict.fromkeys(its)
         ],
     )
 
@@ -249,11 +252,7 @@ def _of_tasks(readings: Sequence[SourceReading]) -> Iterator[Family]:
             for client in [_consumer(reading, it.task)]
         ],
     )
-    tasks = [
-        ((jmx_value(reading.connector), str(task)), total)
-        for reading in readings
-        for task, total in sorted(_by_task(reading).items())
-    ]
+    tasks = _by_task(readings).items()
     name, labels = "kafka_connect_source_task_source_record_write", ("connector", "task")
     yield Family(
         f"{name}_total", "Records written to the target.", labels, [(of, total[0]) for of, total in tasks]
@@ -268,12 +267,16 @@ def _consumer(reading: SourceReading, task: int) -> str:
     return jmx_value(f"{reading.flow}|{reading.connector}-{task}|replication-consumer")
 
 
-def _by_task(reading: SourceReading) -> Mapping[int, tuple[int, float]]:
-    """Sum up records, and records per second, of every task."""
-    sums = dict.fromkeys(reading.tasks, (0, 0.0))
-    for it in reading.partitions:
-        records, rate = sums.get(it.task, (0, 0.0))
-        sums[it.task] = records + it.records, rate + it.record_rate
+def _by_task(readings: Sequence[SourceReading]) -> Mapping[tuple[str, str], tuple[int, float]]:
+    """Sum up records, and records per second, by the connector's name and the task's number."""
+    sums: dict[tuple[str, str], tuple[int, float]] = {}
+    for reading in readings:
+        connector = jmx_value(reading.connector)
+        for task in reading.tasks:
+            sums.setdefault((connector, str(task)), (0, 0.0))
+        for it in reading.partitions:
+            records, rate = sums.get((connector, str(it.task)), (0, 0.0))
+            sums[connector, str(it.task)] = records + it.records, rate + it.record_rate
     return sums
 
 

@@ -128,6 +128,24 @@ def test_tasks_are_counted_by_state() -> None:
     assert sample(every["kafka_connect_worker_task_count"]) == 4
 
 
+def test_connectors_of_the_same_name_in_two_flows_are_added_up_in_one_sample() -> None:
+    back = Flow(FLOW.target, FLOW.source)
+    there = (SOURCE, CHECKPOINT, HEARTBEAT)
+    every = families_of(*there, *(replace(reading, flow=back, tasks={0: "failed"}) for reading in there))
+    for family in every.values():
+        labels = [values for values, _ in family.samples]
+        assert len(set(labels)) == len(labels), family.name
+    of = {"connector": "MirrorSourceConnector"}
+    assert sample(every["kafka_connect_worker_connector_count"]) == 6
+    assert sample(every["kafka_connect_worker_task_count"]) == 7
+    assert sample(every["kafka_connect_worker_connector_total_task_count"], **of) == 3
+    assert sample(every["kafka_connect_worker_connector_failed_task_count"], **of) == 2
+    assert sample(every["kafka_connect_source_task_source_record_write_total"], **of, task="1") == 14
+    assert sample(every["kafka_connect_source_task_source_record_write_rate"], **of, task="1") == 1.0
+    assert sample(every["kafka_connect_connector_status"], **of, task="0", status="running") == 1
+    assert sample(every["kafka_connect_connector_status"], **of, task="0", status="failed") == 1
+
+
 def test_counters_exist_before_anything_happens() -> None:
     """Else `increase()` does not see the first time."""
     family = families_of(SOURCE)["sparkmirror_incidents_total"]
