@@ -112,10 +112,21 @@ def status(arguments: argparse.Namespace) -> int:
 
 
 def _add_up(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = actions.add_parser("up", help="start clusters, with their earlier data")
+    parser = actions.add_parser(
+        "up",
+        help="start clusters, with their earlier data",
+        description="Start clusters, with the data of an earlier start, and print their addresses. Topics on "
+        "one broker can have only one replica: set the replication factors in mm2.properties to 1, or start "
+        "three brokers.",
+    )
     default = ["source", "target"]
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", type=_name, default=default, help=" ".join(default)
+        "names",
+        nargs="*",
+        metavar="NAME",
+        type=_name,
+        default=default,
+        help=f"a cluster (default: {' and '.join(default)})",
     )
     parser.add_argument("--brokers", type=int, choices=(1, 3), help="brokers per cluster (1)")
     parser.add_argument(
@@ -130,17 +141,27 @@ def _add_up(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 
 
 def _add_down(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = actions.add_parser("down", help="stop clusters; their data stays")
+    parser = actions.add_parser(
+        "down",
+        help="stop clusters; their data stays",
+        description="Stop clusters. Their data stays for the next start, except with --delete-data.",
+    )
     which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("names", nargs="*", metavar="NAME", default=[])
+    which.add_argument("names", nargs="*", metavar="NAME", default=[], help="a cluster")
     which.add_argument("--all", action="store_true", help="every cluster")
     parser.add_argument("--delete-data", action="store_true", help="delete the clusters and their data")
     parser.set_defaults(run=down)
 
 
 def _add_status(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = actions.add_parser("status", help="brokers, addresses, sizes, logs")
-    parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="(table)")
+    parser = actions.add_parser(
+        "status",
+        help="brokers, addresses, sizes, logs",
+        description="Print every broker's state, address, size of data and log file.",
+    )
+    parser.add_argument(
+        "-o", "--output", choices=("table", "json"), default="table", help="the result's form (table)"
+    )
     parser.set_defaults(run=status)
 
 

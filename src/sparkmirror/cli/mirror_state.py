@@ -85,7 +85,12 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     _add_cluster(parser)
     parser.add_argument("--source", required=True, metavar="ALIAS", help="the cluster that the groups are on")
     parser.add_argument(
-        "--group", required=True, action="append", dest="groups", help="a consumer group; may be repeated"
+        "--group",
+        required=True,
+        action="append",
+        dest="groups",
+        metavar="GROUP",
+        help="a consumer group; may be repeated",
     )
     parser.set_defaults(run=translate_offsets)
     parser = subparsers.add_parser(
@@ -189,7 +194,9 @@ def _add_cluster(parser: argparse.ArgumentParser, *, is_required: bool = True) -
         metavar="FILE",
         help="properties of its clients, and replication.policy.* if not the defaults",
     )
-    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="(text)")
+    parser.add_argument(
+        "-o", "--output", choices=("text", "json"), default="text", help="the result's form (text)"
+    )
 
 
 def _write(line: str) -> None:

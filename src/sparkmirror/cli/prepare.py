@@ -12,7 +12,8 @@ from sparkmirror.spark.session import archive_spark_classes
 _DESCRIPTION = """\
 Fetch the jars of local brokers, and keep the classes that brokers and Spark load in archives, about 200 MB in
 the cache folder. Later starts of this Java on this machine take about half the time: run, verify, demo,
-clusters. It is optional, and does nothing where the archives exist. Run it again after an upgrade of Java.
+clusters. It takes a minute or two, is optional, and does nothing where the archives exist. Run it again after
+an upgrade of Java.
 """
 
 
@@ -32,7 +33,7 @@ def run(_: argparse.Namespace) -> int:
     with status.updates() as update:
         update("Archiving the classes of a broker")
         archive_broker_classes(update)
-        update("Archiving the classes of Spark")
+        update("Archiving the classes of Spark: about a minute")
         archive_spark_classes(spark_log_file("prepare"))
     status.print("Brokers and Spark start from archives of their classes")
     return 0

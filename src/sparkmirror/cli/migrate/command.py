@@ -22,8 +22,7 @@ _NOT_DONE = 1
 _WRONG_USAGE = 2
 
 _ENDING = """\
-Only what was overwritten is stored, on the target. An interrupted run can be repeated: it finds what
-is done already, and continues.
+An interrupted run can be repeated: it finds what is done already, and continues.
 
 exit codes: 0 done (or a plan that can be carried out), 1 not possible, or not within the timeout, with the
 reason; 2 wrong usage
@@ -36,7 +35,8 @@ Moves consumer groups to the target of a flow, so that they continue there exact
   mirror   until the mirror has copied all that the group has read, and written offset syncs for it
   sync     write the translated offsets for the group on the target; it is never set back there
   verify   read them back, print the position of every partition
-Then the consumers can be started on the target. --roll-back restores the offsets that were there before.
+Then the consumers can be started on the target. --roll-back restores the offsets that were there before,
+which are stored on the target.
 
 examples:
   sparkmirror migrate consumers --group billing --dry-run mm2.properties
@@ -136,7 +136,9 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="for all the waiting together (%(default)s)",
     )
-    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="(text)")
+    parser.add_argument(
+        "-o", "--output", choices=("text", "json"), default="text", help="the result's form (text)"
+    )
 
 
 def choose_flow(file: Path, wanted: str | None) -> FlowAccess:
