@@ -78,7 +78,7 @@ def test_settings_left_out_are_named_and_end_with_3(file: Path, capsys: pytest.C
     assert main(["convert", str(file), "--to", "json"]) == 3
     captured = capsys.readouterr()
     assert "left out: spark.master: belongs to a process of its own" in captured.err
-    assert "left out: offset.flush.interval.ms of B: go into the properties file" in captured.err
+    assert "left out: offset.flush.interval.ms of B: must be set in the properties file" in captured.err
     assert len(json.loads(captured.out)) == 2
 
 

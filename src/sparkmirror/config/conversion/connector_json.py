@@ -187,7 +187,8 @@ def _remark_on_worker(flow: MirroredFlow, remarks: Remarks) -> None:
     keys = [key for key, value in flow.worker.items() if defaults.get(key) != value and key not in CONVERTERS]
     if keys:
         remarks.leave_out(
-            f"{', '.join(keys)} of {flow.flow.target}: go into the properties file of its Connect worker"
+            f"{', '.join(keys)} of {flow.flow.target}: must be set in the properties file"
+            " of its Connect worker"
         )
     if Kind.SOURCE in flow.connectors and OFFSETS_TOPIC in flow.worker:
         remarks.note(
