@@ -170,15 +170,6 @@ def _drained(state: CopyState, _: Event, __: float) -> Next:
     return _resolve(state, state.reason)
 
 
-def _discard_and_resolve(state: CopyState, _: Event, __: float) -> Next:
-    """For the reason that it drains for: what else is the case is then reported again."""
-    return _resolve(state, state.reason, Do.DISCARD)
-
-
-def _sequence_lost_while_draining(state: CopyState, event: SequenceLost, now: float) -> Next:
-    return _discard_and_resolve(replace(state, write_error=event.error), event, now)
-
-
 def _sequence_lost(state: CopyState, event: SequenceLost, _: float) -> Next:
     failed = replace(state, write_error=event.error)
     return _resolve(failed, ResumeReason(is_distrusted=True), Do.DISCARD, Do.PAUSE_FETCH)
@@ -364,17 +355,12 @@ TABLE: Final[Mapping[Phase, _Row]] = {
         {**_REPORTED_AGAIN, LookUpFailed: _note_fetch_error, BufferNeeded: _do(Do.FREE_BUFFER)},
         {**_OUTSTANDING, WritersKnown: Transition(Phase.COPYING, _writers_known)},
     ),
+    # What discards batches also ends the draining: its reason may count on them, as a skip does, and the next
+    # fetch reports it again.
     Phase.DRAINING: _row(
         Phase.DRAINING,
-        {**_REPORTED_AGAIN, BufferNeeded: _do(Do.FREE_BUFFER, Do.AWAIT_DRAINED)},
-        {
-            Drained: Transition(Phase.RESOLVING, _drained),
-            TargetBatchFailed: Transition(Phase.RESOLVING, _discard_and_resolve),
-            TargetBatchSkipped: Transition(Phase.RESOLVING, _discard_and_resolve),
-            SequenceLost: Transition(Phase.RESOLVING, _sequence_lost_while_draining),
-            TargetRecreated: Transition(Phase.RESOLVING, _discard_and_resolve),
-            Fenced: Transition(Phase.FENCED, _fenced),
-        },
+        _REPORTED_AGAIN,
+        {**_OUTSTANDING, **_FREES_BUFFER, Drained: Transition(Phase.RESOLVING, _drained)},
     ),
     Phase.FENCED: _row(
         Phase.FENCED, _REPORTED_AGAIN, {TimerExpired: Transition(Phase.WAITING, _do(Do.READ_POSITION))}

@@ -260,6 +260,7 @@ class PartitionWorld:
             events.LimitReached(1.0),
             events.WritersUnknown({5}),
             events.SourceBatchFailed(LASTING, jitter),
+            *map(self.skipped, [end for end, _ in self.batches if end > self.copy.fetch_position][:1]),
         )
         found += [(self.fetches, lambda event=event: self.meet(event)) for event in source]  # type: ignore[misc]
         return [move for possible, move in found if possible]
@@ -271,6 +272,11 @@ class PartitionWorld:
         """The reader has not moved: what follows is fetched only if that is asked for."""
         self.fetches = False
         self.report(event)
+
+    def skipped(self, end: int) -> Event:
+        """The batch that is fetched next is corrupt, and `end` is the offset behind it."""
+        letter = DeadLetter(SOURCE, self.copy.fetch_position, end - 1, "corrupt", 0.0)
+        return events.SourceBatchSkipped(letter)
 
     def lose_transaction(self) -> None:
         """What is not committed is aborted, the writer is replaced, and positions are read again."""

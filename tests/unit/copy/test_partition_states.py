@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from typing import Final
 
 import pytest
 from hypothesis import given, settings
@@ -12,8 +13,9 @@ from sparkmirror.copy.copy_state import CopyState, Phase
 from sparkmirror.copy.partition_events import Do, Event
 from sparkmirror.copy.partition_states import TABLE, ImpossibleEventError, step
 from sparkmirror.domain.errors import KafkaError, RetriableError
+from sparkmirror.storage.dead_letters import DeadLetter
 from tests.support.state_diagram import DESIGN, updated
-from tests.unit.copy.partition_world import LASTING, PASSING, RECORDS, PartitionWorld
+from tests.unit.copy.partition_world import LASTING, PASSING, RECORDS, SOURCE, PartitionWorld
 
 COPYING = CopyState(Phase.COPYING)
 
@@ -139,6 +141,27 @@ def test_a_refused_sequence_is_given_up_after_twelve_attempts() -> None:
         assert resolve.reason.is_distrusted
         last_tries.append(resolve.reason.is_last_try)
     assert last_tries == [False] * 11 + [True, True]
+
+
+LETTER: Final = DeadLetter(SOURCE, 21, 23, "corrupt", 0.0)
+
+
+@pytest.mark.parametrize(
+    "discards",
+    [
+        events.SequenceLost(LASTING),
+        events.TargetBatchFailed(LASTING, 0.5),
+        events.TargetRecreated(),
+        events.BufferNeeded(0.5),
+    ],
+)
+def test_a_skip_is_forgotten_when_batches_before_it_are_discarded(discards: events.Event) -> None:
+    """Its position is behind them: they would be lost."""
+    draining = after(COPYING, events.SourceBatchSkipped(LETTER))
+    assert draining.reason.skipped == LETTER
+    state, instructions = step(draining, discards, 0.0)
+    assert state.phase is not Phase.DRAINING
+    assert not any(isinstance(do, events.Resolve) and do.reason.skipped for do in instructions)
 
 
 def test_a_fenced_partition_reads_its_position_again_whatever_else_it_drained_for() -> None:
