@@ -29,15 +29,21 @@ class _Selector(selectors.BaseSelector):
         self._time = time
         self._readable = readable
         self._keys: dict[int, selectors.SelectorKey] = {}
+        self._writers: set[int] = set()
+        """A network in memory takes everything at once: these are always ready."""
         self.loop: VirtualLoop | None = None
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         number = fileobj if isinstance(fileobj, int) else fileobj.fileno()
         key = self._keys[number] = selectors.SelectorKey(fileobj, number, events, data)
+        if events & selectors.EVENT_WRITE:
+            self._writers.add(number)
         return key
 
     def unregister(self, fileobj: Any) -> selectors.SelectorKey:
-        return self._keys.pop(fileobj if isinstance(fileobj, int) else fileobj.fileno())
+        number = fileobj if isinstance(fileobj, int) else fileobj.fileno()
+        self._writers.discard(number)
+        return self._keys.pop(number)
 
     def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
         return self._keys
@@ -48,18 +54,18 @@ class _Selector(selectors.BaseSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         assert self.loop is not None
         self._time.wait(self._has_something, None if timeout is None else max(0.0, timeout), in_loop=True)
-        return self._ready()
+        return self._ready() if self._writers or self._readable.ready else []
 
     def _has_something(self) -> bool:
+        """Asked often: whenever anything changes."""
         assert self.loop is not None
-        return self.loop.has_work or bool(self._ready())
+        is_readable = not self._readable.ready.isdisjoint(self._keys)
+        return is_readable or bool(self._writers) or self.loop.has_work
 
     def _ready(self) -> list[tuple[selectors.SelectorKey, int]]:
         found = []
         for number, key in self._keys.items():
-            if number < _MADE_UP_FROM:
-                continue  # the loop's own pipe
-            events = key.events & selectors.EVENT_WRITE  # a network in memory takes everything at once
+            events = key.events & selectors.EVENT_WRITE
             if number in self._readable.ready:
                 events |= key.events & selectors.EVENT_READ
             if events:

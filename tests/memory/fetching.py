@@ -1,5 +1,6 @@
 """Fetch: whole batches from an offset on, once there are enough of them or the time is over."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafka.protocol.consumer import FetchResponse
@@ -14,7 +15,7 @@ from sparkmirror.kafka.error_codes import (
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from tests.memory.fetch_sessions import Asked, Key, Session
-from tests.memory.partition_log import PartitionLog
+from tests.memory.partition_log import Aborted, PartitionLog
 
 if TYPE_CHECKING:
     from tests.memory.requests import Exchange
@@ -26,14 +27,40 @@ _Partition = _Topic.PartitionData
 
 
 class Read(NamedTuple):
-    """What one partition answers."""
+    """What is found of one partition."""
 
     key: Key
-    answer: Any
-    data_bytes: int
-    is_news: bool
-    is_urgent: bool
-    """An error or a diverging epoch does not wait for data."""
+    error: int = NONE
+    high_watermark: int = -1
+    last_stable_offset: int = -1
+    start: int = -1
+    records: bytes = b""
+    aborted: Sequence[Aborted] = ()
+    diverging: tuple[int, int] | None = None
+    is_news: bool = True
+
+    @property
+    def is_urgent(self) -> bool:
+        """An error or a diverging epoch does not wait for data."""
+        return self.error != NONE or self.diverging is not None
+
+    def answer(self) -> Any:
+        found = _Partition(
+            partition_index=self.key.partition,
+            error_code=self.error,
+            high_watermark=self.high_watermark,
+            last_stable_offset=self.last_stable_offset,
+            log_start_offset=self.start,
+            aborted_transactions=[
+                _Partition.AbortedTransaction(producer_id=one.producer_id, first_offset=one.first_offset)
+                for one in self.aborted
+            ],
+            records=self.records,
+        )
+        if self.diverging is not None:
+            epoch, end = self.diverging
+            found.diverging_epoch = _Partition.EpochEndOffset(epoch=epoch, end_offset=end)
+        return found
 
 
 def fetch(exchange: "Exchange") -> Any:
@@ -43,13 +70,18 @@ def fetch(exchange: "Exchange") -> Any:
     )
     if isinstance(session, int):
         return FetchResponse(error_code=session, session_id=0, responses=[])
+    is_full = request.session_epoch <= 0
 
     def try_to_reply(*, is_late: bool = False) -> bool:
         reads = _read_all(exchange, session)
-        is_enough = sum(read.data_bytes for read in reads) >= request.min_bytes
+        is_enough = sum(len(read.records) for read in reads) >= request.min_bytes
         if not (is_late or is_enough or any(read.is_urgent for read in reads)):
             return False
-        exchange.reply(_response(exchange, session, reads))
+        news = [read for read in reads if is_full or read.is_news]
+        if news:
+            exchange.reply(_response(exchange, session, news))
+        else:
+            exchange.reply_as_before(("Fetch", session.id), lambda: _response(exchange, session, ()))
         return True
 
     if not try_to_reply(is_late=request.max_wait_ms <= 0):
@@ -86,8 +118,8 @@ def _read_all(exchange: "Exchange", session: Session) -> list[Read]:
     has_data = False
     for key, asked in session.wanted.items():
         read = _read(exchange, session, key, asked, left, whole_first=not has_data)
-        has_data = has_data or read.data_bytes > 0
-        left -= read.data_bytes
+        has_data = has_data or bool(read.records)
+        left -= len(read.records)
         reads.append(read)
     return reads
 
@@ -98,42 +130,21 @@ def _read(
     log = _log(exchange, key)
     error = log if isinstance(log, int) else _error(exchange, log, asked)
     if isinstance(log, int) or error != NONE:
-        answer = _Partition(
-            partition_index=key.partition,
-            error_code=error,
-            high_watermark=-1,
-            last_stable_offset=-1,
-            log_start_offset=-1,
-            aborted_transactions=[],
-            records=b"",
-        )
-        return Read(key, answer, 0, is_news=True, is_urgent=True)
+        return Read(key, error)
     committed = exchange.request.isolation_level == _COMMITTED
     end = log.last_stable_offset if committed else log.high_watermark
-    answer = _Partition(
-        partition_index=key.partition,
-        error_code=NONE,
-        high_watermark=log.high_watermark,
-        last_stable_offset=log.last_stable_offset,
-        log_start_offset=log.start,
-        aborted_transactions=[],
-        records=b"",
-    )
+    found = Read(key, NONE, log.high_watermark, log.last_stable_offset, log.start)
     diverging = _diverging(log, asked)
     if diverging is not None:
-        answer.diverging_epoch = _Partition.EpochEndOffset(epoch=diverging[0], end_offset=diverging[1])
-        return Read(key, answer, 0, is_news=True, is_urgent=True)
+        return found._replace(diverging=diverging)
+    records = b""
     if left > 0 or whole_first:
-        answer.records = log.read(asked.offset, min(asked.bytes_max, left), end, whole_first=whole_first)
-    if committed:
-        entry = _Partition.AbortedTransaction
-        answer.aborted_transactions = [
-            entry(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
-            for aborted in log.aborted_between(asked.offset, end)
-        ]
-    size = len(answer.records)
-    is_news = size > 0 or session.told.get(key) != (log.high_watermark, log.start)
-    return Read(key, answer, size, is_news=is_news, is_urgent=False)
+        records = log.read(asked.offset, min(asked.bytes_max, left), end, whole_first=whole_first)
+    return found._replace(
+        records=records,
+        aborted=log.aborted_between(asked.offset, end) if committed else (),
+        is_news=bool(records) or session.told.get(key) != (log.high_watermark, log.start),
+    )
 
 
 def _log(exchange: "Exchange", key: Key) -> PartitionLog | int:
@@ -171,15 +182,13 @@ def _diverging(log: PartitionLog, asked: Asked) -> tuple[int, int] | None:
     return (epoch, end) if epoch < asked.read_epoch or end < asked.offset else None
 
 
-def _response(exchange: "Exchange", session: Session, reads: list[Read]) -> Any:
-    is_full = exchange.request.session_epoch <= 0
+def _response(exchange: "Exchange", session: Session, news: Sequence[Read]) -> Any:
     by_topic: dict[Any, list[Any]] = {}
-    for read in reads:
-        if is_full or read.is_news:
-            by_topic.setdefault(read.key.topic, []).append(read.answer)
-            session.told[read.key] = read.answer.high_watermark, read.answer.log_start_offset
-            if read.data_bytes:  # who had data comes last next time
-                session.wanted[read.key] = session.wanted.pop(read.key)
+    for read in news:
+        by_topic.setdefault(read.key.topic, []).append(read.answer())
+        session.told[read.key] = read.high_watermark, read.start
+        if read.records:  # who had data comes last next time
+            session.wanted[read.key] = session.wanted.pop(read.key)
     name = "topic_id" if exchange.version >= _BY_ID_FROM else "topic"
     topics = [_Topic(**{name: topic, "partitions": answers}) for topic, answers in by_topic.items()]
     return FetchResponse(error_code=NONE, session_id=session.id, responses=topics)

@@ -96,11 +96,13 @@ class MemoryNetwork:
 
     def connect(self, host: str, port: int, settings: ConnectionSettings) -> "MemoryTransport":
         del settings  # the delay is below every time-out
-        self.sleep(self.delay_s())
+        delay_s = self.delay_s()
         endpoint = self._endpoints.get((host, port))
         if endpoint is None or not (endpoint.is_up or endpoint in self.hung):
+            self.sleep(delay_s)
             raise DisconnectedError(f"can't connect to {host}:{port}: refused")
-        link = _Link(self, endpoint, f"{host}:{port}")
+        # The first request travels as much longer: so the caller needs no turn only for this.
+        link = _Link(self, endpoint, f"{host}:{port}", delay_s)
         self._links.append(link)
         return link.client
 
@@ -136,13 +138,13 @@ class MemoryNetwork:
 class _Link:
     """One connection: a broker takes one request after the other from it."""
 
-    def __init__(self, network: MemoryNetwork, endpoint: Endpoint, address: str) -> None:
+    def __init__(self, network: MemoryNetwork, endpoint: Endpoint, address: str, delay_s: float) -> None:
         self.network = network
         self.endpoint = endpoint
         self.client = MemoryTransport(self, address)
         self._requests: deque[bytes] = deque()
         self._is_busy = self._is_silent = self._is_cut = self._is_closed = False
-        self._arrives_at = 0.0
+        self._arrives_at = network.time() + delay_s
 
     def travel(self, call: Callable[..., object], *args: object) -> None:
         """Later, and not before what was sent earlier."""

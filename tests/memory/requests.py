@@ -1,7 +1,8 @@
 """Takes requests apart and gives each to the part of the cluster that answers it."""
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafka.protocol import admin, consumer, metadata, producer
@@ -12,6 +13,21 @@ if TYPE_CHECKING:
     from tests.memory.cluster import MemoryBroker
 
 _HEAD = struct.Struct(">hhi")
+_ID = struct.Struct(">i")
+_ID_AT: Final = 4
+"""Of the correlation id, in a request."""
+_CACHED: Final = 1 << 12
+_ENCODED: Final[dict[Hashable, bytes]] = {}
+"""Few, and the same for all clusters: what they are of is in the key."""
+_REPEATED: Final = frozenset(
+    request.API_KEY
+    for request in (
+        consumer.ListOffsetsRequest,
+        metadata.ApiVersionsRequest,
+        metadata.FindCoordinatorRequest,
+        metadata.MetadataRequest,
+    )
+)
 _THROTTLED: Final = frozenset({producer.ProduceRequest.API_KEY, consumer.FetchRequest.API_KEY})
 _UNSUPPORTED_VERSION: Final = 35
 _API_VERSIONS: Final = 18
@@ -32,11 +48,22 @@ class Exchange:
         self._respond = respond
 
     def reply(self, response: Any) -> None:
+        self._respond(self._encoded(response))
+
+    def reply_as_before(self, what: Hashable, response: Callable[[], Any]) -> None:
+        """Reply with one that is the same each time but for the correlation id: it is encoded once."""
+        key = what, self.version, self.cluster.throttle_ms
+        encoded = _ENCODED.get(key)
+        if encoded is None:
+            encoded = _ENCODED[key] = self._encoded(response())
+        self._respond(_ID.pack(self.correlation_id) + encoded[_ID.size :])
+
+    def _encoded(self, response: Any) -> bytes:
         response.API_VERSION = self.version
         if self.api_key in _THROTTLED:
             response.throttle_time_ms = self.cluster.throttle_ms
         response.with_header(correlation_id=self.correlation_id)
-        self._respond(bytes(response.encode(header=True)))
+        return bytes(response.encode(header=True))
 
 
 class Handled(NamedTuple):
@@ -51,18 +78,36 @@ def answer(exchange: Exchange) -> None:
     handled = HANDLED[exchange.api_key]
     if exchange.api_key == _API_VERSIONS and exchange.version > handled.high:
         exchange.version = 0
-        exchange.reply(_api_versions(exchange, _UNSUPPORTED_VERSION))
+        exchange.reply(_api_versions_of(exchange, _UNSUPPORTED_VERSION))
         return
     assert handled.low <= exchange.version <= handled.high, (handled.request_class.name, exchange.version)
-    exchange.request = handled.request_class.decode(
-        memoryview(exchange.frame), version=exchange.version, header=True
+    frame = exchange.frame
+    exchange.request = (
+        _decoded_before(exchange.api_key, exchange.version, frame[:_ID_AT], frame[_ID_AT + _ID.size :])
+        if exchange.api_key in _REPEATED
+        else _decoded(exchange.api_key, exchange.version, frame)
     )
     response = handled.handler(exchange)
     if response is not None:
         exchange.reply(response)
 
 
-def _api_versions(exchange: Exchange, error: int = 0) -> Reply:
+def _decoded(api_key: int, version: int, frame: bytes) -> Any:
+    return HANDLED[api_key].request_class.decode(memoryview(frame), version=version, header=True)
+
+
+@lru_cache(_CACHED)
+def _decoded_before(api_key: int, version: int, before: bytes, after: bytes) -> Any:
+    """A request that is the same as others but for its correlation id. Their handlers don't change it."""
+    return _decoded(api_key, version, before + bytes(_ID.size) + after)
+
+
+def _api_versions(exchange: Exchange) -> Reply:
+    what = "ApiVersions", exchange.cluster.transaction_version
+    exchange.reply_as_before(what, lambda: _api_versions_of(exchange))
+
+
+def _api_versions_of(exchange: Exchange, error: int = 0) -> Reply:
     response = metadata.ApiVersionsResponse
     feature = response.FinalizedFeatureKey(
         name="transaction.version",

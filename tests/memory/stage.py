@@ -71,6 +71,10 @@ class RunningTask:
             return True
         return False
 
+    def when_over(self, call: Callable[[], object]) -> None:
+        """Call it when the loop ends by itself."""
+        self._run.add_done_callback(lambda _: call())
+
     def kill(self) -> None:
         for executor in self._executors:
             executor.abandon()

@@ -168,11 +168,11 @@ class Faults:
         return f"retention removes what is before offset {log.start} of partition {partition}"
 
     def _truncate(self) -> str:
-        """At the source only: what a target loses after it was acknowledged is reported, not repaired.
+        """At the source only, and again only after something of its new leader was copied.
 
-        Invariant 1 (nothing is there twice) does not hold yet for a source that is truncated again before
-        the task has read something of its new leader: it then starts again at the first offset. See
-        `test_known_gaps`.
+        Invariant 1 (nothing is there twice) does not hold yet for a source that is truncated twice before
+        that, nor for a target that lost what it had acknowledged, is written on, and whose task then dies
+        before it stores a position. See `test_known_gaps`.
         """
         flow = self._flow()
         partition = self._rng.choice(flow.partitions)

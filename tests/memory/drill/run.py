@@ -19,7 +19,7 @@ from tests.memory.stage import Stage
 from tests.memory.virtual_time import StuckError
 
 FAULTS_LAST_S: Final = 20.0
-CALM_S: Final = 20.0
+CALM_S: Final = 8.0
 """For so long records are written after the last fault."""
 
 RECOVERY_S: Final = 180.0

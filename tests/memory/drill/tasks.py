@@ -10,13 +10,17 @@ class Tasks:
         self._stage = stage
         self._running: dict[int, list[RunningTask]] = {at: [] for at in range(len(stage.flows))}
         """By flow, the newest last."""
+        self._has_ended = False
+        """Whether a loop has ended by itself: noted, because it is asked after each event."""
 
     def start_all(self) -> None:
         for flow in self._stage.flows:
             self.start(flow)
 
     def start(self, flow: CheckedFlow) -> None:
-        self._of(flow).append(self._stage.run_task(flow))
+        task = self._stage.run_task(flow)
+        task.when_over(self._note_end)
+        self._of(flow).append(task)
 
     def newest(self, flow: CheckedFlow) -> RunningTask:
         return self._of(flow)[-1]
@@ -39,11 +43,14 @@ class Tasks:
     @property
     def any_is_over(self) -> bool:
         """Raises what a loop raised."""
-        return any(task.is_over for tasks in self._running.values() for task in tasks)
+        return self._has_ended and any(task.is_over for tasks in self._running.values() for task in tasks)
 
     @property
     def all_are_over(self) -> bool:
         return all(task.is_over for tasks in self._running.values() for task in tasks)
+
+    def _note_end(self) -> None:
+        self._has_ended = True
 
     def _of(self, flow: CheckedFlow) -> list[RunningTask]:
         return self._running[self._stage.flows.index(flow)]
