@@ -19,8 +19,9 @@ from sparkmirror.batches.record_batch import (
     iterate_batches,
 )
 from sparkmirror.batches.records import naming_offset
-from sparkmirror.batches.reencoding import Carry, recompress, reopen
+from sparkmirror.batches.reencoding import Carry, Encoding, recompress, reopen
 from sparkmirror.batches.tiny_batches import TinyBatches, part_response
+from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX
 from sparkmirror.domain.errors import CorruptBatchError
 
 _TINY_BYTES = 1024
@@ -36,6 +37,7 @@ class CopyRules:
 
     Neighbours in a response that are tiny or must be opened anyway are merged while together they have at
     most `merged_bytes_max` bytes, as fetched; 0 merges none. Where batches end then depends on the response.
+    What is opened together may have at most `decompressed_bytes_max`.
     """
 
     target_stamps_append_time: bool = False
@@ -43,6 +45,12 @@ class CopyRules:
     codec: int | None = None
     check_crcs: bool = True
     merged_bytes_max: int = 0
+    decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX
+
+    def encoding(self, codec: int) -> Encoding:
+        """How batches are written that have this codec at the source."""
+        codec = codec if self.codec is None else self.codec
+        return Encoding(codec, self.batch_bytes_max, self.decompressed_bytes_max)
 
 
 class Step(NamedTuple):
@@ -93,12 +101,15 @@ def _copy_together(
             return None
         chosen = chosen[kept]
     steps: list[Step] = []
-    end = tiny.end_position(-1)
+    end, copied_bytes = tiny.end_position(-1), 0
     try:
         for group in tiny.groups(chosen, rules.merged_bytes_max):
-            batches = tiny.reopen(group, position, codec, rules.batch_bytes_max)
+            batches = tiny.reopen(group, position, rules.encoding(codec))
             position = tiny.end_position(group[-1])
             steps.append(Step(batches, position))
+            copied_bytes += sum(len(batch.data) for batch in batches)
+            if copied_bytes > rules.decompressed_bytes_max:
+                return None
     except CorruptBatchError:
         return None
     if end > position:
@@ -178,7 +189,7 @@ class _Merging:
     def has_room_for(self, batch: FetchedBatch) -> bool:
         return not self._batches or (
             self._bytes + len(batch.data) <= self._rules.merged_bytes_max
-            and _codec(batch, self._rules) == _codec(self._batches[0][0], self._rules)
+            and _encoding(batch, self._rules) == _encoding(self._batches[0][0], self._rules)
         )
 
     def add(self, batch: FetchedBatch, action: BatchAction) -> None:
@@ -200,8 +211,7 @@ class _Merging:
     def _merged(self, batches: Sequence[FetchedBatch]) -> list[OutgoingBatch] | None:
         """None if one is corrupt: one by one, those before it can be copied, and its offset be named."""
         try:
-            codec, bytes_max = _codec(batches[0], self._rules), self._rules.batch_bytes_max
-            return reopen(batches, self._from, codec, bytes_max, self.carry)
+            return reopen(batches, self._from, _encoding(batches[0], self._rules), self.carry)
         except CorruptBatchError:
             return None
 
@@ -217,18 +227,18 @@ class _Merging:
             yield Step(copied, position)
 
 
-def _codec(batch: FetchedBatch, rules: CopyRules) -> int:
-    return batch.header.attributes & CODEC_MASK if rules.codec is None else rules.codec
+def _encoding(batch: FetchedBatch, rules: CopyRules) -> Encoding:
+    return rules.encoding(batch.header.attributes & CODEC_MASK)
 
 
 def _whole(batch: FetchedBatch, rules: CopyRules) -> list[OutgoingBatch]:
     """A batch whose records are all copied as they are."""
     header = batch.header
-    if _codec(batch, rules) == header.attributes & CODEC_MASK:
+    if rules.codec is None or rules.codec == header.attributes & CODEC_MASK:
         offsets = range(header.base_offset, header.last_offset + 1)
         return [OutgoingBatch(batch.data, offsets, header.max_timestamp)]
     with naming_offset(header.base_offset):
-        recompressed = recompress(batch, _codec(batch, rules))
+        recompressed = recompress(batch, _encoding(batch, rules))
     if len(recompressed.data) <= rules.batch_bytes_max or header.record_count == 1:
         return [recompressed]
     return _opened(batch, header.base_offset, rules)
@@ -238,4 +248,4 @@ def _opened(
     batch: FetchedBatch, position: int, rules: CopyRules, carry: Carry | None = None
 ) -> list[OutgoingBatch]:
     with naming_offset(batch.header.base_offset):
-        return reopen([batch], position, _codec(batch, rules), rules.batch_bytes_max, carry)
+        return reopen([batch], position, _encoding(batch, rules), carry)

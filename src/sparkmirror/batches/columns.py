@@ -4,15 +4,16 @@ Only the walk from one record's length to the next is a Python loop; fields are 
 time. That costs some 150 µs before the first record, so a few records are faster with `records`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparkmirror.batches.compression import decompress
+from sparkmirror.batches.compression import decompress_together
 from sparkmirror.batches.record_batch import CODEC_MASK, HEADER_BYTES, LOG_APPEND_TIME, FetchedBatch
-from sparkmirror.batches.records import read_varint
+from sparkmirror.batches.records import VARINT_BYTES, VARLONG_BYTES, check_count, read_varint
+from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX
 from sparkmirror.domain.errors import CorruptBatchError
 
 Column = NDArray[np.int64]
@@ -23,28 +24,38 @@ _MORE = 0x80
 _BITS = 0x7F
 
 
-def read_varints(data: Bytes, at: Column) -> tuple[Column, Column]:
+def read_varints(data: Bytes, at: Column, bytes_max: int = VARLONG_BYTES) -> tuple[Column, Column]:
     """The zig-zag varints at these places, and where the field behind each begins.
 
     A column costs a few array operations for each byte of its longest varint, however many there are.
 
-    Raises IndexError where one lies behind the data, CorruptBatchError where one is too long.
+    Raises CorruptBatchError where one lies behind the data or is too long.
     """
+    try:
+        values, behind = _read_bytes(data, at, bytes_max)
+    except IndexError as error:
+        raise CorruptBatchError("the records' fields do not fit their batch") from error
+    if bytes_max == VARINT_BYTES:
+        values &= np.uint64((1 << 32) - 1)
+    one = np.uint64(1)
+    return (values >> one).view(np.int64) ^ -(values & one).view(np.int64), behind
+
+
+def _read_bytes(data: Bytes, at: Column, bytes_max: int) -> tuple[ZigZag, Column]:
     byte = data[at]
     values = (byte & _BITS).astype(np.uint64)
     behind = at + 1
     longer = (byte >= _MORE).nonzero()[0]
     shift = 7
     while len(longer):
-        if shift > 63:
-            raise CorruptBatchError("varint is too long")
+        if shift == 7 * bytes_max:
+            raise CorruptBatchError(f"varint of more than {bytes_max} bytes")
         byte = data[behind[longer]]
         values[longer] |= (byte & _BITS).astype(np.uint64) << np.uint64(shift)
         behind[longer] += 1
         longer = longer[byte >= _MORE]
         shift += 7
-    one = np.uint64(1)
-    return (values >> one).view(np.int64) ^ -(values & one).view(np.int64), behind
+    return values, behind
 
 
 def zigzag(values: Column) -> ZigZag:
@@ -140,32 +151,38 @@ class RecordIndex:
         ]
 
 
-def index_records(batches: Sequence[FetchedBatch]) -> RecordIndex:
+def index_records(batches: Sequence[FetchedBatch], bytes_max: int = DECOMPRESSED_BYTES_MAX) -> RecordIndex:
     """Open batches that follow each other in a partition; none is empty.
 
-    Raises CorruptBatchError when the bytes of one do not hold what its header promises.
+    Raises CorruptBatchError when the bytes of one do not hold what its header promises, or when together
+    they have more than `bytes_max`.
     """
-    return index_payloads(headers_of(batches), payloads_of(batches))
+    return index_payloads(headers_of(batches), payloads_of(batches), bytes_max)
 
 
 def payloads_of(batches: Sequence[FetchedBatch]) -> list[memoryview]:
-    """What is behind their headers, decompressed. Raises CorruptBatchError."""
-    return [decompress(batch.header.attributes & CODEC_MASK, batch.data[HEADER_BYTES:]) for batch in batches]
+    """What is behind their headers."""
+    return [batch.data[HEADER_BYTES:] for batch in batches]
 
 
-def index_payloads(headers: Headers, payloads: Sequence[memoryview]) -> RecordIndex:
-    """As `index_records`, of batches by their headers and what was behind them, decompressed."""
-    data = b"".join([bytes(_HEAD_BYTES_MAX), *payloads])
-    edges = np.cumsum([_HEAD_BYTES_MAX, *map(len, payloads)])
+def index_payloads(headers: Headers, payloads: Iterable[memoryview], bytes_max: int) -> RecordIndex:
+    """As `index_records`, of batches by their headers and what is behind them."""
     counts = headers["record_count"].astype(np.int64)
-    try:
-        if (counts == 1).all():
-            starts = edges[:-1]
-        else:
-            starts = np.array(_walk_all(data, edges.tolist(), counts.tolist()), np.int64)
-        return _read_columns(data, starts, headers, counts)
-    except IndexError as error:
-        raise CorruptBatchError("a record's fields lie behind its batch") from error
+    check_count(int(counts.sum()), bytes_max)
+    data, edges = _join(headers, payloads, bytes_max)
+    if (counts == 1).all():
+        starts = edges[:-1]
+    else:
+        starts = np.array(_walk_all(data, edges.tolist(), counts.tolist()), np.int64)
+    return _read_columns(data, starts, headers, counts)
+
+
+def _join(headers: Headers, payloads: Iterable[memoryview], bytes_max: int) -> tuple[bytes, Column]:
+    """Decompressed, and where each begins and the last one ends."""
+    codecs = (headers["attributes"] & CODEC_MASK).tolist()
+    parts = decompress_together(zip(codecs, payloads, strict=True), bytes_max)
+    edges = np.cumsum([_HEAD_BYTES_MAX, *map(len, parts)])
+    return b"".join([bytes(_HEAD_BYTES_MAX), *parts]), edges
 
 
 def _walk_all(data: bytes, edges: list[int], counts: list[int]) -> list[int]:
@@ -188,7 +205,7 @@ def _walk(data: bytes, at: int, end: int, count: int, starts: list[int]) -> None
             elif (high := data[at + 1]) < 0x80:
                 at += _SKIP_BY_LOW_BYTE[low] + (high << 6)
             else:
-                size, at = read_varint(memoryview(data), at)
+                size, at = read_varint(data, at)
                 at += max(size, 0)
     except IndexError as error:
         raise CorruptBatchError(f"batch ends before its {count} records") from error
@@ -199,17 +216,18 @@ def _walk(data: bytes, at: int, end: int, count: int, starts: list[int]) -> None
 
 
 def _read_columns(data: bytes, begins: Column, headers: Headers, counts: Column) -> RecordIndex:
-    """Raises IndexError when a field lies behind the data."""
     ends = np.append(begins[1:], len(data))
     plain = np.frombuffer(data, np.uint8)
+    if begins.max(initial=0) >= len(data):
+        raise CorruptBatchError("the last batch ends before its records")
     if (plain[begins] & 1).any():  # the sign of a zig-zag varint
         raise CorruptBatchError("record of a negative number of bytes")
-    sizes, attributes_at = read_varints(plain, begins)
+    sizes, attributes_at = read_varints(plain, begins, VARINT_BYTES)
     if (attributes_at + sizes != ends).any():
         raise CorruptBatchError("a record is not as long as its batch says")
     stamps_at = attributes_at + 1
     stamp_deltas, offsets_at = read_varints(plain, stamps_at)
-    offset_deltas, bodies_at = read_varints(plain, offsets_at)
+    offset_deltas, bodies_at = read_varints(plain, offsets_at, VARINT_BYTES)
     if (bodies_at > ends).any():
         raise CorruptBatchError("a record is shorter than its fields")
     timestamps = np.repeat(headers["base_timestamp"].astype(np.int64), counts)

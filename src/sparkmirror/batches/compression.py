@@ -1,17 +1,32 @@
-"""The codecs of Kafka's record batches, framed as Kafka's Java clients frame them."""
+"""The codecs of Kafka's record batches, framed as Kafka's Java clients frame them.
+
+Nothing is decompressed beyond a limit: 2 KB of zstd can hold 64 MiB.
+"""
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import cramjam
+import numpy as np
 
-from sparkmirror.domain.client_settings import Codec
+from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX, Codec
 from sparkmirror.domain.errors import CorruptBatchError
 
 CODECS: tuple[Codec, ...] = ("none", "gzip", "snappy", "lz4", "zstd")
 """By their number in a batch's attributes."""
 
 Plain = bytes | bytearray | memoryview
+
+_ROOM_BYTES = 1024
+_ROOM_RATIO = 8
+"""So much room is tried first, per compressed byte. Pages that are not written to take no memory."""
+
+_SMALL_ROOM_BYTES = 16 * 1024
+"""From there contents are copied: the next batch gets the same memory, which is faster than other memory."""
+
+_ROOM_IS_FULL = "failed to write whole buffer"
+"""What the codecs' library says then."""
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
@@ -27,34 +42,95 @@ _LZ4_SIZE = struct.Struct("<I")
 _LZ4_END = _LZ4_SIZE.pack(0)
 
 
-def decompress(codec: int, data: memoryview) -> memoryview:
-    """Raises CorruptBatchError when the bytes are not of that codec, or the codec is unknown."""
+def decompress(codec: int, data: memoryview, bytes_max: int = DECOMPRESSED_BYTES_MAX) -> memoryview:
+    """At most so many bytes, unless they are not compressed.
+
+    Raises CorruptBatchError when there are more, when the bytes are not of that codec, or it is unknown.
+    """
     if codec == 0:
         return data
     if codec >= len(CODECS):
         raise CorruptBatchError(f"unknown compression codec {codec}")
     try:
-        return memoryview(_DECOMPRESS[codec](data))
+        return _DECOMPRESS[codec](data, bytes_max)
     except (cramjam.DecompressionError, struct.error) as error:
         raise CorruptBatchError(f"{CODECS[codec]} data can't be decompressed: {error}") from error
+
+
+def decompress_together(batches: Iterable[tuple[int, memoryview]], bytes_max: int) -> list[memoryview]:
+    """Each by its codec, together at most so many bytes. Raises CorruptBatchError."""
+    found, room = [], bytes_max
+    for codec, data in batches:
+        found.append(decompress(codec, data, room))
+        room -= len(found[-1]) if codec else 0
+    return found
 
 
 def compress(codec: int, data: Plain) -> bytes:
     return bytes(data) if codec == 0 else _COMPRESS[codec](data)
 
 
-def _decompress_snappy(data: memoryview) -> bytes:
-    # Java writes xerial's framing: a 16-byte header, then blocks of a 4-byte length and raw snappy.
-    if bytes(data[:8]) != _XERIAL_MAGIC:
-        return bytes(cramjam.snappy.decompress_raw(data))
+def _too_large(bytes_max: int) -> CorruptBatchError:
+    return CorruptBatchError(
+        f"decompressed it has more than {bytes_max} bytes, the limit of batch.decompressed.bytes.max"
+    )
+
+
+def _streamed(
+    decompress_into: Callable[[memoryview, Any], int],
+) -> Callable[[memoryview, int], memoryview]:
+    """For codecs whose data does not say how much it holds, or can't be trusted to."""
+
+    def decompressed(data: memoryview, bytes_max: int) -> memoryview:
+        room = min(_ROOM_BYTES + _ROOM_RATIO * len(data), bytes_max)
+        while True:
+            plain = np.empty(room, np.uint8).data
+            try:
+                size = decompress_into(data, plain)
+                return memoryview(bytes(plain[:size])) if room <= _SMALL_ROOM_BYTES else plain[:size]
+            except cramjam.DecompressionError as error:
+                if str(error) != _ROOM_IS_FULL:
+                    raise
+                if room >= bytes_max:
+                    raise _too_large(bytes_max) from error
+            room = min(_ROOM_RATIO * room, bytes_max)
+
+    return decompressed
+
+
+def _decompress_snappy(data: memoryview, bytes_max: int) -> memoryview:
+    """Each block begins with the size of its contents."""
+    if data[:8] != _XERIAL_MAGIC:
+        plain = _room(cramjam.snappy.decompress_raw_len(data), bytes_max)
+        cramjam.snappy.decompress_raw_into(data, plain)
+        return plain
+    blocks, at = _xerial_blocks(data), 0
+    sizes = [cramjam.snappy.decompress_raw_len(block) for block in blocks]
+    plain = _room(sum(sizes), bytes_max)
+    for block, size in zip(blocks, sizes, strict=True):
+        cramjam.snappy.decompress_raw_into(block, plain[at : at + size])
+        at += size
+    return plain
+
+
+def _room(size: int, bytes_max: int) -> memoryview:
+    if size > bytes_max:
+        raise _too_large(bytes_max)
+    return np.empty(size, np.uint8).data
+
+
+def _xerial_blocks(data: memoryview) -> list[memoryview]:
+    """Java writes xerial's framing: a 16-byte header, then blocks of a 4-byte length and raw snappy."""
     blocks = []
     at = len(_XERIAL_HEADER)
     while at < len(data):
         (size,) = _INT.unpack_from(data, at)
         at += _INT.size
-        blocks.append(bytes(cramjam.snappy.decompress_raw(data[at : at + size])))
+        if not 0 < size <= len(data) - at:
+            raise CorruptBatchError(f"a snappy block of {size} bytes where {len(data) - at} are left")
+        blocks.append(data[at : at + size])
         at += size
-    return b"".join(blocks)
+    return blocks
 
 
 def _compress_snappy(data: Plain) -> bytes:
@@ -77,11 +153,11 @@ def _compress_lz4(data: Plain) -> bytes:
     return b"".join([*parts, _LZ4_END])
 
 
-_DECOMPRESS: dict[int, Callable[[memoryview], bytes]] = {
-    1: lambda data: bytes(cramjam.gzip.decompress(data)),
+_DECOMPRESS: dict[int, Callable[[memoryview, int], memoryview]] = {
+    1: _streamed(cramjam.gzip.decompress_into),
     2: _decompress_snappy,
-    3: lambda data: bytes(cramjam.lz4.decompress(data)),
-    4: lambda data: bytes(cramjam.zstd.decompress(data)),
+    3: _streamed(cramjam.lz4.decompress_into),
+    4: _streamed(cramjam.zstd.decompress_into),
 }
 _COMPRESS: dict[int, Callable[[Plain], bytes]] = {
     1: lambda data: bytes(cramjam.gzip.compress(data)),

@@ -17,6 +17,7 @@ from sparkmirror.batches.record_batch import (
     iterate_batches,
 )
 from sparkmirror.batches.records import RawRecord, read_records
+from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX
 
 
 class Match(NamedTuple):
@@ -29,13 +30,20 @@ class Match(NamedTuple):
     is_whole: bool
 
 
-def match(tail: Iterable[FetchedBatch], steps: Iterable[Step], position: int, *, timestamps: bool) -> Match:
+def match(
+    tail: Iterable[FetchedBatch],
+    steps: Iterable[Step],
+    position: int,
+    *,
+    timestamps: bool,
+    decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX,
+) -> Match:
     """Walk the source's `steps` from `position` for as long as the target's `tail` has their records.
 
     Records of the tail that the source has lost meanwhile (compaction) are passed over. Both are taken only
     as far as needed. Without `timestamps` (the target stamps its own) keys, values and headers decide.
     """
-    unmatched = _Tail(tail, timestamps=timestamps)
+    unmatched = _Tail(tail, decompressed_bytes_max, timestamps=timestamps)
     for step in steps:
         for batch in step.batches:
             if unmatched.is_empty:
@@ -43,7 +51,8 @@ def match(tail: Iterable[FetchedBatch], steps: Iterable[Step], position: int, *,
             if unmatched.pop_equal(batch):
                 position = batch.offsets[-1] + 1
                 continue
-            for record, offset in zip(_records_of(batch), batch.offsets, strict=True):
+            records = _records_of(batch, decompressed_bytes_max)
+            for record, offset in zip(records, batch.offsets, strict=True):
                 if not unmatched.find(record):
                     return Match(position, unmatched.is_whole)
                 position = offset + 1
@@ -54,8 +63,9 @@ def match(tail: Iterable[FetchedBatch], steps: Iterable[Step], position: int, *,
 
 
 class _Tail:
-    def __init__(self, batches: Iterable[FetchedBatch], *, timestamps: bool) -> None:
+    def __init__(self, batches: Iterable[FetchedBatch], bytes_max: int, *, timestamps: bool) -> None:
         self._batches = iter(batches)
+        self._bytes_max = bytes_max
         self._next = next(self._batches, None)
         self._opened: deque[RawRecord] = deque()
         self._timestamps = timestamps
@@ -81,7 +91,7 @@ class _Tail:
         wanted = self._comparable(record)
         while not self.is_empty:
             if not self._opened and self._next is not None:
-                self._opened.extend(read_records(self._next))
+                self._opened.extend(read_records(self._next, self._bytes_max))
                 self._next = next(self._batches, None)
             if self._comparable(self._opened.popleft()) == wanted:
                 return True
@@ -103,6 +113,6 @@ def _contents(batch: FetchedBatch) -> tuple[object, ...]:
     )
 
 
-def _records_of(batch: OutgoingBatch) -> list[RawRecord]:
+def _records_of(batch: OutgoingBatch, bytes_max: int) -> list[RawRecord]:
     (fetched,) = iterate_batches(batch.data)
-    return read_records(fetched)
+    return read_records(fetched, bytes_max)

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from sparkmirror.batches.record_batch import FetchedBatch, iterate_batches
 from sparkmirror.batches.record_body import RecordBody, read_body, write_body
 from sparkmirror.batches.records import read_records, read_varint, write_sparse_batch, write_varint
-from sparkmirror.domain.errors import CorruptBatchError
+from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX
 
 HEADER: Final = b"sparkmirror-provenance"
 """Its value: the aliases of the clusters that mirrored the record on, in that order, with commas between."""
@@ -41,23 +41,22 @@ class ProvenanceHeader(NamedTuple):
         return write_body(RecordBody(key, value, (*others, (HEADER, come_from))))
 
 
-def carried(batch: FetchedBatch, header: ProvenanceHeader) -> list[FetchedBatch]:
+def carried(
+    batch: FetchedBatch, header: ProvenanceHeader, bytes_max: int = DECOMPRESSED_BYTES_MAX
+) -> list[FetchedBatch]:
     """The batch as it arrives, with the offsets that it has; none if all of it comes back.
 
     Raises CorruptBatchError for a batch that can't be opened.
     """
-    bodies = ((record, header.carry(record.body)) for record in read_records(batch))
+    bodies = ((record, header.carry(record.body)) for record in read_records(batch, bytes_max))
     records = [record._replace(body=body) for record, body in bodies if body is not None]
     return list(iterate_batches(write_sparse_batch(records, batch.header))) if records else []
 
 
 def _with_header(body: bytes, source: bytes) -> bytes:
     """The bytes that `write_body` makes with one more header, without reading the others."""
-    try:
-        at = _behind(body, _behind(body, 0))
-        count, headers_at = read_varint(body, at)
-    except IndexError as error:
-        raise CorruptBatchError("the record's fields do not fit it") from error
+    at = _behind(body, _behind(body, 0))
+    count, headers_at = read_varint(body, at)
     out = bytearray(body[:at])
     write_varint(count + 1, out)
     out += body[headers_at:]

@@ -19,26 +19,20 @@ class RecordBody(NamedTuple):
 
 def read_body(data: bytes) -> RecordBody:
     """Raises CorruptBatchError when the fields do not fit the bytes."""
-    try:
-        key, at = _read_nullable(data, 0)
-        value, at = _read_nullable(data, at)
-        count, at = read_varint(data, at)
-        headers = []
-        for _ in range(count):
-            name, at = _read_nullable(data, at)
-            content, at = _read_nullable(data, at)
-            headers.append((name or b"", content))
-    except IndexError as error:
-        raise _misfit() from error
+    key, at = _read_nullable(data, 0)
+    value, at = _read_nullable(data, at)
+    count, at = read_varint(data, at)
+    headers = []
+    for _ in range(count):
+        name, at = _read_nullable(data, at)
+        content, at = _read_nullable(data, at)
+        headers.append((name or b"", content))
     return RecordBody(key, value, tuple(headers))
 
 
 def read_key(data: bytes) -> bytes | None:
     """Raises CorruptBatchError when it does not fit the bytes."""
-    try:
-        return _read_nullable(data, 0)[0]
-    except IndexError as error:
-        raise _misfit() from error
+    return _read_nullable(data, 0)[0]
 
 
 def write_body(body: RecordBody) -> bytes:
@@ -53,13 +47,12 @@ def write_body(body: RecordBody) -> bytes:
 
 
 def _read_nullable(data: bytes, at: int) -> tuple[bytes | None, int]:
-    """Raises IndexError when it ends behind the data."""
     size, at = read_varint(data, at)
     if size < 0:
         return None, at
     end = at + size
     if end > len(data):
-        raise IndexError(end)
+        raise CorruptBatchError("the record's fields do not fit it")
     return data[at:end], end
 
 
@@ -69,7 +62,3 @@ def _write_nullable(data: bytes | None, out: bytearray) -> None:
     else:
         write_varint(len(data), out)
         out += data
-
-
-def _misfit() -> CorruptBatchError:
-    return CorruptBatchError("the record's fields do not fit it")

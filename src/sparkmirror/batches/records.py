@@ -6,9 +6,9 @@ of bytes, `body`, exactly as the producer wrote it. Layout: Kafka's `DefaultReco
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from sparkmirror.batches.compression import compress, decompress
+from sparkmirror.batches.compression import compress, decompress_together
 from sparkmirror.batches.record_batch import (
     CODEC_MASK,
     HEADER_BYTES,
@@ -19,10 +19,21 @@ from sparkmirror.batches.record_batch import (
     build_batch,
     iterate_batches,
 )
+from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX
 from sparkmirror.domain.errors import CorruptBatchError
 
-_MASK = (1 << 64) - 1
+_INT_MASK = (1 << 32) - 1
+_LONG_MASK = (1 << 64) - 1
+_LONG_MIN, _LONG_MAX = -(1 << 63), (1 << 63) - 1
 _NO_PRODUCER = (-1, -1, -1)
+
+VARINT_BYTES: Final = 5
+VARLONG_BYTES: Final = 10
+"""The most that a varint of 32 or 64 bits takes."""
+
+BYTES_PER_RECORD: Final = 128
+"""Records that are opened take some memory of their own, however small they are: the limit for bytes allows
+one for each so many."""
 
 
 class RawRecord(NamedTuple):
@@ -42,22 +53,38 @@ def naming_offset(offset: int) -> Iterator[None]:
         raise CorruptBatchError(f"offset {offset}: {error}") from error
 
 
-def read_varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
-    """A zig-zag varint of at most 64 bits at `at`: (value, where the next field begins)."""
-    low = data[at]
-    if low < 0x80:
-        return (low >> 1) ^ -(low & 1), at + 1
-    result, shift = low & 0x7F, 7
-    while True:
-        at += 1
-        byte = data[at]
-        result |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            result &= _MASK
-            return (result >> 1) ^ -(result & 1), at + 1
-        shift += 7
-        if shift > 63:
-            raise CorruptBatchError("varint is too long")
+def check_count(records: int, bytes_max: int) -> None:
+    """Check that so many records may be opened together. Raises CorruptBatchError."""
+    if records > bytes_max // BYTES_PER_RECORD:
+        raise CorruptBatchError(
+            f"its {records} records are more than one for each {BYTES_PER_RECORD} bytes of "
+            f"batch.decompressed.bytes.max, which is {bytes_max}"
+        )
+
+
+def read_varint(data: bytes | memoryview, at: int, bytes_max: int = VARINT_BYTES) -> tuple[int, int]:
+    """A zig-zag varint of 32 bits at `at`: (value, where the next field is). Raises CorruptBatchError."""
+    try:
+        low = data[at]
+        if low < 0x80:
+            return (low >> 1) ^ -(low & 1), at + 1
+        result, shift = low & 0x7F, 7
+        while shift < 7 * bytes_max:
+            at += 1
+            byte = data[at]
+            result |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                result &= _INT_MASK if bytes_max == VARINT_BYTES else _LONG_MASK
+                return (result >> 1) ^ -(result & 1), at + 1
+            shift += 7
+    except IndexError as error:
+        raise CorruptBatchError("the record's fields do not fit it") from error
+    raise CorruptBatchError(f"varint of more than {bytes_max} bytes")
+
+
+def read_varlong(data: bytes | memoryview, at: int) -> tuple[int, int]:
+    """As `read_varint`, of 64 bits."""
+    return read_varint(data, at, VARLONG_BYTES)
 
 
 def write_varint(value: int, out: bytearray) -> None:
@@ -82,34 +109,57 @@ def _varint(value: int) -> bytes:
     return _SMALL_VARINTS[value] if 0 <= value < 1024 else _encode_varint(value)
 
 
-def read_records(batch: FetchedBatch) -> list[RawRecord]:
+def read_records(batch: FetchedBatch, bytes_max: int = DECOMPRESSED_BYTES_MAX) -> list[RawRecord]:
     """Open a batch. A LogAppendTime batch gives every record the broker's time, as a consumer sees it.
 
-    Raises CorruptBatchError when the bytes do not hold what the header promises.
+    Raises CorruptBatchError when the bytes do not hold what the header promises, or more than `bytes_max`.
     """
-    header = batch.header
-    data = bytes(decompress(header.attributes & CODEC_MASK, batch.data[HEADER_BYTES:]))
-    append_time = header.max_timestamp if header.attributes & LOG_APPEND_TIME else None
-    records = []
-    at = 0
-    try:
-        for _ in range(header.record_count):
-            size, at = read_varint(data, at)
-            end = at + size
-            if size < 0 or end > len(data):
-                raise CorruptBatchError(f"record of {size} bytes in a batch of {len(data)}")
-            timestamp_delta, at = read_varint(data, at + 1)
-            offset_delta, at = read_varint(data, at)
-            if at > end:
-                raise CorruptBatchError(f"record of {size} bytes is shorter than its fields")
-            timestamp = header.base_timestamp + timestamp_delta if append_time is None else append_time
-            records.append(RawRecord(header.base_offset + offset_delta, timestamp, data[at:end]))
-            at = end
-    except IndexError as error:
-        raise CorruptBatchError(f"batch ends before its {header.record_count} records") from error
-    if at != len(data):
-        raise CorruptBatchError(f"{len(data) - at} bytes follow the batch's {header.record_count} records")
+    return read_together([batch], bytes_max)
+
+
+def read_together(batches: Sequence[FetchedBatch], bytes_max: int) -> list[RawRecord]:
+    """As `read_records`; together they may have at most `bytes_max`."""
+    check_count(sum(batch.header.record_count for batch in batches), bytes_max)
+    codecs = [batch.header.attributes & CODEC_MASK for batch in batches]
+    payloads = [batch.data[HEADER_BYTES:] for batch in batches]
+    plain = decompress_together(zip(codecs, payloads, strict=True), bytes_max)
+    records: list[RawRecord] = []
+    for batch, data in zip(batches, plain, strict=True):
+        records += _parse(batch.header, bytes(data))
     return records
+
+
+def _parse(header: BatchHeader, data: bytes) -> list[RawRecord]:
+    base_offset, base_timestamp, count = header.base_offset, header.base_timestamp, header.record_count
+    append_time = header.max_timestamp if header.attributes & LOG_APPEND_TIME else None
+    records: list[RawRecord] = []
+    read, note = read_varint, records.append
+    at, whole = 0, len(data)
+    least, most = _LONG_MIN, _LONG_MAX
+    for _ in range(count):
+        if at == whole:
+            raise CorruptBatchError(f"batch ends before its {count} records")
+        size, at = read(data, at)
+        end = at + size
+        if size < 0 or end > whole:
+            raise CorruptBatchError(f"record of {size} bytes in a batch of {whole}")
+        timestamp_delta, at = read(data, at + 1, VARLONG_BYTES)
+        offset_delta, at = read(data, at)
+        if at > end:
+            raise CorruptBatchError(f"record of {size} bytes is shorter than its fields")
+        timestamp = base_timestamp + timestamp_delta if append_time is None else append_time
+        if not least <= timestamp <= most:
+            timestamp = _wrapped(timestamp)
+        note(RawRecord(base_offset + offset_delta, timestamp, data[at:end]))
+        at = end
+    if at != whole:
+        raise CorruptBatchError(f"{whole - at} bytes follow the batch's {count} records")
+    return records
+
+
+def _wrapped(value: int) -> int:
+    """As a sum of 64 bits is in Java."""
+    return ((value - _LONG_MIN) & _LONG_MASK) + _LONG_MIN
 
 
 def write_batch(records: Sequence[RawRecord], codec: int) -> memoryview:
@@ -136,7 +186,7 @@ def _encode(placed: Iterable[tuple[int, RawRecord]], base_timestamp: int) -> byt
     """Records with their offset deltas."""
     parts: list[bytes] = []
     for delta, record in placed:
-        timestamp_delta, offset_delta = _varint(record.timestamp - base_timestamp), _varint(delta)
+        timestamp_delta, offset_delta = _varint(_wrapped(record.timestamp - base_timestamp)), _varint(delta)
         size = 1 + len(timestamp_delta) + len(offset_delta) + len(record.body)
         parts += (_varint(size), b"\x00", timestamp_delta, offset_delta, record.body)
     return b"".join(parts)
@@ -165,14 +215,17 @@ def rewrite(records: Sequence[RawRecord], codec: int, bytes_max: int) -> list[Ou
     return [OutgoingBatch(data, offsets, newest)]
 
 
-def halve(batch: OutgoingBatch) -> list[OutgoingBatch]:
-    """Two batches instead of one that the target calls too large; empty when it holds a single record."""
+def halve(batch: OutgoingBatch, bytes_max: int = DECOMPRESSED_BYTES_MAX) -> list[OutgoingBatch]:
+    """Two batches instead of one that the target calls too large; empty when it holds a single record.
+
+    Raises CorruptBatchError.
+    """
     if len(batch.offsets) < 2:
         return []
     (fetched,) = iterate_batches(batch.data)
     records = [
         record._replace(offset=offset)
-        for record, offset in zip(read_records(fetched), batch.offsets, strict=True)
+        for record, offset in zip(read_records(fetched, bytes_max), batch.offsets, strict=True)
     ]
     codec, middle = fetched.header.attributes & CODEC_MASK, len(records) // 2
     # By count, not by size: another run of the codec may shrink the whole, and nothing would be split.

@@ -1,8 +1,8 @@
 """Batches that can't go as they are, opened and written again: renumbered, merged, split, recompressed."""
 
-import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,38 +23,46 @@ from sparkmirror.batches.record_batch import (
     build_batch,
     stamp,
 )
-from sparkmirror.batches.records import RawRecord, new_header, read_records, rewrite
+from sparkmirror.batches.records import RawRecord, new_header, read_together, rewrite
+from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX
 from sparkmirror.domain.errors import CorruptBatchError
 
 MANY_RECORDS = 100
 """From here on columns are faster than a loop over the records: see `python -m bench.reencoding`."""
 
+_PACKED_BYTES_MAX = 16 << 20
+"""Records with more are split before they are packed: what that takes depends on their number."""
 
 Carry = Callable[[list[RawRecord]], list[RawRecord]]
 """Changes records, or leaves some out."""
 
 
+class Encoding(NamedTuple):
+    """How records are written, in batches of at most `bytes_max`, and how much is decompressed together."""
+
+    codec: int
+    bytes_max: int
+    decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX
+
+
 def reopen(
-    batches: Sequence[FetchedBatch], position: int, codec: int, bytes_max: int, carry: Carry | None = None
+    batches: Sequence[FetchedBatch], position: int, encoding: Encoding, carry: Carry | None = None
 ) -> list[OutgoingBatch]:
-    """The records from `position` on as one batch, or as several where it would exceed `bytes_max` bytes.
+    """The records from `position` on as one batch, or as several where it would exceed the encoding's limit.
 
     The batches follow each other in a partition, and each has a record. A single record above the limit
     becomes a batch of its own: the target decides whether to accept it. `carry` is asked last.
     Raises CorruptBatchError.
     """
     if carry is None and sum(batch.header.record_count for batch in batches) >= MANY_RECORDS:
-        return reopen_columns(headers_of(batches), payloads_of(batches), position, codec, bytes_max)
-    records = [record for batch in batches for record in read_records(batch)]
+        return reopen_columns(headers_of(batches), payloads_of(batches), position, encoding)
+    records = read_together(batches, encoding.decompressed_bytes_max)
     if records:
         increase = all(earlier.offset < later.offset for earlier, later in pairwise(records))
         low, high = batches[0].header.base_offset, batches[-1].header.last_offset
         _check_offsets(low, high, records[0].offset, records[-1].offset, increase=increase)
-    try:
-        wanted = [record for record in records if record.offset >= position]
-        return rewrite(wanted if carry is None else carry(wanted), codec, bytes_max)
-    except struct.error as error:
-        raise CorruptBatchError("a record's timestamp has more than 64 bits") from error
+    wanted = [record for record in records if record.offset >= position]
+    return rewrite(wanted if carry is None else carry(wanted), encoding.codec, encoding.bytes_max)
 
 
 def _check_offsets(low: int, high: int, first: int, last: int, *, increase: bool) -> None:
@@ -63,31 +71,34 @@ def _check_offsets(low: int, high: int, first: int, last: int, *, increase: bool
         raise CorruptBatchError(f"its records' offsets do not increase from {low} to {high}")
 
 
-def recompress(batch: FetchedBatch, codec: int) -> OutgoingBatch:
+def recompress(batch: FetchedBatch, encoding: Encoding) -> OutgoingBatch:
     """The whole batch in another codec; its records are not read. Raises CorruptBatchError."""
-    header = batch.header
-    plain = decompress(header.attributes & CODEC_MASK, batch.data[HEADER_BYTES:])
+    header, codec = batch.header, encoding.codec
+    before = header.attributes & CODEC_MASK
+    plain = decompress(before, batch.data[HEADER_BYTES:], encoding.decompressed_bytes_max)
     new = header._replace(attributes=header.attributes & ~CODEC_MASK | codec)
     data = build_batch(new, compress(codec, plain))
     return OutgoingBatch(data, range(header.base_offset, header.last_offset + 1), header.max_timestamp)
 
 
 def reopen_columns(
-    headers: Headers, payloads: Sequence[memoryview], position: int, codec: int, bytes_max: int
+    headers: Headers, payloads: Iterable[memoryview], position: int, encoding: Encoding
 ) -> list[OutgoingBatch]:
-    """As `reopen`, of batches by their headers and what was behind them, decompressed."""
-    index = index_payloads(headers, payloads)
+    """As `reopen`, of batches by their headers and what is behind them."""
+    index = index_payloads(headers, payloads, encoding.decompressed_bytes_max)
     increase = bool((index.offsets[1:] > index.offsets[:-1]).all())
     low, high = int(headers["base_offset"][0]), int(headers["base_offset"][-1])
     high += int(headers["last_offset_delta"][-1])
     _check_offsets(low, high, int(index.offsets[0]), int(index.offsets[-1]), increase=increase)
     first = int(np.searchsorted(index.offsets, position))
-    return _pack(index, range(first, len(index)), codec, bytes_max)
+    return _pack(index, range(first, len(index)), encoding.codec, encoding.bytes_max)
 
 
 def _pack(index: RecordIndex, rows: range, codec: int, bytes_max: int) -> list[OutgoingBatch]:
     if not rows:
         return []
+    if index.ends[rows[-1]] - index.starts[rows[0]] > _PACKED_BYTES_MAX and len(rows) > 1:
+        return _pack_halves(index, rows, codec, bytes_max)
     timestamps = index.timestamps[rows.start : rows.stop]
     newest = int(timestamps.max())
     header = new_header(codec, len(rows), int(timestamps[0]), newest)
@@ -98,9 +109,14 @@ def _pack(index: RecordIndex, rows: range, codec: int, bytes_max: int) -> list[O
         data[:HEADER_BYTES] = build_batch(header, b"")
         stamp(data, header.producer_id, header.producer_epoch, header.base_sequence)
     if len(data) > bytes_max and len(rows) > 1:
-        middle = len(rows) // 2
-        return _pack(index, rows[:middle], codec, bytes_max) + _pack(index, rows[middle:], codec, bytes_max)
+        del data
+        return _pack_halves(index, rows, codec, bytes_max)
     return [OutgoingBatch(data, _offsets(index, rows), newest)]
+
+
+def _pack_halves(index: RecordIndex, rows: range, codec: int, bytes_max: int) -> list[OutgoingBatch]:
+    middle = len(rows) // 2
+    return _pack(index, rows[:middle], codec, bytes_max) + _pack(index, rows[middle:], codec, bytes_max)
 
 
 def _offsets(index: RecordIndex, rows: range) -> Sequence[int]:

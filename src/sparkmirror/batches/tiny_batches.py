@@ -11,7 +11,6 @@ import numpy as np
 from crc32c import crc32c
 
 from sparkmirror.batches.columns import Column, Headers, headers_at
-from sparkmirror.batches.compression import decompress
 from sparkmirror.batches.record_batch import (
     CODEC_MASK,
     CONTROL,
@@ -22,7 +21,7 @@ from sparkmirror.batches.record_batch import (
     OFFSET_AND_LENGTH,
     OutgoingBatch,
 )
-from sparkmirror.batches.reencoding import reopen_columns
+from sparkmirror.batches.reencoding import Encoding, reopen_columns
 
 MANY_BATCHES = 24
 """From here on columns are faster than one batch after the other: see `python -m bench.reencoding`."""
@@ -74,14 +73,11 @@ class TinyBatches(NamedTuple):
             yield chosen[begin:end]
             begin, before = end, int(sizes[end - 1])
 
-    def reopen(self, chosen: Column, position: int, codec: int, bytes_max: int) -> list[OutgoingBatch]:
-        """The chosen ones as `batch_opening.reopen` does. Raises CorruptBatchError."""
-        headers, edges, data = self.headers[chosen], self.edges, self.data
+    def reopen(self, chosen: Column, position: int, encoding: Encoding) -> list[OutgoingBatch]:
+        """The chosen ones as `reencoding.reopen` does. Raises CorruptBatchError."""
+        edges, data = self.edges, self.data
         payloads = [data[edges[at] + HEADER_BYTES : edges[at + 1]] for at in chosen.tolist()]
-        codecs = headers["attributes"] & CODEC_MASK
-        if codecs.any():
-            payloads = [decompress(*one) for one in zip(codecs.tolist(), payloads, strict=True)]
-        return reopen_columns(headers, payloads, position, codec, bytes_max)
+        return reopen_columns(self.headers[chosen], payloads, position, encoding)
 
 
 def part_response(data: memoryview, bytes_max: int) -> Iterator[tuple[memoryview, TinyBatches | None]]:

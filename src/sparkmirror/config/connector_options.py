@@ -61,6 +61,16 @@ OWN_SOURCE: Final = Definition(
             validator=OneOf(("fail", "skip")),
         ),
         Option(
+            "batch.decompressed.bytes.max",
+            Type.INT,
+            67108864,
+            "The most bytes that a batch may have when it is decompressed; it may have one record for each "
+            "128 of them. A larger batch counts as one that can't be read: see on.bad.batch. Only batches "
+            "that must change are decompressed, which takes up to four times as much memory; others are "
+            "copied as they are.",
+            validator=AtLeast(1048576),
+        ),
+        Option(
             "on.loop",
             Type.STRING,
             "filter",

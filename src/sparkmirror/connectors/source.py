@@ -7,6 +7,7 @@ from typing import Annotated, Final
 from sparkmirror.batches.cycles import names_show_origin
 from sparkmirror.domain.acls import SyncAcls
 from sparkmirror.domain.assignment import PartitionAssignment
+from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX
 from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.incidents import DEFAULT_REACTIONS, Reactions
 from sparkmirror.domain.option_fields import FromOption
@@ -31,6 +32,9 @@ class CopySettings:
     reactions: Reactions = DEFAULT_REACTIONS
     provenance_header: Annotated[bool, FromOption("provenance.header")] = False
     """Whether records get a header with their clusters of origin; only where topics' names don't."""
+    decompressed_bytes_max: Annotated[int, FromOption("batch.decompressed.bytes.max")] = (
+        DECOMPRESSED_BYTES_MAX
+    )
 
 
 DEFAULT_COPY_SETTINGS: Final = CopySettings()

@@ -60,7 +60,7 @@ class CopyPipeline:
         self._cycles = cycles
         self._fenced_pause_s = fenced_pause_s
         self.reader = BatchReader(plan.consumer, loop, self)
-        self.writer = BatchWriter(plan.producer, loop, self)
+        self.writer = BatchWriter(plan.writer_settings, loop, self)
         """In transactions each initialisation has another."""
         resumption = Resumption(plan, rules, cycles, state.store)
         self.lookups = PartitionLookups(loop, state, resumption, cycles, self.report)
@@ -261,7 +261,7 @@ class CopyPipeline:
         before = copy.outstanding_bytes
         obstacle: Event | None = None
         try:
-            for batch in copy.take(fetched):
+            for batch in copy.take(fetched, self._plan.outstanding_bytes_max - self._outstanding_bytes):
                 self.writer.append(copy.plan.target, batch)
         except CorruptBatchError as error:
             obstacle = self._unreadable(copy, fetched, error)
@@ -390,6 +390,7 @@ def _rules(plan: TaskPlan) -> Mapping[TopicPartition, CopyRules]:
         codec=None if compression is None else CODECS.index(compression),
         check_crcs=plan.consumer.check_crcs,
         merged_bytes_max=MERGED_BYTES_MAX,
+        decompressed_bytes_max=plan.settings.decompressed_bytes_max,
     )
     return {
         partition.source: replace(rules, target_stamps_append_time=partition.target_stamps_append_time)

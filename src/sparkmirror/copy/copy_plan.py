@@ -4,7 +4,7 @@ A plan holds no position; the task reads that from Kafka. It travels to the exec
 closure, never through Spark's configuration, because connection settings may hold secrets.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sparkmirror.connectors.source import DEFAULT_COPY_SETTINGS, CopySettings
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
@@ -83,3 +83,13 @@ class TaskPlan:
     transaction: TransactionPlan | None = None
     names_show_origin: bool = True
     """Whether topics' names show what was mirrored from the target; else producer ids do."""
+
+    @property
+    def outstanding_bytes_max(self) -> int:
+        """Above `buffer_bytes_max`, because what was fetched can become more: decompressed for the target."""
+        return self.buffer_bytes_max + self.settings.decompressed_bytes_max
+
+    @property
+    def writer_settings(self) -> ProducerSettings:
+        """`producer`, with the connector's limit for batches that must be split."""
+        return replace(self.producer, decompressed_bytes_max=self.settings.decompressed_bytes_max)

@@ -3,6 +3,7 @@
 Touches no connection. `partition_states` decides what the partition does next.
 """
 
+import sys
 from collections import Counter, deque
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -100,15 +101,20 @@ class PartitionCopy:
         if incident.kind is IncidentKind.RECORDS_LOST:
             self.lost += incident.records
 
-    def take(self, fetched: FetchedPartition) -> Iterator[OutgoingBatch]:
+    def take(self, fetched: FetchedPartition, bytes_max: int = sys.maxsize) -> Iterator[OutgoingBatch]:
         """The batches to write, in order; the caller writes every one of them.
+
+        None is taken behind so many bytes: that can be less than what was fetched, which may be compressed
+        better. `fetch_position` is then on the first of the rest.
 
         Raises CorruptBatchError at the batch that can't be copied, UnknownWriterError at one that must wait,
         CycleError at one that must not be copied, with `fetch_position` on it.
         """
         aborted = AbortedTransactions(fetched.aborted) if self._read_committed else None
         steps = copy_batches(fetched.records, self.fetch_position, self._rules, aborted, self.cycles)
-        for batches, position in steps:
+        full = self.outstanding_bytes + bytes_max
+        while self.outstanding_bytes < full and (step := next(steps, None)) is not None:
+            batches, position = step
             for number, batch in enumerate(batches, start=1):
                 last = position if number == len(batches) else None
                 self._outstanding.append(_Outstanding(batch, last))

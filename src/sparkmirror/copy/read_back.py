@@ -53,9 +53,15 @@ class ReadBack:
         """
         with closing(PartitionReader(self.target)) as reader, closing(PartitionReader(self.source)) as ahead:
             tail = _Tail(reader, plan.target, state, end)
-            source = _Source(ahead, self.source, self.rules[plan.source], plan.source, self.cycles)
-            steps = source.steps(first)
-            found = match(tail, steps, first, timestamps=not plan.target_stamps_append_time)
+            rules = self.rules[plan.source]
+            source = _Source(ahead, self.source, rules, plan.source, self.cycles)
+            found = match(
+                tail,
+                source.steps(first),
+                first,
+                timestamps=not plan.target_stamps_append_time,
+                decompressed_bytes_max=rules.decompressed_bytes_max,
+            )
             for _ in tail:
                 pass  # records that the source lacks count all the same
         is_whole = found.is_whole and tail.is_contiguous

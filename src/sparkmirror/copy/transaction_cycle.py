@@ -135,7 +135,7 @@ class TransactionCycle:
             await asyncio.sleep(_LOST.delay_s(self._losses, random.random()))
         await self._initialise()
         self._is_lost = False
-        return BatchWriter(self._plan.producer, self._loop, self, self._scope)
+        return BatchWriter(self._plan.writer_settings, self._loop, self, self._scope)
 
     def start(self, writer: BatchWriter) -> None:
         """Begin transactions as soon as there is something for one. The positions must be read."""

@@ -6,9 +6,14 @@ seconds, sizes bytes. `security` keeps the raw `ssl.*` and `sasl.*` properties; 
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Literal
+from typing import Final, Literal
 
 from sparkmirror.domain.network import Network
+
+DECOMPRESSED_BYTES_MAX: Final = 64 << 20
+"""`batch.decompressed.bytes.max`: 64 times what a broker accepts as a batch by default. To re-encode a batch
+that reaches it takes three to four times as much, which fits beside a task's buffer into the memory overhead
+that Spark gives an executor by default (384 MiB)."""
 
 
 class SecurityProtocol(Enum):
@@ -94,6 +99,8 @@ class ProducerSettings:
     idempotent: bool = True
     followers_wait_max_s: float | None = None
     """How long a broker may wait for followers before it responds; None for as long as a request may take."""
+    decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX
+    """How much a batch may hold that is split, because it is too large for the target as a whole."""
 
     @property
     def followers_timeout_s(self) -> float:

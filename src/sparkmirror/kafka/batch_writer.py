@@ -16,7 +16,7 @@ from sparkmirror.batches.producer import ProducerState
 from sparkmirror.batches.record_batch import OutgoingBatch
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.client_settings import ProducerSettings
-from sparkmirror.domain.errors import DisconnectedError, SparkmirrorError
+from sparkmirror.domain.errors import CorruptBatchError, DisconnectedError, KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka import error_codes
@@ -69,7 +69,8 @@ class BatchWriter:
 
     def start(self, partitions: Collection[TopicPartition]) -> None:
         """Find the partitions' leaders; each waits for its `begin`."""
-        self._queues = {partition: PartitionQueue(partition) for partition in partitions}
+        bytes_max = self._settings.decompressed_bytes_max
+        self._queues = {partition: PartitionQueue(partition, bytes_max) for partition in partitions}
         self._view.start(sorted({partition.topic for partition in partitions}))
         self._housekeep()
 
@@ -334,7 +335,13 @@ class BatchWriter:
     def _recover(self, queue: PartitionQueue, error: SparkmirrorError) -> None:
         code = error.code
         all_are_written = not queue.ready
-        if all_are_written or (code in error_codes.WORTH_HALVING and queue.split_first()):
+        is_split = False
+        if not all_are_written and code in error_codes.WORTH_HALVING:
+            try:
+                is_split = queue.split_first()
+            except CorruptBatchError as reason:
+                error = KafkaError(f"{error}; it can't be split: {reason}", code)
+        if all_are_written or is_split:
             queue.happened(QueueEvent.RETRY)
             self._send_again(queue)
         elif code == error_codes.CONCURRENT_TRANSACTIONS and self._transaction is not None:

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerId, ProducerState
 from sparkmirror.batches.record_batch import SEQUENCE_MODULUS, OutgoingBatch, stamp
 from sparkmirror.batches.records import halve
+from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.wire import NO_TOPIC_ID
@@ -119,8 +120,11 @@ def step_queue(phase: QueuePhase, event: QueueEvent) -> QueuePhase:
 class PartitionQueue:
     """The batches of one partition, in order: in flight first, then unsettled, then ready to be sent."""
 
-    def __init__(self, partition: TopicPartition) -> None:
+    def __init__(
+        self, partition: TopicPartition, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX
+    ) -> None:
         self.partition = partition
+        self._decompressed_bytes_max = decompressed_bytes_max
         self.phase = QueuePhase.CLOSED
         self.route: Route | None = None
         """Where the batches go, None while the partition has no leader."""
@@ -214,9 +218,12 @@ class PartitionQueue:
         return pending
 
     def split_first(self) -> bool:
-        """Replace the first batch by two halves; False when it is a single record."""
+        """Replace the first batch by two halves; False when it is a single record.
+
+        Raises CorruptBatchError when it can't be opened.
+        """
         first = self.ready[0]
-        halves = halve(first.batch)
+        halves = halve(first.batch, self._decompressed_bytes_max)
         if not halves:
             return False
         self.ready.popleft()

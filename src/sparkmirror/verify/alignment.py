@@ -94,7 +94,12 @@ class Alignment:
         if any(self._cleaners):
             return  # cleaners need the keys
         while (batch := source.whole_batch()) and (copy := target.whole_batch()):
-            if not same_bytes(batch, copy, timestamps=source.timestamps):
+            if not same_bytes(
+                batch,
+                copy,
+                timestamps=source.timestamps,
+                decompressed_bytes_max=source.decompressed_bytes_max,
+            ):
                 return
             self._opened_together = 1
             self.equal += batch.header.record_count

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from sparkmirror.batches.record_batch import FetchedBatch
 from sparkmirror.batches.record_body import read_body, read_key
+from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX
 from sparkmirror.verify.comparison import GaveUpError
 from sparkmirror.verify.records import Record, Span
 from sparkmirror.verify.side import Side
@@ -46,11 +47,13 @@ class Cleaner:
         if self._awaiting:
             self._awaiting.pop(read_key(body) or b"", None)
 
-    def not_removed(self, later: Iterable[FetchedBatch], span: Span) -> list[Record]:
+    def not_removed(
+        self, later: Iterable[FetchedBatch], span: Span, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX
+    ) -> list[Record]:
         """The records that it can't have removed, because their keys do not follow in that span either."""
         if self._awaiting:
-            side = Side(later, span, timestamps=False)
-            while self._awaiting and (count := side.open(_OPENED_TOGETHER)):
+            side = Side(later, span, timestamps=False, decompressed_bytes_max=decompressed_bytes_max)
+            while self._awaiting and (count := side.open(1, _OPENED_TOGETHER)):
                 for _, body in side.opened.contents:
                     self.saw(body)
                 side.opened.drop(count)

@@ -39,8 +39,13 @@ def compare(source: Log, target: Log, rules: Rules) -> Comparison:
 
 class _Comparing:
     def __init__(self, source: Log, target: Log, rules: Rules) -> None:
-        source_side = SourceSide(source.batches, source.span, timestamps=rules.timestamps)
-        target_side = Side(target.batches, target.span, timestamps=rules.timestamps)
+        bytes_max, timestamps = rules.decompressed_bytes_max, rules.timestamps
+        source_side = SourceSide(
+            source.batches, source.span, timestamps=timestamps, decompressed_bytes_max=bytes_max
+        )
+        target_side = Side(
+            target.batches, target.span, timestamps=timestamps, decompressed_bytes_max=bytes_max
+        )
         self._rules = rules
         self._source_log, self._target_log = source, target
         self._source_cleaner = Cleaner(is_on=rules.source_is_compacted)
@@ -101,9 +106,10 @@ class _Comparing:
 
     def _settle_cleaned(self) -> None:
         """Search behind the spans for keys that must follow there if the cleaner removed their records."""
-        for record in self._target_cleaner.not_removed(*self._target_log.rest):
+        bytes_max = self._rules.decompressed_bytes_max
+        for record in self._target_cleaner.not_removed(*self._target_log.rest, bytes_max):
             self._not_comparable -= 1
             self._findings.add_missing(record)
-        for copy in self._source_cleaner.not_removed(*self._source_log.rest):
+        for copy in self._source_cleaner.not_removed(*self._source_log.rest, bytes_max):
             self._not_comparable -= 1
             self._findings.add_extra(copy)

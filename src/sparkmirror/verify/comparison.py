@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX
+
 DIFFERENCES_SHOWN_MAX = 10
 
 
@@ -24,6 +26,8 @@ class Rules:
     target_is_compacted: bool = False
     target_end_is_known: bool = True
     """Whether the target's span ends with the copy of the source's last record, or somewhere behind it."""
+    decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX
+    """For the batches that are opened at a time: the flow's `batch.decompressed.bytes.max`."""
 
     @property
     def is_compacted(self) -> bool:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sparkmirror.batches.aborted_transactions import AbortedTransactions
 from sparkmirror.batches.provenance_header import ProvenanceHeader, carried
 from sparkmirror.batches.record_batch import CONTROL, FetchedBatch, iterate_batches
-from sparkmirror.domain.client_settings import ConsumerSettings
+from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX, ConsumerSettings
 from sparkmirror.domain.errors import CorruptBatchError, KafkaError, RetriableError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.offsets import list_offsets
@@ -22,16 +22,22 @@ _SEARCHED_RECORDS = 10_000
 
 
 class Mirrored(NamedTuple):
-    """The source batches that a flow leaves out, and the header that it adds to others: see `cycles`."""
+    """The source batches that a flow leaves out, and the header that it adds to others: see `cycles`.
+
+    No batch with more than `decompressed_bytes_max` is opened.
+    """
 
     left_out: frozenset[int] = frozenset()
     provenance: ProvenanceHeader | None = None
+    decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX
 
     def carry(self, batch: FetchedBatch) -> Sequence[FetchedBatch]:
         """One batch, or none."""
         if batch.header.producer_id in self.left_out:
             return ()
-        return (batch,) if self.provenance is None else carried(batch, self.provenance)
+        if self.provenance is None:
+            return (batch,)
+        return carried(batch, self.provenance, self.decompressed_bytes_max)
 
 
 class PartitionLog:
@@ -91,7 +97,7 @@ class PartitionLog:
     def first_record(self, span: Span, *, timestamps: bool) -> Record | None:
         """The first record of the first batch that reaches into the span."""
         for batch in self.batches(span):
-            opened = _opened(batch, Span(0, END), timestamps=timestamps)
+            opened = self._opened(batch, Span(0, END), timestamps=timestamps)
             if opened:
                 return opened[0]
         return None
@@ -121,7 +127,12 @@ class PartitionLog:
 
     def _records(self, span: Span, *, timestamps: bool) -> Iterator[Record]:
         for batch in self.batches(span):
-            yield from _opened(batch, span, timestamps=timestamps)
+            yield from self._opened(batch, span, timestamps=timestamps)
+
+    def _opened(self, batch: FetchedBatch, span: Span, *, timestamps: bool) -> list[Record]:
+        opened = Records(self._mirrored.decompressed_bytes_max)
+        opened.add([batch], span, timestamps=timestamps)
+        return opened.take(len(opened))
 
     def _whole(self, records: memoryview) -> Iterator[FetchedBatch]:
         try:
@@ -131,12 +142,6 @@ class PartitionLog:
 
     def __str__(self) -> str:
         return f"{self._partition} on {self._side}"
-
-
-def _opened(batch: FetchedBatch, span: Span, *, timestamps: bool) -> list[Record]:
-    opened = Records()
-    opened.add([batch], span, timestamps=timestamps)
-    return opened.take(len(opened))
 
 
 @contextmanager

@@ -88,6 +88,7 @@ def _whole(sides: Sides, partition: MirroredPartition, starts: Offsets, target_e
             source_is_compacted=partition.source_is_compacted,
             target_is_compacted=partition.target_is_compacted,
             target_end_is_known=producer is not None,
+            decompressed_bytes_max=sides.decompressed_bytes_max,
         ),
         # Unknown at the first comparison.
         lost=max(0, min(starts.source, position.offset + 1) - done.source) if partition.done else 0,

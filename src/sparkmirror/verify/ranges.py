@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from sparkmirror.batches.provenance_header import ProvenanceHeader
-from sparkmirror.domain.client_settings import ConsumerSettings
+from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX, ConsumerSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.verify.compare import Log, compare
@@ -25,14 +25,17 @@ class Sides:
     """Producer ids of the source whose batches came from the target: the flow does not copy them back."""
     provenance: ProvenanceHeader | None = None
     """The header that the flow adds to its records, if it does."""
+    decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX
+    """The flow's `batch.decompressed.bytes.max`."""
 
     def source_log(self, partition: TopicPartition) -> AbstractContextManager[PartitionLog]:
         """The records that the flow copies, as they arrive on the target."""
-        mirrored = Mirrored(self.left_out, self.provenance)
+        mirrored = Mirrored(self.left_out, self.provenance, self.decompressed_bytes_max)
         return open_log(self.source, partition, self.flow.source, mirrored)
 
     def target_log(self, partition: TopicPartition) -> AbstractContextManager[PartitionLog]:
-        return open_log(self.target, partition, self.flow.target)
+        opening = Mirrored(decompressed_bytes_max=self.decompressed_bytes_max)
+        return open_log(self.target, partition, self.flow.target, opening)
 
 
 @dataclass(frozen=True, slots=True)

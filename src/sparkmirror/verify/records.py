@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from sparkmirror.batches.columns import index_records
 from sparkmirror.batches.record_batch import FetchedBatch
-from sparkmirror.batches.records import naming_offset, read_records
+from sparkmirror.batches.records import read_together
 from sparkmirror.batches.reencoding import MANY_RECORDS
+from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX
 from sparkmirror.domain.errors import CorruptBatchError
 
 Content = tuple[int, bytes]
@@ -50,7 +51,9 @@ class Record(NamedTuple):
 class Records:
     """Records in the order of a log: added behind, taken from the front."""
 
-    def __init__(self) -> None:
+    def __init__(self, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> None:
+        """Batches that have more than so many bytes are not opened."""
+        self._bytes_max = decompressed_bytes_max
         self.offsets: list[int] = []
         self.contents: list[Content] = []
         self._producer_ids: list[int] = []
@@ -58,18 +61,22 @@ class Records:
     def __len__(self) -> int:
         return len(self.offsets)
 
-    def add(self, batches: Sequence[FetchedBatch], span: Span, *, timestamps: bool) -> None:
-        """Open batches, and take their records inside the span. Raises CorruptBatchError with the offset."""
+    def add(self, batches: Sequence[FetchedBatch], span: Span, *, timestamps: bool) -> Sequence[FetchedBatch]:
+        """Open batches, and take their records inside the span. Those that would be too much are returned.
+
+        Raises CorruptBatchError with the offset.
+        """
         try:
             self._add(batches, span, timestamps=timestamps)
-        except CorruptBatchError:
-            # One by one, to name the offset of the corrupt one.
-            for batch in batches:
-                with naming_offset(batch.header.base_offset):
-                    self._add([batch], span, timestamps=timestamps)
+        except CorruptBatchError as error:
+            if len(batches) == 1:
+                raise CorruptBatchError(f"offset {batches[0].header.base_offset}: {error}") from error
+            half = len(batches) // 2
+            return [*self.add(batches[:half], span, timestamps=timestamps), *batches[half:]]
+        return []
 
     def _add(self, batches: Sequence[FetchedBatch], span: Span, *, timestamps: bool) -> None:
-        offsets, times, bodies = _columns(batches)
+        offsets, times, bodies = _columns(batches, self._bytes_max)
         contents = list(zip(times if timestamps else [0] * len(bodies), bodies, strict=True))
         producer_ids = [
             batch.header.producer_id for batch in batches for _ in range(batch.header.record_count)
@@ -102,12 +109,12 @@ class Records:
         return sum(len(body) for _, body in islice(self.contents, count))
 
 
-def _columns(batches: Sequence[FetchedBatch]) -> tuple[list[int], list[int], list[bytes]]:
+def _columns(batches: Sequence[FetchedBatch], bytes_max: int) -> tuple[list[int], list[int], list[bytes]]:
     """Offsets, timestamps, bodies."""
     if sum(batch.header.record_count for batch in batches) >= MANY_RECORDS:
-        index = index_records(batches)
+        index = index_records(batches, bytes_max)
         return index.offsets.tolist(), index.timestamps.tolist(), index.bodies()
-    records = [record for batch in batches for record in read_records(batch)]
+    records = read_together(batches, bytes_max)
     return (
         [record.offset for record in records],
         [record.timestamp for record in records],

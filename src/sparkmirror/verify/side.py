@@ -1,15 +1,19 @@
 """Reads one side of a comparison: a partition's batches, opened only where necessary."""
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from sparkmirror.batches.compression import decompress
 from sparkmirror.batches.record_batch import CODEC_MASK, HEADER_BYTES, LOG_APPEND_TIME, FetchedBatch
 from sparkmirror.batches.records import naming_offset
+from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX
+from sparkmirror.verify.comparison import GaveUpError
 from sparkmirror.verify.records import Record, Records, Span
 
 _OPENED_BYTES_MAX = 1 << 20
 """The most bytes of batches that are opened together."""
+_HELD_TIMES = 4
+"""How much of what is opened at a time is held, while records differ."""
 _RECENT_RECORDS = 50_000
 _RECENT_BYTES = 16 << 20
 """The records before the current one among which a second copy is recognized."""
@@ -18,19 +22,30 @@ _RECENT_BYTES = 16 << 20
 class Side:
     """Batches and opened records of a span, in order. `opened` comes before `batch`."""
 
-    def __init__(self, batches: Iterable[FetchedBatch], span: Span, *, timestamps: bool) -> None:
+    def __init__(
+        self,
+        batches: Iterable[FetchedBatch],
+        span: Span,
+        *,
+        timestamps: bool,
+        decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX,
+    ) -> None:
+        """`decompressed_bytes_max` is for all that is opened at a time."""
         self._batches = iter(batches)
         self._span = span
         self.timestamps = timestamps
-        self.opened = Records()
+        self.decompressed_bytes_max = decompressed_bytes_max
+        self.opened = Records(decompressed_bytes_max)
+        self._popped: Sequence[FetchedBatch] = ()
+        """Between `opened` and `batch`: they were too large to be opened with those before."""
         self.batch: FetchedBatch | None = None
         """The next one that is not opened."""
         self._advance()
 
     def whole_batch(self) -> FetchedBatch | None:
         """The next batch, if all of it is unread and inside the span."""
-        batch = self.batch
-        return batch if batch is not None and not self.opened and self._span.holds(batch) else None
+        batch, is_next = self.batch, not self.opened and not self._popped
+        return batch if batch is not None and is_next and self._span.holds(batch) else None
 
     def pop_batch(self) -> None:
         self._advance()
@@ -38,11 +53,17 @@ class Side:
     def open(self, count: int, together: int = 0) -> int:
         """Open batches until so many records are in `opened`, or all; how many there are.
 
-        If any has to be opened, then as many as hold `together` records, within reason.
+        If any has to be opened, then as many as hold `together` records, within reason. Raises GaveUpError
+        where records that differ are too large to be held.
         """
-        while len(self.opened) < count and self.batch is not None:
-            batches = self._pop_batches(max(count - len(self.opened), together))
-            self.opened.add(batches, self._span, timestamps=self.timestamps)
+        while len(self.opened) < count and (self._popped or self.batch is not None):
+            if self.opened.bytes_of(len(self.opened)) > _HELD_TIMES * self.decompressed_bytes_max:
+                raise GaveUpError(
+                    f"from offset {self.opened.offsets[0]} on, {len(self.opened)} records that differ have "
+                    f"more than {_HELD_TIMES} times batch.decompressed.bytes.max"
+                )
+            batches = self._popped or self._pop_batches(max(count - len(self.opened), together))
+            self._popped = self.opened.add(batches, self._span, timestamps=self.timestamps)
         return len(self.opened)
 
     def _pop_batches(self, count: int) -> list[FetchedBatch]:
@@ -63,20 +84,29 @@ class Side:
 class SourceSide(Side):
     """Also keeps recent batches, to recognize second copies on the target."""
 
-    def __init__(self, batches: Iterable[FetchedBatch], span: Span, *, timestamps: bool) -> None:
+    def __init__(
+        self,
+        batches: Iterable[FetchedBatch],
+        span: Span,
+        *,
+        timestamps: bool,
+        decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX,
+    ) -> None:
         self._recent: deque[FetchedBatch] = deque()
         self._recent_records = self._recent_bytes = 0
         self._index: dict[int, int] = {}
-        super().__init__(batches, span, timestamps=timestamps)
+        super().__init__(batches, span, timestamps=timestamps, decompressed_bytes_max=decompressed_bytes_max)
 
     def recent_offset(self, record: Record) -> int | None:
         """The recent offset of this record on the source, before the next one."""
-        before = Records()
-        before.add(self._recent, self._span, timestamps=self.timestamps)
+        recent: Sequence[FetchedBatch] = list(self._recent)
         self._recent.clear()
         self._recent_records = self._recent_bytes = 0
-        for offset, content in zip(before.offsets, before.contents, strict=True):
-            self._index.setdefault(hash(content), offset)
+        while recent:
+            before = Records(self.decompressed_bytes_max)
+            recent = before.add(recent, self._span, timestamps=self.timestamps)
+            for offset, content in zip(before.offsets, before.contents, strict=True):
+                self._index.setdefault(hash(content), offset)
         while len(self._index) > _RECENT_RECORDS:
             del self._index[next(iter(self._index))]
         found = self._index.get(hash(record.content))
@@ -95,7 +125,13 @@ class SourceSide(Side):
         super()._advance()
 
 
-def same_bytes(source: FetchedBatch, target: FetchedBatch, *, timestamps: bool) -> bool:
+def same_bytes(
+    source: FetchedBatch,
+    target: FetchedBatch,
+    *,
+    timestamps: bool,
+    decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX,
+) -> bool:
     """Whether two batches hold the same records by equal bytes, decompressed if necessary."""
     source_header, target_header = source.header, target.header
     if source_header.record_count != target_header.record_count:
@@ -109,9 +145,13 @@ def same_bytes(source: FetchedBatch, target: FetchedBatch, *, timestamps: bool) 
     if codecs[0] == codecs[1]:
         # Copied, because views are compared byte by byte.
         return bytes(source.data[HEADER_BYTES:]) == bytes(target.data[HEADER_BYTES:])
-    return _unpacked(source, codecs[0]) == _unpacked(target, codecs[1])
+    plain = [
+        _unpacked(batch, codec, decompressed_bytes_max)
+        for batch, codec in zip((source, target), codecs, strict=True)
+    ]
+    return plain[0] == plain[1]
 
 
-def _unpacked(batch: FetchedBatch, codec: int) -> bytes:
+def _unpacked(batch: FetchedBatch, codec: int, bytes_max: int) -> bytes:
     with naming_offset(batch.header.base_offset):
-        return bytes(decompress(codec, batch.data[HEADER_BYTES:]))
+        return bytes(decompress(codec, batch.data[HEADER_BYTES:], bytes_max))

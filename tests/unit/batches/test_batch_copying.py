@@ -458,3 +458,71 @@ def test_every_record_is_given_a_header(log: list[Logged], rules: CopyRules, ski
         for step in copy_batches(joined([bytes(batch.data)]), 0, rules, None, again):
             assert step.batches == []
     assert again.records == len(copied)
+
+
+MB = 1 << 20
+LIMITED = CopyRules(merged_bytes_max=MERGED_BYTES_MAX, decompressed_bytes_max=MB)
+
+
+def zeros(base_offset: int, size: int, *, codec: int = 4, attributes: int = 0) -> bytearray:
+    """A batch of a record that compresses to next to nothing."""
+    record = Rec(0, NOW_MS, b"key", bytes(size))
+    return encode([record], codec=codec, base_offset=base_offset, attributes=codec | attributes)
+
+
+def small(base_offset: int) -> bytearray:
+    return encode([Rec(0, NOW_MS, b"key", b"small")], base_offset=base_offset, attributes=LOG_APPEND_TIME)
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_a_batch_that_must_be_opened_and_is_too_large_is_corrupt_alone(codec: int) -> None:
+    response = joined([small(0), zeros(1, 2 * MB, codec=codec, attributes=LOG_APPEND_TIME), small(2)])
+    steps = copy_batches(response, 0, LIMITED, None)
+    assert [outgoing.offsets for outgoing in next(steps).batches] == [range(1)]
+    with pytest.raises(CorruptBatchError, match=r"offset 1: .* 1048576 .* batch\.decompressed\.bytes\.max"):
+        next(steps)
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_a_batch_that_needs_not_be_opened_may_hold_anything(codec: int) -> None:
+    data = zeros(0, 2 * MB, codec=codec)
+    (step,) = copy_batches(joined([data]), 0, replace(LIMITED, merged_bytes_max=0), None)
+    (outgoing,) = step.batches
+    assert outgoing.data[HEADER_BYTES:] == data[HEADER_BYTES:]
+
+
+@pytest.mark.parametrize("count", [3, tiny_batches.MANY_BATCHES + 3])
+def test_tiny_batches_that_are_too_large_together_are_not_merged(count: int) -> None:
+    """Each could be opened; they need not be."""
+    log = [zeros(at, MB // 2) for at in range(count)]
+    assert max(map(len, log)) < 1024
+    steps = list(copy_batches(joined(log), 0, LIMITED, None))
+    assert [outgoing.offsets for step in steps for outgoing in step.batches] == [
+        range(at, at + 1) for at in range(count)
+    ]
+
+
+@pytest.mark.parametrize("count", [3, tiny_batches.MANY_BATCHES + 3])
+def test_batches_that_must_be_opened_and_are_too_large_together_are_opened_one_by_one(count: int) -> None:
+    log = [zeros(at, MB // 2, attributes=LOG_APPEND_TIME) for at in range(count)]
+    steps = list(copy_batches(joined(log), 0, replace(LIMITED, batch_bytes_max=MB), None))
+    assert [outgoing.offsets for step in steps for outgoing in step.batches] == [
+        range(at, at + 1) for at in range(count)
+    ]
+
+
+def test_a_batch_with_more_records_than_the_limit_allows_is_corrupt_before_it_is_opened() -> None:
+    data = encode(
+        [Rec(0)], record_count=MB // 128 + 1, last_offset_delta=MB // 128, attributes=LOG_APPEND_TIME
+    )
+    with pytest.raises(CorruptBatchError, match=r"8193 records are more than one for each 128 bytes"):
+        list(copy_batches(joined([data]), 0, LIMITED, None))
+
+
+def test_records_of_more_than_16_mb_are_written_as_several_batches() -> None:
+    """However well they compress: packing them takes memory."""
+    records = [Rec(at, NOW_MS, b"key", bytes(1 << 17)) for at in range(160)]
+    data = encode(records, codec=4, attributes=4 | LOG_APPEND_TIME)
+    steps = copy_batches(joined([data]), 0, CopyRules(), None)
+    written = [outgoing.offsets for step in steps for outgoing in step.batches]
+    assert written == [range(80), range(80, 160)]

@@ -18,10 +18,19 @@ from sparkmirror.batches.record_batch import (
     iterate_batches,
     stamp,
 )
-from sparkmirror.batches.records import halve, read_records, read_varint, rewrite, write_batch, write_varint
+from sparkmirror.batches.records import (
+    halve,
+    read_records,
+    read_varint,
+    read_varlong,
+    rewrite,
+    write_batch,
+    write_varint,
+)
 from sparkmirror.domain.errors import CorruptBatchError
 from tests.support.batches import NOW_MS, Rec, decode, encode, fetched, patch
 
+ReadVarint = Callable[[bytes | memoryview, int], tuple[int, int]]
 ALL = range(len(CODECS))
 WHOLE_RANGE = st.integers(-(2**63), 2**63 - 1)
 TEXT = st.text(max_size=10)
@@ -56,19 +65,44 @@ def test_varints_are_encoded_as_by_kafka(value: int) -> None:
     write_varint(value, ours)
     encode_varint(value, theirs.append)
     assert ours == theirs
-    assert read_varint(memoryview(ours), 0) == (value, len(ours)) == decode_varint(ours, 0)
+    assert read_varlong(memoryview(ours), 0) == (value, len(ours)) == decode_varint(ours, 0)
+    if -(2**31) <= value < 2**31:
+        assert read_varint(memoryview(ours), 0) == (value, len(ours))
 
 
 @pytest.mark.parametrize("value", [0, -1, 1, 63, -64, 64, -65, 2**31, 2**63 - 1, -(2**63)])
 def test_varints_at_length_boundaries_are_decoded(value: int) -> None:
     data = bytearray(b"skip")
     write_varint(value, data)
+    assert read_varlong(memoryview(data + b"more"), 4) == (value, len(data))
+
+
+@pytest.mark.parametrize("value", [0, -1, 1, 63, -64, 64, -65, 2**31 - 1, -(2**31)])
+def test_varints_of_32_bits_at_length_boundaries_are_decoded(value: int) -> None:
+    data = bytearray(b"skip")
+    write_varint(value, data)
     assert read_varint(memoryview(data + b"more"), 4) == (value, len(data))
 
 
-def test_a_varint_without_end_is_corrupt() -> None:
-    with pytest.raises(CorruptBatchError, match="varint"):
-        read_varint(memoryview(b"\xff" * 20), 0)
+@pytest.mark.parametrize(("read", "longest"), [(read_varint, 5), (read_varlong, 10)])
+def test_a_varint_ends_after_the_bytes_that_its_type_can_have(read: ReadVarint, longest: int) -> None:
+    assert read(b"\x80" * (longest - 1) + b"\x00", 0) == (0, longest)
+    with pytest.raises(CorruptBatchError, match=f"varint of more than {longest} bytes"):
+        read(memoryview(b"\xff" * 20), 0)
+
+
+@pytest.mark.parametrize("read", [read_varint, read_varlong])
+@given(data=st.binary(max_size=12), at=st.integers(0, 14))
+def test_whatever_a_varint_is_read_from_it_is_a_value_or_corrupt(
+    read: ReadVarint, data: bytes, at: int
+) -> None:
+    try:
+        value, behind = read(data, at)
+    except CorruptBatchError:
+        return
+    assert at < behind <= len(data)
+    bits = 31 if read is read_varint else 63
+    assert -(1 << bits) <= value < 1 << bits
 
 
 @given(records=record_lists(), codec=st.sampled_from(ALL), base=st.integers(0, 2**62))

@@ -13,6 +13,7 @@ from sparkmirror.connectors.connector_settings import (
     mirror_source_settings,
 )
 from sparkmirror.domain.assignment import PartitionAssignment
+from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
 from sparkmirror.domain.incidents import OnBadBatch, OnDataLoss, OnLoop, OnTopicRecreated, Reactions
@@ -49,6 +50,14 @@ def test_provenance_header() -> None:
     assert not source(**asked).copying.provenance_header, "names say it"
     with pytest.raises(ConfigError, match=r"provenance\.header: is of no use with on\.loop=copy"):
         source(**identity, **asked, **{"on.loop": "copy"})
+
+
+def test_batch_decompressed_bytes_max() -> None:
+    key = "batch.decompressed.bytes.max"
+    assert source().copying.decompressed_bytes_max == DECOMPRESSED_BYTES_MAX
+    assert source(**{key: "2097152"}).copying.decompressed_bytes_max == 2097152
+    with pytest.raises(ConfigError, match=re.escape(key)):
+        source(**{key: "1000"})
 
 
 def test_partition_assignment() -> None:

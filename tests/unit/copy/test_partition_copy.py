@@ -55,6 +55,18 @@ def test_the_position_waits_for_the_acknowledgement() -> None:
     assert (copy.position, copy.last_replicated) == (4, 3)
 
 
+def test_no_more_is_taken_than_there_is_room_for_and_the_rest_comes_with_the_next_fetch() -> None:
+    copy = partition_copy()
+    response = [batch(0), batch(2), batch(4)]
+    assert list(copy.take(fetched(*response), 0)) == []
+    assert copy.fetch_position == 0
+    taken = list(copy.take(fetched(*response), len(response[0]) + 1))
+    assert [outgoing.offsets for outgoing in taken] == [range(2), range(2, 4)]
+    assert (copy.fetch_position, copy.outstanding_bytes) == (4, 2 * len(response[0]))
+    (rest,) = copy.take(fetched(*response), 1)
+    assert (rest.offsets, copy.fetch_position) == (range(4, 6), 6)
+
+
 def test_what_is_outstanding_is_counted_in_bytes() -> None:
     copy = partition_copy()
     batches = list(copy.take(fetched(batch(0), batch(2, 5))))

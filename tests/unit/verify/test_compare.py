@@ -295,3 +295,38 @@ def test_sum_of_ranges_equals_the_whole_comparison() -> None:
     halves = compared(records[:3], records[:3]) + compared(records[3:], records[3:4] + records[5:])
     assert (halves.equal, halves.counts) == (whole.equal, whole.counts)
     assert halves.differences[0].source_offset == whole.differences[0].source_offset
+
+
+LIMITED = Rules(producer_id=OURS, decompressed_bytes_max=1 << 20)
+
+
+def zeros(size: int, count: int) -> list[Rec]:
+    return [Rec(at, NOW_MS + at, b"k%d" % at, bytes(size)) for at in range(count)]
+
+
+def test_batch_that_is_too_large_to_be_opened_is_reported_with_its_offset_and_the_option() -> None:
+    source = batches(zeros(2 << 20, 1), codec=4)
+    target = batches(on_target(zeros(2 << 20, 1)), codec=1, producer_id=OURS)
+    with pytest.raises(CorruptBatchError, match=r"offset 0: .* batch\.decompressed\.bytes\.max"):
+        compare(Log(source, WHOLE), Log(target, WHOLE), LIMITED)
+
+
+def test_equal_batches_are_not_opened_whatever_they_hold() -> None:
+    source = batches(zeros(2 << 20, 3), codec=4)
+    target = batches(on_target(zeros(2 << 20, 3)), codec=4, producer_id=OURS)
+    assert compare(Log(source, WHOLE), Log(target, WHOLE), LIMITED) == Comparison(equal=3)
+
+
+def test_batches_that_are_too_large_together_are_opened_in_turns() -> None:
+    records = zeros(300_000, 40)
+    source = batches(records, codec=4)
+    target = batches(on_target(records), [3] * 13, codec=1, producer_id=OURS)
+    assert compare(Log(source, WHOLE), Log(target, WHOLE), LIMITED) == Comparison(equal=40)
+
+
+def test_large_records_without_end_that_differ_are_given_up() -> None:
+    source = batches(zeros(1_000_000, 16), codec=4)
+    others = [record._replace(key=b"other") for record in zeros(1_000_000, 16)]
+    target = batches(on_target(others), codec=4, producer_id=OURS)
+    found = compare(Log(source, WHOLE), Log(target, WHOLE), LIMITED)
+    assert "records that differ have more than 4 times batch.decompressed.bytes.max" in str(found.gave_up)

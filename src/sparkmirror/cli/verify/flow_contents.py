@@ -49,8 +49,9 @@ def flow_contents(
     flow = settings.flow
     consumer = connector.consumers[0]
     target = ConsumerSettings(connector.target_admin, read_committed=consumer.read_committed)
-    sides = Sides(flow, consumer, target)
-    provenance = ProvenanceHeader(*flow) if connector.settings.copying.provenance_header else None
+    copying = connector.settings.copying
+    sides = Sides(flow, consumer, target, decompressed_bytes_max=copying.decompressed_bytes_max)
+    provenance = ProvenanceHeader(*flow) if copying.provenance_header else None
     with (
         closing(Admin(connector.source_admin)) as at_source,
         closing(Admin(connector.target_admin)) as at_target,
