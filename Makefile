@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+WALKS ?= 1000000
 STAMP := $(VENV)/.installed
 
 .PHONY: help setup demo test prepared lint check format bench soak clean
@@ -11,7 +12,8 @@ help:
 	@echo "make test    everything the project checks"
 	@echo "make check   format, lint, types, import contract, unit tests"
 	@echo "make bench   throughput, CPU, memory and latency beside Java MirrorMaker 2"
-	@echo "make soak    faults at random moments under load, for half an hour; ARGS='--seed 7 --minutes 60'"
+	@echo "make soak    random walks of the model, then faults at random moments under load, for half an hour;"
+	@echo "             WALKS=10000000 ARGS='--seed 7 --minutes 60'"
 
 setup: $(STAMP)
 
@@ -52,6 +54,7 @@ bench: setup
 	$(BIN)/python -m bench $(ARGS)
 
 soak: setup
+	$(BIN)/python -m tests.model --walks $(WALKS) --seed $$(date +%s)
 	$(BIN)/python -m tests.faults.soak $(ARGS)
 
 clean:

@@ -1,0 +1,154 @@
+"""Exploration: breadth first, and by random walks that end without faults."""
+
+import random
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from tests.model.copy_protocol import CopyProtocol
+from tests.model.copying import finish
+from tests.model.endings import STEPS_TO_END_MAX, calmed, occurred, with_fresh_attempt
+from tests.model.properties import final_violation, violation
+from tests.model.state import DEAD, DONE, Faults, State
+from tests.model.steps import Move, text_of
+
+_FAULT_RATES: Final = (0.05, 0.15, 0.3)
+_SHARES_OF_FAULTS: Final = (0.2, 0.5, 1.0)
+"""A walk has faults of some kinds only: with all kinds at once, few of them meet."""
+
+
+class Violation(NamedTuple):
+    text: str
+    trace: tuple[str, ...]
+    start: State
+
+    def __str__(self) -> str:
+        steps = "".join(f"\n  {number:3}. {step}" for number, step in enumerate(self.trace, 1))
+        return f"{self.text}, after{steps}"
+
+
+Found = tuple[str, tuple[str, ...]]
+"""A violation, and the steps to it from a state."""
+
+
+class Explored(NamedTuple):
+    states: int
+    depth: int
+    is_complete: bool
+    """Whether these are all states."""
+    violation: Violation | None
+
+
+def breadth_first(protocol: CopyProtocol, start: State, *, states_max: int, ends_every: int = 0) -> Explored:
+    """All states up to so many, nearest first. From each n-th the protocol also runs to its end."""
+    allowed = start.faults
+    come_from: dict[int, tuple[int, str]] = {hash(start): (0, "")}
+    level, depth = [start], 0
+    while level:
+        following: list[State] = []
+        for state in level:
+            for move in (*protocol.moves(state), *protocol.faults(state)):
+                after = protocol.apply(state, move)
+                key = hash(after)
+                if key in come_from:
+                    continue
+                come_from[key] = hash(state), text_of(move)
+                following.append(after)
+                count = len(come_from)
+                found = judged(move, state, after, allowed)
+                if found is None and ends_every and count % ends_every == 0:
+                    found = run_to_end(protocol, after, allowed, random.Random(count))
+                if found is not None:
+                    trace = (*_trace(come_from, key), *found[1])
+                    return Explored(count, depth + 1, False, Violation(found[0], trace, start))
+            if len(come_from) >= states_max:
+                return Explored(len(come_from), depth, False, None)
+        level, depth = following, depth + 1
+    return Explored(len(come_from), depth, True, None)
+
+
+def walk(protocol: CopyProtocol, start: State, seed: int) -> Violation | None:
+    """One random walk with faults, and from there to the end without."""
+    rng = random.Random(seed)
+    state = start = _with_some_faults(start, rng)
+    allowed = start.faults
+    trace: list[Move] = []
+    fault_rate = rng.choice(_FAULT_RATES)
+    for _ in range(rng.randint(10, 120)):
+        kinds = protocol.faults, protocol.moves
+        first, second = kinds if rng.random() < fault_rate else kinds[::-1]
+        moves = list(first(state)) or list(second(state))
+        if not moves:
+            break
+        move = rng.choice(moves)
+        before, state = state, protocol.apply(state, move)
+        trace.append(move)
+        found = judged(move, before, state, allowed)
+        if found is not None:
+            return Violation(found[0], _texts(trace), start)
+    found = run_to_end(protocol, state, allowed, rng)
+    return None if found is None else Violation(found[0], (*_texts(trace), *found[1]), start)
+
+
+def run_to_end(protocol: CopyProtocol, state: State, allowed: Faults, rng: random.Random) -> Found | None:
+    """An attempt goes on alone, its steps and those of network and coordinator in any order."""
+    allowed = occurred(allowed, state)
+    text, state = calmed(state, rng)
+    trace = [text]
+    for _ in range(STEPS_TO_END_MAX):
+        moves = list(protocol.moves(state))
+        if not moves:
+            break
+        move = rng.choice(moves)
+        before, state = state, protocol.apply(state, move)
+        trace.append(text_of(move))
+        found = judged(move, before, state, allowed)
+        if found is not None:
+            return found[0], tuple(trace)
+        if state.attempts[-1].phase == DONE:
+            return None
+        if state.attempts[-1].phase == DEAD:
+            text, state = with_fresh_attempt(state)
+            trace.append(text)
+    return "it comes to no end", tuple(trace)
+
+
+def judged(move: Move, before: State, state: State, allowed: Faults) -> Found | None:
+    if move[0] is finish and state.attempts[move[1][0] - 1].phase == DONE:
+        text = final_violation(state, allowed)
+    elif _is_alike(before, state):
+        return None
+    else:
+        text = violation(state, allowed)
+    return None if text is None else (text, ())
+
+
+def _is_alike(before: State, state: State) -> bool:
+    """Whether a step changed nothing that properties of all states look at."""
+    return (
+        state.target is before.target
+        and state.network is before.network
+        and state.incidents is before.incidents
+        and state.position is before.position
+    )
+
+
+def _with_some_faults(start: State, rng: random.Random) -> State:
+    share = rng.choice(_SHARES_OF_FAULTS)
+    faults = Faults(*(count if rng.random() < share else 0 for count in start.faults))
+    return start._replace(faults=faults)
+
+
+def _texts(moves: list[Move]) -> tuple[str, ...]:
+    return tuple(text_of(move) for move in moves)
+
+
+def _trace(come_from: dict[int, tuple[int, str]], key: int) -> tuple[str, ...]:
+    return tuple(reversed(list(_back(come_from, key))))
+
+
+def _back(come_from: dict[int, tuple[int, str]], key: int) -> Iterator[str]:
+    while True:
+        key, text = come_from[key]
+        if not text:
+            return
+        yield text

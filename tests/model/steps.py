@@ -1,0 +1,43 @@
+"""Steps: functions from a state to the next, with a text for people."""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from tests.model.rules import Rules, Setting
+from tests.model.state import Attempt, Faults, State
+
+
+class World(NamedTuple):
+    """What does not change: the rules of the protocol and the circumstances."""
+
+    rules: Rules
+    setting: Setting
+
+
+Step = Callable[..., State]
+Move = tuple[Step, tuple[int, ...]]
+"""A step and its arguments; attempts are numbered from 1."""
+
+_TEXTS: Final[dict[Step, str]] = {}
+
+
+def step(text: str) -> Callable[[Step], Step]:
+    def register(function: Step) -> Step:
+        _TEXTS[function] = text
+        return function
+
+    return register
+
+
+def text_of(move: Move) -> str:
+    function, arguments = move
+    return _TEXTS[function].format(*arguments)
+
+
+def with_attempt(state: State, slot: int, attempt: Attempt) -> State:
+    attempts = state.attempts
+    return state._replace(attempts=(*attempts[: slot - 1], attempt, *attempts[slot:]))
+
+
+def spent(faults: Faults, name: str) -> Faults:
+    return faults._replace(**{name: getattr(faults, name) - 1})

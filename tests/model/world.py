@@ -1,0 +1,325 @@
+"""Everything but the attempts: the network, the coordinator, replication, and faults."""
+
+from collections.abc import Iterator
+
+from tests.model import source_log, target_log
+from tests.model.resuming import aborted, next_writer
+from tests.model.state import (
+    COPY,
+    DEAD,
+    DONE,
+    EMPTY,
+    ENDING,
+    IDLE,
+    INIT,
+    NO_ANSWER,
+    NOTHING,
+    ONGOING,
+    RADIX,
+    Attempt,
+    Batch,
+    Coordinator,
+    Sent,
+    State,
+    Target,
+)
+from tests.model.steps import Move, World, spent, step, with_attempt
+
+CONNECTIONS: int = 50
+"""More than one attempt opens."""
+
+
+def environment_moves(state: State) -> Iterator[Move]:
+    """What goes on without a fault."""
+    coordinator, target = state.coordinator, state.target
+    if coordinator.status == ENDING:
+        if coordinator.offset == NOTHING:
+            yield write_marker, ()
+        elif coordinator.offset < target.high_watermark:
+            yield complete_transaction, ()
+    if target.high_watermark < len(target.log):
+        yield replicate, ()
+    for at in _first_of_connections(state):
+        yield deliver, (at,)
+
+
+def fault_moves(world: World, state: State) -> Iterator[Move]:
+    yield from _process_moves(world, state)
+    yield from _network_moves(state)
+    yield from _source_moves(state)
+    yield from _target_moves(state)
+
+
+def _first_of_connections(state: State) -> Iterator[int]:
+    seen = set()
+    for at, request in enumerate(state.network):
+        if request.connection not in seen:
+            seen.add(request.connection)
+            yield at
+
+
+# coordinator and replication
+
+
+@step("the coordinator's marker reaches the target")
+def write_marker(world: World, state: State) -> State:
+    coordinator, target = state.coordinator, state.target
+    after = target_log.marked(target, coordinator.marker)
+    if after is None:
+        return state._replace(coordinator=coordinator._replace(status=EMPTY))
+    return state._replace(target=after, coordinator=coordinator._replace(offset=len(target.log)))
+
+
+@step("the transaction is complete")
+def complete_transaction(world: World, state: State) -> State:
+    return state._replace(coordinator=state.coordinator._replace(status=EMPTY))
+
+
+@step("the target's followers catch up")
+def replicate(world: World, state: State) -> State:
+    return state._replace(target=target_log.replicated(state.target))
+
+
+# network
+
+
+def _network_moves(state: State) -> Iterator[Move]:
+    faults = state.faults
+    if not (faults.drop or faults.silence):
+        return
+    for at in _first_of_connections(state):
+        if faults.drop:
+            yield drop, (at,)
+        if faults.silence:
+            yield silence, (at,)
+
+
+@step("request {0} arrives")
+def deliver(world: World, state: State, at: int) -> State:
+    request = state.network[at]
+    after, answer = _arrived(state, request.batch)
+    return _answered(_without(after, at), request.connection, request.batch, answer)
+
+
+@step("request {0} arrives, its answer is lost")
+def silence(world: World, state: State, at: int) -> State:
+    after, _ = _arrived(state, state.network[at].batch)
+    return _without(after, at)._replace(faults=spent(state.faults, "silence"))
+
+
+@step("request {0} is lost or refused")
+def drop(world: World, state: State, at: int) -> State:
+    return _without(state, at)._replace(faults=spent(state.faults, "drop"))
+
+
+def _arrived(state: State, batch: Batch) -> tuple[State, int]:
+    target, answer = target_log.produced(state.target, batch)
+    return state._replace(target=target), answer
+
+
+def _without(state: State, at: int) -> State:
+    return state._replace(network=state.network[:at] + state.network[at + 1 :])
+
+
+def _answered(state: State, connection: int, batch: Batch, answer: int) -> State:
+    """Nobody hears the answer on a connection that was given up."""
+    for slot, attempt in enumerate(state.attempts, 1):
+        if attempt.phase == COPY and attempt.connection == connection:
+            sent = tuple(
+                Sent(batch, answer) if other.batch == batch and other.answer == NO_ANSWER else other
+                for other in attempt.sent
+            )
+            return with_attempt(state, slot, attempt._replace(sent=sent))
+    return state
+
+
+# processes
+
+
+def _process_moves(world: World, state: State) -> Iterator[Move]:
+    faults = state.faults
+    for slot, attempt in enumerate(state.attempts, 1):
+        if attempt.phase == IDLE:
+            yield begin, (slot,)
+            break
+        if faults.crash and attempt.phase not in (DONE, DEAD):
+            yield crash, (slot,)
+    if faults.sibling and state.coordinator.status != ENDING:
+        yield sibling_initialises, ()
+    if faults.expire_id and state.coordinator.status == EMPTY:
+        yield expire_id, ()
+    if faults.lose_runs and state.runs:
+        yield lose_run, ()
+        yield lose_runs, ()
+
+
+@step("A{0} begins")
+def begin(world: World, state: State, slot: int) -> State:
+    """Whether the one before is dead, frozen or well is not known."""
+    return with_attempt(state, slot, Attempt(INIT, connection=slot * CONNECTIONS))
+
+
+@step("A{0} crashes")
+def crash(world: World, state: State, slot: int) -> State:
+    after = with_attempt(state, slot, Attempt(DEAD))
+    return after._replace(faults=spent(state.faults, "crash"))
+
+
+@step("another task of the flow asks for an epoch of the same id")
+def sibling_initialises(world: World, state: State) -> State:
+    """Its own empty transaction marks other partitions."""
+    coordinator = state.coordinator
+    state = state._replace(faults=spent(state.faults, "sibling"))
+    if coordinator.status == ONGOING:
+        return state._replace(coordinator=aborted(coordinator))
+    writer = next_writer(world.setting, coordinator.writer)
+    return state._replace(coordinator=coordinator._replace(writer=writer))
+
+
+@step("the transactional id expires")
+def expire_id(world: World, state: State) -> State:
+    coordinator = Coordinator((state.coordinator.writer // RADIX + 1) * RADIX)
+    return state._replace(coordinator=coordinator, faults=spent(state.faults, "expire_id"))
+
+
+@step("the run store loses its newest record")
+def lose_run(world: World, state: State) -> State:
+    return state._replace(runs=state.runs[:-1], faults=spent(state.faults, "lose_runs"))
+
+
+@step("the run store is emptied")
+def lose_runs(world: World, state: State) -> State:
+    return state._replace(runs=(), faults=spent(state.faults, "lose_runs"))
+
+
+# source
+
+
+def _source_moves(state: State) -> Iterator[Move]:
+    source, faults = state.source, state.faults
+    if faults.append:
+        yield source_append, ()
+    if faults.control:
+        yield source_control, ()
+    if faults.elect:
+        yield source_elect, ()
+    if faults.compact:
+        yield from ((source_compact, (offset,)) for offset in source_log.offsets(source))
+    if faults.expire:
+        yield from ((source_expire, (start,)) for start in range(source.start + 1, len(source.log) + 1))
+    if faults.cut:
+        yield from ((source_cut, (end,)) for end in range(source.start, len(source.log)))
+    if faults.revive and len(source.aside) > source.start:
+        yield source_revive, ()
+
+
+@step("a record is appended to the source")
+def source_append(world: World, state: State) -> State:
+    return state._replace(source=source_log.appended(state.source), faults=spent(state.faults, "append"))
+
+
+@step("a control batch is appended to the source")
+def source_control(world: World, state: State) -> State:
+    return state._replace(
+        source=source_log.control_appended(state.source), faults=spent(state.faults, "control")
+    )
+
+
+@step("the source elects a leader")
+def source_elect(world: World, state: State) -> State:
+    return state._replace(source=source_log.elected(state.source), faults=spent(state.faults, "elect"))
+
+
+@step("the source compacts offset {0} away")
+def source_compact(world: World, state: State, offset: int) -> State:
+    source = source_log.compacted(state.source, offset)
+    return state._replace(source=source, faults=spent(state.faults, "compact"))
+
+
+@step("the source's log starts at {0}")
+def source_expire(world: World, state: State, start: int) -> State:
+    return state._replace(
+        source=source_log.expired(state.source, start), faults=spent(state.faults, "expire")
+    )
+
+
+@step("the source elects an unclean leader whose log ends at {0}")
+def source_cut(world: World, state: State, end: int) -> State:
+    return state._replace(source=source_log.cut(state.source, end), faults=spent(state.faults, "cut"))
+
+
+@step("the source elects the leader of before, unclean")
+def source_revive(world: World, state: State) -> State:
+    return state._replace(source=source_log.revived(state.source), faults=spent(state.faults, "revive"))
+
+
+# target
+
+
+def _target_moves(state: State) -> Iterator[Move]:
+    target, faults = state.target, state.faults
+    if faults.foreign:
+        yield target_foreign, ()
+    if faults.forget and target.producers:
+        yield target_forget, ()
+    if faults.restamp:
+        yield target_restamp, ()
+    if faults.mark_again and state.coordinator.marker != NOTHING:
+        yield target_mark_again, ()
+    if faults.retain:
+        yield from ((target_retain, (start,)) for start in range(target.start + 1, target.high_watermark + 1))
+    if faults.fail_over:
+        yield from ((target_fail_over, (end,)) for end in {target.high_watermark, len(target.log)})
+    if faults.truncate:
+        yield from ((target_truncate, (end,)) for end in range(target.high_watermark))
+
+
+@step("a foreign record is appended to the target")
+def target_foreign(world: World, state: State) -> State:
+    target = target_log.foreign_appended(state.target)
+    return state._replace(target=target, faults=spent(state.faults, "foreign"))
+
+
+@step("the target's leader forgets the producers")
+def target_forget(world: World, state: State) -> State:
+    return state._replace(target=target_log.forgotten(state.target), faults=spent(state.faults, "forget"))
+
+
+@step("the target stamps append times from now on")
+def target_restamp(world: World, state: State) -> State:
+    return state._replace(target=target_log.stamped(state.target), faults=spent(state.faults, "restamp"))
+
+
+@step("the coordinator writes its last marker again")
+def target_mark_again(world: World, state: State) -> State:
+    """It had no answer."""
+    state = state._replace(faults=spent(state.faults, "mark_again"))
+    target = target_log.marked(state.target, state.coordinator.marker)
+    return state if target is None else state._replace(target=target)
+
+
+@step("the target's log starts at {0}")
+def target_retain(world: World, state: State, start: int) -> State:
+    return state._replace(
+        target=target_log.expired(state.target, start), faults=spent(state.faults, "retain")
+    )
+
+
+@step("the target elects a leader whose log ends at {0}")
+def target_fail_over(world: World, state: State, end: int) -> State:
+    after = _elected(state, target_log.elected(state.target, end))
+    return after._replace(faults=spent(state.faults, "fail_over"))
+
+
+@step("the target elects an unclean leader whose log ends at {0}")
+def target_truncate(world: World, state: State, end: int) -> State:
+    after = _elected(state, target_log.elected(state.target, end))
+    return after._replace(faults=spent(state.faults, "truncate"))
+
+
+def _elected(state: State, target: Target) -> State:
+    """Requests to the leader before are lost; the coordinator writes a marker again that is gone."""
+    coordinator = state.coordinator
+    if coordinator.status == ENDING and coordinator.offset >= len(target.log):
+        coordinator = coordinator._replace(offset=NOTHING)
+    return state._replace(target=target, coordinator=coordinator, network=())

@@ -1,0 +1,50 @@
+"""The protocol explored: all states of small scopes, and random walks through larger ones."""
+
+import sys
+from typing import Final
+
+import pytest
+
+from tests.model.copy_protocol import CopyProtocol
+from tests.model.explore import breadth_first
+from tests.model.mutants import MUTANTS
+from tests.model.replay import replay, shortened
+from tests.model.rules import Rules
+from tests.model.scenes import SCOPES, walk_from, walks_to_catch
+
+STATES: Final = 5_000
+WALKS: Final = 1_500
+WALKS_OF_A_MUTANT: Final = 5_000
+
+
+@pytest.mark.parametrize("name", SCOPES)
+def test_no_state_of_a_small_scope_breaks_a_property(name: str) -> None:
+    scene = SCOPES[name]
+    protocol = CopyProtocol(setting=scene.setting)
+    explored = breadth_first(protocol, scene.start, states_max=STATES, ends_every=100)
+    assert explored.violation is None, str(explored.violation)
+    assert explored.is_complete or explored.states >= STATES
+
+
+def test_random_walks_break_no_property() -> None:
+    found = [(seed, violation) for seed in range(WALKS) if (violation := walk_from(seed, Rules())[1])]
+    assert not found, str(found[0])
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_mutant_is_caught(name: str) -> None:
+    walks = walks_to_catch(MUTANTS[name], 0, WALKS_OF_A_MUTANT)
+    assert walks is not None
+    sys.stdout.write(f"{name}: caught by walk {walks}\n")
+
+
+def test_shortened_violation_needs_each_of_its_steps() -> None:
+    rules = MUTANTS["counting"]
+    walks = walks_to_catch(rules, 0, WALKS_OF_A_MUTANT)
+    assert walks is not None
+    protocol, found = walk_from(walks - 1, rules)
+    assert found is not None
+    short = shortened(protocol, found)
+    assert len(short.trace) < len(found.trace)
+    steps = range(len(short.trace))
+    assert not any(replay(protocol, short.start, short.trace[:at] + short.trace[at + 1 :]) for at in steps)
