@@ -17,6 +17,7 @@ from tests.model.state import (
     DEAD,
     DONE,
     FENCED,
+    LOOK,
     NO_ANSWER,
     OUT_OF_ORDER,
     RADIX,
@@ -173,7 +174,15 @@ def follow_divergence(world: World, state: State, slot: int) -> State:
     else:
         lineage = Lineage(0, ((epoch, min(end, attempt.lineage.end)),))
     incident = (SOURCE_TRUNCATED, 0, end if end == source.start else 0)
-    return _moved(world, state._replace(looked=source.epoch), slot, lineage, incident)
+    if not _has_reading_successor(state, attempt.writer):
+        state = state._replace(looked=source.epoch)
+    return _moved(world, state, slot, lineage, incident)
+
+
+def _has_reading_successor(state: State, writer: int) -> bool:
+    """A newer attempt that has read the runs does not learn of this start, and later ones go by its own."""
+    readers = (other.writer for other in state.attempts if other.phase == LOOK)
+    return any(newer > writer for newer in (*readers, *(run.writer for run in state.runs)))
 
 
 @step("A{0} learns that its offset is out of range")

@@ -44,13 +44,14 @@ def _number_with_two_meanings(state: State) -> str | None:
 def _unexplained_double(state: State, allowed: Faults, *, is_final: bool) -> str | None:
     """Where a leader forgets producers, a fenced batch may get in: its incident follows later.
 
-    There is none if the batch expires before an attempt sees it. An older history of the source that returns
-    brings records that were copied when it was there before.
+    There is none while it is not replicated, or if it expires unseen.
+    An older history of the source that returns brings records that were copied when it was there before.
     """
     for record, late in _doubles(state):
         if explains_double(state.incidents, offset_of(record)):
             continue
-        if late != NOTHING and allowed.forget and (late < state.target.start or not is_final):
+        is_seen = state.target.start <= late < state.target.high_watermark
+        if late != NOTHING and allowed.forget and not (is_final and is_seen):
             continue
         if state.faults.revive < allowed.revive and has_changed_history(state.incidents):
             continue

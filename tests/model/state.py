@@ -270,7 +270,7 @@ class State(NamedTuple):
     network: tuple[Request, ...] = ()
     incidents: frozenset[Incident] = frozenset()
     looked: int = 0
-    """The source's leader epoch when an attempt last learned of a truncation; only properties use it."""
+    """The source's leader epoch when the newest attempt learned of a truncation; only properties use it."""
 
 
 def epoch_of(record: int) -> int:

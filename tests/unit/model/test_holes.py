@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import pytest
 
 from tests.model.incidents import RECORDS_LOST, RUNS_LOST, SOURCE_TRUNCATED, TARGET_LOST, UNCERTAIN
-from tests.model.rules import Rules
+from tests.model.rules import DESIGNED, Rules
 from tests.model.state import Faults
 from tests.unit.model.script import Script, ViolationError
 
@@ -199,6 +199,21 @@ def test_divergence_never_moves_an_attempt_forward() -> None:
     script.finish(2)
     assert script.target == [2]
     assert script.incidents == {RECORDS_LOST, SOURCE_TRUNCATED, TARGET_LOST}
+
+
+def test_truncation_that_only_a_fenced_attempt_learns_of_explains_no_record_that_expires_later() -> None:
+    """A limit: its successor has read the runs already. The incident itself is recorded."""
+    script = Script(DESIGNED, Faults(cut=1, append=1, expire=1), records=1)
+    script.resume(1)
+    script.write(1)
+    script.resume(2)
+    script.do(
+        "the source elects an unclean leader whose log ends at 0", "A1 learns that the source was truncated"
+    )
+    script.do(APPEND, "the source's log starts at 1")
+    script.finish(2)
+    assert script.target == [0]
+    assert script.incidents == {SOURCE_TRUNCATED}
 
 
 def with_two_runs(*, is_stored: bool, loss: str) -> Script:
