@@ -14,6 +14,7 @@ from sparkmirror.config.properties import Properties
 from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.flow_settings import FlowSettings, SourceConfig, flow_settings
 from sparkmirror.connectors.internal_topics import COMPACTED, ensure_topics
+from sparkmirror.connectors.source import remote_topic
 from sparkmirror.domain.ids import LogIdentity, TopicPartition
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.policies.admin_writes import TopicCreation
@@ -24,7 +25,7 @@ from sparkmirror.setup.topic_sync import Topics, TopicSync
 from sparkmirror.storage.positions import Position, position_record
 from sparkmirror.storage.progress import progress_topic
 from tests.contract.event_loop import WAIT_S
-from tests.support.broker_data import topics
+from tests.support.broker_data import append, keyed, numbered, topics
 from tests.support.waiting import await_value
 
 GRACE_S: Final = 1000
@@ -90,13 +91,18 @@ class SyncedFlow:
                 self.connector.name,
                 source,
                 TopicPartition(name, 0),
-                Position(7, logs=LogIdentity(b"s" * 16, 0, there[f"{source}.{name}"].topic_id)),
+                Position(7, logs=LogIdentity(b"s" * 16, 0, there[copy].topic_id)),
             )
-            for name in NAMES
+            for name, copy in self.copies.items()
         ]
         writer = TopicWriter(self.settings.worker_client)
         writer.write(self.settings.worker.offset_topic.name, records)
         writer.close()
+
+    @property
+    def copies(self) -> dict[str, str]:
+        """The names that the source's topics have on the target."""
+        return {name: remote_topic(self.connector.settings, name) for name in NAMES}
 
     @property
     def missed(self) -> set[str]:
@@ -105,7 +111,13 @@ class SyncedFlow:
 
 
 @contextmanager
-def synced_flow(source: LocalCluster, target: LocalCluster, alias: str, deletes: str) -> Iterator[SyncedFlow]:
+def synced_flow(
+    source: LocalCluster,
+    target: LocalCluster,
+    alias: str,
+    deletes: str,
+    policy: str = "DefaultReplicationPolicy",
+) -> Iterator[SyncedFlow]:
     properties = {
         "clusters": f"{alias}, target",
         f"{alias}.bootstrap.servers": source.bootstrap_servers,
@@ -114,6 +126,7 @@ def synced_flow(source: LocalCluster, target: LocalCluster, alias: str, deletes:
         f"{alias}->target.topics": r"contract\.synced\..*",
         "replication.factor": "1",
         "heartbeats.replication.enabled": "false",
+        "replication.policy.class": f"org.apache.kafka.connect.mirror.{policy}",
         "sync.topic.deletes": deletes,
         "sync.topic.deletes.grace.seconds": str(GRACE_S),
     }
@@ -129,8 +142,8 @@ def synced_flow(source: LocalCluster, target: LocalCluster, alias: str, deletes:
         ensure_topics(admins.target, [TopicCreation(name, 1, 1, COMPACTED) for name in own])
         yield flow
     finally:
-        for admin, ours in ((admins.source, NAMES[0][:-1]), (admins.target, f"{alias}.{NAMES[0][:-1]}")):
-            admin.delete_topics({name: b"" for name in admin.partition_counts() if name.startswith(ours)})
+        for admin, ours in ((admins.source, set(NAMES)), (admins.target, set(flow.copies.values()))):
+            admin.delete_topics(dict.fromkeys(ours & admin.partition_counts().keys(), b""))
         flow.sync.close()
         admins.close()
 
@@ -200,3 +213,29 @@ def test_a_dry_run_logs_deletions_and_deletes_nothing(
         held = flow.step_until(lambda seen: seen.plan.held is not None).plan.held
         assert held == "3 of the 5 topics that were copied are missing at the source at once"
         assert {f"D.{name}" for name in NAMES} <= topics(target_cluster).keys()
+
+
+def test_a_topic_whose_name_the_policy_keeps_stays_with_the_records_of_others(
+    source_cluster: LocalCluster, target_cluster: LocalCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    a, *_ = NAMES
+    with synced_flow(source_cluster, target_cluster, "K", "true", "IdentityReplicationPolicy") as flow:
+        flow.create_at_source(*NAMES)
+        flow.step_until(lambda seen: set(NAMES) <= seen.target.keys())
+        flow.store_positions()
+        append(target_cluster, a, numbered(50))
+        flow.delete_at_source(a)
+        flow.step_until(lambda seen: a not in seen.source and bool(seen.plan.notes or seen.plan.deletes))
+        flow.clock.now += GRACE_S + 1
+        flow.step()
+        flow.restart()
+        planned = flow.step()
+        assert keyed(target_cluster, a) == numbered(50)
+        assert planned.plan.deletes == ()
+        (note,) = planned.plan.notes
+        assert (note.name, note.source) == (a, a)
+        assert "its copy stays: its name does not show that it is a copy" in note.text
+        assert planned.plan.held is not None
+    line = f"no topic is deleted on the target: {planned.plan.held}"
+    assert [said.endswith(line) for said in caplog.messages].count(True) == 2, "once for each start"

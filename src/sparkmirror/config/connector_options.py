@@ -112,7 +112,9 @@ OWN_SOURCE: Final = Definition(
             Type.STRING,
             "false",
             "Whether topics that were deleted at the source are deleted on the target: those that this "
-            "mirror wrote, once missing for the grace period. dry-run only logs which and when.",
+            "mirror wrote, once missing for the grace period. dry-run only logs which and when. A topic "
+            "whose name on the target does not show its origin, as under IdentityReplicationPolicy, is never "
+            "deleted: applications there may have written to it too.",
             validator=OneOf(("false", "true", "dry-run")),
         ),
         Option(

@@ -3,9 +3,10 @@
 import json
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from sparkmirror.batches.cycles import names_show_origin
 from sparkmirror.batches.log_records import LogRecord, compact_json
 from sparkmirror.connectors.flow_log import FlowLog
 from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
@@ -17,6 +18,7 @@ from sparkmirror.kafka.error_codes import TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TO
 from sparkmirror.kafka.topic_log import TopicWriter, read_topic
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.topic_deletes import (
+    NAMES_KEPT,
     Absence,
     Copied,
     DeletePlan,
@@ -85,6 +87,8 @@ class TopicDeleteSync:
         missing = absent(self._copied, listed, target.topics)
         sight = Sight(now, listed, target.topics, self._absences(missing))
         plan = plan_deletes(self._copied, sight, self._missed(target), self._grace)
+        if not self._settings.names_show_origin:
+            plan = replace(plan, held=NAMES_KEPT)
         self._seen = _Seen(source, target, plan, self._check_again(plan, now) if missing else float("inf"))
         return plan
 
@@ -126,7 +130,12 @@ class TopicDeleteSync:
             of_topics.setdefault(partition.topic, []).append(position)
         for source, found in of_topics.items():
             if should_replicate(settings, source) and not settings.policy.is_heartbeats_topic(source):
-                yield Copied(source, remote_topic(settings, source), _target_id(found))
+                yield Copied(
+                    source,
+                    remote_topic(settings, source),
+                    _target_id(found),
+                    shows_origin=names_show_origin(settings.policy, settings.flow.source, source),
+                )
 
     def _missed(self, target: TopicListing) -> Mapping[str, Missed]:
         if self._stored is None:

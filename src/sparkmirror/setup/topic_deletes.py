@@ -3,7 +3,8 @@
 A topic that a cluster no longer lists may have been deleted, or hidden by a lost right, or a wrong cluster
 may have responded. So a topic is deleted only if the source does not know its name for the whole grace period
 and stored positions show that this mirror wrote that very topic of the target. No topic is deleted while most
-mirrored topics seem to be gone.
+mirrored topics seem to be gone, and never one whose name does not show that it is a copy: applications of the
+target may write there too.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -34,12 +35,13 @@ class Absence(Enum):
 class Copied:
     """A topic with stored positions. `target_id` is that of the topic that was written (KIP-516).
 
-    It is empty where positions name none, or several.
+    It is empty where positions name none, or several. `shows_origin`: whether the target's name does.
     """
 
     source: str
     target: str
     target_id: bytes
+    shows_origin: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,12 @@ class Sight:
 
 
 NOTHING_LISTED: Final = "the source lists no topic at all"
+NAMES_KEPT: Final = (
+    "the replication policy keeps topics' names, so applications of the target may have written to them too"
+)
+_ORIGIN_HIDDEN: Final = (
+    "its name does not show that it is a copy, so applications of the target may have written to it too"
+)
 _NO_EVIDENCE: Final = "no stored position shows that this mirror wrote the topic that is there now"
 _HIDDEN: Final = "it may not be described at the source, so whether it was deleted is unknown"
 _UNCLEAR: Final = "the source does not say what became of it"
@@ -135,6 +143,8 @@ def _held(gone: int, there: int, sight: Sight) -> str | None:
 
 
 def _reason_to_keep(one: Copied, sight: Sight) -> str | None:
+    if not one.shows_origin:
+        return _ORIGIN_HIDDEN
     if not one.target_id or sight.target[one.target].topic_id != one.target_id:
         return _NO_EVIDENCE
     match sight.absences.get(one.source, Absence.UNCLEAR):

@@ -84,6 +84,7 @@ class TopicSync:
         self._made: dict[str, int] = {}
         self._made_until = 0.0
         self._problems = LogOnce(log)
+        self._held = LogOnce(log)
         self._notes = LogOnce(log, logging.INFO, _LINES_MAX, "similar problems of %d more topics")
 
     def plan(self) -> Topics:
@@ -119,8 +120,8 @@ class TopicSync:
         made = {change.name: change.partitions for change in changes if _is_done(results[change.name])}
         self._tell_made("created", [topic for topic in made if topic in created])
         self._tell_made("grew", [topic for topic in made if topic in grown])
-        held = () if plan.held is None else (f"no topic is deleted on the target: {plan.held}",)
-        self._problems.log(sorted([*plan.warnings, *held, *_failures(plan, results)]))
+        self._held.log(() if plan.held is None else (f"no topic is deleted on the target: {plan.held}",))
+        self._problems.log(sorted([*plan.warnings, *_failures(plan, results)]))
         self._notes.log(sorted(map(str, plan.notes)))
         self._applied = plan
         if made:

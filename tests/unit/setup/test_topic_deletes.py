@@ -24,7 +24,7 @@ from sparkmirror.setup.topic_plan import TopicPlan
 GRACE_S = 100.0
 GRACE = GracePeriod(GRACE_S, GRACE_S)
 NAMES = ("a", "b", "c", "d", "e")
-COPIED = tuple(Copied(name, f"s.{name}", f"id-{name}".encode()) for name in NAMES)
+COPIED = tuple(Copied(name, f"s.{name}", f"id-{name}".encode(), shows_origin=True) for name in NAMES)
 TARGET = {one.target: ListedTopic(1, one.target_id) for one in COPIED}
 
 
@@ -92,6 +92,16 @@ def test_without_evidence_nothing_is_deleted() -> None:
     for plan in (other, unknown, plan_deletes(COPIED, without_ids, {"b": Missed(0, 150)}, GRACE)):
         assert (plan.deletes, plan.missed) == ((), {})
         assert "no stored position" in plan.reasons["b"]
+
+
+def test_a_copy_whose_name_hides_its_origin_is_never_deleted() -> None:
+    copied = [replace(one, target=one.source, shows_origin=one.source != "b") for one in COPIED]
+    target = {one.target: ListedTopic(1, one.target_id) for one in copied}
+    seen = replace(sight(200, "b", "c"), target=target)
+    plan = plan_deletes(copied, seen, {"b": Missed(0, 150), "c": Missed(0, 150)}, GRACE)
+    assert [topic.name for topic in plan.due(200)] == ["c"]
+    assert plan.missed.keys() == {"c"}
+    assert "does not show that it is a copy" in plan.reasons["b"]
 
 
 def test_a_topic_that_may_not_be_seen_is_kept() -> None:
