@@ -133,6 +133,7 @@ HANDLED: Final[Mapping[int, Handled]] = {
         Handled(consumer.ListOffsetsRequest, 1, 7, topics.list_offsets),
         Handled(metadata.MetadataRequest, 0, 12, topics.describe),
         Handled(consumer.OffsetForLeaderEpochRequest, 2, 4, topics.offset_for_leader_epoch),
+        Handled(admin.DescribeProducersRequest, 0, 0, topics.describe_producers),
         Handled(metadata.ApiVersionsRequest, 0, 4, _api_versions),
         Handled(admin.CreateTopicsRequest, 2, 7, topics.create),
         Handled(admin.DeleteTopicsRequest, 1, 6, topics.delete),

@@ -11,6 +11,7 @@ from kafka.protocol.admin import (
     DeleteRecordsResponse,
     DeleteTopicsResponse,
     DescribeConfigsResponse,
+    DescribeProducersResponse,
     IncrementalAlterConfigsResponse,
 )
 from kafka.protocol.consumer import ListOffsetsResponse, OffsetForLeaderEpochResponse
@@ -149,6 +150,42 @@ def offset_for_leader_epoch(exchange: "Exchange") -> Any:
         topics=[
             topic_class(
                 topic=topic.topic, partitions=[of_partition(topic.topic, p) for p in topic.partitions]
+            )
+            for topic in exchange.request.topics
+        ]
+    )
+
+
+def describe_producers(exchange: "Exchange") -> Any:
+    topic_class = DescribeProducersResponse.TopicResponse
+    partition_class = topic_class.PartitionResponse
+
+    def of_partition(name: str, partition: int) -> Any:
+        error, log = _led(exchange, name, partition, None)
+        states = {} if log is None else log.producers.entries
+        return partition_class(
+            partition_index=partition,
+            error_code=error,
+            error_message=None,
+            active_producers=[
+                partition_class.ProducerState(
+                    producer_id=producer_id,
+                    producer_epoch=state.epoch,
+                    last_sequence=state.last_sequence,
+                    last_timestamp=state.last_timestamp,
+                    coordinator_epoch=-1,
+                    current_txn_start_offset=-1
+                    if state.transaction_start is None
+                    else state.transaction_start,
+                )
+                for producer_id, state in states.items()
+            ],
+        )
+
+    return DescribeProducersResponse(
+        topics=[
+            topic_class(
+                name=topic.name, partitions=[of_partition(topic.name, p) for p in topic.partition_indexes]
             )
             for topic in exchange.request.topics
         ]

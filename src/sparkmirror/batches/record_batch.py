@@ -59,6 +59,10 @@ class BatchHeader(NamedTuple):
         return self.base_offset + self.last_offset_delta
 
     @property
+    def last_sequence(self) -> int:
+        return (self.base_sequence + self.last_offset_delta) % SEQUENCE_MODULUS
+
+    @property
     def is_contiguous(self) -> bool:
         """Whether every offset of the batch still has its record: the cleaner keeps first and last offset."""
         return self.record_count == self.last_offset_delta + 1

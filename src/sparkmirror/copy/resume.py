@@ -44,6 +44,7 @@ from sparkmirror.domain.incidents import (
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.metadata import Metadata
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
+from sparkmirror.kafka.producers import unreplicated_records
 from sparkmirror.kafka.transactions import new_producer_id
 from sparkmirror.storage.positions import Position, position_record
 
@@ -109,7 +110,7 @@ class Resumption:
                 reason = reasons[plan.source]
                 found_start = self._find(plan, reason, logs[plan.source], first, end)
                 if reason.is_distrusted:
-                    found_start = _explained(plan, reason, found_start)
+                    found_start = self._explained(plan, reason, found_start)
                 found[plan.source] = found_start
         write_dead_letters(self.plan, [reason.skipped for reason in reasons.values() if reason.skipped])
         starts = self._with_ids(
@@ -257,6 +258,32 @@ class Resumption:
         )
         return _renumbered(start._replace(incident=Incident(IncidentKind.SOURCE_CHANGED, text)))
 
+    # refused sequences
+
+    def _explained(self, plan: CopyPartition, reason: ResumeReason, found_start: _Found) -> _Found:
+        """The start, unless nothing in the log explains yet why its sequence was refused."""
+        position = reason.position
+        if (
+            position is None
+            or position.producer is None
+            or found_start != Start(position.offset + 1, position.producer)
+        ):
+            return found_start
+        if not reason.is_last_try:
+            return RetriableError(f"{plan.target}: {_UNEXPLAINED}; retrying")
+        try:
+            unreplicated = unreplicated_records(self._target.connection, plan.target, position.producer)
+        except SparkmirrorError as error:
+            return error
+        if unreplicated:
+            text = (
+                f"{unreplicated} records of an earlier attempt are not replicated: waiting for the followers"
+            )
+            return RetriableError(f"{plan.target}: {text}")
+        return _renumbered(
+            found_start._replace(incident=Incident(IncidentKind.SEQUENCE_UNKNOWN, _UNEXPLAINED))
+        )
+
     # new producer ids and epochs
 
     def _with_ids(
@@ -347,19 +374,6 @@ def _required(first: int | None) -> int:
 
 def _blocked_by(plan: CopyPartition, incident: Incident, why: str) -> KafkaError:
     return KafkaError(f"{plan.source}: {incident.text}, if it may: {why}, or reset the offset")
-
-
-def _explained(plan: CopyPartition, reason: ResumeReason, found_start: _Found) -> _Found:
-    position = reason.position
-    if (
-        position is None
-        or position.producer is None
-        or found_start != Start(position.offset + 1, position.producer)
-    ):
-        return found_start
-    if not reason.is_last_try:
-        return RetriableError(f"{plan.target}: {_UNEXPLAINED}; retrying")
-    return _renumbered(found_start._replace(incident=Incident(IncidentKind.SEQUENCE_UNKNOWN, _UNEXPLAINED)))
 
 
 def _renumbered(start: Start) -> Start | _UnderNewId:

@@ -116,11 +116,6 @@ def test_a_target_whose_retention_passes_the_stored_offset_gets_no_record_twice(
     assert partition.copied == list(range(70, 120))
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="after 36 s a new epoch copies again what is only above the target's high watermark",
-)
 @pytest.mark.parametrize("is_stopped", [False, True], ids=["killed", "stopped"])
 def test_what_is_above_a_high_watermark_that_stands_still_is_not_copied_twice(
     partition: OnePartition, *, is_stopped: bool

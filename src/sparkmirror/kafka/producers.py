@@ -1,0 +1,104 @@
+"""Asks a partition's leader how far it has written what an idempotent producer sent (KIP-664)."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from typing import Any, NamedTuple
+
+from kafka.protocol.admin import DescribeProducersRequest, DescribeProducersResponse
+
+from sparkmirror.batches.producer import ProducerId, ProducerState
+from sparkmirror.batches.record_batch import SEQUENCE_MODULUS, iterate_batches
+from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
+from sparkmirror.domain.errors import AuthorizationError, SparkmirrorError, UnsupportedVersionError
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.rights import Need
+from sparkmirror.kafka.cluster import Cluster
+from sparkmirror.kafka.connection import Connection
+from sparkmirror.kafka.offsets import LATEST, require_offsets
+from sparkmirror.kafka.partition_reader import PartitionReader
+
+
+class Written(NamedTuple):
+    """The last batch of a producer: its last sequence, and its largest timestamp in ms."""
+
+    sequence: int
+    timestamp: int
+
+
+def last_written(
+    settings: ConnectionSettings, partition: TopicPartition, producer: ProducerId
+) -> Written | None:
+    """The last batch under this id and epoch in the leader's log, replicated or not; None for none.
+
+    Raises KafkaError, AuthorizationError without READ on the topic, UnsupportedVersionError before Kafka 2.8.
+    """
+    with closing(Cluster(settings)) as cluster:
+
+        def ask(
+            connection: Connection, led: Sequence[TopicPartition]
+        ) -> Mapping[TopicPartition, Written | SparkmirrorError | None]:
+            del led  # the one partition
+            topic = DescribeProducersRequest.TopicRequest(
+                name=partition.topic, partition_indexes=[partition.partition]
+            )
+            response = connection.request(
+                DescribeProducersRequest(topics=[topic]),
+                DescribeProducersResponse,
+                timeout_s=settings.request_timeout_s,
+            )
+            (found,) = response.topics[0].partitions
+            if found.error_code:
+                action, need = f"DescribeProducers of {partition}", Need.READ_TOPIC.of(partition.topic)
+                return {partition: cluster.error(found.error_code, action, need)}
+            return {partition: _last(found.active_producers, producer)}
+
+        answer = cluster.ask_leaders([partition], ask)[partition]
+    if isinstance(answer, SparkmirrorError):
+        raise answer
+    return answer
+
+
+def unreplicated_records(
+    settings: ConnectionSettings, partition: TopicPartition, state: ProducerState
+) -> int:
+    """How many records the leader has behind the state's sequence that nobody can read yet.
+
+    They appear once its followers have them, or are gone with it. 0 also where the leader does not say.
+    Raises KafkaError.
+    """
+    try:
+        last = last_written(settings, partition, state.producer)
+    except (AuthorizationError, UnsupportedVersionError):
+        return 0
+    if last is None or _is_readable(settings, partition, state.producer, last):
+        return 0
+    return (last.sequence + 1 - state.next_sequence) % SEQUENCE_MODULUS
+
+
+def _is_readable(
+    settings: ConnectionSettings, partition: TopicPartition, producer: ProducerId, last: Written
+) -> bool:
+    """Whether consumers see this batch."""
+    consumer = ConsumerSettings(settings)
+    offset = require_offsets(consumer, [partition], last.timestamp)[partition]
+    end = require_offsets(consumer, [partition], LATEST)[partition]
+    with closing(PartitionReader(consumer)) as reader:
+        while 0 <= offset < end:
+            (fetched,) = reader.fetch({partition: offset}, 0.0)
+            before = offset
+            for batch in iterate_batches(fetched.records):
+                if producer.wrote(batch.header) and batch.header.last_sequence == last.sequence:
+                    return True
+                offset = batch.header.last_offset + 1
+            if offset == before:
+                break
+    return False
+
+
+def _last(states: Sequence[Any], producer: ProducerId) -> Written | None:
+    """-1 stands for a producer of which the log has markers only."""
+    known = (state for state in states if (state.producer_id, state.producer_epoch) == producer)
+    return next(
+        (Written(state.last_sequence, state.last_timestamp) for state in known if state.last_sequence >= 0),
+        None,
+    )
