@@ -11,9 +11,6 @@ import pytest
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.clusters import LocalCluster
-from sparkmirror.config.mirror_maker import MirrorMakerConfig
-from sparkmirror.config.properties import Properties
-from sparkmirror.connectors.flow_settings import flow_settings
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.groups.checkpoint_connector import CheckpointConnector
@@ -22,11 +19,11 @@ from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.offsets.wire_records import Checkpoint, OffsetSync
 from sparkmirror.storage.checkpoint_topic import read_checkpoints
 from sparkmirror.storage.offset_sync_topic import RunSync
+from tests.contract.checkpointing import checkpointing
 from tests.contract.streams_member import streaming
 from tests.support.batches import NOW_MS
 from tests.support.broker_data import append, create_topic, latest, numbered, topics
 from tests.support.connections import connection
-from tests.support.mirror import REPLICATION
 from tests.support.waiting import await_value
 
 TOPIC: Final = "contract.checkpointed"
@@ -132,29 +129,14 @@ def checkpoints(cluster: LocalCluster) -> Mapping[GroupId, Checkpoint]:
 def running(sides: tuple[LocalCluster, LocalCluster], **settings: str) -> Iterator[CheckpointConnector]:
     source, target = sides
     properties = {
-        "clusters": "cp, there",
-        "cp.bootstrap.servers": source.bootstrap_servers,
-        "there.bootstrap.servers": target.bootstrap_servers,
-        "cp->there.enabled": "true",
         "topics": TOPIC,
         "groups": "contract-cp-.*",
-        "refresh.groups.interval.seconds": "1",
-        "emit.checkpoints.interval.seconds": "1",
         "sync.group.offsets.enabled": "true",
         "sync.group.offsets.interval.seconds": "1",
-        **REPLICATION,
         **{key.replace("_", "."): value for key, value in settings.items()},
     }
-    (flow,) = (flow for flow in MirrorMakerConfig(Properties(properties)).flows() if flow.flow.source == "cp")
-    made = flow_settings(flow)
-    assert made.checkpoint is not None
-    connector = CheckpointConnector(made, made.checkpoint)
-    connector.thread.start()
-    try:
+    with checkpointing(("cp", source), ("there", target), properties) as connector:
         yield connector
-    finally:
-        connector.thread.stop()
-        assert connector.thread.join(WAIT_S)
 
 
 def test_groups_continue_at_their_translated_offsets(sides: tuple[LocalCluster, LocalCluster]) -> None:
@@ -332,16 +314,17 @@ def test_offsets_between_two_syncs_are_looked_up_in_the_records(
         found = checkpoints(target).get(group)
         return found is not None and found.downstream_offset == offset
 
-    with running(sides, topics=LOOKED_UP):
+    with running(sides, topics=LOOKED_UP, translation_resolve="active"):
         await_value(lambda: is_at(moving, OTHERS + 1), WAIT_S, lambda: "no checkpoint")
         commit(source, moving, LOOKED_UP, 77)
         await_value(lambda: is_at(moving, OTHERS + 77), WAIT_S, lambda: str(checkpoints(target)[moving]))
         assert is_at(still, OTHERS + 1)
     commit(source, moving, LOOKED_UP, 88)
-    with running(sides, topics=LOOKED_UP):  # the group has moved while the connector was stopped
+    # The group has moved while the connector was stopped.
+    with running(sides, topics=LOOKED_UP, translation_resolve="active"):
         await_value(lambda: is_at(moving, OTHERS + 88), WAIT_S, lambda: str(checkpoints(target)[moving]))
         assert is_at(still, OTHERS + 1)
-    with running(sides, topics=LOOKED_UP, translation_resolve="all"):
+    with running(sides, topics=LOOKED_UP):
         await_value(lambda: is_at(still, OTHERS + 40), WAIT_S, lambda: str(checkpoints(target)[still]))
 
 

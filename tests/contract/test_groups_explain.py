@@ -10,23 +10,27 @@ import confluent_kafka as confluent
 import javaproperties
 import pytest
 
+from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.cli.main import main
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.errors import RetriableError
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.kafka.groups import Committed, Groups
 from sparkmirror.kafka.topic_log import TopicWriter
-from sparkmirror.offsets.wire_records import OffsetSync
+from sparkmirror.offsets.wire_records import Checkpoint, OffsetSync
 from sparkmirror.storage.offset_sync_topic import RunSync
 from tests.contract.streams_member import streaming
-from tests.support.broker_data import append, create_topic, numbered
+from tests.support.batches import NOW_MS
+from tests.support.broker_data import append, create_topic, numbered, topics
 from tests.support.connections import connection
 from tests.support.mirror import REPLICATION
 from tests.support.waiting import await_value
 
 TOPIC: Final = "contract.explained"
 OTHER: Final = "contract.explained-not"
+FOUND: Final = "contract.explained-found"
 REMOTE: Final = f"ge.{TOPIC}"
+CHECKPOINTS: Final = "ge.checkpoints.internal"
 AHEAD: Final = 1000
 WAIT_S: Final = 20.0
 
@@ -36,15 +40,20 @@ def file(
     source_cluster: LocalCluster, target_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     syncs = "mm2-offset-syncs.gt.internal"
-    for topic in (TOPIC, OTHER, syncs):
+    for topic in (TOPIC, OTHER, FOUND, syncs):
         create_topic(source_cluster.bootstrap_servers, topic)
     create_topic(target_cluster.bootstrap_servers, REMOTE)
     append(source_cluster, TOPIC, numbered(100))
     append(target_cluster, REMOTE, numbered(AHEAD + 95))
-    partition = TopicPartition(TOPIC, 0)
+    create_topic(target_cluster.bootstrap_servers, f"ge.{FOUND}")
+    append(target_cluster, f"ge.{FOUND}", numbered(7, first=1000))
+    for cluster, topic in ((source_cluster, FOUND), (target_cluster, f"ge.{FOUND}")):
+        append(cluster, topic, numbered(50), timestamp_ms=NOW_MS)
+    partition, found = TopicPartition(TOPIC, 0), TopicPartition(FOUND, 0)
     offset_syncs = [
         RunSync(OffsetSync(partition, offset, AHEAD + offset), run) for offset, run in ((39, 20), (80, 1))
     ]
+    offset_syncs += [RunSync(OffsetSync(found, offset, 7 + offset), 1) for offset in (0, 49)]
     writer = TopicWriter(connection(source_cluster))
     writer.write(syncs, [sync.to_record() for sync in offset_syncs])
     writer.close()
@@ -67,7 +76,9 @@ def file(
 def commit(cluster: LocalCluster, group: str, **offsets: int) -> None:
     """Commit offsets; topics are given by the last part of their names."""
     wanted = {
-        TopicPartition({"explained": TOPIC, "not": OTHER, "remote": REMOTE}[word], 0): Committed(offset, "")
+        TopicPartition(
+            {"explained": TOPIC, "not": OTHER, "found": FOUND, "remote": REMOTE}[word], 0
+        ): Committed(offset, "")
         for word, offset in offsets.items()
     }
     with closing(Groups(connection(cluster, alias="here"))) as groups:
@@ -126,6 +137,9 @@ def test_partitions_without_exact_translation_are_explained(
     code, flow = explained(file, "explain-between", capsys)
     (partition,) = flow["partitions"]
     assert (code, partition["translation"], partition["read_again_max"]) == (0, "approximate", 40)
+    assert partition["why"] == (
+        "between two offset syncs: at most 40 records are read again; not found in the records"
+    )
     commit(source_cluster, "explain-old", **{"explained": 5, "not": 0})
     code, flow = explained(file, "explain-old", capsys)
     old, left_out = flow["partitions"]
@@ -137,6 +151,53 @@ def test_partitions_without_exact_translation_are_explained(
         "filtered",
         f"topics.exclude ({OTHER}) leaves the topic out",
     )
+
+
+def test_an_offset_that_the_mirror_has_yet_to_look_up_is_explained(
+    file: Path, source_cluster: LocalCluster, target_cluster: LocalCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    group = "explain-found"
+    commit(source_cluster, group, found=20)
+    code, flow = explained(file, group, capsys)
+    (partition,) = flow["partitions"]
+    assert (code, partition["translation"], partition["next_sync_writes"]) == (0, "exact", 27)
+    assert partition["why"] == (
+        "translated exactly; found in the records, where the mirror has yet to look within "
+        "translation.resolve.bytes.max for each interval"
+    )
+    checkpoint(target_cluster, group, 20, 27)
+    _, flow = explained(file, group, capsys)
+    assert flow["partitions"][0]["why"] == "translated exactly; found in the records"
+
+
+@pytest.mark.parametrize(
+    ("choice", "why"),
+    [("off", ""), ("active", "; translation.resolve=active looks up only groups that move")],
+)
+def test_an_offset_that_the_mirror_does_not_look_up_is_explained(
+    choice: str,
+    why: str,
+    file: Path,
+    source_cluster: LocalCluster,
+    target_cluster: LocalCluster,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    group, other = f"explain-{choice}", file.with_name(f"{choice}.properties")
+    other.write_text(f"{file.read_text(encoding='ascii')}\ntranslation.resolve={choice}\n", encoding="ascii")
+    commit(source_cluster, group, found=21)
+    checkpoint(target_cluster, group, 21, 8)
+    _, flow = explained(other, group, capsys)
+    assert flow["partitions"][0]["why"] == (
+        f"between two offset syncs: at most 48 records are read again{why}"
+    )
+
+
+def checkpoint(cluster: LocalCluster, group: str, upstream: int, downstream: int) -> None:
+    if CHECKPOINTS not in topics(cluster):
+        create_topic(cluster.bootstrap_servers, CHECKPOINTS, config={"cleanup.policy": "compact"})
+    written = Checkpoint(GroupId(group), TopicPartition(f"ge.{FOUND}", 0), upstream, downstream)
+    with closing(TopicWriter(connection(cluster))) as writer:
+        writer.write(CHECKPOINTS, [LogRecord(written.encode_key(), written.encode_value())])
 
 
 def test_active_filtered_and_unknown_groups_are_explained(

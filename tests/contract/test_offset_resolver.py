@@ -12,7 +12,7 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
-from sparkmirror.groups.offset_resolver import OffsetResolver, Wanted
+from sparkmirror.groups.offset_resolver import Budget, OffsetResolver, Round, Wanted
 from sparkmirror.kafka.partition_reader import SpanReader
 from sparkmirror.offsets.translation import Place, SyncHistory
 from sparkmirror.offsets.wire_records import OffsetSync
@@ -26,10 +26,11 @@ FOREIGN: Final = 5
 PARTS: Final = ((0, True), (10, False), (20, True))
 """The first record of each transaction of ten records, and whether it is committed."""
 WAIT_S: Final = 20.0
+AMPLE: Final = Budget(64 << 20, WAIT_S)
 
 
 @pytest.fixture(scope="module")
-def resolver(source_cluster: LocalCluster, target_cluster: LocalCluster) -> Iterator[OffsetResolver]:
+def sides(source_cluster: LocalCluster, target_cluster: LocalCluster) -> tuple[LocalCluster, LocalCluster]:
     """Three transactions at the source, one aborted; foreign and the committed records at the target."""
     create_topic(source_cluster.bootstrap_servers, SOURCE.topic)
     create_topic(target_cluster.bootstrap_servers, TARGET.topic)
@@ -54,11 +55,17 @@ def resolver(source_cluster: LocalCluster, target_cluster: LocalCluster) -> Iter
     for first, is_committed in PARTS:
         if is_committed:
             append(target_cluster, TARGET.topic, numbered(10, first), timestamp_ms=NOW_MS)
-    source = ConsumerSettings(connection(source_cluster), read_committed=True)
+    return source_cluster, target_cluster
+
+
+@pytest.fixture
+def resolver(sides: tuple[LocalCluster, LocalCluster]) -> Iterator[OffsetResolver]:
+    """One that has looked up nothing."""
+    source, target = sides
+    records = ConsumerSettings(connection(source), read_committed=True)
     log = flow_log(__name__, Flow(Alias("rs"), Alias("rt")))
-    with closing(
-        OffsetResolver(source, ConsumerSettings(connection(target_cluster, request_timeout_s=1.0)), log)
-    ) as made:
+    copies = ConsumerSettings(connection(target, request_timeout_s=1.0))
+    with closing(OffsetResolver(records, copies, log)) as made:
         yield made
 
 
@@ -78,7 +85,7 @@ def test_markers_and_aborted_records_are_left_out(
 ) -> None:
     known = history(FOREIGN + 19)
     wanted = Wanted(SOURCE, upstream, TARGET, known)
-    assert resolver.resolve([wanted], WAIT_S) == {wanted}
+    assert resolver.resolve([wanted], AMPLE).settled == {wanted}
     assert known.place(upstream) == Place(place, 0)
 
 
@@ -91,7 +98,7 @@ def test_an_unresolvable_offset_is_looked_up_once(
     wanted = Wanted(SOURCE, 27, TARGET, known)
     read = [resolver.bytes_read]
     for _ in range(2):
-        assert resolver.resolve([wanted], WAIT_S) == {wanted}
+        assert resolver.resolve([wanted], AMPLE).settled == {wanted}
         read.append(resolver.bytes_read)
     assert read[0] < read[1] == read[2]
     assert known.place(27) == Place(FOREIGN + 10, 20)
@@ -100,8 +107,42 @@ def test_an_unresolvable_offset_is_looked_up_once(
 def test_nothing_is_looked_up_after_the_deadline(resolver: OffsetResolver) -> None:
     wanted = Wanted(SOURCE, 28, TARGET, history(FOREIGN + 19))
     read = resolver.bytes_read
-    assert resolver.resolve([wanted], -1.0) == set()
+    assert resolver.resolve([wanted], Budget(64 << 20, -1.0)) == Round(left_over={wanted})
     assert resolver.bytes_read == read
+
+
+def test_nothing_more_is_looked_up_once_the_bytes_are_used_up(resolver: OffsetResolver) -> None:
+    far, near = (Wanted(SOURCE, upstream, TARGET, history(FOREIGN + 19)) for upstream in (28, 4))
+    assert resolver.resolve([far, near], Budget(2, WAIT_S)).left_over == {near}
+
+
+def test_an_offset_is_not_looked_up_again_when_its_history_has_forgotten(resolver: OffsetResolver) -> None:
+    first = Wanted(SOURCE, 26, TARGET, history(FOREIGN + 19))
+    assert resolver.resolve([first], AMPLE).looked_up == {first}
+    forgotten = first._replace(history=history(FOREIGN + 19))
+    assert resolver.resolve([forgotten], AMPLE) == Round(settled={forgotten})
+
+
+def test_an_offset_is_looked_up_again_when_the_target_has_lost_its_log(resolver: OffsetResolver) -> None:
+    first = Wanted(SOURCE, 29, TARGET, history(FOREIGN + 19))
+    resolver.resolve([first], AMPLE)
+    other = SyncHistory(OffsetSync(SOURCE, 0, 0))
+    other.add(OffsetSync(SOURCE, 31, FOREIGN + 2))
+    again = first._replace(history=other)
+    assert resolver.resolve([again], AMPLE).looked_up == {again}
+
+
+def test_offsets_of_one_partition_are_looked_up_in_records_that_are_read_once(
+    resolver: OffsetResolver,
+) -> None:
+    known, alone = history(FOREIGN + 19), history(FOREIGN + 19)
+    read = [resolver.bytes_read]
+    resolver.resolve([Wanted(SOURCE, 24, TARGET, alone)], AMPLE)
+    read.append(resolver.bytes_read)
+    wanted = [Wanted(SOURCE, upstream, TARGET, known) for upstream in (3, 7, 9, 22, 23)]
+    assert resolver.resolve(wanted, AMPLE).settled == set(wanted)
+    read.append(resolver.bytes_read)
+    assert read[2] - read[1] == read[1] - read[0] > 0
 
 
 def test_a_missing_topic_is_logged_and_retried(
@@ -111,7 +152,7 @@ def test_a_missing_topic_is_logged_and_retried(
     known = history(FOREIGN + 19)
     wanted = Wanted(SOURCE, 27, nowhere, known)
     with caplog.at_level(logging.INFO, __name__):
-        assert resolver.resolve([wanted], WAIT_S) == set()
+        assert resolver.resolve([wanted], AMPLE).settled == set()
     assert any("can't be read" in message for message in caplog.messages)
     assert known.place(27) == Place(FOREIGN + 1, 18)
 

@@ -44,7 +44,6 @@ def test_every_committed_offset_is_translated_exactly_where_the_logs_allow_it(
         f"{ALIAS}->B.enabled": "true",
         f"{ALIAS}->B.topics": ", ".join(TOPICS),
         f"{ALIAS}->B.groups": "follow-.*",
-        "translation.resolve": "all",
         "emit.checkpoints.interval.seconds": "1",
         "B.offset.flush.interval.ms": "1000",
         "heartbeats.replication.enabled": "false",

@@ -29,7 +29,7 @@ why the offsets of a group, or of one of its partitions, are not synced:
   unreadable                  a right is missing, or the topic
 
 an offset is translated:
-  exactly                     no record is read again or skipped
+  exactly                     no record is read again or skipped; found by offset syncs, or in the records
   approximately               no record is skipped; at most so many records are read again
 
 examples:

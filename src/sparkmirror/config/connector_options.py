@@ -167,11 +167,21 @@ OWN_CHECKPOINT: Final = Definition(
         Option(
             "translation.resolve",
             Type.STRING,
-            "active",
+            "all",
             "For which groups an offset that no offset sync translates exactly is looked up in the records "
             "of both clusters: for none, for those that have moved since the connector looked last, or also "
             "for those that are idle. Needs READ on the topics, else it's not done.",
             OneOf(("off", "active", "all")),
+        ),
+        Option(
+            "translation.resolve.bytes.max",
+            Type.LONG,
+            64 << 20,
+            "How many bytes of records, of both clusters together, are read to look up offsets in every "
+            "emit.checkpoints.interval.seconds. Offsets that are left over stay approximate until a later "
+            "interval, in which they are the first; the log and /metrics show them. An offset is looked up "
+            "once.",
+            AtLeast(1 << 20),
         ),
         Option(
             "reverse.checkpointing.enabled",

@@ -28,7 +28,8 @@ class MirrorCheckpointSettings:
     refresh_groups_interval_s: float | None
     emit_checkpoints_interval_s: float
     sync_group_offsets_interval_s: float | None
-    resolve: Annotated[ResolveOffsets, FromOption("translation.resolve")] = ResolveOffsets.OFF
+    resolve: Annotated[ResolveOffsets, FromOption("translation.resolve")] = ResolveOffsets.ALL
+    resolve_bytes_max: Annotated[int, FromOption("translation.resolve.bytes.max")] = 64 << 20
     offset_syncs_on_source: bool = True
     reverse_syncs_topic: str | None = None
     """The opposite flow's syncs, on the other cluster than this one's. None unless offsets are translated

@@ -2,12 +2,12 @@
 
 import logging
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 
 from sparkmirror.batches.cycles import names_show_origin
 from sparkmirror.batches.log_records import LogRecord
-from sparkmirror.connectors.checkpoint import counterpart, counterparts, is_followed, news_of
+from sparkmirror.connectors.checkpoint import counterparts, is_followed, news_of
 from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.flow_settings import CheckpointConfig, FlowWorker
 from sparkmirror.connectors.internal_topics import checkpoints_topic, ensure_topics
@@ -15,7 +15,8 @@ from sparkmirror.connectors.periodic import Job, PeriodicThread
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import GroupId, TopicPartition
-from sparkmirror.groups.offset_resolver import OffsetResolver, Wanted
+from sparkmirror.groups.group_lookups import GroupLookups
+from sparkmirror.groups.offset_resolver import OffsetResolver
 from sparkmirror.groups.reverse_syncs import ReverseSyncs
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.error_codes import ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS, UNKNOWN_MEMBER_ID
@@ -36,13 +37,8 @@ _NEVER_S = float("inf")
 _LOGGED_MAX = 20
 """Groups that one run of a job names in the log."""
 _FIRST_GROUPS_RETRY_S = 5.0
-_RESOLVE_MAX_S = 5.0
-"""Of an interval, and a quarter of it at most."""
 
 _HAS_MEMBERS = frozenset({ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS})
-
-Position = tuple[GroupId, TopicPartition]
-"""A group's, by the source's partition."""
 
 
 class CheckpointConnector:
@@ -62,8 +58,6 @@ class CheckpointConnector:
             self._log,
             names_show_origin=names_show_origin(connector.settings.policy, settings.flow.source),
         )
-        self._seen: dict[Position, int] = {}
-        self._moved: set[Position] = set()
         self._book = CheckpointBook()
         self._knows_own_checkpoints = True
         self._are_groups_known = False
@@ -76,6 +70,7 @@ class CheckpointConnector:
         self.written_topics: frozenset[str] = frozenset()
         self.meter = CheckpointMeter()
         """The numbers for `/metrics`."""
+        self._lookups = GroupLookups(self._settings, self._resolver, self.meter, self._log)
         self.thread = PeriodicThread("checkpoint connector", self._log, self._prepare, self._finish)
 
     @property
@@ -163,9 +158,7 @@ class CheckpointConnector:
         for group in sorted(set(wanted) - set(consumers)):
             self._log_problem(group, f"is a {listed[group].word} group: left alone", logging.INFO)
         self._groups, self._are_groups_known = groups, True
-        followed = set(groups)
-        self._seen = {position: offset for position, offset in self._seen.items() if position[0] in followed}
-        self._moved &= self._seen.keys()
+        self._lookups.keep_only(groups)
         self._log_rest()
 
     def _emit(self) -> None:
@@ -180,13 +173,13 @@ class CheckpointConnector:
                     self._log_problem(group, offsets)
                 else:
                     offsets_of[group] = offsets
-            self._note_moves(offsets_of)
+            self._lookups.note(offsets_of, self._book)
             # Groups close to the end may have read records that only the newest syncs cover.
             self._read_syncs()
             self._emit_news(offsets_of)
             found.update(offsets_of)
         if self._settings.resolve is not ResolveOffsets.OFF:
-            improved = self._resolve(found)
+            improved = self._lookups.run(found, self._syncs.histories)
             self._emit_news({group: found[group] for group in improved})
         self._log_rest()
 
@@ -223,47 +216,6 @@ class CheckpointConnector:
             self.written_topics = frozenset({settings.checkpoints_topic})
         for checkpoint in news:
             self._book.note(checkpoint)
-
-    def _note_moves(self, offsets_of: Mapping[GroupId, Offsets]) -> None:
-        """Called before the known checkpoints of the groups change."""
-        for group, offsets in offsets_of.items():
-            for partition, (offset, _) in offsets.items():
-                position = (group, partition)
-                last = self._seen.get(position)
-                if offset != (self._checkpointed(position, offset) if last is None else last):
-                    self._moved.add(position)
-                self._seen[position] = offset
-
-    def _resolve(self, found: Mapping[GroupId, Offsets]) -> Collection[GroupId]:
-        """Let the syncs' histories learn of groups that have moved, or of all; whose may be better known."""
-        wanted = dict(self._wanted(found))
-        if not wanted:
-            return ()
-        limit_s = min(_RESOLVE_MAX_S, self._settings.emit_checkpoints_interval_s / 4)
-        settled = self._resolver.resolve(set(wanted.values()), limit_s)
-        self._moved -= {position for position, each in wanted.items() if each in settled}
-        return {group for group, _ in wanted}
-
-    def _wanted(self, found: Mapping[GroupId, Offsets]) -> Iterator[tuple[Position, Wanted]]:
-        is_all = self._settings.resolve is ResolveOffsets.ALL
-        for position in list(self._seen if is_all else self._moved):
-            group, partition = position
-            committed = found.get(group, {}).get(partition)
-            if committed is None:
-                continue
-            history = self._syncs.histories.get(partition)
-            is_mirrored = self._settings.topic_filter.should_replicate(partition.topic)
-            if history is None or not is_mirrored or history.gap_at(committed.offset) is None:
-                self._moved.discard(position)
-            else:
-                there = counterpart(self._settings, partition)
-                yield position, Wanted(partition, committed.offset, there, history)
-
-    def _checkpointed(self, position: Position, default: int) -> int:
-        """The group's offset at its last checkpoint."""
-        group, partition = position
-        last = self._book.of_group(group).get(counterpart(self._settings, partition))
-        return default if last is None else last.upstream_offset
 
     def _sync(self) -> None:
         """Write checkpoints as offsets of groups that have no members on the target, only ever forward."""

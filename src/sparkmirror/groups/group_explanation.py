@@ -51,6 +51,8 @@ class PartitionFacts:
     left_out: str | None = None
     """The setting or rule that keeps the topic from being mirrored."""
     error: str | None = None
+    lookup: str = ""
+    """The result of looking the offset up in the records, which is in `history` too; empty without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +189,8 @@ def _translated(partition: PartitionFacts, place: Place | None) -> tuple[Transla
     if history is None:
         return Translation.NO_SYNC, "no offset sync: nothing of the partition was mirrored yet"
     translation, why = _placed(history, place)
+    if partition.lookup:
+        why += f"; {partition.lookup}"
     if last is not None and is_refuted(last, history):
         why += f"; the last checkpoint, {last.downstream_offset}, is about a log that the target has lost"
     return translation, why

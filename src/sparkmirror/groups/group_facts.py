@@ -9,7 +9,9 @@ from sparkmirror.connectors.source import why_not
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import GroupId, TopicPartition
+from sparkmirror.groups.explained_lookups import looked_up
 from sparkmirror.groups.group_explanation import GroupFacts, GroupThere, PartitionFacts
+from sparkmirror.groups.offset_resolver import Wanted
 from sparkmirror.groups.reverse_syncs import ReverseSyncs
 from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from sparkmirror.kafka.groups import Groups
@@ -71,13 +73,21 @@ def _partitions(
     settings: FlowSettings,
     connector: CheckpointConfig,
     group: GroupId,
-    committed: Collection[TopicPartition],
+    committed: Mapping[TopicPartition, int],
 ) -> list[PartitionFacts]:
     if not committed:
         return []
     histories = _histories(connector)
     checkpoints = _checkpoints(connector).of_group(group)
     there = {partition: counterpart(connector.settings, partition) for partition in sorted(committed)}
+    lookups = looked_up(
+        connector,
+        {
+            Wanted(partition, committed[partition], there[partition], histories[partition])
+            for partition in histories.keys() & there.keys()
+        },
+        checkpoints,
+    )
     ends = _ends(connector.source_admin, there.keys())
     target_ends = _ends(connector.target_admin, set(there.values()))
     return [
@@ -90,6 +100,7 @@ def _partitions(
             _end(target_ends[target]),
             _left_out(settings, connector, source.topic),
             _why_unreadable(settings, ends[source], target_ends[target]),
+            lookups.get(source, ""),
         )
         for source, target in there.items()
     ]

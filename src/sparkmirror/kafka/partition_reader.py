@@ -5,6 +5,7 @@ For state topics, and to read what the end of a log holds; the copy loop reads t
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from sparkmirror.batches.aborted_transactions import AbortedTransactions
 from sparkmirror.batches.record_batch import FetchedBatch, iterate_batches
@@ -27,8 +28,6 @@ from sparkmirror.kafka.retries import Retries
 from sparkmirror.kafka.transport import network_of
 
 _FETCH_BYTES_MAX = 8 << 20
-
-
 _SPAN_FETCH_BYTES = 256 << 10
 """Records that are searched for are near, as a rule."""
 _SPAN_RESPONSE_TIMEOUT_S = 5.0
@@ -98,10 +97,24 @@ class PartitionReader:
         return self._cluster.error(fetched.error, str(partition), Need.READ_TOPIC.of(partition.topic))
 
 
+class _Fetched(NamedTuple):
+    """The answer to one Fetch, its batches without the one that is cut off."""
+
+    partition: TopicPartition
+    begin: int
+    batches: Sequence[FetchedBatch]
+    aborted: Sequence[tuple[int, int]]
+
+    @property
+    def end(self) -> int:
+        return self.batches[-1].header.last_offset + 1 if self.batches else self.begin
+
+
 class SpanReader:
     """Reads the batches between two offsets of a partition, up to a number of bytes.
 
-    Not thread-safe: one owner. Connects on demand.
+    What one Fetch brought is kept for the next span, since spans follow each other, as a rule. Not
+    thread-safe: one owner. Connects on demand.
     """
 
     def __init__(self, settings: ConsumerSettings) -> None:
@@ -110,6 +123,7 @@ class SpanReader:
         settings = replace(settings, connection=replace(settings.connection, request_timeout_s=timeout_s))
         self._read_committed = settings.read_committed
         self._reader = PartitionReader(settings, _SPAN_FETCH_BYTES)
+        self._kept: _Fetched | None = None
         self.bytes_read = 0
 
     def read(self, partition: TopicPartition, begin: int, end: int, bytes_max: int) -> Iterator[FetchedBatch]:
@@ -120,10 +134,9 @@ class SpanReader:
         """
         offset, stop = begin, self.bytes_read + bytes_max
         while offset < end and self.bytes_read < stop:
-            (fetched,) = self._reader.fetch({partition: offset}, 0.0)
-            self.bytes_read += len(fetched.records)
+            fetched = self._fetched(partition, offset)
             aborted, before = AbortedTransactions(fetched.aborted), offset
-            for batch in iterate_batches(fetched.records):
+            for batch in fetched.batches:
                 dropped = aborted.drops(batch) and self._read_committed
                 if not offset <= batch.header.last_offset or batch.header.base_offset >= end:
                     continue
@@ -133,5 +146,18 @@ class SpanReader:
             if offset == before:
                 return
 
+    def forget(self) -> None:
+        """Fetch everything again: the log may have changed."""
+        self._kept = None
+
     def close(self) -> None:
         self._reader.close()
+
+    def _fetched(self, partition: TopicPartition, offset: int) -> _Fetched:
+        kept = self._kept
+        if kept is None or kept.partition != partition or not kept.begin <= offset < kept.end:
+            (fetched,) = self._reader.fetch({partition: offset}, 0.0)
+            self.bytes_read += len(fetched.records)
+            batches = list(iterate_batches(fetched.records))
+            kept = self._kept = _Fetched(partition, offset, batches, fetched.aborted)
+        return kept

@@ -21,6 +21,8 @@ class CheckpointMeter:
         self._left_out: set[tuple[GroupId, TopicPartition]] = set()
         self._checkpoints = 0
         self._last_at: float | None = None
+        self._lookups_waiting = 0
+        self._lookup_bytes = 0
         self._lock = threading.Lock()
 
     def take(self, checkpoints: Collection[Checkpoint], latency_ms: float, at: float) -> None:
@@ -34,6 +36,12 @@ class CheckpointMeter:
                     self._left_out.add(of)
                 else:
                     self._latencies.setdefault(of, SampledValues()).note(latency_ms, at)
+
+    def looked_up(self, waiting: int, bytes_read: int) -> None:
+        """An interval's look-ups: the offsets that were left over, and the bytes that were read."""
+        with self._lock:
+            self._lookups_waiting = waiting
+            self._lookup_bytes += bytes_read
 
     def reading(
         self, of: tuple[Flow, ConnectorName], groups: Collection[GroupId] | None, now: float
@@ -53,4 +61,6 @@ class CheckpointMeter:
                 last_at=self._last_at,
                 latencies={key: values.summary(now) for key, values in self._latencies.items()},
                 left_out=len(self._left_out),
+                lookups_waiting=self._lookups_waiting,
+                lookup_bytes=self._lookup_bytes,
             )

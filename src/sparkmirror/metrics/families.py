@@ -89,6 +89,7 @@ class CheckpointReading(ConnectorReading):
     """`latencies` has the latency in ms of each group's partition on the target, up to a maximum number.
 
     `left_out` counts the rest. `groups` is None before groups were listed; `last_at` is in epoch seconds.
+    Look-ups are those of offsets in the records of both clusters.
     """
 
     groups: int | None
@@ -96,6 +97,8 @@ class CheckpointReading(ConnectorReading):
     last_at: float | None
     latencies: Mapping[tuple[GroupId, TopicPartition], Summary]
     left_out: int
+    lookups_waiting: int
+    lookup_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,6 +379,19 @@ def _checkpoints(readings: Sequence[CheckpointReading]) -> Iterator[Family]:
         "Partitions of groups without a checkpoint latency of their own, because there are too many.",
         _CONNECTOR,
         [(of, reading.left_out) for of, reading in named],
+    )
+    yield Family(
+        "sparkmirror_checkpoint_lookups_waiting",
+        "Offsets of groups that stay approximate until a later interval, because of "
+        "translation.resolve.bytes.max.",
+        _CONNECTOR,
+        [(of, reading.lookups_waiting) for of, reading in named],
+    )
+    yield Family(
+        "sparkmirror_checkpoint_lookup_bytes_total",
+        "Bytes of records, of both clusters, that were read to look up offsets of groups.",
+        _CONNECTOR,
+        [(of, reading.lookup_bytes) for of, reading in named],
     )
 
 

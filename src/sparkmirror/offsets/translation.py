@@ -94,8 +94,8 @@ class SyncHistory:
 
     def gap_at(self, upstream: int) -> Gap | None:
         """The gap between two known records that keeps the translation of an offset from being exact."""
-        exact = self._runs.first_from(upstream)
-        if exact is not None and exact.upstream == upstream:
+        exact = (self._runs.first_from(upstream), self._resolved.first_from(upstream))
+        if any(known is not None and known.upstream == upstream for known in exact):
             return None
         place, following = self.place(upstream), self._following(upstream)
         if place is None or following is None or not place.behind_max:

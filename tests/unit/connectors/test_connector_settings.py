@@ -246,7 +246,7 @@ def test_for_which_groups_offsets_are_looked_up() -> None:
     def resolve(**more: str) -> ResolveOffsets:
         return checkpoint_settings(**more).resolve
 
-    assert resolve() is ResolveOffsets.ACTIVE
+    assert resolve() is ResolveOffsets.ALL
     for choice in ResolveOffsets:
         assert resolve(**{"translation.resolve": choice.value}) is choice
     with pytest.raises(ConfigError, match=r"translation\.resolve"):

@@ -55,6 +55,8 @@ CHECKPOINT = CheckpointReading(
     last_at=1000.5,
     latencies={(GroupId("my group?"), TopicPartition("us-west.orders", 0)): Summary(8.0, nan, nan, nan)},
     left_out=0,
+    lookups_waiting=3,
+    lookup_bytes=4096,
 )
 HEARTBEAT = HeartbeatReading(FLOW, ConnectorName("MirrorHeartbeatConnector"), {0: "running"}, 6, None)
 
