@@ -100,6 +100,7 @@ class Stage:
     def __init__(self, rng: random.Random, shape: Shape, name: str = "") -> None:
         self.rng = rng
         self.shape = shape
+        self._is_repaired = False
         self.time = VirtualTime()
         self.network = MemoryNetwork(self.time, rng)
         self.source = self._cluster(f"source{name}", shape.source_brokers)
@@ -185,7 +186,8 @@ class Stage:
 
     def repair(self) -> None:
         """What was refused is accepted from now on, and what was damaged is as before."""
-        self.target_config.clear()
+        self._is_repaired = True
+        self.restore_target_config()
         self.records.repair()
 
     @property
@@ -194,8 +196,10 @@ class Stage:
         return self.target.topics[self.forward.ends.remote].config
 
     def restore_target_config(self) -> None:
+        """As it was at the beginning, or as it is since `repair`."""
         self.target_config.clear()
-        self.target_config.update(_config_of(self.shape))
+        if not self._is_repaired:
+            self.target_config.update(_config_of(self.shape))
 
     def replace_topic(self, cluster: MemoryCluster, topic: str) -> None:
         cluster.delete(topic)
