@@ -28,6 +28,8 @@ class Gap(NamedTuple):
     """From the source."""
     extra: list[Record]
     """From the target."""
+    is_whole: bool = True
+    """False for a part of what follows after the last equal record."""
 
 
 class _Meeting(NamedTuple):
@@ -61,12 +63,14 @@ class Alignment:
         """
         while self._skip_equal() and (meeting := self._find_meeting()) is not None:
             yield Gap(self._source.opened.take(meeting.source), self._target.opened.take(meeting.target))
+        is_first = True
         while True:
             missing = self._source.opened.take(self._source.open(_LOOKAHEAD_MIN))
             extra = self._target.opened.take(self._target.open(_LOOKAHEAD_MIN)) if self._to_target_end else []
             if not missing and not extra:
                 return
-            yield Gap(missing, extra)
+            yield Gap(missing, extra, is_first and not self._source.open(1) and not self._target.open(1))
+            is_first = False
 
     def _skip_equal(self) -> bool:
         """Pass records while both sides hold the same; False when a side ends."""
@@ -86,8 +90,7 @@ class Alignment:
 
     def _pass_to_cleaners(self, count: int) -> None:
         for cleaner in filter(None, self._cleaners):
-            for _, body in islice(self._source.opened.contents, count):
-                cleaner.saw(body)
+            cleaner.saw(body for _, body in islice(self._source.opened.contents, count))
 
     def _skip_equal_batches(self) -> None:
         source, target = self._source, self._target

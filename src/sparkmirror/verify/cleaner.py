@@ -21,7 +21,7 @@ class Cleaner:
     """The log cleaner of one side. True while it awaits the keys of records that it may have removed."""
 
     def __init__(self, *, is_on: bool) -> None:
-        self._is_on = is_on
+        self.is_on = is_on
         self._awaiting: dict[bytes, Record] = {}
 
     def __bool__(self) -> bool:
@@ -29,7 +29,7 @@ class Cleaner:
 
     def may_have_removed(self, record: Record) -> bool:
         """As far as is known yet, of a record that this side lacks."""
-        if not self._is_on:
+        if not self.is_on:
             return False
         key, value, _ = read_body(record.body)
         if key is None:
@@ -42,10 +42,12 @@ class Cleaner:
             raise GaveUpError(f"compaction left more than {_AWAITED_MAX:,} keys to explain")
         return True
 
-    def saw(self, body: bytes) -> None:
-        """Take note of a record of this side; they come in the order of the log."""
+    def saw(self, bodies: Iterable[bytes]) -> None:
+        """Take note of records of this side; they come in the order of the log."""
         if self._awaiting:
-            self._awaiting.pop(read_key(body) or b"", None)
+            for body in bodies:
+                if (key := read_key(body)) is not None:
+                    self._awaiting.pop(key, None)
 
     def not_removed(
         self, later: Iterable[FetchedBatch], span: Span, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX
@@ -54,7 +56,6 @@ class Cleaner:
         if self._awaiting:
             side = Side(later, span, timestamps=False, decompressed_bytes_max=decompressed_bytes_max)
             while self._awaiting and (count := side.open(1, _OPENED_TOGETHER)):
-                for _, body in side.opened.contents:
-                    self.saw(body)
+                self.saw(body for _, body in side.opened.contents)
                 side.opened.drop(count)
         return list(self._awaiting.values())

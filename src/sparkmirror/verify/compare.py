@@ -1,19 +1,22 @@
 """Compares a partition with its mirror, record by record: count, order, key, value, headers, timestamp.
 
 `Alignment` finds equal records and the gaps between. Records in a gap were lost on one side by retention or
-compaction and can't be compared, or they are differences, or another producer wrote them.
+compaction and can't be compared, or they are differences, or another producer wrote them. Compaction is
+accepted as a reason only where offsets are without a record.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from itertools import takewhile
 from typing import NamedTuple
 
 from sparkmirror.batches.record_batch import FetchedBatch
 from sparkmirror.verify.alignment import Alignment, Gap
 from sparkmirror.verify.cleaner import Cleaner
 from sparkmirror.verify.comparison import DIFFERENCES_SHOWN_MAX, Comparison, GaveUpError, Rules
-from sparkmirror.verify.findings import Findings
-from sparkmirror.verify.records import END, Span
+from sparkmirror.verify.findings import Findings, are_nearly_equal
+from sparkmirror.verify.holes import Holes, holes
+from sparkmirror.verify.records import END, Record, Span
 from sparkmirror.verify.side import Side, SourceSide
 
 
@@ -40,23 +43,27 @@ def compare(source: Log, target: Log, rules: Rules) -> Comparison:
 class _Comparing:
     def __init__(self, source: Log, target: Log, rules: Rules) -> None:
         bytes_max, timestamps = rules.decompressed_bytes_max, rules.timestamps
-        source_side = SourceSide(
+        self._source = SourceSide(
             source.batches, source.span, timestamps=timestamps, decompressed_bytes_max=bytes_max
         )
-        target_side = Side(
-            target.batches, target.span, timestamps=timestamps, decompressed_bytes_max=bytes_max
+        self._target = Side(
+            target.batches,
+            target.span,
+            timestamps=timestamps,
+            decompressed_bytes_max=bytes_max,
+            keeps_recent=rules.target_is_compacted,
         )
         self._rules = rules
         self._source_log, self._target_log = source, target
         self._source_cleaner = Cleaner(is_on=rules.source_is_compacted)
         self._target_cleaner = Cleaner(is_on=rules.target_is_compacted)
         self._alignment = Alignment(
-            source_side,
-            target_side,
+            self._source,
+            self._target,
             (self._source_cleaner, self._target_cleaner),
             to_target_end=rules.target_end_is_known,
         )
-        self._findings = Findings(source_side, rules)
+        self._findings = Findings(self._source, rules)
         self._not_comparable = 0
 
     def run(self) -> Comparison:
@@ -81,28 +88,45 @@ class _Comparing:
         if self._alignment.equal:
             return gap
         if gap.extra and self._rules.source_lost_beginning:
-            self._not_comparable += len(gap.extra)
-            return gap._replace(extra=[])
+            lost = len(gap.extra) - _altered_at_end(gap)
+            self._not_comparable += lost
+            return Gap(gap.missing, gap.extra[lost:], is_whole=False)
         if gap.missing and self._rules.target_lost_beginning:
-            self._not_comparable += len(gap.missing)
-            return gap._replace(missing=[])
+            lost = len(gap.missing) - _altered_at_end(gap)
+            self._not_comparable += lost
+            return Gap(gap.missing[lost:], gap.extra, is_whole=False)
         return gap
 
     def _explain(self, gap: Gap) -> None:
         """First moved and changed records, then removals by the cleaner; the rest is missing or extra."""
-        missing, extra = self._findings.pair_up(gap)
-        for record in missing:
-            self._source_cleaner.saw(record.body)
-            if self._target_cleaner.may_have_removed(record):
+        at_source, at_target = self._holes(gap)
+        rest = self._findings.pair_up(gap, compacted=bool(at_target.possible or at_source.possible))
+        self._source_cleaner.saw(record.body for record in rest.missing)
+        self._account(rest.missing, self._target_cleaner, at_target, self._findings.add_missing)
+        self._target_cleaner.saw(record.body for record in at_target.repeated)
+        self._target_cleaner.saw(copy.body for copy in rest.extra)
+        self._account(rest.extra, self._source_cleaner, at_source, self._findings.add_extra)
+        self._source_cleaner.saw(copy.body for copy in at_source.repeated)
+
+    def _holes(self, gap: Gap) -> tuple[Holes, Holes]:
+        """Of the source and of the target, where their cleaners are on."""
+        extra = gap.extra if self._source_cleaner.is_on else []
+        missing = gap.missing if self._target_cleaner.is_on else []
+        if not gap.is_whole:
+            return Holes(len(extra)), Holes(len(missing))
+        return holes(self._source, gap.missing, extra), holes(self._target, gap.extra, missing)
+
+    def _account(
+        self, records: Iterable[Record], cleaner: Cleaner, found: Holes, add: Callable[[Record], None]
+    ) -> None:
+        """Add the records that the cleaner can't have removed."""
+        left = found.possible
+        for record in records:
+            if left and cleaner.may_have_removed(record):
+                left -= 1
                 self._not_comparable += 1
             else:
-                self._findings.add_missing(record)
-        for copy in extra:
-            self._target_cleaner.saw(copy.body)
-            if self._source_cleaner.may_have_removed(copy):
-                self._not_comparable += 1
-            else:
-                self._findings.add_extra(copy)
+                add(record)
 
     def _settle_cleaned(self) -> None:
         """Search behind the spans for keys that must follow there if the cleaner removed their records."""
@@ -113,3 +137,9 @@ class _Comparing:
         for copy in self._source_cleaner.not_removed(*self._source_log.rest, bytes_max):
             self._not_comparable -= 1
             self._findings.add_extra(copy)
+
+
+def _altered_at_end(gap: Gap) -> int:
+    """How many of the last records of both sides are the same but for one part."""
+    pairs = zip(reversed(gap.missing), reversed(gap.extra), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: are_nearly_equal(*pair), pairs))

@@ -55,14 +55,17 @@ class Findings:
         ]
         return sorted([*self._changed, *missing, *extra], key=_place)
 
-    def pair_up(self, gap: Gap) -> Gap:
-        """Note records that were moved or changed; returns the rest of the gap."""
+    def pair_up(self, gap: Gap, *, compacted: bool) -> Gap:
+        """Note records that were moved or changed; returns the rest of the gap.
+
+        `compacted` says whether the log cleaner may have removed records there.
+        """
         missing = [record for record in gap.missing if not self._moved_forward(record)]
         extra = [record for record in gap.extra if not self._moved_back(record)]
         missing, extra = self._swapped(missing, extra)
         left = Gap([], [])
         for record, copy in zip(missing, extra, strict=False):
-            if are_related(record, copy, compacted=self._rules.is_compacted):
+            if are_related(record, copy, compacted=compacted):
                 self._note_change(record, copy)
             else:
                 left.missing.append(record)
@@ -166,6 +169,11 @@ def are_related(source: Record, target: Record, *, compacted: bool) -> bool:
     if compacted:
         return same_key and same_time
     return same_key or same_time or (before.value == after.value and bool(before.value))
+
+
+def are_nearly_equal(source: Record, target: Record) -> bool:
+    """Whether they differ in one part only."""
+    return len(list(changes(source, target))) == 1
 
 
 def changes(source: Record, target: Record) -> Iterator[tuple[str, str]]:

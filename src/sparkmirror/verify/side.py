@@ -1,6 +1,5 @@
 """Reads one side of a comparison: a partition's batches, opened only where necessary."""
 
-from collections import deque
 from collections.abc import Iterable, Sequence
 
 from sparkmirror.batches.compression import decompress
@@ -8,15 +7,13 @@ from sparkmirror.batches.record_batch import CODEC_MASK, HEADER_BYTES, LOG_APPEN
 from sparkmirror.batches.records import naming_offset
 from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX
 from sparkmirror.verify.comparison import GaveUpError
+from sparkmirror.verify.recent import RECENT_RECORDS, Recent
 from sparkmirror.verify.records import Record, Records, Span
 
 _OPENED_BYTES_MAX = 1 << 20
 """The most bytes of batches that are opened together."""
 _HELD_TIMES = 4
 """How much of what is opened at a time is held, while records differ."""
-_RECENT_RECORDS = 50_000
-_RECENT_BYTES = 16 << 20
-"""The records before the current one among which a second copy is recognized."""
 
 
 class Side:
@@ -29,23 +26,32 @@ class Side:
         *,
         timestamps: bool,
         decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX,
+        keeps_recent: bool = False,
     ) -> None:
         """`decompressed_bytes_max` is for all that is opened at a time."""
         self._batches = iter(batches)
-        self._span = span
+        self.span = span
         self.timestamps = timestamps
         self.decompressed_bytes_max = decompressed_bytes_max
         self.opened = Records(decompressed_bytes_max)
         self._popped: Sequence[FetchedBatch] = ()
         """Between `opened` and `batch`: they were too large to be opened with those before."""
+        self.recent = Recent(span, timestamps=timestamps, decompressed_bytes_max=decompressed_bytes_max)
+        """The batches up to `batch`, if they are kept."""
+        self._keeps_recent = keeps_recent
         self.batch: FetchedBatch | None = None
         """The next one that is not opened."""
         self._advance()
 
+    @property
+    def next_offset(self) -> int:
+        """The offset of the next record, or the end of the span."""
+        return self.opened.offsets[0] if self.open(1) else self.span.end
+
     def whole_batch(self) -> FetchedBatch | None:
         """The next batch, if all of it is unread and inside the span."""
         batch, is_next = self.batch, not self.opened and not self._popped
-        return batch if batch is not None and is_next and self._span.holds(batch) else None
+        return batch if batch is not None and is_next and self.span.holds(batch) else None
 
     def pop_batch(self) -> None:
         self._advance()
@@ -63,7 +69,7 @@ class Side:
                     f"more than {_HELD_TIMES} times batch.decompressed.bytes.max"
                 )
             batches = self._popped or self._pop_batches(max(count - len(self.opened), together))
-            self._popped = self.opened.add(batches, self._span, timestamps=self.timestamps)
+            self._popped = self.opened.add(batches, self.span, timestamps=self.timestamps)
         return len(self.opened)
 
     def _pop_batches(self, count: int) -> list[FetchedBatch]:
@@ -78,11 +84,13 @@ class Side:
         return batches
 
     def _advance(self) -> None:
+        if self.batch is not None and self._keeps_recent:
+            self.recent.add(self.batch)
         self.batch = next(self._batches, None)
 
 
 class SourceSide(Side):
-    """Also keeps recent batches, to recognize second copies on the target."""
+    """Keeps recent batches, and recognizes second copies of their records on the target."""
 
     def __init__(
         self,
@@ -92,37 +100,31 @@ class SourceSide(Side):
         timestamps: bool,
         decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX,
     ) -> None:
-        self._recent: deque[FetchedBatch] = deque()
-        self._recent_records = self._recent_bytes = 0
         self._index: dict[int, int] = {}
-        super().__init__(batches, span, timestamps=timestamps, decompressed_bytes_max=decompressed_bytes_max)
+        self._indexed_end = 0
+        super().__init__(
+            batches,
+            span,
+            timestamps=timestamps,
+            decompressed_bytes_max=decompressed_bytes_max,
+            keeps_recent=True,
+        )
 
     def recent_offset(self, record: Record) -> int | None:
         """The recent offset of this record on the source, before the next one."""
-        recent: Sequence[FetchedBatch] = list(self._recent)
-        self._recent.clear()
-        self._recent_records = self._recent_bytes = 0
-        while recent:
+        added = self.recent.since(self._indexed_end)
+        if added:
+            self._indexed_end = added[-1].header.last_offset + 1
+        while added:
             before = Records(self.decompressed_bytes_max)
-            recent = before.add(recent, self._span, timestamps=self.timestamps)
+            added = before.add(added, self.span, timestamps=self.timestamps)
             for offset, content in zip(before.offsets, before.contents, strict=True):
                 self._index.setdefault(hash(content), offset)
-        while len(self._index) > _RECENT_RECORDS:
+        while len(self._index) > RECENT_RECORDS:
             del self._index[next(iter(self._index))]
         found = self._index.get(hash(record.content))
         is_past = found is not None and (not self.opened or found < self.opened.offsets[0])
         return found if is_past else None
-
-    def _advance(self) -> None:
-        if self.batch is not None:
-            self._recent.append(self.batch)
-            self._recent_records += self.batch.header.record_count
-            self._recent_bytes += len(self.batch.data)
-            while self._recent_records > _RECENT_RECORDS or self._recent_bytes > _RECENT_BYTES:
-                oldest = self._recent.popleft()
-                self._recent_records -= oldest.header.record_count
-                self._recent_bytes -= len(oldest.data)
-        super()._advance()
 
 
 def same_bytes(
