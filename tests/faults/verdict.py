@@ -13,6 +13,9 @@ from tests.support.mirror import COMMAND
 
 _TIMEOUT_S: Final = 300.0
 
+Ends = Mapping[str, Mapping[int, int]]
+"""By side and partition: where the log ends."""
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -52,16 +55,21 @@ def verify(testbed: DrillTestbed, *, to_the_end: bool) -> Verdict:
     )
     if not ended.stdout:
         return Verdict(ended.returncode, 0, {}, [ended.stderr.strip()])
-    (flow,) = json.loads(ended.stdout)["flows"]
+    return judge(ended.returncode, ended.stdout, _ends(testbed) if to_the_end else {})
+
+
+def judge(exit_code: int, output: str, ends: Ends) -> Verdict:
+    """What `verify -o json` says of one flow. The comparison must have come up to the ends."""
+    (flow,) = json.loads(output)["flows"]
     partitions = flow["partitions"]
-    problems = [problem for partition in partitions for problem in _problems(partition)]
-    if to_the_end:
-        problems += _left_out(testbed, partitions)
     return Verdict(
-        ended.returncode,
+        exit_code,
         sum(partition["equal"] for partition in partitions),
         sum((Counter(partition["counts"]) for partition in partitions), Counter()),
-        problems,
+        [
+            *(problem for partition in partitions for problem in _problems(partition)),
+            *_left_out(ends, partitions),
+        ],
     )
 
 
@@ -77,18 +85,21 @@ def _problems(partition: Mapping[str, Any]) -> list[str]:
     return problems
 
 
-def _left_out(testbed: DrillTestbed, partitions: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Where the comparison did not reach the end of both logs."""
-    problems = []
-    for side in testbed.sides:
-        ends = end_offsets(side.cluster, [side.topic])
-        compared = {
-            int(partition["source"].rpartition("-")[2]): partition[f"upto_{side.name}_offset"]
-            for partition in partitions
+def _ends(testbed: DrillTestbed) -> Ends:
+    return {
+        side.name: {
+            partition.partition: end for partition, end in end_offsets(side.cluster, [side.topic]).items()
         }
-        problems += [
-            f"{partition} ends at {end} ({side.name}), compared up to {compared.get(partition.partition)}"
-            for partition, end in ends.items()
-            if compared.get(partition.partition) != end
-        ]
-    return problems
+        for side in testbed.sides
+    }
+
+
+def _left_out(ends: Ends, partitions: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Where the comparison did not reach the end of both logs."""
+    compared = {int(partition["source"].rpartition("-")[2]): partition for partition in partitions}
+    return [
+        f"partition {number} ends at {end} ({side}), compared up to {upto}"
+        for side, of_side in ends.items()
+        for number, end in of_side.items()
+        if (upto := compared.get(number, {}).get(f"upto_{side}_offset")) != end
+    ]

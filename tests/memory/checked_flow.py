@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from typing import Final, NamedTuple
 
-from sparkmirror.batches.log_records import LogRecord
+from sparkmirror.batches.log_records import Headers, LogRecord
 from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.storage.dead_letters import dead_letters_topic
 from sparkmirror.storage.offset_sync_topic import RunSync, parse_offset_sync
@@ -48,13 +48,16 @@ class CheckedFlow:
         *,
         is_transactional: bool,
         is_lossy: bool,
+        added: Headers = (),
     ) -> None:
+        """`added` are the headers that the flow adds to its records."""
         self.ends = ends
         self.records = SourceRecords(ends.source, ends.topic, partitions, ends.mark)
         self.reported: dict[int, PartitionProgress] = {}
         """The last progress record of each partition."""
         self._is_transactional = is_transactional
         self._is_lossy = is_lossy
+        self._added = added
         self._violated = violated
         self._last = [-1] * partitions
         """Outside of transactions: the number of the last record of each partition that the target has."""
@@ -145,9 +148,9 @@ class CheckedFlow:
 
     def check_committed(self) -> None:
         """At any time: what is committed is in order, and so are positions."""
+        for partition in self.partitions:
+            self._check_order(partition)
         if not self._is_lossy:
-            for partition in self.partitions:
-                self._check_order(partition)
             for at in range(POSITION_PARTITIONS):
                 for record in committed_records(self.ends.target.log(TopicPartition(POSITIONS, at))):
                     self._judge_position(record)
@@ -188,7 +191,10 @@ class CheckedFlow:
             number = self.records.number_of(record.value)
             # In transactions a record may come again after an abort: see `check_committed`.
             before = number - 1 if self._is_transactional else self._last[at]
-            if failure := ledger.misplaced(number, before):
+            failure = ledger.misplaced(number, before)
+            if 0 <= number < ledger.count:
+                failure = failure or ledger.altered(number, record, self._added)
+            if failure:
                 self._violated(f"{partition}: {failure}")
             self._last[at] = number
 

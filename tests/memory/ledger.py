@@ -3,8 +3,13 @@
 A record's number is its place in the order of writing; its value names it.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from enum import Enum
+from typing import Final
+
+from sparkmirror.batches.log_records import Headers, LogRecord
+
+_PARTS: Final = "key", "value", "headers", "timestamp_ms"
 
 
 class Due(Enum):
@@ -19,9 +24,11 @@ class Due(Enum):
 
 
 class Ledger:
-    """One source partition. `offsets` and `dues` are by number."""
+    """One source partition. `records`, `offsets` and `dues` are by number."""
 
     def __init__(self) -> None:
+        self.records: list[LogRecord] = []
+        """As the source has stored them."""
         self.offsets: list[int] = []
         self.dues: list[Due] = []
         self.bad: set[int] = set()
@@ -38,10 +45,11 @@ class Ledger:
         """-1 for a record that was not written."""
         return self.offsets[number] if 0 <= number < self.count else -1
 
-    def add(self, offsets: Iterable[int], due: Due) -> range:
+    def add(self, records: Sequence[LogRecord], due: Due) -> range:
         """The numbers of these records."""
         first = self.count
-        self.offsets += offsets
+        self.records += records
+        self.offsets += [record.offset for record in records]
         self.dues += [due] * (self.count - first)
         return range(first, self.count)
 
@@ -67,6 +75,13 @@ class Ledger:
             if self.dues[missing] in (Due.MUST, Due.UNDECIDED):
                 return f"record {number} arrives before record {missing}, which is {self.dues[missing].value}"
         return ""
+
+    def altered(self, number: int, arrived: LogRecord, added: Headers = ()) -> str:
+        """Why this record is not as at the source, empty if it is. `added` are headers of the mirror."""
+        written = self.records[number]
+        expected = written._replace(headers=(*written.headers, *added))
+        parts = [part for part in _PARTS if getattr(arrived, part) != getattr(expected, part)]
+        return f"record {number} arrives with another {' and '.join(parts)}" if parts else ""
 
     def not_ready(self, offset: int, arrived: Collection[int]) -> str:
         """Why a position must not be behind this source offset, empty if it may."""

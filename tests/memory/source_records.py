@@ -11,11 +11,11 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.error_codes import NONE
 from tests.memory import compaction
 from tests.memory.cluster import MemoryCluster
+from tests.memory.committed import decoded
 from tests.memory.ledger import Due, Ledger
 from tests.memory.partition_log import PartitionLog, Stored
 from tests.support.batches import Rec, encode
 
-KEY: Final = b"key"
 LARGE_KEY: Final = b"k" * 400
 FITS_BYTES: Final = 300
 """A target that accepts batches of so many bytes refuses a record with a large key."""
@@ -69,7 +69,7 @@ class SourceRecords:
         self, partition: int, count: int, *, producer_id: int = NO_PRODUCER_ID, removed: Collection[int] = ()
     ) -> None:
         """So many records as one batch; the log cleaner removes some of them, by their place, at once."""
-        numbers = self._append(partition, [KEY] * count, self.due, producer_id)
+        numbers = self._append(partition, [_key_of(partition)] * count, self.due, producer_id)
         if removed:
             self._remove(partition, [numbers[at] for at in removed], Due.NEVER)
         self.cluster.changed()
@@ -79,8 +79,9 @@ class SourceRecords:
 
         `skipped` says whether bad records are left out by the task.
         """
-        bad_key = {BadKind.TOO_LARGE: LARGE_KEY, BadKind.NO_KEY: None, BadKind.CORRUPT: KEY}[kind]
-        numbers = self._append(partition, [*[KEY] * before, bad_key, *[KEY] * after], Due.MUST)
+        key = _key_of(partition)
+        bad_key = {BadKind.TOO_LARGE: LARGE_KEY, BadKind.NO_KEY: None, BadKind.CORRUPT: key}[kind]
+        numbers = self._append(partition, [*[key] * before, bad_key, *[key] * after], Due.MUST)
         bad = numbers if kind is BadKind.CORRUPT else numbers[before : before + 1]
         ledger = self.ledgers[partition]
         ledger.bad.update(bad)
@@ -109,7 +110,7 @@ class SourceRecords:
     def write_in_transaction(self, producer_id: int, partition: int, count: int) -> None:
         """As one batch of the producer's transaction, which begins with its first batch."""
         transaction = self._open.setdefault(producer_id, _OpenTransaction())
-        numbers = self._append(partition, [KEY] * count, Due.UNDECIDED, producer_id)
+        numbers = self._append(partition, [_key_of(partition)] * count, Due.UNDECIDED, producer_id)
         transaction.logs[partition] = self.log(partition)
         transaction.numbers.setdefault(partition, []).extend(numbers)
         transaction.dues.setdefault(partition, []).extend([self.due] * count)
@@ -173,7 +174,7 @@ class SourceRecords:
             header |= {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": sequence}
         appended = log.append(bytes(encode(records, **header)), self.cluster.now_ms())
         assert appended.error == NONE, appended
-        return ledger.add(range(appended.base_offset, appended.base_offset + len(keys)), due)
+        return ledger.add(decoded(log.batches[-1].data).records, due)
 
     def _remove(self, partition: int, numbers: Collection[int], due: Due) -> None:
         ledger = self.ledgers[partition]
@@ -182,3 +183,8 @@ class SourceRecords:
         for number in numbers:
             if ledger.dues[number] is Due.MUST:
                 ledger.change([number], due)
+
+
+def _key_of(partition: int) -> bytes:
+    """So that a record tells where it belongs."""
+    return b"key-%d" % partition

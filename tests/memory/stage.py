@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from sparkmirror.batches.provenance_header import HEADER
 from sparkmirror.connectors.source import CopySettings
 from sparkmirror.copy.copy_loop import CopyLoop
 from sparkmirror.copy.copy_plan import CopyPartition, OffsetSyncPlan, StatePlan, TaskPlan, TransactionPlan
@@ -138,6 +139,7 @@ class Stage:
             self._violated,
             is_transactional=shape.is_transactional,
             is_lossy=shape.is_lossy,
+            added=((HEADER.decode(), ends.flow.source.encode()),) if shape.provenance_header else (),
         )
 
     def plan(self, flow: CheckedFlow | None = None) -> TaskPlan:

@@ -32,7 +32,8 @@ def value_altered(records: Sequence[Rec], at: int) -> list[Rec]:
 
 
 def header_altered(records: Sequence[Rec], at: int) -> list[Rec]:
-    (name, value), *others = records[at].headers
+    """Also of a record without any."""
+    (name, value), *others = records[at].headers or (("header", None),)
     return _with(records, at, records[at]._replace(headers=((name, _altered(value)), *others)))
 
 

@@ -16,6 +16,7 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import DEFAULT_REACTIONS, IncidentKind, OnBadBatch
 from sparkmirror.kafka.partition_queue import PartitionQueue
 from sparkmirror.storage.dead_letters import dead_letters_topic
+from tests.memory.committed import decoded
 from tests.memory.ledger import Due
 from tests.memory.stage import REMOTE, TOPIC, RunningTask, Shape, Stage
 from tests.support.batches import Rec, encode
@@ -52,7 +53,7 @@ def write_large(stage: Stage, *contents: bytes) -> None:
     log = stage.source.log(TopicPartition(TOPIC, 0))
     appended = log.append(bytes(encode(records, codec=ZSTD)), stage.source.now_ms())
     assert appended.error == 0
-    ledger.add(range(appended.base_offset, appended.base_offset + len(records)), Due.MUST)
+    ledger.add(decoded(log.batches[-1].data).records, Due.MUST)
     stage.source.changed()
 
 
