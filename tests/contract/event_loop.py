@@ -17,7 +17,6 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.batch_reader import BatchReader
 from sparkmirror.kafka.batch_writer import BatchWriter
 from sparkmirror.kafka.fetch import FetchedPartition
-from sparkmirror.kafka.metadata import NO_EPOCH
 from sparkmirror.kafka.transactions import new_producer_id
 from sparkmirror.kafka.wire import NO_TOPIC_ID
 from tests.support.batches import Rec, decode, encode
@@ -251,11 +250,11 @@ class RecordingReader:
     def fetch_failed(self, partition: TopicPartition, error: SparkmirrorError) -> None:
         self.failures.append(Failure(partition, error))
 
-    def source_diverged(self, partition: TopicPartition, at: int) -> None:
-        """Continue without an epoch if nothing was read past the divergence, as the copy loop does."""
+    def source_diverged(self, partition: TopicPartition, at: int, epoch: int) -> None:
+        """Continue with the new leader's epoch if nothing was read past the divergence."""
         self.diverged[partition] = at
         if at >= self._next[partition]:
-            self.reader.begin(partition, self._next[partition], NO_TOPIC_ID, NO_EPOCH)
+            self.reader.begin(partition, self._next[partition], NO_TOPIC_ID, epoch)
             self.loop.call_soon(self.reader.fetch_more)
 
     def source_recreated(self, partition: TopicPartition) -> None:

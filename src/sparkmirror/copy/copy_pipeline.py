@@ -289,8 +289,8 @@ class CopyPipeline:
     def offset_out_of_range(self, partition: TopicPartition) -> None:
         self.report(partition, events.OutOfRange())
 
-    def source_diverged(self, partition: TopicPartition, at: int) -> None:
-        self.report(partition, events.Diverged(at))
+    def source_diverged(self, partition: TopicPartition, at: int, epoch: int) -> None:
+        self.report(partition, events.Diverged(at, epoch))
 
     def source_recreated(self, partition: TopicPartition) -> None:
         self.report(partition, events.SourceRecreated())

@@ -22,7 +22,8 @@ class ResumeReason(NamedTuple):
     is_gone: bool = False
     """The offset after the position is not in the source any more."""
     diverged_at: int | None = None
-    """From this offset on the source has other records than those that were read."""
+    """From this offset on the source has other records than those that were read: see `Diverged`."""
+    diverging_epoch: int = -1
     is_distrusted: bool = False
     """A broker refused the sequence that follows the position."""
     skipped: DeadLetter | None = None
@@ -124,7 +125,10 @@ class OutOfRange: ...
 
 @dataclass(frozen=True, slots=True)
 class Diverged:
+    """`epoch` is the leader epoch of what is before that offset."""
+
     at: int
+    epoch: int = -1
 
 
 @dataclass(frozen=True, slots=True)

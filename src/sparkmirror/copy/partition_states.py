@@ -157,8 +157,8 @@ def _drain(state: CopyState, event: SourceIncident, _: float) -> Next:
     match event:
         case OutOfRange():
             reason = ResumeReason(is_gone=True)
-        case Diverged(at):
-            reason = ResumeReason(diverged_at=at)
+        case Diverged(at, epoch):
+            reason = ResumeReason(diverged_at=at, diverging_epoch=epoch)
         case SourceBatchSkipped(letter):
             reason = ResumeReason(skipped=letter)
         case SourceRecreated():

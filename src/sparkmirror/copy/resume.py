@@ -353,16 +353,22 @@ def _skipped(reason: ResumeReason) -> Incident | None:
 def _read_logs(reason: ResumeReason, current: LogIdentity) -> LogIdentity:
     """The logs' identities to store: the leader epoch counts only if it was read from this very log.
 
+    Behind a divergence it is the one that the new leader named: a second truncation is noticed before
+    anything was read.
+
     A topic that is missing now may be created again with another id: its old id must not be forgotten.
     """
     if reason.position is None:
         return current
     known = reason.position.logs
     is_other = is_another(known.source_id, current.source_id)
-    epoch_counts = not (is_other or reason.is_gone or reason.diverged_at is not None)
+    if is_other or reason.is_gone:
+        source_epoch = current.source_epoch
+    else:
+        source_epoch = known.source_epoch if reason.diverged_at is None else reason.diverging_epoch
     return LogIdentity(
         source_id=current.source_id or known.source_id,
-        source_epoch=known.source_epoch if epoch_counts else current.source_epoch,
+        source_epoch=source_epoch,
         target_id=current.target_id or known.target_id,
     )
 

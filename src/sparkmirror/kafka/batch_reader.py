@@ -53,8 +53,11 @@ class ReaderListener(Protocol):
     def offset_out_of_range(self, partition: TopicPartition) -> None:
         """The partition is paused until `advance` names an offset that exists."""
 
-    def source_diverged(self, partition: TopicPartition, at: int) -> None:
-        """From there on the log has other records than those that were read. Paused until `begin`."""
+    def source_diverged(self, partition: TopicPartition, at: int, epoch: int) -> None:
+        """From there on the log has other records than those that were read. Paused until `begin`.
+
+        `epoch` is the leader epoch of what is before that.
+        """
 
     def source_recreated(self, partition: TopicPartition) -> None:
         """The topic has another id than at `begin`. Paused until the next `begin`."""
@@ -348,7 +351,7 @@ class BatchReader:
             self._route(partition)
         elif fetched.diverged_at is not None:
             self._pause_unrouted(partition)
-            self._listener.source_diverged(partition, fetched.diverged_at)
+            self._listener.source_diverged(partition, fetched.diverged_at, fetched.diverging_epoch)
         else:
             self._failures.pop(partition, None)
             leader = self._view.leader(partition)

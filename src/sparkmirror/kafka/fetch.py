@@ -68,7 +68,8 @@ class FetchPosition(NamedTuple):
 class FetchedPartition(NamedTuple):
     """One partition of a response. `aborted` holds (producer id, first offset) under read_committed.
 
-    `diverged_at` is the first offset with another record than the one that was read, None if none.
+    `diverged_at` is the first offset with another record than the one that was read, None if none;
+    `diverging_epoch` is the leader epoch of what is before it.
     """
 
     partition: TopicPartition
@@ -80,6 +81,7 @@ class FetchedPartition(NamedTuple):
     preferred_read_replica: int
     records: memoryview
     diverged_at: int | None = None
+    diverging_epoch: int = -1
 
 
 class FetchResponse(NamedTuple):
@@ -293,5 +295,5 @@ def _decode_partition(reader: Reader, topic: str, version: int) -> FetchedPartit
         aborted,
         preferred,
         memoryview(b"") if records is None else records,
-        None if diverging is None else _EPOCH_AND_OFFSET.unpack_from(diverging)[1],
+        *((None, -1) if diverging is None else reversed(_EPOCH_AND_OFFSET.unpack_from(diverging))),
     )

@@ -137,3 +137,20 @@ def test_what_is_above_a_high_watermark_that_stands_still_is_not_copied_twice(
     partition.stage.target.changed()
     partition.run_for(QUIET_S)
     assert partition.copied == list(range(5))
+
+
+def test_a_source_that_is_truncated_again_before_anything_was_read_is_copied_from_where_it_diverged(
+    partition: OnePartition,
+) -> None:
+    task = partition.start()
+    for first in (0, 2, 4):
+        partition.write(range(first, first + 2))
+        partition.run_until_stored(first + 1)
+    for end in (4, 2):
+        partition.source.truncate(end, partition.stage.source.now_ms())
+        partition.stage.source.changed()
+        partition.run_for(0.5)
+    assert copy_of(task).incidents == {IncidentKind.SOURCE_TRUNCATED: 2}
+    partition.write(range(6, 9))
+    partition.run_for(QUIET_S)
+    assert partition.copied == list(range(9))

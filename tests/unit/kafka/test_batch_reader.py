@@ -37,7 +37,7 @@ class ReaderWorld:
         self.read: dict[TopicPartition, list[int]] = {partition: [] for partition in self.partitions}
         self.errors: list[SparkmirrorError] = []
         self.out_of_range: list[TopicPartition] = []
-        self.diverged: list[tuple[TopicPartition, int]] = []
+        self.diverged: list[tuple[TopicPartition, int, int]] = []
         self.recreated: list[TopicPartition] = []
         self.budget = 1 << 20
         settings = ConsumerSettings(run.connection(self.source), partition_fetch_bytes_max=bytes_max)
@@ -76,8 +76,8 @@ class ReaderWorld:
     def offset_out_of_range(self, partition: TopicPartition) -> None:
         self.out_of_range.append(partition)
 
-    def source_diverged(self, partition: TopicPartition, at: int) -> None:
-        self.diverged.append((partition, at))
+    def source_diverged(self, partition: TopicPartition, at: int, epoch: int) -> None:
+        self.diverged.append((partition, at, epoch))
 
     def source_recreated(self, partition: TopicPartition) -> None:
         self.recreated.append(partition)
@@ -172,7 +172,7 @@ def test_a_truncated_source_is_reported_with_the_offset_where_it_diverged(world:
     world.write(FIRST, 1, 1, 1, 1)
     assert world.run.run_until(lambda: bool(world.diverged))
     world.run.run_for(3.0)
-    assert world.diverged == [(FIRST, 2)]
+    assert world.diverged == [(FIRST, 2, 0)]
     assert world.read[FIRST] == list(range(5))
     world.run.call(lambda: world.reader.begin(FIRST, 2, NO_TOPIC_ID, NO_EPOCH))
     world.run.call(world.reader.fetch_more)

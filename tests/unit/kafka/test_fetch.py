@@ -368,7 +368,7 @@ def test_tagged_fields_are_skipped_but_for_where_a_log_diverges() -> None:
     frame = response_frame(12, Topic(topic="a", partitions=[tagged, their_partition(1, b"de")]))
     partitions = decoded(frame, 12).partitions
     assert [bytes(partition.records) for partition in partitions] == [b"abc", b"de"]
-    assert [partition.diverged_at for partition in partitions] == [9, None]
+    assert [(found.diverged_at, found.diverging_epoch) for found in partitions] == [(9, 3), (None, -1)]
 
 
 def test_records_are_a_writable_view_of_the_frame() -> None:
