@@ -12,6 +12,7 @@ from sparkmirror.batches.batch_copying import Step
 from sparkmirror.batches.record_batch import (
     CODEC_MASK,
     HEADER_BYTES,
+    LOG_APPEND_TIME,
     FetchedBatch,
     OutgoingBatch,
     iterate_batches,
@@ -35,15 +36,14 @@ def match(
     steps: Iterable[Step],
     position: int,
     *,
-    timestamps: bool,
     decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX,
 ) -> Match:
     """Walk the source's `steps` from `position` for as long as the target's `tail` has their records.
 
     Records of the tail that the source has lost meanwhile (compaction) are passed over. Both are taken only
-    as far as needed. Without `timestamps` (the target stamps its own) keys, values and headers decide.
+    as far as needed. Where the target gave a batch timestamps of its own, keys, values and headers decide.
     """
-    unmatched = _Tail(tail, decompressed_bytes_max, timestamps=timestamps)
+    unmatched = _Tail(tail, decompressed_bytes_max)
     for step in steps:
         for batch in step.batches:
             if unmatched.is_empty:
@@ -63,12 +63,13 @@ def match(
 
 
 class _Tail:
-    def __init__(self, batches: Iterable[FetchedBatch], bytes_max: int, *, timestamps: bool) -> None:
+    def __init__(self, batches: Iterable[FetchedBatch], bytes_max: int) -> None:
         self._batches = iter(batches)
         self._bytes_max = bytes_max
         self._next = next(self._batches, None)
         self._opened: deque[RawRecord] = deque()
-        self._timestamps = timestamps
+        self._is_stamped = False
+        """Whether the target gave the opened records timestamps of its own."""
         self.is_whole = True
         """Whether no record had to be passed over."""
 
@@ -88,18 +89,16 @@ class _Tail:
 
     def find(self, record: RawRecord) -> bool:
         """Take everything up to and including this record; False, with nothing left, if it isn't there."""
-        wanted = self._comparable(record)
         while not self.is_empty:
             if not self._opened and self._next is not None:
                 self._opened.extend(read_records(self._next, self._bytes_max))
+                self._is_stamped = bool(self._next.header.attributes & LOG_APPEND_TIME)
                 self._next = next(self._batches, None)
-            if self._comparable(self._opened.popleft()) == wanted:
+            found = self._opened.popleft()
+            if found.body == record.body and (self._is_stamped or found.timestamp == record.timestamp):
                 return True
             self.is_whole = False
         return False
-
-    def _comparable(self, record: RawRecord) -> tuple[int, bytes]:
-        return (record.timestamp if self._timestamps else 0, record.body)
 
 
 def _contents(batch: FetchedBatch) -> tuple[object, ...]:

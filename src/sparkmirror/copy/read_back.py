@@ -59,7 +59,6 @@ class ReadBack:
                 tail,
                 source.steps(first),
                 first,
-                timestamps=not plan.target_stamps_append_time,
                 decompressed_bytes_max=rules.decompressed_bytes_max,
             )
             for _ in tail:

@@ -83,11 +83,6 @@ def test_a_source_that_was_truncated_between_attempts_is_copied_from_where_it_di
     assert copy_of(task).incidents == {IncidentKind.SOURCE_TRUNCATED: 1}
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="records that the target stamped with its own time are not recognized, and are copied twice",
-)
 def test_a_target_that_begins_to_stamp_append_time_gets_no_record_twice(partition: OnePartition) -> None:
     task = partition.start()
     partition.write_batches(0, 50)
