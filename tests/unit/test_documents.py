@@ -13,6 +13,10 @@ ROOT: Final = Path(__file__).parents[2]
 DOCUMENTS: Final = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 DESIGN: Final = ROOT / "docs" / "DESIGN.md"
 FILES_OF_A_PARAGRAPH_MAX: Final = 3
+GUARANTEES: Final = ROOT / "docs" / "guarantees.md"
+_TEST: Final = re.compile(r"\b(test_\w+)\b")
+_FUNCTION: Final = re.compile(r"^def (test_\w+)", re.MULTILINE)
+_GAP: Final = re.compile(r"^@pytest\.mark\.xfail\(.*?^def (test_\w+)", re.MULTILINE | re.DOTALL)
 _PATH: Final = re.compile(r"`([\w./-]+/(?:[\w.-]+\.(?:py|md|java|json))?)`")
 _LINK: Final = re.compile(r"\]\((?!\w+://|#)([^)#]+)")
 _PARAGRAPH: Final = re.compile(r"\n\s*(?:\n|(?=[-|]\s|\d+\. ))")
@@ -42,3 +46,11 @@ def test_paragraphs_of_the_design_name_few_files() -> None:
 def test_every_kind_of_incident_is_documented() -> None:
     text = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
     assert [kind.value for kind in IncidentKind if f"`{kind.value}`" not in text] == []
+
+
+def test_tests_that_show_guarantees_exist_and_gaps_are_those_that_are_expected_to_fail() -> None:
+    sources = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "tests").rglob("test_*.py"))]
+    before, _, gaps = GUARANTEES.read_text(encoding="utf-8").partition("## Known gaps")
+    functions = {name for source in sources for name in _FUNCTION.findall(source)}
+    assert set(_TEST.findall(before)) - functions == set()
+    assert set(_TEST.findall(gaps)) == {name for source in sources for name in _GAP.findall(source)}
