@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 from sparkmirror.connectors.flow_log import FlowLog
 from sparkmirror.domain.backoff import Backoff
-from sparkmirror.domain.errors import SparkmirrorError, UnfitTopicError
+from sparkmirror.domain.errors import SparkmirrorError, SupersededError, UnfitTopicError
 
 T = TypeVar("T")
 
@@ -66,16 +66,21 @@ class PeriodicThread:
         self._prepare = prepare
         self._finish = finish
         self.failure: SparkmirrorError | None = None
-        """Why it ended by itself: a topic on a cluster is unfit for what is kept there."""
+        """Why it ended by itself: a topic is unfit for what is kept there, or another process copies."""
         self._stopping = threading.Event()
         self._schedule: Schedule | None = None
-        self._may_run: Callable[[], bool] = lambda: True
+        self._may_run: Callable[[], bool] | None = None
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     @property
     def may_run(self) -> bool:
         """The result of the callable that `run_only_while` got."""
-        return self._may_run()
+        return self._may_run is None or self._may_run()
+
+    @property
+    def is_elected(self) -> bool:
+        """Whether processes elect the one that runs it; else nothing but the copy jobs' numbers decides."""
+        return self._may_run is not None
 
     def run_only_while(self, may_run: Callable[[], bool]) -> None:
         """Skip jobs while `may_run` returns False. Called before `start`."""
@@ -122,23 +127,29 @@ class PeriodicThread:
                 gives_up=lambda error: isinstance(error, UnfitTopicError),
             )
         except SparkmirrorError as error:
-            self._log.error("%s", error)
-            self.failure = error
+            self._fail(error)
             return None
 
     def _attempt(self, job: Job) -> None:
-        if self._stopping.is_set() or not self._may_run():
+        if self._stopping.is_set() or not self.may_run:
             return
         try:
             job.action()
+        except SupersededError as error:
+            self._fail(error)
         except SparkmirrorError as error:
             self._log.warning("%s failed: %s", job.name, error)
         except Exception:  # noqa: BLE001 - a bug in one job must not end the others, nor the orderly stop
             self._log.exception("%s failed", job.name)
 
+    def _fail(self, error: SparkmirrorError) -> None:
+        self._log.error("%s", error)
+        self.failure = error
+        self._stopping.set()
+
     def _prepared(self) -> Iterable[Job] | None:
         """The jobs; None when the thread is stopped before it may run."""
-        while not self._may_run():
+        while not self.may_run:
             if self._stopping.wait(_MAY_NOT_RUN_S):
                 return None
         return self._prepare()
@@ -171,10 +182,11 @@ def persist(
     return None
 
 
-def start_all(threads: Iterable[PeriodicThread], may_run: Callable[[], bool]) -> None:
-    """Start the threads; each runs jobs only while `may_run` returns True."""
+def start_all(threads: Iterable[PeriodicThread], may_run: Callable[[], bool] | None = None) -> None:
+    """Start the threads; each runs jobs only while `may_run`, the result of an election, returns True."""
     for thread in threads:
-        thread.run_only_while(may_run)
+        if may_run is not None:
+            thread.run_only_while(may_run)
         thread.start()
 
 

@@ -10,6 +10,7 @@ from sparkmirror.connectors.source import DEFAULT_COPY_SETTINGS, CopySettings
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import ConnectorName, Flow, TopicPartition
 from sparkmirror.policies.rate_limits import ALL, NO_LIMITS, RateLimits, Shares
+from sparkmirror.storage.progress import Driver
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,8 @@ class TaskPlan:
     transaction: TransactionPlan | None = None
     names_show_origin: bool = True
     """Whether topics' names show what was mirrored from the target; else producer ids do."""
+    driver: Driver | None = None
+    """The process that announced the copy job."""
 
     @property
     def outstanding_bytes_max(self) -> int:

@@ -77,10 +77,11 @@ class JobWatch:
 
     def _read(self, tail: TopicTail) -> EndReason | None:
         plan = self._plan
+        own = JobEpoch(plan.connector, plan.job_epoch, driver=plan.driver)
         for record in tail.poll(_POLL_S):
             match parse_order(record):
-                case JobEpoch() as job_epoch if job_epoch.ends(plan.connector, plan.job_epoch):
-                    same = job_epoch.number == plan.job_epoch
+                case JobEpoch() as job_epoch if job_epoch.ends(own):
+                    same = job_epoch.number == own.number and job_epoch.stopped
                     return EndReason.STOPPED if same else EndReason.SUPERSEDED
                 case FlowLimits(plan.connector, limits) if self._on_limits is not None:
                     self._on_limits(limits)

@@ -9,6 +9,7 @@ SparkmirrorError
 ├── JarsError                Kafka's jars can't be fetched or are not the recorded ones
 ├── JavaMissingError         no usable Java 17+ on this machine
 ├── PluginError              a plug-in raised, or returned an invalid value
+├── SupersededError          another process copies the flow now
 └── KafkaError               an error code of a broker, or a failed connection
     ├── RetriableError       a retry can help (leader moved, time-out, …)
     │   ├── DisconnectedError    the connection broke or could not be made
@@ -83,6 +84,10 @@ class JavaMissingError(SparkmirrorError):
 
 class PluginError(SparkmirrorError):
     """A plug-in raised, or returned an invalid value; the message names it, the method and its arguments."""
+
+
+class SupersededError(SparkmirrorError):
+    """Another process has announced a copy job of the flow since; the message names that process."""
 
 
 class KafkaError(SparkmirrorError):

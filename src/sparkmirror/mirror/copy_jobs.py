@@ -5,8 +5,11 @@ topic first, by cancelling its Spark job second. The next one starts when the la
 tasks find the last positions.
 """
 
+import os
 import random
+import socket
 import threading
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -26,14 +29,14 @@ from sparkmirror.copy.copy_plan import (
 from sparkmirror.copy.outcomes import Outcome
 from sparkmirror.domain.assignment import Assignment, assign, assign_by_load
 from sparkmirror.domain.backoff import Backoff
-from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.errors import SparkmirrorError, SupersededError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.topic_log import TopicTail, TopicWriter
 from sparkmirror.kafka.transactions import fence
 from sparkmirror.mirror.reassignment import Running
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits, shares
 from sparkmirror.spark.session import Session
-from sparkmirror.storage.progress import JobEpoch, parse, progress_topic
+from sparkmirror.storage.progress import Driver, JobEpoch, parse, progress_topic
 
 _RECALL_TIMEOUT_S = 30.0
 _ANNOUNCE_STOP_TIMEOUT_S = 1.5
@@ -44,11 +47,15 @@ _NO_LOAD: Mapping[TopicPartition, float] = {}
 
 
 class Announced(NamedTuple):
-    """A copy job's number, the offset of its record in the progress topic, and the limits after that."""
+    """A copy job's number, the offset of its record in the progress topic, and the limits after that.
+
+    `driver` is the process that wrote the record.
+    """
 
     number: int
     offset: int
     limits: RateLimits = NO_LIMITS
+    driver: Driver | None = None
 
 
 def task_plans(
@@ -82,6 +89,7 @@ def task_plans(
             rate_limits=announced.limits,
             rate_shares=rate_shares,
             names_show_origin=settings.names_show_origin,
+            driver=announced.driver,
         )
         for task, (share, rate_shares) in enumerate(zip(assignment, shares(assignment), strict=True))
     ]
@@ -130,38 +138,66 @@ class CopyJobs:
         self._log = flow_log(__name__, on.flow, connector.name)
         self._topic = progress_topic(on.flow.source)
         self._writer = TopicWriter(on.worker_client)
+        self._driver = Driver(socket.gethostname(), os.getpid(), time.time())
+        self._is_recalled = False
         self._number = 0
         self._transactional_tasks = 0
-        self._announced_at = 0
+        self._announced_at: int | None = None
         self._assignment: Assignment = ()
         self._job: CopyJob | None = None
         self._ended = threading.Event()
         self._failures = 0
 
-    def recall(self) -> None:
-        """Read the number of the last copy job, on whichever node it ran. Raises KafkaError."""
+    def _recall(self) -> None:
+        """Read the number of the last copy job, on whichever node it ran. Raises as `replace` does."""
+        newest = self._newest()
+        self._is_recalled = True
+        if newest is None:
+            return
+        self._number = max(self._number, newest.number)
+        self._transactional_tasks = max(self._transactional_tasks, newest.transactional_tasks)
+        other = None if newest.stopped or newest.driver == self._driver else newest.driver
+        if other is not None and self._announced_at is not None:
+            raise SupersededError(f"{other}, copies this flow now, with copy job {newest.number}")
+        if other is not None:
+            self._log.info(
+                "copies instead of %s, whose copy job %d was not stopped; if that still runs, it stops",
+                other,
+                newest.number,
+            )
+
+    def _newest(self) -> JobEpoch | None:
+        """The record of the connector's last copy job in the progress topic."""
         tail = TopicTail(self._on.worker_client, self._topic)
         try:
             # Compaction lags behind: there may be many reports of each partition, and one is parsed.
             latest = {record.key: record for record in tail.read_to_end(_RECALL_TIMEOUT_S)}
-            for found in map(parse, latest.values()):
-                if isinstance(found, JobEpoch) and found.connector == self._connector.name:
-                    self._number = found.number
-                    self._transactional_tasks = found.transactional_tasks
         finally:
             tail.close()
+        found = [one for one in map(parse, latest.values()) if isinstance(one, JobEpoch)]
+        return next((one for one in found if one.connector == self._connector.name), None)
 
     def replace(
         self, partitions: Sequence[CopyPartition], load: Mapping[TopicPartition, float] = _NO_LOAD
     ) -> None:
         """Run these partitions and nothing else, assigned by their load in bytes per second where it's known.
 
-        Raises KafkaError when the topic can't be written, or a task of the last job can't be fenced.
+        Raises KafkaError when the topic can't be written, or a task of the last job can't be fenced;
+        SupersededError once when another process announced a copy job after this one's last, and did not
+        stop it: a second call takes the flow back.
         """
+        if not self._is_recalled:
+            self._recall()
         will_use = self._most_tasks(partitions) if self._connector.transactions is not None else 0
         may_be_used = max(self._transactional_tasks, will_use)
         announced_at = self._announce(
-            JobEpoch(self._connector.name, self._number + 1, len(partitions), transactional_tasks=may_be_used)
+            JobEpoch(
+                self._connector.name,
+                self._number + 1,
+                len(partitions),
+                transactional_tasks=may_be_used,
+                driver=self._driver,
+            )
         )
         self._number += 1
         self._announced_at = announced_at
@@ -170,12 +206,12 @@ class CopyJobs:
         self._fence()
         self._transactional_tasks = will_use
         if partitions:
-            self._submit(partitions, load)
+            self._submit(announced_at, partitions, load)
 
     @property
     def running(self) -> Running | None:
         """The copy job that is copying, as far as is known."""
-        if self._job is None or self.has_ended:
+        if self._job is None or self.has_ended or self._announced_at is None:
             return None
         return Running(self._number, self._announced_at, self._assignment)
 
@@ -206,8 +242,9 @@ class CopyJobs:
         return _RESUBMIT.delay_s(self._failures, random.random())
 
     def forget(self) -> None:
-        """Drop a job that has ended unasked."""
+        """Drop a job that has ended unasked: another process may have superseded it."""
         self._job = None
+        self._is_recalled = False
 
     def stop(self, *, in_order: bool = True) -> None:
         """Stop the tasks by a stop record, or cancel them after some seconds.
@@ -215,20 +252,22 @@ class CopyJobs:
         A node that may not run tasks any more (not `in_order`) cancels its own and writes nothing: another
         node may have announced copy jobs since, and a later record of this one would end them.
         """
-        if self._job is not None and not in_order:
-            self._cancel(self._job)
-        elif self._job is not None:
+        job = self.job
+        if job is not None and not in_order:
+            self._cancel(job)
+        elif job is not None:
             try:
                 stopped = JobEpoch(
                     self._connector.name,
                     self._number,
                     stopped=True,
                     transactional_tasks=self._transactional_tasks,
+                    driver=self._driver,
                 )
                 self._announce(stopped, timeout_s=_ANNOUNCE_STOP_TIMEOUT_S)
             except SparkmirrorError as error:
                 self._log.warning("the stop record can't be written (%s); cancelling the tasks", error)
-                self._cancel(self._job)
+                self._cancel(job)
             else:
                 if self._end_job():
                     self._log.info("stopped; the last positions are written")
@@ -248,10 +287,12 @@ class CopyJobs:
         (offset,) = self._writer.write(self._topic, [job_epoch.to_record()], timeout_s=timeout_s)
         return offset
 
-    def _submit(self, partitions: Sequence[CopyPartition], load: Mapping[TopicPartition, float]) -> None:
+    def _submit(
+        self, announced_at: int, partitions: Sequence[CopyPartition], load: Mapping[TopicPartition, float]
+    ) -> None:
         session = self._session.result()
         slots = self._slots_of(session)
-        announced = Announced(self._number, self._announced_at, self._limits())
+        announced = Announced(self._number, announced_at, self._limits(), self._driver)
         assigner = partial(assign_by_load, load=load, previous=self._assignment)
         plans = task_plans(self._on, self._connector, announced, partitions, slots, assigner=assigner)
         self._assignment = tuple(tuple(copied.source for copied in plan.partitions) for plan in plans)

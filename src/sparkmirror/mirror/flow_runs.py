@@ -35,8 +35,8 @@ class FlowRun:
             *([] if self._source is None else [self._source]),
         ]
 
-    def start(self, may_run: Callable[[], bool] = lambda: True) -> None:
-        """`may_run` is checked before each job of a connector."""
+    def start(self, may_run: Callable[[], bool] | None = None) -> None:
+        """`may_run` is checked before each job of a connector; None where no election decides."""
         for connector in self.connectors:
             start_all(connector.threads, may_run)
 

@@ -16,7 +16,7 @@ from sparkmirror.connectors.internal_topics import (
 from sparkmirror.connectors.periodic import Job, PeriodicThread
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.assignment import Assignment, PartitionAssignment, count_moves
-from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.errors import SparkmirrorError, SupersededError
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.mirror.copy_jobs import CopyJobs
 from sparkmirror.mirror.reassignment import (
@@ -58,6 +58,10 @@ _REFRESH = "refresh topics"
 _REPORT_OBSTACLES = "report obstacles"
 _REPORT_OBSTACLES_AFTER_S = 1.0
 """Copying has started by then."""
+_WHAT_TO_DO = (
+    "This one stops. Processes with one file share its flows, and take over from each other, with "
+    "dedicated.mode.enable.internal.rest=true; else run one of them, and let no supervisor restart the other"
+)
 _OBSTACLES_MAX = 20
 """The most obstacles that are logged in full."""
 
@@ -118,7 +122,6 @@ class SourceConnector:
     def _prepare(self) -> Iterable[Job]:
         self._admins = self._admins or FlowAdmins(self._on.flow, self._connector)
         self._create_own_topics(self._admins)
-        self._copy_jobs.recall()
         deletes = TopicDeleteSync(self._on, self._connector, self._admins, self._log)
         self._topic_sync = TopicSync(self._settings, self._admins, self._log, deletes)
         self._append_time = AppendTimeTopics(self._admins.target)
@@ -227,7 +230,13 @@ class SourceConnector:
     def _run(self, partitions: tuple[CopyPartition, ...]) -> None:
         if partitions is self._running or partitions == self._running:
             return
-        self._copy_jobs.replace(partitions, self._reassignment.load)
+        try:
+            self._copy_jobs.replace(partitions, self._reassignment.load)
+        except SupersededError as error:
+            if not self.thread.is_elected:
+                raise SupersededError(f"{error}. {_WHAT_TO_DO}") from error
+            self._log.warning("%s; copying is taken back: the group elected this process", error)
+            self._copy_jobs.replace(partitions, self._reassignment.load)
         self._running = partitions
         if not partitions:
             self._log.info("no topic to mirror yet")

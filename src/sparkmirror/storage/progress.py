@@ -8,8 +8,9 @@ stop; and the connector's rate limits.
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from sparkmirror.batches.log_records import LogRecord, compact_json
 from sparkmirror.domain.client_settings import ConnectionSettings
@@ -88,12 +89,25 @@ class PartitionProgress:
         return LogRecord(compact_json([_PROGRESS, self.connector, *self.source]), compact_json(value))
 
 
+class Driver(NamedTuple):
+    """A process that runs a connector, `since` in epoch seconds."""
+
+    host: str
+    pid: int
+    since: float
+
+    def __str__(self) -> str:
+        since = datetime.fromtimestamp(int(self.since), UTC).isoformat(" ")
+        return f"process {self.pid} on {self.host}, running since {since}"
+
+
 @dataclass(frozen=True, slots=True)
 class JobEpoch:
     """Which copy job of a connector's tasks may run. A lower number must stop; so must a stopped one.
 
     `partitions` is how many its tasks share: each reports within seconds, whether it has data or not.
     `transactional_tasks` is how many transactional ids may be in use, by it or by one before it.
+    `driver` announced it. Of two drivers that take the same number at the same time, the later record counts.
     """
 
     connector: ConnectorName
@@ -101,6 +115,7 @@ class JobEpoch:
     partitions: int = 0
     stopped: bool = False
     transactional_tasks: int = 0
+    driver: Driver | None = None
 
     def to_record(self) -> LogRecord:
         value = {
@@ -108,13 +123,16 @@ class JobEpoch:
             "partitions": self.partitions,
             "stopped": self.stopped,
             "transactional_tasks": self.transactional_tasks,
+            "driver": None if self.driver is None else self.driver._asdict(),
         }
         return LogRecord(compact_json([_GENERATION, self.connector]), compact_json(value))
 
-    def ends(self, connector: ConnectorName, number: int) -> bool:
-        """Whether the given copy job must stop by this record."""
-        newer = self.number > number or (self.number == number and self.stopped)
-        return self.connector == connector and newer
+    def ends(self, job_epoch: "JobEpoch") -> bool:
+        """Whether the given copy job must stop by this record, which follows its own."""
+        other = self.driver != job_epoch.driver and None not in (self.driver, job_epoch.driver)
+        newer = self.number > job_epoch.number
+        ended = self.number == job_epoch.number and (self.stopped or other)
+        return self.connector == job_epoch.connector and (newer or ended)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +178,13 @@ def _job_epoch(key: list[Any], value: dict[str, Any]) -> JobEpoch:
         partitions=int(value["partitions"]),
         stopped=bool(value["stopped"]),
         transactional_tasks=int(value.get("transactional_tasks", 0)),
+        driver=_driver(value.get("driver")),
     )
+
+
+def _driver(value: Any) -> Driver | None:
+    """None in the records of versions that did not name it."""
+    return None if value is None else Driver(str(value["host"]), int(value["pid"]), float(value["since"]))
 
 
 def _limits(key: list[Any], value: dict[str, Any]) -> FlowLimits:

@@ -12,7 +12,7 @@ import pytest
 
 from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.periodic import Job, PeriodicThread, Schedule, persist, start_all, stop_all
-from sparkmirror.domain.errors import ConfigError, DisconnectedError, UnfitTopicError
+from sparkmirror.domain.errors import ConfigError, DisconnectedError, SupersededError, UnfitTopicError
 from sparkmirror.domain.ids import Alias, Flow
 
 WAIT_S: Final = 10.0
@@ -172,6 +172,20 @@ def test_a_thread_ends_with_the_error_when_its_topic_is_unfit(make: Make) -> Non
     thread.start()
     assert finished.wait(WAIT_S)
     assert isinstance(thread.failure, UnfitTopicError)
+
+
+def test_a_thread_ends_with_the_error_when_another_process_copies_its_flow(make: Make) -> None:
+    ran = threading.Event()
+
+    def superseded() -> None:
+        raise SupersededError("process 7 on another host copies this flow now")
+
+    finished = threading.Event()
+    thread = make(lambda: [Job("copy", 0.001, superseded), Job("next", 0.001, ran.set, 0.5)], finished.set)
+    thread.start()
+    assert finished.wait(WAIT_S)
+    assert isinstance(thread.failure, SupersededError)
+    assert not ran.is_set(), "no job runs afterwards"
 
 
 def test_a_thread_that_still_prepares_is_not_waited_for(make: Make, caplog: pytest.LogCaptureFixture) -> None:

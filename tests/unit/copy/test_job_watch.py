@@ -12,9 +12,10 @@ from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSetti
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow
 from sparkmirror.kafka.topic_log import TopicTail
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
-from sparkmirror.storage.progress import FlowLimits, JobEpoch
+from sparkmirror.storage.progress import Driver, FlowLimits, JobEpoch
 
 OURS = ConnectorName("MirrorSourceConnector")
+DRIVER = Driver("here", 7, 1000.5)
 CLUSTER = ConnectionSettings((("b", 9092),))
 
 
@@ -41,12 +42,15 @@ def verdict(*records: LogRecord, on_limits: Callable[[RateLimits], None] | None 
         producer=ProducerSettings(CLUSTER),
         state=StatePlan(CLUSTER, "positions", "progress"),
         offset_syncs=None,
+        driver=DRIVER,
     )
     return JobWatch(plan, lambda _: None, on_limits)._read(Tail(list(records)))
 
 
-def said(number: int, *, stopped: bool = False, connector: str = OURS) -> LogRecord:
-    return JobEpoch(ConnectorName(connector), number, 1, stopped).to_record()
+def said(
+    number: int, *, stopped: bool = False, connector: str = OURS, driver: Driver | None = None
+) -> LogRecord:
+    return JobEpoch(ConnectorName(connector), number, 1, stopped, driver=driver).to_record()
 
 
 @pytest.mark.parametrize(
@@ -56,6 +60,11 @@ def said(number: int, *, stopped: bool = False, connector: str = OURS) -> LogRec
         (said(4), None),
         (said(4, stopped=True), None),
         (said(5, stopped=True), EndReason.STOPPED),
+        (said(5, driver=DRIVER), None),
+        (said(5, driver=DRIVER, stopped=True), EndReason.STOPPED),
+        (said(5, driver=DRIVER._replace(pid=8)), EndReason.SUPERSEDED),
+        (said(5, driver=DRIVER._replace(since=1001.5)), EndReason.SUPERSEDED),
+        (said(4, driver=DRIVER._replace(pid=8)), None),
         (said(6), EndReason.SUPERSEDED),
         (said(6, stopped=True), EndReason.SUPERSEDED),
         (said(6, connector="AnotherConnector"), None),

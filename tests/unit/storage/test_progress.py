@@ -11,6 +11,7 @@ from sparkmirror.domain.ids import Alias, ConnectorName, TopicPartition
 from sparkmirror.domain.latency import LatencyHistogram
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
 from sparkmirror.storage.progress import (
+    Driver,
     FlowLimits,
     JobEpoch,
     PartitionProgress,
@@ -40,7 +41,8 @@ progress_reports = st.builds(
     error=st.none() | texts,
     updated_at=st.floats(0, 1e11),
 )
-job_epochs = st.builds(JobEpoch, texts.map(ConnectorName), numbers, numbers, st.booleans())
+drivers = st.none() | st.builds(Driver, texts, st.integers(1, 2**22), st.floats(0, 1e11))
+job_epochs = st.builds(JobEpoch, texts.map(ConnectorName), numbers, numbers, st.booleans(), numbers, drivers)
 rates = st.integers(1, 2**62)
 patterns = st.sampled_from([".*", "orders", r"a\\.b", "[é-ü]+", "(?i)x"])
 flow_limits = st.builds(
@@ -108,6 +110,26 @@ def test_other_programs_can_read_a_report() -> None:
         "notice": None,
         "incidents": {},
     }
+
+
+def test_other_programs_can_read_which_process_copies() -> None:
+    driver = Driver("node-1", 4711, 1_700_000_000.25)
+    job_epoch = JobEpoch(SOURCE, 7, 3, transactional_tasks=2, driver=driver)
+    assert json.loads(job_epoch.to_record().value or b"") == {
+        "generation": 7,
+        "partitions": 3,
+        "stopped": False,
+        "transactional_tasks": 2,
+        "driver": {"host": "node-1", "pid": 4711, "since": 1_700_000_000.25},
+    }
+    assert str(driver) == "process 4711 on node-1, running since 2023-11-14 22:13:20+00:00"
+
+
+def test_a_copy_job_of_a_version_that_named_no_process_is_read() -> None:
+    record = LogRecord(
+        b'["generation","MirrorSourceConnector"]', b'{"generation":7,"partitions":3,"stopped":false}'
+    )
+    assert parse(record) == JobEpoch(SOURCE, 7, 3)
 
 
 def test_other_programs_can_read_limits() -> None:
