@@ -85,17 +85,17 @@ class _Comparing:
         )
 
     def _without_lost_beginning(self, gap: Gap) -> Gap:
+        """Only the side that begins earlier has records of its own there, unless a cleaner removed some."""
         if self._alignment.equal:
             return gap
-        if gap.extra and self._rules.source_lost_beginning:
-            lost = len(gap.extra) - _altered_at_end(gap)
-            self._not_comparable += lost
-            return Gap(gap.missing, gap.extra[lost:], is_whole=False)
-        if gap.missing and self._rules.target_lost_beginning:
-            lost = len(gap.missing) - _altered_at_end(gap)
-            self._not_comparable += lost
-            return Gap(gap.missing[lost:], gap.extra, is_whole=False)
-        return gap
+        rules, altered = self._rules, _altered_at_end(gap)
+        lost_extra = len(gap.extra) - altered if rules.source_lost_beginning else 0
+        may_be_both = not lost_extra or rules.source_is_compacted or rules.target_is_compacted
+        lost_missing = len(gap.missing) - altered if rules.target_lost_beginning and may_be_both else 0
+        if not lost_extra and not lost_missing:
+            return gap
+        self._not_comparable += lost_extra + lost_missing
+        return Gap(gap.missing[lost_missing:], gap.extra[lost_extra:], is_whole=False)
 
     def _explain(self, gap: Gap) -> None:
         """First moved and changed records, then removals by the cleaner; the rest is missing or extra."""

@@ -156,6 +156,17 @@ def test_compaction_and_then_retention_is_no_difference(
     assert_equal(logs, replace(COMPACTED, source_lost_beginning=lost[0], target_lost_beginning=lost[1]))
 
 
+def test_retention_and_compaction_at_both_beginnings_is_no_difference() -> None:
+    """The target's retention is further, and the source's cleaner has been at what the target still has."""
+    source, target = written(
+        (Writing([], 0), Writing([], 0, OURS)), of_keys([0, 0, 0, 1, 1]), of_keys([0, 0, 0, 1, 1])
+    )
+    compact(source, 5)
+    source.delete_before(1)
+    target.delete_before(3)
+    assert_equal((source, target), replace(COMPACTED, source_lost_beginning=True, target_lost_beginning=True))
+
+
 @given(some_keys, st.lists(st.integers(0, 12), max_size=4), pairs)
 def test_records_of_other_producers_between_compacted_ones_are_no_difference(
     keys: list[int], foreign: list[int], pair: Pair
