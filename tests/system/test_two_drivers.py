@@ -37,6 +37,7 @@ def drivers(
         f"{ALIAS}->B.enabled": "true",
         f"{ALIAS}->B.topics": TOPIC,
         "tasks.max": "1",
+        "heartbeats.replication.enabled": "false",  # of other tests
     }
     with ExitStack() as stack, flowing(source_cluster, TOPIC, rate=100, partitions=2):
         first = stack.enter_context(running_mirror(tmp_path / "first", properties))
