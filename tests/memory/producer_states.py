@@ -57,7 +57,7 @@ class ProducerStates:
         entry = self.entries.get(header.producer_id)
         if entry is None or entry.epoch != header.producer_epoch:
             return None
-        asked = header.base_sequence, last_sequence(header)
+        asked = header.base_sequence, header.last_sequence
         return next((kept.base_offset for kept in entry.batches if kept[:2] == asked), None)
 
     def error_of(self, header: BatchHeader) -> int:
@@ -76,7 +76,7 @@ class ProducerStates:
     def note(self, header: BatchHeader, base_offset: int, *, transactional: bool) -> None:
         entry = self.entries.setdefault(header.producer_id, ProducerEntry())
         entry.begin_epoch(header.producer_epoch)
-        entry.batches.append(KeptBatch(header.base_sequence, last_sequence(header), base_offset))
+        entry.batches.append(KeptBatch(header.base_sequence, header.last_sequence, base_offset))
         entry.last_timestamp = header.max_timestamp
         if transactional and entry.transaction_start is None:
             entry.transaction_start = base_offset
@@ -119,7 +119,3 @@ class ProducerStates:
         """Where the oldest transaction that is open began."""
         starts = [e.transaction_start for e in self.entries.values() if e.transaction_start is not None]
         return min(starts, default=None)
-
-
-def last_sequence(header: BatchHeader) -> int:
-    return (header.base_sequence + header.last_offset_delta) % SEQUENCE_MODULUS

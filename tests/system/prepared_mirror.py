@@ -120,6 +120,11 @@ def write(
             **(settings or {}),
         }
     )
+    produce(producer, topic, records)
+
+
+def produce(producer: confluent.Producer, topic: str, records: Iterable[Rec]) -> None:
+    """Wait until all are acknowledged."""
     for record in records:
         producer.produce(
             topic,

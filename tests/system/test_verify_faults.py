@@ -24,6 +24,7 @@ from tests.system.prepared_mirror import (
     Verified,
     numbered_records,
     prepared_mirror,
+    produce,
     verify,
     write,
 )
@@ -80,16 +81,7 @@ def write_in_transactions(cluster: LocalCluster, topic: str, records: Sequence[R
     for number, first in enumerate(range(0, len(records), 10)):
         for commit in (False, True) if number % 3 == 0 else (True,):
             producer.begin_transaction()
-            for record in records[first : first + 10]:
-                producer.produce(
-                    topic,
-                    partition=0,
-                    key=record.key,
-                    value=record.value,
-                    headers=list(record.headers),
-                    timestamp=record.timestamp,
-                )
-            assert producer.flush(30) == 0
+            produce(producer, topic, records[first : first + 10])
             producer.commit_transaction(30) if commit else producer.abort_transaction(30)
 
 

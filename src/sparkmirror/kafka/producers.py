@@ -1,5 +1,6 @@
 """Asks a partition's leader how far it has written what an idempotent producer sent (KIP-664)."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any, NamedTuple
@@ -7,7 +8,7 @@ from typing import Any, NamedTuple
 from kafka.protocol.admin import DescribeProducersRequest, DescribeProducersResponse
 
 from sparkmirror.batches.producer import ProducerId, ProducerState
-from sparkmirror.batches.record_batch import SEQUENCE_MODULUS, iterate_batches
+from sparkmirror.batches.record_batch import SEQUENCE_MODULUS
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.errors import AuthorizationError, SparkmirrorError, UnsupportedVersionError
 from sparkmirror.domain.ids import TopicPartition
@@ -15,7 +16,7 @@ from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.connection import Connection
 from sparkmirror.kafka.offsets import LATEST, require_offsets
-from sparkmirror.kafka.partition_reader import PartitionReader
+from sparkmirror.kafka.partition_reader import SpanReader
 
 
 class Written(NamedTuple):
@@ -80,19 +81,13 @@ def _is_readable(
 ) -> bool:
     """Whether consumers see this batch."""
     consumer = ConsumerSettings(settings)
-    offset = require_offsets(consumer, [partition], last.timestamp)[partition]
+    begin = require_offsets(consumer, [partition], last.timestamp)[partition]
+    if begin < 0:
+        return False  # nothing that they see is as late
     end = require_offsets(consumer, [partition], LATEST)[partition]
-    with closing(PartitionReader(consumer)) as reader:
-        while 0 <= offset < end:
-            (fetched,) = reader.fetch({partition: offset}, 0.0)
-            before = offset
-            for batch in iterate_batches(fetched.records):
-                if producer.wrote(batch.header) and batch.header.last_sequence == last.sequence:
-                    return True
-                offset = batch.header.last_offset + 1
-            if offset == before:
-                break
-    return False
+    with closing(SpanReader(consumer)) as reader:
+        headers = (batch.header for batch in reader.read(partition, begin, end, sys.maxsize))
+        return any(producer.wrote(header) and header.last_sequence == last.sequence for header in headers)
 
 
 def _last(states: Sequence[Any], producer: ProducerId) -> Written | None:
