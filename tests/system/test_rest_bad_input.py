@@ -104,7 +104,7 @@ def _until_refused(connection: socket.socket) -> bytes:
     """Send until there is a response; returns all of it."""
     connection.setblocking(False)
     sent, answer = 0, b""
-    while sent < 4 * BODY_BYTES_MAX and not answer:
+    while sent < 32 * BODY_BYTES_MAX and not answer:
         try:
             sent += connection.send(b"[" * 65536)
         except BlockingIOError:

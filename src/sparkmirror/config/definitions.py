@@ -18,6 +18,10 @@ JAVA_WHITESPACE: Final = "".join(map(chr, range(33)))
 """The characters that Java's `String.trim` removes."""
 
 
+_LIST_WHITESPACE: Final = " \t\n\v\f\r"
+"""The characters of `\\s` in Java, which splits lists at `\\s*,\\s*`."""
+
+
 class Type(Enum):
     BOOLEAN = "BOOLEAN"
     STRING = "STRING"
@@ -207,13 +211,13 @@ def _integer(kind: Type, bits: int) -> Callable[[str], int]:
 
 
 def _double(text: str) -> float:
-    if not re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[fFdD]?", text):
+    if not re.fullmatch(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?[fFdD]?", text):
         raise ValueError("Not a number of type DOUBLE")
     return float(text.rstrip("fFdD"))
 
 
 def _list(text: str) -> tuple[str, ...]:
-    return tuple(re.split(r"\s*,\s*", text, flags=re.ASCII)) if text else ()
+    return tuple(item.strip(_LIST_WHITESPACE) for item in text.split(",")) if text else ()
 
 
 _PARSERS: Final[Mapping[Type, Callable[[str], Value]]] = {

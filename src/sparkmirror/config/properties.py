@@ -4,7 +4,9 @@ A value keeps the key under which it was written. `A.consumer.fetch.max.bytes` e
 `fetch.max.bytes`, but an error about it names the key in the file.
 """
 
+import os
 import re
+import stat
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +18,8 @@ from sparkmirror.domain.errors import ConfigError
 
 HIDDEN: Final = "[hidden]"
 
+FILE_BYTES_MAX: Final = 1024 * 1024
+"""Of a file that a configuration names."""
 _SENSITIVE = re.compile(
     r"password|passphrase|secret|credential|jaas\.config|access.?key|token$"
     r"|user\.info|keystore\.key$|certificate\.chain$|truststore\.certificates$",
@@ -127,6 +131,26 @@ def read_text(path: Path) -> str:
     except OSError as error:
         raise ConfigError(str(path), None, error.strerror or str(error)) from error
     return _decode(content)
+
+
+def read_regular_file(path: Path) -> bytes:
+    """Read a file that somebody else may have named. Raises ConfigError for a device and above 1 MiB."""
+    try:
+        # Opening a pipe would otherwise wait for its writer.
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise ConfigError(str(path), None, "is not a regular file")
+            content = file.read(FILE_BYTES_MAX + 1)
+    except OSError as error:
+        raise ConfigError(str(path), None, error.strerror or str(error)) from error
+    if len(content) > FILE_BYTES_MAX:
+        raise ConfigError(str(path), None, f"is larger than {FILE_BYTES_MAX} bytes")
+    return content
+
+
+def read_regular_properties(path: Path) -> Properties:
+    """Read a file like `read_properties`, under the limits of `read_regular_file`."""
+    return parse_properties(_decode(read_regular_file(path)), str(path))
 
 
 def parse_properties(text: str, name: str) -> Properties:

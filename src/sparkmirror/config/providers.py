@@ -6,18 +6,21 @@ value is an error here, because the placeholder itself is never a useful value.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePath
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from sparkmirror.config.definitions import JAVA_WHITESPACE
-from sparkmirror.config.properties import HIDDEN, Properties, read_properties
+from sparkmirror.config.properties import (
+    HIDDEN,
+    Properties,
+    read_regular_file,
+    read_regular_properties,
+)
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.policies.java_regex import compile_list
 
 PREFIX: Final = "config.providers"
-
-_PLACEHOLDER = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
 
 
 class Provider(Protocol):
@@ -34,7 +37,7 @@ class FileProvider:
         self._allowed_paths = allowed_paths
 
     def value(self, path: str, key: str) -> str | None:
-        return read_properties(self._allowed_paths.checked(path)).get(key) if path else None
+        return read_regular_properties(self._allowed_paths.checked(path)).get(key) if path else None
 
 
 class DirectoryProvider:
@@ -48,8 +51,8 @@ class DirectoryProvider:
         if not path or PurePath(key).name != key or not file.is_file():
             return None
         try:
-            return file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
+            return read_regular_file(file).decode()
+        except UnicodeDecodeError as error:
             raise ConfigError(str(file), None, f"can't be read: {type(error).__name__}") from error
 
 
@@ -115,17 +118,42 @@ def resolved(properties: Properties, providers: Mapping[str, Provider]) -> Prope
     """The properties with their placeholders replaced; `${…}` is all that is ever printed of them."""
 
     def replace(key: str, text: str) -> str:
-        return _PLACEHOLDER.sub(lambda found: _replacement(found, key, properties, providers), text)
+        return "".join(
+            piece if isinstance(piece, str) else _replacement(piece, key, properties, providers)
+            for piece in _pieces(text)
+        )
 
     return properties.mapped(replace)
 
 
+class _Placeholder(NamedTuple):
+    name: str
+    path: str
+    variable: str
+    text: str
+
+
+def _pieces(text: str) -> Iterator[str | _Placeholder]:
+    """Split a text into plain texts and placeholders, in one pass over it."""
+    at = 0
+    while (start := text.find("${", at)) >= 0 and (end := text.find("}", start)) >= 0:
+        yield text[at:start]
+        at = end + 1
+        name, colon, rest = text[start + 2 : end].partition(":")
+        path, second_colon, variable = rest.partition(":")
+        if not second_colon:
+            path, variable = "", rest
+        written = text[start:at]
+        yield _Placeholder(name, path, variable, written) if colon else written
+    yield text[at:]
+
+
 def _replacement(
-    found: re.Match[str], key: str, properties: Properties, providers: Mapping[str, Provider]
+    found: _Placeholder, key: str, properties: Properties, providers: Mapping[str, Provider]
 ) -> str:
-    name, path, variable = found[1], found[2] or "", found[3]
+    name, path, variable, written = found
     if name not in providers:
-        return found[0]
+        return written
     try:
         value = providers[name].value(path, variable)
     except ConfigError as error:
@@ -174,7 +202,7 @@ _MAKERS: Final[Mapping[str, Callable[[Properties, Mapping[str, str]], Provider]]
 
 def user_names(file: str) -> frozenset[str]:
     """The users in the file of `sync.users`. Raises ConfigError, naming the file, when it can't be read."""
-    return frozenset(_users(read_properties(Path(file))))
+    return frozenset(_users(read_regular_properties(Path(file))))
 
 
 def user_passwords(file: str, environment: Mapping[str, str]) -> Mapping[str, str]:
@@ -182,7 +210,7 @@ def user_passwords(file: str, environment: Mapping[str, str]) -> Mapping[str, st
 
     Raises ConfigError, without values, for what can't be read or resolved, and for an empty password.
     """
-    properties = read_properties(Path(file))
+    properties = read_regular_properties(Path(file))
     try:
         users = resolved(_users(properties), configured_providers(properties, environment))
     except ConfigError as error:

@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 from sparkmirror.config.definitions import (
@@ -171,3 +173,16 @@ def test_unknown_keys_come_with_the_nearest_known_one() -> None:
         ("offset.lag.maks", "offset.lag.max"),
         ("zzz", None),
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [(Type.LIST, "a" + " " * 200_000 + "b"), (Type.DOUBLE, "1" * 200_000 + "x")],
+)
+def test_a_long_text_is_parsed_in_linear_time(kind: Type, text: str) -> None:
+    started = time.process_time()
+    try:
+        option(kind).parse(text)
+    except ValueError as error:
+        assert str(error) == "Not a number of type DOUBLE"
+    assert time.process_time() - started < 1.0

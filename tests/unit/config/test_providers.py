@@ -1,8 +1,10 @@
+import os
+import time
 from pathlib import Path
 
 import pytest
 
-from sparkmirror.config.properties import Properties
+from sparkmirror.config.properties import FILE_BYTES_MAX, Properties
 from sparkmirror.config.providers import configured_providers, resolved, user_names, user_passwords
 from sparkmirror.domain.errors import ConfigError
 
@@ -166,3 +168,48 @@ def test_errors_contain_no_password(file: Path, text: str, why: str) -> None:
 def test_a_missing_file_is_named(file: Path) -> None:
     with pytest.raises(ConfigError, match=r"users\.properties: No such file"):
         user_names(str(file))
+
+
+@pytest.mark.parametrize("text", ["${:" * 330, "${file:" * 100_000, "${a}" * 250_000, "${" * 500_000])
+def test_a_text_of_opening_placeholders_takes_linear_time(text: str) -> None:
+    started = time.process_time()
+    assert resolve(text, providers("file", "File")) == text
+    assert time.process_time() - started < 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("${other:${env:HOST}", "${other:${env:HOST}"),
+        ("${nocolon}${env:HOST}", "${nocolon}h"),
+        ("a}b${env:HOST}c${env:HOST", "a}bhc${env:HOST"),
+        ("$${env:HOST}}", "$h}"),
+    ],
+)
+def test_a_placeholder_ends_at_the_first_brace(text: str, expected: str) -> None:
+    assert resolve(text, providers("env", "EnvVar"), {"HOST": "h"}) == expected
+
+
+def test_a_device_is_refused() -> None:
+    with pytest.raises(ConfigError, match="is not a regular file"):
+        resolve("${file:/dev/zero:x}", providers("file", "File"))
+    with pytest.raises(ConfigError, match="is not a regular file"):
+        user_names("/dev/zero")
+
+
+def test_a_pipe_is_refused_without_waiting_for_its_writer(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(ConfigError, match="is not a regular file"):
+        resolve(f"${{file:{pipe}:x}}", providers("file", "File"))
+
+
+def test_a_file_above_the_limit_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "big").write_bytes(b"x" * (FILE_BYTES_MAX + 1))
+    for text in (f"${{file:{tmp_path}/big:x}}", f"${{directory:{tmp_path}:big}}"):
+        with pytest.raises(ConfigError, match=f"is larger than {FILE_BYTES_MAX} bytes"):
+            resolve(
+                text,
+                providers("file", "File")
+                | {"config.providers": "file,directory", "config.providers.directory.class": "Directory"},
+            )

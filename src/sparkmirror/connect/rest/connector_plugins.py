@@ -55,5 +55,6 @@ class PluginsResource:
 
     async def _validate(self, request: Request) -> Response:
         plugin = parameter(request, "plugin")
-        config = config_changes(await read_body(request))
+        body = await read_body(request)
+        config = await self._calls.run(lambda: config_changes(body))
         return json_response(await self._calls.run(lambda: self._plugins.validate(plugin, config)))

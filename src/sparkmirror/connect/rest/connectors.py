@@ -73,7 +73,7 @@ class ConnectorsResource:
         names = self._herder.connectors()
         if "expand" not in request.query_params:
             return json_response(list(names))
-        expansions = request.query_params.getlist("expand")
+        expansions = list(dict.fromkeys(request.query_params.getlist("expand")))
         expanded = {}
         for name in names:
             try:
@@ -101,7 +101,7 @@ class ConnectorsResource:
 
     async def _create(self, request: Request) -> Response:
         body = await read_body(request)
-        new = create_request(body)
+        new = await self._calls.run(lambda: create_request(body))
 
         def create() -> Response:
             info = self._herder.create(new.name, new.config, new.initial_state)
@@ -118,7 +118,7 @@ class ConnectorsResource:
     async def _put(self, request: Request) -> Response:
         name = parameter(request, "connector")
         body = await read_body(request)
-        config = connector_config(name, body)
+        config = await self._calls.run(lambda: connector_config(name, body))
 
         def put() -> Response:
             is_new, info = self._herder.put(name, config)
@@ -129,7 +129,7 @@ class ConnectorsResource:
     async def _patch(self, request: Request) -> Response:
         name = parameter(request, "connector")
         body = await read_body(request)
-        changes = config_changes(body)
+        changes = await self._calls.run(lambda: config_changes(body))
         require_same_name(name, changes)
 
         def patch() -> Response:
@@ -208,7 +208,7 @@ class ConnectorsResource:
     async def _alter_offsets(self, request: Request) -> Response:
         name = parameter(request, "connector")
         body = await read_body(request)
-        offsets = offsets_to_alter(body)
+        offsets = await self._calls.run(lambda: offsets_to_alter(body))
 
         def alter() -> Response:
             self._herder.alter_offsets(name, offsets)

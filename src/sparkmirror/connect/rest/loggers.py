@@ -50,7 +50,7 @@ class LoggersResource:
     async def _set(self, request: Request) -> Response:
         name = parameter(request, "logger")
         body = await read_body(request)
-        level = config_changes(body).get("level")
+        level = (await self._calls.run(lambda: config_changes(body))).get("level")
         if level is None:
             raise bad_request("Desired 'level' parameter was not specified in request.")
         if not is_level(level):

@@ -15,8 +15,8 @@ from sparkmirror.config.definitions import JAVA_WHITESPACE
 from sparkmirror.connect.rest.responses import bad_request
 from sparkmirror.domain.connect import ConnectError, ConnectorOffset, TargetState
 
-BODY_BYTES_MAX: Final = 8 * 1024 * 1024
-"""More than a record of a config topic may have; about 50,000 offsets."""
+BODY_BYTES_MAX: Final = 1024 * 1024
+"""As much as a record of a config topic may have; about 6,000 offsets."""
 
 _STATES: Final = {state.name: state for state in TargetState}
 _NULL_VALUE: Final = "Null value can not be supplied as the configuration value."
