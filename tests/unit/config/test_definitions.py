@@ -175,14 +175,15 @@ def test_unknown_keys_come_with_the_nearest_known_one() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("kind", "text"),
-    [(Type.LIST, "a" + " " * 200_000 + "b"), (Type.DOUBLE, "1" * 200_000 + "x")],
-)
-def test_a_long_text_is_parsed_in_linear_time(kind: Type, text: str) -> None:
+def test_a_list_of_spaces_is_split_in_linear_time() -> None:
+    text = "a" + " " * 200_000 + "b"
     started = time.process_time()
-    try:
-        option(kind).parse(text)
-    except ValueError as error:
-        assert str(error) == "Not a number of type DOUBLE"
+    assert option(Type.LIST).parse(text) == (text,)
+    assert time.process_time() - started < 1.0
+
+
+def test_a_long_text_that_is_no_number_is_refused_in_linear_time() -> None:
+    started = time.process_time()
+    with pytest.raises(ValueError, match="Not a number of type DOUBLE"):
+        option(Type.DOUBLE).parse("1" * 200_000 + "x")
     assert time.process_time() - started < 1.0
