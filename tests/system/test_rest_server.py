@@ -1,6 +1,7 @@
 """The REST API's server: listeners, added headers, forwarding and errors."""
 
 import logging
+import re
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -124,6 +125,65 @@ def test_allowed_origins_get_cross_origin_headers() -> None:
         assert preflight.headers["Access-Control-Allow-Methods"] == "GET,PUT"
 
 
+@pytest.mark.parametrize(
+    ("verb", "path", "headers"),
+    [
+        ("GET", "/connectors", {"Host": "page.example:8083"}),
+        ("GET", "/connectors", {"Host": "[::1"}),
+        ("POST", "/connectors/x/restart", {"Origin": "https://page.example"}),
+        ("POST", "/connectors/x/restart", {"Origin": "null"}),
+        ("POST", "/connectors/x/restart", {"Sec-Fetch-Site": "cross-site"}),
+        ("PUT", "/connectors/x/pause", {"Host": "page.example", "Origin": "http://page.example"}),
+        ("PUT", "/admin/loggers/root", {"Origin": "http://localhost.page.example"}),
+    ],
+)
+def test_requests_of_other_sites_pages_are_refused(verb: str, path: str, headers: dict[str, str]) -> None:
+    with serving(MemoryHerder()) as url:
+        status, message = error(ask(url, Request(verb, path, headers=headers)))
+        assert status == 403
+        assert "rest.allowed.hosts" in message or "access.control.allow.origin" in message
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "connect:8083"},
+        {"Host": "[::1]:8083"},
+        {"Host": "connect-api.kafka.svc:8083"},
+        {"Host": "LISTED.example"},
+        {"Host": "outside.example."},
+        {"Host": "localhost:8083", "Origin": "http://localhost:8083", "Sec-Fetch-Site": "same-origin"},
+        {"Origin": "https://a.example", "Sec-Fetch-Site": "cross-site"},
+    ],
+)
+def test_requests_by_known_names_and_of_allowed_origins_are_served(headers: dict[str, str]) -> None:
+    known = settings(
+        rest_allowed_hosts="other.example, listed.example",
+        rest_advertised_host_name="outside.example",
+        access_control_allow_origin=r"https://a\.example",
+    )
+    with server(MemoryHerder(), known) as started:
+        paused = ask(started.urls[0], Request("PUT", "/connectors/x/pause", headers=headers))
+        assert paused.status == 404, "there is no connector x"
+
+
+def test_all_names_can_be_allowed() -> None:
+    with serving(MemoryHerder(), settings(rest_allowed_hosts="*")) as url:
+        assert get(url, "/", Host="page.example").status == 200
+
+
+def test_browsers_run_nothing_but_what_the_page_of_the_api_holds() -> None:
+    with serving(MemoryHerder()) as url:
+        for path in ("/", "/nothing", "/docs"):
+            headers = get(url, path).headers
+            assert headers["X-Content-Type-Options"] == "nosniff"
+            policy = headers["Content-Security-Policy"]
+            assert policy.startswith("default-src 'none'; ")
+            assert "frame-ancestors 'none'" in policy
+            assert "unsafe" not in policy
+            assert ("script-src 'sha256-" in policy) == (path == "/docs")
+
+
 def test_port_in_use_is_an_error() -> None:
     port = ReservedPort()
     try:
@@ -171,9 +231,14 @@ class FailingHerder(MemoryHerder):
 
 def test_an_unexpected_error_is_a_500_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     with serving(FailingHerder()) as url, caplog.at_level(logging.ERROR):
-        assert error(get(url, "/connectors")) == (500, "surprise")
+        status, message = error(get(url, "/connectors"))
+        assert status == 500
+        assert "surprise" not in message, "it may hold a secret"
+        number = re.fullmatch(r"Unexpected error (\w{8}): see the worker's log", message)
+        assert number
         assert get(url, "/").status == 200
-    assert "GET /connectors failed" in caplog.text
+    assert f"GET /connectors failed, error {number[1]}" in caplog.text
+    assert "ZeroDivisionError: surprise" in caplog.text
 
 
 def test_changes_are_logged_and_reads_are_not(caplog: pytest.LogCaptureFixture) -> None:

@@ -29,6 +29,14 @@ OWN_WORKER: Final = Definition(
             "Whether a node that does not lead keeps Spark running: it takes over sooner, and uses more "
             "memory. Default: true where Spark is local.",
         ),
+        Option(
+            "rest.allowed.hosts",
+            Type.LIST,
+            (),
+            "Names in URLs of the REST API, besides those of the listeners, the advertised one, the machine's"
+            " name, addresses, names without a dot and private ones such as `….svc` or `….internal`. Others "
+            "are refused: a web page can let a name of its own resolve to this worker. `*` allows all.",
+        ),
     )
 )
 

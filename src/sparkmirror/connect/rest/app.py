@@ -9,6 +9,7 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sparkmirror.connect.logger_levels import LogLevels
+from sparkmirror.connect.rest.browser_requests import BrowserRequests
 from sparkmirror.connect.rest.connector_plugins import Plugins, PluginsResource
 from sparkmirror.connect.rest.connectors import ConnectorsResource
 from sparkmirror.connect.rest.forwarding import Forwarder
@@ -17,7 +18,7 @@ from sparkmirror.connect.rest.herder_protocol import Herder
 from sparkmirror.connect.rest.internal_requests import InternalRequests
 from sparkmirror.connect.rest.loggers import LoggersResource
 from sparkmirror.connect.rest.paths import CanonicalPaths
-from sparkmirror.connect.rest.response_headers import CrossOrigin, ResponseHeaders
+from sparkmirror.connect.rest.response_headers import CrossOrigin, ResponseHeaders, SafeContent
 from sparkmirror.connect.rest.responses import error_response, http_error
 from sparkmirror.connect.rest.rest_settings import RestSettings
 from sparkmirror.connect.rest.worker_info import Metrics, WorkerInfoResource
@@ -45,7 +46,7 @@ def connect_app(node: Node, settings: RestSettings, *, leader_found_s: float = L
     main, admin = routes(node, settings, leader_found_s)
     if settings.admin_listeners is None:
         return ConnectApp(_around([*main, *admin], settings))
-    return ConnectApp(_around(main, settings), CanonicalPaths(_router(admin)))
+    return ConnectApp(_around(main, settings), _guarded(CanonicalPaths(_router(admin)), settings))
 
 
 def routes(
@@ -64,12 +65,16 @@ def routes(
 
 def _around(served: Sequence[Route], settings: RestSettings) -> ASGIApp:
     """Adds the configured headers, which Connect adds to the main listeners' responses only."""
-    app: ASGIApp = CanonicalPaths(_router(served))
+    app = _guarded(CanonicalPaths(_router(served)), settings)
     if settings.header_rules:
         app = ResponseHeaders(app, settings.header_rules)
     if settings.allowed_origins is not None:
         app = CrossOrigin(app, settings.allowed_origins, settings.allowed_methods)
     return app
+
+
+def _guarded(app: ASGIApp, settings: RestSettings) -> ASGIApp:
+    return SafeContent(BrowserRequests(app, settings.own_hosts, settings.allowed_origins))
 
 
 def _router(served: Sequence[Route]) -> ASGIApp:

@@ -1,10 +1,12 @@
 """Runs the handlers of one path of the API, and checks requests around them as JAX-RS does.
 
 HEAD and OPTIONS are added to the given verbs; other verbs are refused (405), as are bodies that are not
-declared as JSON (415) and clients that accept no JSON (406). An unexpected error is logged and leads to 500.
+declared as JSON (415) and clients that accept no JSON (406). An unexpected error is logged under a number,
+which is all that the client learns of it (500).
 """
 
 import logging
+import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Final
@@ -63,9 +65,11 @@ class Endpoint:
             return error_response(ConnectError(HTTPStatus.INTERNAL_SERVER_ERROR, "Request timed out"))
         except ClientDisconnect:
             return error_response(ConnectError(HTTPStatus.BAD_REQUEST, "The client left within its request"))
-        except Exception as error:
-            logger.exception("%s %s failed", request.method, request.scope["path"])
-            return error_response(ConnectError(HTTPStatus.INTERNAL_SERVER_ERROR, str(error) or repr(error)))
+        except Exception:
+            number = secrets.token_hex(4)
+            logger.exception("%s %s failed, error %s", request.method, request.scope["path"], number)
+            message = f"Unexpected error {number}: see the worker's log"
+            return error_response(ConnectError(HTTPStatus.INTERNAL_SERVER_ERROR, message))
 
     def _negotiated(self, request: Request) -> Handler:
         handler = self._handlers.get(request.method)

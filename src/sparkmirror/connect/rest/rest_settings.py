@@ -1,6 +1,7 @@
 """Parses the REST API's settings from a worker's properties: listeners, advertised URL, TLS and headers."""
 
 import re
+import socket
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -32,6 +33,7 @@ _OPTIONS: Final = Definition(
         "topic.tracking.enable",
         "topic.tracking.allow.reset",
         "inter.worker.verification.algorithms",
+        "rest.allowed.hosts",
     )
 )
 
@@ -74,9 +76,18 @@ class RestSettings:
     admin_tls: TlsSettings | None = None
     allowed_origins: re.Pattern[str] | None = None
     allowed_methods: tuple[str, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()
+    """Names in URLs by which clients may address this worker, besides its own."""
     header_rules: tuple[HeaderRule, ...] = ()
     topic_tracking: TopicTracking = field(default_factory=TopicTracking)
     verification_algorithms: tuple[str, ...] = ("HmacSHA256",)
+
+    @property
+    def own_hosts(self) -> frozenset[str]:
+        """The names under which this worker listens or is advertised, and those that are allowed."""
+        listeners = (*self.listeners, *(self.admin_listeners or ()))
+        configured = (*self.allowed_hosts, self.advertised.host or "", *(each.host for each in listeners))
+        return frozenset((*configured, socket.gethostname()))
 
 
 def rest_settings(worker: Properties) -> RestSettings:
@@ -95,6 +106,7 @@ def rest_settings(worker: Properties) -> RestSettings:
         admin_tls=_tls(worker, "admin.listeners.https.", admin or ()),
         allowed_origins=_origins(values),
         allowed_methods=_items(values, "access.control.allow.methods"),
+        allowed_hosts=values.strings("rest.allowed.hosts"),
         header_rules=_rules(worker, values),
         topic_tracking=TopicTracking(
             values.boolean("topic.tracking.enable"), values.boolean("topic.tracking.allow.reset")

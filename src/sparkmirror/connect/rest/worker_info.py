@@ -4,7 +4,10 @@
 browser. Internal requests are left out, as in Kafka's own description.
 """
 
+import base64
+import hashlib
 import json
+import re
 from collections.abc import Callable
 from functools import cache
 from http import HTTPStatus
@@ -19,6 +22,7 @@ from sparkmirror import __version__
 from sparkmirror.connect.rest.dispatch import Endpoint
 from sparkmirror.connect.rest.herder_calls import HerderCalls
 from sparkmirror.connect.rest.herder_protocol import Herder
+from sparkmirror.connect.rest.response_headers import CONTENT_POLICY
 from sparkmirror.connect.rest.responses import json_response
 from sparkmirror.connect.validation import KAFKA_VERSION
 
@@ -73,7 +77,8 @@ async def _openapi(_request: Request) -> Response:
 
 
 async def _docs(_request: Request) -> Response:
-    return HTMLResponse(_packaged("docs.html"))
+    page = _packaged("docs.html")
+    return HTMLResponse(page, headers={"Content-Security-Policy": _policy_of(page)})
 
 
 @cache
@@ -82,6 +87,17 @@ def openapi() -> dict[str, Any]:
     description: dict[str, Any] = json.loads(_packaged("openapi.json"))
     description["info"]["version"] = KAFKA_VERSION
     return description
+
+
+@cache
+def _policy_of(page: str) -> str:
+    """Lets the page use its own style and script, and ask this API."""
+    allowed = [f"{CONTENT_POLICY}; connect-src 'self'"]
+    for tag in ("style", "script"):
+        (text,) = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        allowed.append(f"{tag}-src 'sha256-{digest}'")
+    return "; ".join(allowed)
 
 
 def _packaged(name: str) -> str:
