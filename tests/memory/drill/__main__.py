@@ -36,16 +36,14 @@ def main() -> int:
         os.execve(sys.executable, [sys.executable, "-m", _MODULE, *sys.argv[1:]], environment)
     logging.basicConfig(level=logging.INFO if arguments.log else logging.CRITICAL, format="%(message)s")
     seeds = range(arguments.seed, arguments.seed + arguments.runs)
-    with multiprocessing.Pool(min(arguments.jobs, arguments.runs), _ignore_interrupts) as pool:
+    # Ctrl-C goes to all processes of the terminal: those of the pool inherit the mask, this one decides.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    with multiprocessing.Pool(min(arguments.jobs, arguments.runs)) as pool:
         try:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
             return report(pool.imap(run_seed, seeds, chunksize=4))
         except KeyboardInterrupt:
             return _INTERRUPTED  # leaving the block ends the processes
-
-
-def _ignore_interrupts() -> None:
-    """Ctrl-C goes to all processes of the terminal; only the first one decides what follows."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def report(results: Iterable[Result]) -> int:
