@@ -7,13 +7,13 @@ import pytest
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.spark.session import Session, default_master
-from tests.spark.running_job import JobTestbed, own_jvm
+from tests.spark.running_job import PASSWORD, JobTestbed, own_jvm
 
 
 @pytest.fixture(scope="session")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     log = tmp_path_factory.mktemp("spark") / "spark.log"
-    started = Session.start(default_master(8), {}, log)
+    started = Session.start(default_master(8), {"spark.example.password": PASSWORD}, log)
     jvm = psutil.Process(own_jvm(started).process.pid)
     yield started
     processes = [jvm, *filter(is_no_zombie, jvm.children(recursive=True))]

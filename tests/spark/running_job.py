@@ -29,6 +29,8 @@ FLOW: Final = Flow(Alias("here"), Alias("there"))
 _POSITIONS: Final = "spark.positions"
 _PROGRESS: Final = "spark.progress"
 WAIT_S: Final = 30.0
+PASSWORD: Final = "of-a-store: it\u0027s \u00fc"
+"""What only Spark itself may know."""
 
 
 def topic(connector: str) -> str:

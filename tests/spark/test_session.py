@@ -1,5 +1,6 @@
 """The Spark session. The fixture `session` checks that its end leaves no process."""
 
+import os
 import re
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from sparkmirror.copy.outcomes import SCHEMA as OUTCOMES
 from sparkmirror.copy.outcomes import EndReason, Outcome
 from sparkmirror.spark.bare_session import bare_session
 from sparkmirror.spark.session import Session
-from tests.spark.running_job import own_jvm
+from tests.spark.running_job import PASSWORD, own_jvm
 
 
 def test_session_has_the_requested_slots(session: Session) -> None:
@@ -27,6 +28,27 @@ def test_users_settings_override_the_defaults(session: Session) -> None:
     config = dict(session.spark.sparkContext.getConf().getAll())
     assert config["spark.ui.enabled"] == "false"
     assert config["spark.task.maxFailures"] == "1000000"
+
+
+def test_no_setting_is_on_a_command_line_or_in_a_file_that_stays(session: Session) -> None:
+    assert session.spark.sparkContext.getConf().get("spark.example.password") == PASSWORD
+    jvm: Any = session.spark.sparkContext._jvm
+    assert jvm.java.lang.System.getProperty("spark.example.password") == PASSWORD, (
+        "the JVM was started with it"
+    )
+    process = psutil.Process(own_jvm(session).process.pid)
+    command = process.cmdline()
+    assert PASSWORD not in " ".join(command)
+    assert "PYSPARK_SUBMIT_ARGS" not in os.environ
+    assert not Path(command[command.index("--properties-file") + 1]).exists()
+
+
+def test_secrets_are_redacted_in_what_spark_records(session: Session) -> None:
+    jvm: Any = session.spark.sparkContext._jvm
+    expression = session.spark.sparkContext.getConf().get("spark.redaction.regex")
+    keys = jvm.java.util.regex.Pattern.compile(expression)
+    for key in ("spark.a.password", "spark.a.passphrase", "spark.a.credentials", "spark.sasl.jaas.config"):
+        assert keys.matcher(key).find(), key
 
 
 def test_python_workers_are_ready_after_the_first_job(session: Session) -> None:

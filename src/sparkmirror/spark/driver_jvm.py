@@ -5,11 +5,15 @@
 
 import contextlib
 import os
+import shlex
 import subprocess
+import tempfile
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+import javaproperties
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
@@ -20,6 +24,7 @@ from sparkmirror.spark.bare_session import bare_session
 JVM_EXIT_TIMEOUT_S: Final = 2.0
 """Together with the longest stop of the flows, this stays within ten seconds."""
 
+_SUBMIT_ARGUMENTS: Final = "PYSPARK_SUBMIT_ARGS"
 _launch: Any = launch_gateway
 
 
@@ -36,6 +41,27 @@ class DriverJvm(Protocol):
         """End what was started for this session, and nothing else."""
 
 
+@contextlib.contextmanager
+def _submitted(conf: SparkConf) -> Iterator[None]:
+    """Let a JVM that is started meanwhile read these settings from a file that only this user can read.
+
+    PySpark puts settings on the command line, which every user of the machine can read, secrets included.
+    """
+    arguments = os.environ.get(_SUBMIT_ARGUMENTS)
+    with tempfile.NamedTemporaryFile("w", suffix=".conf", encoding="utf-8") as file:
+        file.write(javaproperties.dumps(conf.getAll(), timestamp=False))
+        file.flush()
+        given = f"--properties-file {shlex.quote(file.name)} --load-spark-defaults"
+        os.environ[_SUBMIT_ARGUMENTS] = f"{given} {arguments or 'pyspark-shell'}"
+        try:
+            yield
+        finally:
+            if arguments is None:
+                del os.environ[_SUBMIT_ARGUMENTS]
+            else:
+                os.environ[_SUBMIT_ARGUMENTS] = arguments
+
+
 class OwnJvm:
     """A JVM for one session. It is ended by its process id when it doesn't end by itself."""
 
@@ -43,10 +69,8 @@ class OwnJvm:
         """Raises what PySpark raises when the JVM does not come up."""
         self.log_file: Path | None = log_file
         log_file.parent.mkdir(parents=True, exist_ok=True)
-        with log_file.open("ab") as log:
-            self.gateway = _launch(
-                conf, popen_kwargs={"stdout": log, "stderr": log, "start_new_session": True}
-            )
+        with log_file.open("ab") as log, _submitted(conf):
+            self.gateway = _launch(popen_kwargs={"stdout": log, "stderr": log, "start_new_session": True})
         self.process: subprocess.Popen[bytes] = self.gateway.proc
 
     @property

@@ -59,6 +59,8 @@ _DEFAULTS: Final = {
     # An executor's JVM only starts tasks and passes pulses on; what is copied stays in Python.
     "spark.executor.memory": "512m",
     "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    # Spark's own expression overlooks some that connectors and stores use.
+    "spark.redaction.regex": "(?i)secret|passw|passphrase|token|credential|access[.]?key|private[.]?key|jaas",
     # Each connector has a pool: where slots are short, the one with the fewest running tasks is next.
     "spark.scheduler.mode": "FAIR",
     "spark.python.daemon.module": "sparkmirror.copy.worker_daemon",
@@ -240,5 +242,14 @@ def _unchanged(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
 
 
 def log_directory() -> Path:
-    """Where logs go when the user names no file."""
-    return Path(tempfile.gettempdir()) / "sparkmirror"
+    """Where logs go when the user names no file: a folder that other users can neither read nor prepare.
+
+    Raises SparkmirrorError where there is none.
+    """
+    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    folder = Path(state).expanduser() / "sparkmirror"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # a container's user may have no home
+        return Path(tempfile.mkdtemp(prefix="sparkmirror-"))
+    return folder
