@@ -4,6 +4,7 @@ import json
 import shutil
 import ssl
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from sparkmirror.clusters.ports import HOST
 from sparkmirror.config.properties import Properties
 from sparkmirror.connect.rest.rest_settings import RestSettings, rest_settings
 from sparkmirror.connect.rest.server import RestServer
+from sparkmirror.connect.rest.tls import client_context
 from sparkmirror.domain.errors import ConfigError
 from tests.support.memory_herder import MemoryHerder
 from tests.support.rest_serving import server, serving
@@ -119,6 +121,15 @@ def test_clients_and_workers_connect_over_tls(authority: Path) -> None:
                 found = pools.request("PUT", f"{started.advertised_url}connectors/x/config", json=CONFIG)
             assert found.status == 201
         assert asked(leader.advertised_url, authority) == ["x"]
+
+
+def test_workers_trust_what_the_trust_store_holds_and_nothing_else(authority: Path) -> None:
+    tls = https(authority).tls
+    assert tls is not None
+    (trusted,) = client_context(tls).get_ca_certs()
+    assert trusted["subject"] == ((("commonName", "localhost"),),)
+    system = ssl.create_default_context().cert_store_stats()
+    assert client_context(replace(tls, trusted=None)).cert_store_stats() == system
 
 
 def test_client_certificates_can_be_required(authority: Path) -> None:

@@ -3,6 +3,7 @@
 Keys and certificates are read from PEM only.
 """
 
+import os
 import ssl
 import tempfile
 from collections.abc import Iterator
@@ -74,8 +75,10 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
 
 
 def client_context(settings: TlsSettings) -> ssl.SSLContext:
-    """For requests to other workers, which the same trust store authenticates."""
-    context = ssl.create_default_context()
+    """For requests to other workers. Without a trust store, the system's authorities are trusted."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if settings.trusted is None:
+        context.load_default_certs()
     context.check_hostname = settings.checks_host_names
     _configure(context, settings)
     return context
@@ -120,11 +123,17 @@ def _load_key(context: ssl.SSLContext, key: str, certificates: str, password: st
 
 @contextmanager
 def _as_file(text: str) -> Iterator[Path]:
-    """Python's ssl reads keys from files only; only the owner can read this one."""
-    with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
+    """Python's ssl reads keys from files only: from one in memory where the system has such files."""
+    if not hasattr(os, "memfd_create"):
+        with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
+            file.write(text)
+            file.flush()
+            yield Path(file.name)
+        return
+    with os.fdopen(os.memfd_create("key"), "w") as file:
         file.write(text)
         file.flush()
-        yield Path(file.name)
+        yield Path(f"/proc/self/fd/{file.fileno()}")
 
 
 def _key_store(properties: Properties, values: Values) -> tuple[str | None, str | None]:
