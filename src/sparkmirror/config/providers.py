@@ -5,7 +5,6 @@ placeholder of a provider that isn't configured stays as it is, as in Kafka; one
 value is an error here, because the placeholder itself is never a useful value.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePath
 from typing import Final, NamedTuple, Protocol
@@ -18,7 +17,7 @@ from sparkmirror.config.properties import (
     read_regular_properties,
 )
 from sparkmirror.domain.errors import ConfigError
-from sparkmirror.policies.java_regex import compile_list
+from sparkmirror.policies.java_regex import JavaPattern, compile_list
 
 PREFIX: Final = "config.providers"
 
@@ -59,7 +58,7 @@ class DirectoryProvider:
 class EnvironmentProvider:
     """`${env:NAME}`: an environment variable whose name matches the allowed pattern."""
 
-    def __init__(self, environment: Mapping[str, str], allowed: re.Pattern[str]) -> None:
+    def __init__(self, environment: Mapping[str, str], allowed: JavaPattern) -> None:
         self._environment = environment
         self._allowed = allowed
 

@@ -3,7 +3,6 @@
 The step that is due follows from a survey of both clusters (`topic_drains`).
 """
 
-import re
 import time
 from collections.abc import Mapping
 from contextlib import closing
@@ -19,6 +18,7 @@ from sparkmirror.migrate.flow_access import FlowAccess
 from sparkmirror.migrate.flow_offsets import FlowOffsets, Translation, existing_offsets
 from sparkmirror.migrate.topic_drains import HeartbeatsSeen, PartitionDrain, TopicsDrain, UnchangedEnds
 from sparkmirror.offsets.wire_records import Heartbeat
+from sparkmirror.policies.java_regex import JavaPattern
 from sparkmirror.setup.topic_plan import SourceTopic, copy_partitions
 
 _HEARTBEATS_READ = 1000
@@ -29,7 +29,7 @@ _READ_TIMEOUT_S = 60.0
 class ProducerMigration:
     """A flow's topics whose whole names match. One owner. Every method raises KafkaError."""
 
-    def __init__(self, access: FlowAccess, topics: re.Pattern[str], still_for_s: float) -> None:
+    def __init__(self, access: FlowAccess, topics: JavaPattern, still_for_s: float) -> None:
         self._access = access
         self._topics = topics
         self._still_for_s = still_for_s

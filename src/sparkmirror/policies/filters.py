@@ -93,7 +93,7 @@ class NameLists:
         return frozenset(name for name in self._includes if _NAME.fullmatch(name) and self.selects(name))
 
     def selects(self, name: str) -> bool:
-        return bool(self._included.fullmatch(name)) and not self._excluded.fullmatch(name)
+        return self._included.fullmatch(name) and not self._excluded.fullmatch(name)
 
     def refused_by(self, name: str) -> str | None:
         """The setting that excludes the name, with its pattern if there is one; None if it is selected."""

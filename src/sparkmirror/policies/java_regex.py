@@ -6,15 +6,30 @@ flags, every set spelled out. What has no faithful counterpart is refused, as is
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NoReturn
+
+import regex
 
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.policies.char_sets import ANY, ESCAPED_SETS, LINE_TERMINATORS, CharSet, named_set
 
-_NOTHING: Final = re.compile("(?!)")
 _REPETITIONS_MAX: Final = 2**31 - 1
+_RANGES_MAX: Final = 20_000
+"""So many ranges may the large classes of a pattern have in all: `\\p{L}` alone has more than 600."""
+_SMALL_CLASS: Final = 16
+
+_REPEATED_MAX: Final = 100_000
+"""The engine writes out `a{1000}`: so many atoms may the repetitions of a pattern add."""
+
+_AT_ONCE_S: Final = 0.002
+_MATCH_MAX_S: Final = 0.2
+"""CPU time for one name. An ordinary pattern takes microseconds."""
+_NAME_MAX: Final = 249
+"""The length of a topic's name; groups' ids and origins can be longer."""
+_STEPS_MAX: Final = _NAME_MAX**2 * 4
+"""What takes at most so many steps, about 2 ms, needs no clock: reading it takes longer than most matches."""
 
 _QUOTE: Final = re.compile(r"\\Q(.*?)(?:\\E|\Z)|\\.|[^\\]+|\\\Z", re.DOTALL)
 _GROUP: Final = re.compile(
@@ -38,29 +53,68 @@ _ESCAPED_CHARS: Final[Mapping[str, str]] = {
 _END_OF_TEXT: Final = r"(?:\Z|(?=\r\n\Z|[\r\x85\u2028\u2029]\Z)|(?<!\r)(?=\n\Z))"
 _END_OF_LINE: Final = r"(?:\Z|(?=[\r\x85\u2028\u2029])|(?<!\r)(?=\n))"
 _START_OF_LINE: Final = r"(?:(?!\Z)(?:\A|(?<=[\n\x85\u2028\u2029])|(?<=\r)(?!\n)))"
+_WORD_EDGE: Final = "(?:(?<=[0-9A-Z_a-z])(?![0-9A-Z_a-z])|(?<![0-9A-Z_a-z])(?=[0-9A-Z_a-z]))"
 _ASSERTIONS: Final[Mapping[str, str]] = {
     "A": r"\A",
     "z": r"\Z",
     "Z": _END_OF_TEXT,
-    "b": r"(?a:\b)",
-    "B": r"(?!(?a:\b))",  # Python's own \B does not match an empty text
+    "b": _WORD_EDGE,
+    "B": f"(?!{_WORD_EDGE})",  # Python's own \B does not match an empty text
 }
 
 
-def compile_list(patterns: Sequence[str], key: str) -> re.Pattern[str]:
+class JavaPattern:
+    """A compiled pattern of a setting, whose matching ends in bounded time."""
+
+    def __init__(self, key: str, pattern: str, translation: str, *, is_quick: bool) -> None:
+        """`translation` is the pattern in the engine's dialect. Raises `regex.error`.
+
+        `is_quick`: no name of a topic can take more than `_STEPS_MAX` steps.
+        """
+        self._is_quick = is_quick
+        self._key = key
+        self._pattern = pattern
+        self._fullmatch = regex.compile(translation).fullmatch
+
+    def fullmatch(self, name: str) -> bool:
+        """Whether the whole name matches. Raises ConfigError if that takes too long."""
+        if self._is_quick and len(name) <= _NAME_MAX:
+            return self._fullmatch(name) is not None
+        try:
+            # With concurrent=True each name could wait 5 ms for the GIL beside a busy thread.
+            return self._fullmatch(name, timeout=_AT_ONCE_S) is not None
+        except TimeoutError:
+            return self._matches_slowly(name)
+
+    def _matches_slowly(self, name: str) -> bool:
+        try:
+            return self._fullmatch(name, concurrent=True, timeout=_MATCH_MAX_S) is not None
+        except TimeoutError as exc:
+            reason = (
+                f"matching it with '{name}' takes more than {_MATCH_MAX_S} s. Simplify what is repeated "
+                "inside of a repetition"
+            )
+            raise ConfigError(self._key, self._pattern, reason) from exc
+
+
+def compile_list(patterns: Sequence[str], key: str) -> JavaPattern:
     """One pattern for a list: the items joined by `|`, to be used with `fullmatch`.
 
     As in MM2 an empty list matches nothing, and items are not grouped: `(?i)` in one reaches the next.
     Raises ConfigError with `key` for what Java refuses or Python can't match the same way.
     """
-    if not patterns:
-        return _NOTHING
     joined = "|".join(patterns)
+    if not patterns:
+        return JavaPattern(key, joined, "(?!)", is_quick=True)
     try:
-        return re.compile(_Translator(joined).translate())
+        translator = _Translator(joined)
+        translation = translator.translate()
+        if translator.has_look_behinds:
+            re.compile(translation)  # refuses those without a fixed length, which `regex` takes
+        return JavaPattern(key, joined, translation, is_quick=translator.steps <= _STEPS_MAX)
     except _UnsupportedError as exc:
         raise ConfigError(key, joined, f"not a usable Java regular expression: {exc}") from exc
-    except re.error as exc:
+    except (re.error, regex.error) as exc:
         raise ConfigError(
             key, joined, f"this Java regular expression has no Python counterpart: {exc}"
         ) from exc
@@ -98,12 +152,25 @@ class _Translator:
         """How many choices there were so far: between alternatives, and of how often to repeat."""
         self._looks_behind = 0
         """How many look-behinds are open."""
+        self.has_look_behinds = False
+        self.steps = 0
+        """The most that a match with a topic's name takes, as far as it is known to be few."""
+        self._ranges_left = _RANGES_MAX
+        self._atoms = 0
+        self._atoms_max = len(pattern) + _REPEATED_MAX
 
     def translate(self) -> str:
-        regex = self._alternatives()
+        translation = self._alternatives(self._whole_alternative)
         if self._at < len(self._text):
             self._fail("unmatched ')'")
-        return regex
+        return translation
+
+    def _counted(self, chars: CharSet) -> CharSet:
+        if len(chars.ranges) > _SMALL_CLASS:
+            self._ranges_left -= len(chars.ranges)
+        if self._ranges_left < 0:
+            raise _UnsupportedError("its character classes have too many ranges")
+        return chars
 
     def _fail(self, reason: str) -> NoReturn:
         raise _UnsupportedError(f"{reason}, near index {self._at} of '{self._text}'")
@@ -116,28 +183,35 @@ class _Translator:
         self._at += 1
         return char
 
-    def _take_match(self, regex: re.Pattern[str]) -> re.Match[str] | None:
-        match = regex.match(self._text, self._at)
+    def _take_match(self, token: re.Pattern[str]) -> re.Match[str] | None:
+        match = token.match(self._text, self._at)
         if match:
             self._at = match.end()
         return match
 
     # What an alternative's flags switch stays switched in the next ones, until the group ends.
-    def _alternatives(self) -> str:
-        sequences = [self._sequence()]
+    def _alternatives(self, read: Callable[[], str]) -> str:
+        sequences = [read()]
         while self._peek() == "|":
             self._at += 1
             self._choices += 1
-            sequences.append(self._sequence())
+            sequences.append(read())
         return "|".join(sequences)
+
+    def _whole_alternative(self) -> str:
+        choices = self._choices
+        sequence = self._sequence()
+        self.steps += _NAME_MAX ** min(self._choices - choices, 3)
+        return sequence
 
     def _sequence(self) -> str:
         parts: list[str] = []
         while self._peek() not in ("", "|", ")"):
-            choices = self._choices
+            choices, atoms = self._choices, self._atoms
             atom = self._atom()
             if atom is not None:
-                parts.append(self._quantified(atom, has_choices=self._choices > choices))
+                self._atoms += 1
+                parts.append(self._quantified(atom, self._atoms - atoms, has_choices=self._choices > choices))
         return "".join(parts)
 
     def _atom(self) -> str | None:
@@ -148,7 +222,7 @@ class _Translator:
             case "(":
                 return self._group()
             case "[":
-                return self._class().to_regex()
+                return self._counted(self._class()).to_regex()
             case "\\":
                 return self._escape()
             case "." | "^" | "$":
@@ -171,7 +245,7 @@ class _Translator:
     def _cased(self, chars: CharSet) -> CharSet:
         return chars.ignoring_ascii_case() if self._flags.ignore_case else chars
 
-    def _quantified(self, atom: str, *, has_choices: bool) -> str:
+    def _quantified(self, atom: str, atoms: int, *, has_choices: bool) -> str:
         quantifier = self._take_match(_QUANTIFIER)
         if quantifier is None:
             if self._peek() == "{":
@@ -180,10 +254,16 @@ class _Translator:
         low, high = int(quantifier["low"] or 0), int(quantifier["high"] or _REPETITIONS_MAX)
         if not low <= high <= _REPETITIONS_MAX:
             self._fail("illegal repetition range")
+        self._atoms += atoms * max(low, int(quantifier["high"] or 0))
+        if self._atoms > self._atoms_max:
+            raise _UnsupportedError(f"its repetitions add up to more than {_REPEATED_MAX}")
         if self._looks_behind and has_choices and quantifier["mode"] != "+":
             self._fail("a look-behind that repeats what has a choice has no obvious length")
         is_fixed = low == high or (quantifier["low"] is not None and "," not in quantifier["range"])
         self._choices += not is_fixed
+        is_counted = quantifier["low"] is not None and (low > _NAME_MAX or not atom.startswith("["))
+        if has_choices or is_counted:
+            self.steps += _STEPS_MAX + 1  # nested repetitions can take exponential time
         if quantifier["mode"] == "+":
             return f"(?>(?>{atom}){quantifier['range']})"  # not even a single repetition is tried another way
         return f"(?:{atom}){quantifier['range']}{quantifier['mode']}"
@@ -194,7 +274,8 @@ class _Translator:
         if opening is None:
             return None
         self._looks_behind += opening.startswith("(?<")
-        body = self._alternatives()
+        self.has_look_behinds |= self._looks_behind > 0
+        body = self._alternatives(self._sequence)
         self._looks_behind -= opening.startswith("(?<")
         if self._take() != ")":
             self._fail("unclosed group")
@@ -226,7 +307,7 @@ class _Translator:
         if kind in _ASSERTIONS and not self._text.startswith("b{", self._at):
             return _ASSERTIONS[self._take()]
         escaped = self._escaped_chars()
-        return escaped.to_regex() if isinstance(escaped, CharSet) else self._literal(escaped)
+        return self._counted(escaped).to_regex() if isinstance(escaped, CharSet) else self._literal(escaped)
 
     def _escaped_chars(self) -> CharSet | int:
         """Read what follows a backslash: a set, or one code point."""
@@ -273,13 +354,13 @@ class _Translator:
     def _class(self) -> CharSet:
         negated = self._peek() == "^"
         self._at += negated
-        chars: CharSet | None = None
-        while chars is None or self._peek() != "]":  # a first `]` is a member
+        items: list[CharSet] = []
+        while not items or self._peek() != "]":  # a first `]` is a member
             if self._text.startswith("&&", self._at):
                 self._fail("class intersection '&&' is not supported")
-            item = self._class_item()
-            chars = item if chars is None else chars | item
+            items.append(self._counted(self._class_item()))
         self._at += 1
+        chars = CharSet.of(*(each for item in items for each in item.ranges))
         return ~chars if negated else chars
 
     def _class_item(self) -> CharSet:

@@ -4,14 +4,13 @@ Tasks don't communicate: each keeps to its share. A rate counts the bytes of bat
 written to the target. Times are seconds of one monotonic clock given as an argument.
 """
 
-import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.policies.java_regex import compile_list
+from sparkmirror.policies.java_regex import JavaPattern, compile_list
 
 FLOW_KEY: Final = "max.bytes.per.second"
 TOPICS_KEY: Final = "topic.max.bytes.per.second"
@@ -52,7 +51,7 @@ class RateLimits:
     def topic_rates(self) -> "TopicRates":
         return TopicRates(self._compiled())
 
-    def _compiled(self) -> list[tuple[re.Pattern[str], int]]:
+    def _compiled(self) -> list[tuple[JavaPattern, int]]:
         # One by one: in a joined pattern the flags of one would reach the next.
         return [(compile_list([pattern], TOPICS_KEY), rate) for pattern, rate in self.topics]
 
@@ -63,7 +62,7 @@ NO_LIMITS: Final = RateLimits()
 class TopicRates:
     """Finds the rate of each topic, and caches it."""
 
-    def __init__(self, patterns: Sequence[tuple[re.Pattern[str], int]]) -> None:
+    def __init__(self, patterns: Sequence[tuple[JavaPattern, int]]) -> None:
         self._patterns = patterns
         self._found: dict[str, int | None] = {}
 

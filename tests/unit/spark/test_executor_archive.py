@@ -37,6 +37,7 @@ def test_it_holds_what_runs_there_and_nothing_that_does_not() -> None:
         "kafka-python",
         "numpy",
         "pyarrow",
+        "regex",
     ]
 
 

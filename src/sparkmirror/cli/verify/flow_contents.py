@@ -1,6 +1,5 @@
 """Reads what to compare of a flow: its partitions, by the plan that `run` makes, and their positions."""
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from sparkmirror.domain.incidents import OnLoop
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.policies.config_filter import ConfigEntry
+from sparkmirror.policies.java_regex import JavaPattern
 from sparkmirror.setup.topic_plan import CopyPlan, SourceTopic, copy_partitions
 from sparkmirror.storage.positions import Position, read_positions
 from sparkmirror.storage.producer_id_topic import WriterDirectory
@@ -43,7 +43,7 @@ class FlowContents:
 
 
 def flow_contents(
-    settings: FlowSettings, connector: SourceConfig, topics: re.Pattern[str] | None
+    settings: FlowSettings, connector: SourceConfig, topics: JavaPattern | None
 ) -> FlowContents:
     """Read both clusters. `topics` selects by whole names on the source. Raises KafkaError."""
     flow = settings.flow
@@ -100,7 +100,7 @@ def _absent(partition: CopyPartition, flow: Flow) -> str:
 
 
 def _copy_plan(
-    connector: SourceConfig, at_source: Admin, at_target: Admin, topics: re.Pattern[str] | None
+    connector: SourceConfig, at_source: Admin, at_target: Admin, topics: JavaPattern | None
 ) -> CopyPlan:
     source = {
         topic: SourceTopic(partitions)

@@ -3,7 +3,6 @@
 How ranges are compared is the caller's: by a Spark job, or here.
 """
 
-import re
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from sparkmirror.cli.verify.flow_contents import FlowContents, flow_contents
 from sparkmirror.cli.verify.report_file import PartitionReport, RangeReport, Report
 from sparkmirror.cli.verify.verdict import FlowVerdict, PartitionVerdict
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.policies.java_regex import JavaPattern
 from sparkmirror.verify.comparison import Comparison
 from sparkmirror.verify.plan import plan_ranges
 from sparkmirror.verify.ranges import RangeOutcome, RangePlan
@@ -31,7 +31,7 @@ class Verification:
     def __init__(
         self,
         flows: Iterable[MirroringFlow],
-        topics: re.Pattern[str] | None = None,
+        topics: JavaPattern | None = None,
         report_file: Path | None = None,
     ) -> None:
         """Ask both clusters of each flow, and plan what the report file does not hold yet.

@@ -18,6 +18,8 @@ from typing import Final, NamedTuple
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from sparkmirror.policies.java_regex import JavaPattern
+
 _DEFAULT_METHODS: Final = ("GET", "POST", "HEAD")
 _ALLOWED_HEADERS: Final = "Content-Type"
 _PREFLIGHT_AGE_S: Final = "60"
@@ -133,7 +135,7 @@ class SafeContent:
 class CrossOrigin:
     """Adds the headers as Jetty's CrossOriginHandler does; a preflight is handled like any other request."""
 
-    def __init__(self, app: ASGIApp, origins: re.Pattern[str], methods: Sequence[str]) -> None:
+    def __init__(self, app: ASGIApp, origins: JavaPattern, methods: Sequence[str]) -> None:
         self._app = app
         self._origins = origins
         self._methods = ",".join(methods or _DEFAULT_METHODS)
@@ -153,7 +155,7 @@ class CrossOrigin:
 
     def _added(self, method: str, headers: Headers) -> dict[str, str]:
         origin = headers.get("origin")
-        if origin is None or self._origins.fullmatch(origin) is None:
+        if origin is None or not self._origins.fullmatch(origin):
             return {}
         added = {"Access-Control-Allow-Origin": origin}
         if method == "OPTIONS" and "access-control-request-method" in headers:

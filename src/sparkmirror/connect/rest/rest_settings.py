@@ -11,7 +11,7 @@ from sparkmirror.config.worker_options import WORKER
 from sparkmirror.connect.rest.internal_requests import is_known_algorithm
 from sparkmirror.connect.rest.response_headers import HeaderRule, header_rules
 from sparkmirror.connect.rest.tls import TlsSettings, tls_settings
-from sparkmirror.policies.java_regex import compile_list
+from sparkmirror.policies.java_regex import JavaPattern, compile_list
 
 HTTP: Final = "http"
 HTTPS: Final = "https"
@@ -74,7 +74,7 @@ class RestSettings:
     tls: TlsSettings | None = None
     """For listeners and for requests to other workers; None without https."""
     admin_tls: TlsSettings | None = None
-    allowed_origins: re.Pattern[str] | None = None
+    allowed_origins: JavaPattern | None = None
     allowed_methods: tuple[str, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
     """Names in URLs by which clients may address this worker, besides its own."""
@@ -154,7 +154,7 @@ def _items(values: Values, key: str) -> tuple[str, ...]:
     return tuple(item.strip() for item in values.string(key).split(",") if item.strip())
 
 
-def _origins(values: Values) -> re.Pattern[str] | None:
+def _origins(values: Values) -> JavaPattern | None:
     key = "access.control.allow.origin"
     origins = _items(values, key)
     return compile_list([".*" if origin == "*" else origin for origin in origins], key) if origins else None
