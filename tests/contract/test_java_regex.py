@@ -2,7 +2,6 @@
 
 import base64
 import random
-import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Final, NamedTuple
 
 from sparkmirror.clusters import find_java
 from sparkmirror.domain.errors import ConfigError
-from sparkmirror.policies.java_regex import compile_list
+from sparkmirror.policies.java_regex import JavaPattern, compile_list
 
 _PROGRAM: Final = Path(__file__).with_name("JavaMatches.java")
 _FAST_START: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
@@ -229,13 +228,12 @@ def compare(patterns: Sequence[str], texts: Sequence[str]) -> Compared:
             differing += [
                 f"{pattern!r} on {text!r}: Java says {digit}"
                 for text, digit in zip(texts, java, strict=True)
-                if (ours.fullmatch(text) is not None) != (digit == "1")
-                and not _differs_among_javas(pattern, text)
+                if ours.fullmatch(text) != (digit == "1") and not _differs_among_javas(pattern, text)
             ]
     return Compared(both, only_java, neither, differing)
 
 
-def _ours(pattern: str) -> re.Pattern[str] | None:
+def _ours(pattern: str) -> JavaPattern | None:
     try:
         return compile_list([pattern], "topics")
     except ConfigError:

@@ -73,7 +73,7 @@ class JavaPattern:
         """
         self._is_quick = is_quick
         self._key = key
-        self._pattern = pattern
+        self.pattern = pattern
         self._fullmatch = regex.compile(translation).fullmatch
 
     def fullmatch(self, name: str) -> bool:
@@ -94,7 +94,7 @@ class JavaPattern:
                 f"matching it with '{name}' takes more than {_MATCH_MAX_S} s. Simplify what is repeated "
                 "inside of a repetition"
             )
-            raise ConfigError(self._key, self._pattern, reason) from exc
+            raise ConfigError(self._key, self.pattern, reason) from exc
 
 
 def compile_list(patterns: Sequence[str], key: str) -> JavaPattern:

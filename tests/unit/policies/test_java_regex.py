@@ -1,6 +1,9 @@
 """Matches equal those of java.util.regex in JDK 25; in JDK 17 `\\b` also regards non-ASCII letters."""
 
 import re
+import threading
+import time
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -197,3 +200,80 @@ def test_prefix_pattern_matches_names_with_the_prefix(prefix: str, suffix: str, 
     pattern = compile_list([f"\\Q{prefix}\\E.*{suffix.replace('.', '[.]')}"], "topics")
     expected = topic.startswith(prefix) and topic[len(prefix) :].endswith(suffix)
     assert bool(pattern.fullmatch(topic)) == expected
+
+
+def test_a_match_that_takes_too_long_ends_in_an_error_that_names_option_pattern_and_name() -> None:
+    pattern = compile_list(["orders", "(.|.)*[!?]"], "topics")
+    assert pattern.fullmatch("orders!")
+    with pytest.raises(ConfigError) as caught:
+        pattern.fullmatch("a" * 40)
+    assert (caught.value.key, caught.value.value) == ("topics", "orders|(.|.)*[!?]")
+    assert f"matching it with '{'a' * 40}' takes more than 0.2 s" in str(caught.value)
+
+
+def test_other_threads_run_while_a_match_takes_long() -> None:
+    pattern = compile_list(["(.|.)*[!?]"], "topics")
+
+    def match() -> None:
+        with pytest.raises(ConfigError):
+            pattern.fullmatch("a" * 40)
+
+    matching = threading.Thread(target=match)
+    matching.start()
+    pauses = []
+    while matching.is_alive():
+        before = time.perf_counter()
+        matching.join(0.001)
+        pauses.append(time.perf_counter() - before)
+    assert len(pauses) > 10, "the match held the interpreter's lock"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [
+        ("(a|a)*[!?]", "a" * 40),
+        ("(a*)*[!?]", "a" * 40),
+        (".*.*.*.*.*.*[!?]", "a" * 249),
+        ("|".join([".*.*[!?]"] * 2000), "a" * 249),
+        ("(a|b)(a|a)(a|a)" * 10 + "[!?]", "a" * 30),
+        ("(?:.*.*){3}[!?]", "a" * 249),
+        (".*.*[!?]", "a" * 30_000),
+    ],
+    ids=["choice", "repetition", "row", "list", "groups", "counted", "long name"],
+)
+def test_each_way_to_backtrack_ends_soon(pattern: str, name: str) -> None:
+    compiled = compile_list([pattern], "groups")
+    before = time.process_time()
+    with suppress(ConfigError):
+        assert not compiled.fullmatch(name)
+    assert time.process_time() - before < 2
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        ("\\p{L}" * 12_000, "too many ranges"),
+        ("[" + "\\p{L}" * 12_000 + "]", "too many ranges"),
+        ("(((a{1000}){1000}){1000}){1000}", "repetitions add up"),
+        ("(((){1000}){1000}){1000}", "repetitions add up"),
+        ("a{2147483647}", "repetitions add up"),
+        ("a{0,2147483647}", "repetitions add up"),
+    ],
+    ids=["row", "class", "nested", "empty", "fixed", "range"],
+)
+def test_a_pattern_that_grows_in_translation_is_refused(pattern: str, reason: str) -> None:
+    before = time.process_time()
+    with pytest.raises(ConfigError, match=reason):
+        compile_list([pattern], "topics")
+    assert time.process_time() - before < 2
+
+
+def test_a_few_large_classes_are_matched() -> None:
+    assert compile_list(["\\p{L}" * 20 + "\\P{L}"], "topics").fullmatch("é" * 20 + "1")
+
+
+def test_a_class_of_many_separate_characters_is_read_in_linear_time() -> None:
+    before = time.process_time()
+    pattern = compile_list(["[" + "".join(map(chr, range(0x3400, 0x9FFF, 2))) + "]"], "topics")
+    assert pattern.fullmatch("\u3402")
+    assert time.process_time() - before < 2
