@@ -6,7 +6,6 @@ it lets resolve to this worker's address (DNS rebinding; the Host is checked alw
 """
 
 import ipaddress
-import re
 from collections.abc import Collection
 from http import HTTPStatus
 from typing import Final
@@ -17,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sparkmirror.connect.rest.responses import error_response
 from sparkmirror.domain.connect import ConnectError
+from sparkmirror.policies.java_regex import JavaPattern
 
 ANY_HOST: Final = "*"
 _PRIVATE_DOMAINS: Final = (".localhost", ".local", ".internal", ".svc", ".home.arpa", ".test")
@@ -29,7 +29,7 @@ _FOREIGN_SITES: Final = frozenset({"cross-site", "same-site"})
 class BrowserRequests:
     """`hosts` are the names by which this worker may be addressed, besides addresses and private names."""
 
-    def __init__(self, app: ASGIApp, hosts: Collection[str], origins: re.Pattern[str] | None) -> None:
+    def __init__(self, app: ASGIApp, hosts: Collection[str], origins: JavaPattern | None) -> None:
         self._app = app
         self._hosts = frozenset(host.lower() for host in hosts)
         self._origins = origins
@@ -53,7 +53,7 @@ class BrowserRequests:
             is_foreign = headers.get("sec-fetch-site") in _FOREIGN_SITES
         else:
             is_own = urlsplit(origin).netloc.lower() == host.lower()
-            is_foreign = not is_own and (self._origins is None or self._origins.fullmatch(origin) is None)
+            is_foreign = not is_own and (self._origins is None or not self._origins.fullmatch(origin))
         if is_foreign:
             text = f"Requests that pages of {origin or 'another site'} send may not change anything"
             return f"{text}; access.control.allow.origin may list them"
