@@ -6,8 +6,10 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from sparkmirror.cli.mirroring_flows import WRONG_USAGE, add_explain_arguments, explained
+from sparkmirror.cli.printable import printable
 from sparkmirror.domain.ids import GroupId
 from sparkmirror.groups.group_explanation import GroupExplanation, PartitionExplanation, explain
 from sparkmirror.groups.group_facts import group_facts
@@ -73,11 +75,11 @@ def run_explain(arguments: argparse.Namespace) -> int:
 
 
 def show(console: Console, found: GroupExplanation) -> None:
-    console.print(f"[bold]{found.group}[/]  {found.flow}", highlight=False)
+    console.print(Text.assemble((printable(found.group), "bold"), f"  {found.flow}"))
     for line in found.obstacles:
-        console.print(f"  ✗ {line}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"  ✗ {printable(line)}", highlight=False, markup=False, soft_wrap=True)
     for line in found.notes:
-        console.print(f"  {line}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"  {printable(line)}", highlight=False, markup=False, soft_wrap=True)
     if found.partitions:
         console.print(_table(found))
     for partition in found.partitions:

@@ -10,6 +10,8 @@ from argparse import ArgumentParser
 from datetime import UTC, datetime
 from typing import Literal, TextIO
 
+from sparkmirror.cli.printable import printable
+
 LogFormat = Literal["text", "json"]
 
 _CHATTY_LIBRARIES = ("kafka", "py4j")
@@ -45,7 +47,7 @@ class TextFormatter(logging.Formatter):
         time = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S.%f")[:-3]
         about = " ".join(str(vars(record)[key]) for key in ("flow", "connector") if key in vars(record))
         place = f"[{about}] " if about else ""
-        line = f"{time} {record.levelname:<7} {place}{record.getMessage()}"
+        line = f"{time} {record.levelname:<7} {place}{printable(record.getMessage())}"
         trace = self.formatException(record.exc_info) if record.exc_info else ""
         return f"{line}\n{trace}" if trace else line
 

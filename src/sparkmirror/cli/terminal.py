@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
+from sparkmirror.cli.printable import printable
+
 _PLAIN_EVERY_S: Final = 5.0
 
 
@@ -23,7 +25,9 @@ class StatusLines:
 
     def print(self, text: str) -> None:
         elapsed_s = self._clock() - self._started
-        self._console.print(f"{elapsed_s:5.1f} s  {text}", highlight=False, markup=False, soft_wrap=True)
+        self._console.print(
+            f"{elapsed_s:5.1f} s  {printable(text)}", highlight=False, markup=False, soft_wrap=True
+        )
 
     @contextmanager
     def updates(self) -> Iterator[Callable[[str], None]]:
@@ -48,6 +52,7 @@ class StatusLines:
 
 def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:
     """Lines of left-aligned columns, those in `right` right-aligned; never wrapped: scripts read them."""
+    rows = [list(map(printable, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
@@ -66,4 +71,4 @@ def confirmed(question: str) -> bool:
 
 
 def _update(status: Status, text: str) -> None:
-    status.update(Text(text))
+    status.update(Text(printable(text)))

@@ -36,6 +36,11 @@ def test_text_without_a_flow() -> None:
     assert TextFormatter().format(record("hello")).endswith(" WARNING hello")
 
 
+def test_a_line_holds_no_control_characters_of_names() -> None:
+    line = TextFormatter().format(record("group \x1b[2J\nx\u202e is translated"))
+    assert line.endswith(r"group \x1b[2J\nx\u202e is translated")
+
+
 def test_json_has_everything_in_one_line() -> None:
     assert json.loads(JsonFormatter().format(record("two\nlines", **ABOUT, partition=7, key=b"k"))) == {
         "time": "2023-11-14T22:13:20.123+00:00",

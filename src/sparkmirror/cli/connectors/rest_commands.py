@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Final, NamedTuple
 
-from sparkmirror.cli.connectors.views import printable
 from sparkmirror.cli.contexts import add_access_arguments, connected
+from sparkmirror.cli.printable import printable
 from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest
 from sparkmirror.domain.errors import SparkmirrorError
 

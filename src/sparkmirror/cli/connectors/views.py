@@ -10,6 +10,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.text import Text
 
+from sparkmirror.cli.printable import printable
 from sparkmirror.cli.terminal import aligned
 from sparkmirror.config.conversion.yaml_section import yaml_text
 from sparkmirror.config.properties import HIDDEN, is_sensitive
@@ -29,8 +30,10 @@ class View:
     is_healthy: bool = True
 
     def lines(self) -> list[str]:
-        cells = [list(map(printable, row)) for row in self.rows]
-        return [*aligned([[column.upper() for column in self.columns], *cells]), *map(printable, self.notes)]
+        return [
+            *aligned([[column.upper() for column in self.columns], *self.rows]),
+            *map(printable, self.notes),
+        ]
 
     def text(self) -> Text:
         """The lines, with states in colour."""
@@ -69,10 +72,3 @@ def masked(config: Mapping[str, str], *, show_secrets: bool = False) -> dict[str
 def _is_secret(key: str, value: str | None) -> bool:
     is_placeholder = value is not None and value.startswith("${") and value.find("}") == len(value) - 1
     return bool(value) and is_sensitive(key) and not is_placeholder
-
-
-def printable(text: str) -> str:
-    """On one line, with control characters escaped, which a terminal would interpret."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

@@ -13,10 +13,10 @@ from rich.text import Text
 
 from sparkmirror.cli.arguments import positive
 from sparkmirror.cli.connectors.input_files import read_file
-from sparkmirror.cli.connectors.views import printable
 from sparkmirror.cli.contexts import add_access_arguments, connected
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.plan.report import flow_lines, summary
+from sparkmirror.cli.printable import printable
 from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest, ConnectUnreachableError
 from sparkmirror.config.conversion.yaml_section import yaml_text
 from sparkmirror.config.properties import read_properties
