@@ -20,8 +20,27 @@ INTERNAL_REST: Final = Definition(
 )
 """The options of the REST API by which the nodes of a dedicated mirror talk to each other (KIP-710)."""
 
+PLUGIN_MODULES: Final = "plugin.modules"
+ALLOWED_PATHS: Final = "connector.allowed.paths"
+
 OWN_WORKER: Final = Definition(
     (
+        Option(
+            PLUGIN_MODULES,
+            Type.LIST,
+            (),
+            "Modules whose classes a config given to the REST API may name as `package.module:Class`. "
+            "Others are not imported. Java's names and entry points need no entry.",
+            DistinctItems(),
+        ),
+        Option(
+            ALLOWED_PATHS,
+            Type.LIST,
+            (),
+            "Folders below which the files lie that a config given to the REST API may name, as in "
+            "`sync.users`. Symbolic links are resolved first.",
+            DistinctItems(),
+        ),
         Option(
             "standby.spark.session",
             Type.BOOLEAN,

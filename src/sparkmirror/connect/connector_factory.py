@@ -8,6 +8,7 @@ from sparkmirror.config.client_layers import worker_client
 from sparkmirror.config.properties import Properties
 from sparkmirror.config.providers import configured_providers, resolved
 from sparkmirror.config.worker_settings import WorkerSettings
+from sparkmirror.connect.rest_limits import require_allowed
 from sparkmirror.connectors.connector_settings import mirror_source_enabled
 from sparkmirror.connectors.flow_settings import (
     FlowWorker,
@@ -77,7 +78,7 @@ class ConnectorFactory:
 
     def prepared(self, config: ConnectorConfig) -> Callable[[], ConnectorRun]:
         """Return a call that creates the run. Raises ConfigError with key, value and reason."""
-        connector = self._read.resolved(config)
+        connector = self._allowed(config)
         match connector_kind(connector):
             case "MirrorSource":
                 return self._source(connector, config)
@@ -94,7 +95,13 @@ class ConnectorFactory:
 
     def plan(self, config: ConnectorConfig) -> FlowPlan:
         """Plan a MirrorSourceConnector. Raises ConfigError for other classes, and KafkaError."""
+        self._allowed(config)
         return plan_source(*self._read.source(config))
+
+    def _allowed(self, config: ConnectorConfig) -> Properties:
+        connector = self._read.resolved(config)
+        require_allowed(connector, self._read.worker)
+        return connector
 
     def _source(self, connector: Properties, config: ConnectorConfig) -> Callable[[], ConnectorRun]:
         if not mirror_source_enabled(connector):

@@ -4,10 +4,11 @@ sparkmirror copies batches byte for byte, as ByteArrayConverter does. A connecto
 is refused; one that only inherits it from the worker gets a note.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from sparkmirror.config.admin_plugins import FORWARDING_ADMIN
+from sparkmirror.config.definitions import JAVA_WHITESPACE
 from sparkmirror.config.plugin_points import (
     CONFIG_PROPERTY_FILTER,
     GROUP_FILTER,
@@ -15,6 +16,8 @@ from sparkmirror.config.plugin_points import (
     TOPIC_FILTER,
     UnusablePluginError,
 )
+from sparkmirror.config.properties import Properties
+from sparkmirror.config.worker_options import PLUGIN_MODULES, WORKER
 from sparkmirror.connect.validation.descriptions import BYTE_ARRAY_CONVERTER, without_package
 
 _POINTS: Final = {
@@ -23,11 +26,32 @@ _POINTS: Final = {
 }
 
 
-def class_problem(setting: str, name: str) -> str | None:
+PLUGIN_KEYS: Final = _POINTS.keys()
+
+
+def plugin_modules(worker: Properties) -> frozenset[str]:
+    """The modules that REST configs may name. Raises ValueError."""
+    modules = WORKER[PLUGIN_MODULES].parse(worker.get(PLUGIN_MODULES, ""))
+    assert isinstance(modules, tuple)
+    return frozenset(modules)
+
+
+def module_problem(name: str, modules: Collection[str]) -> str | None:
+    """The reason why a REST config may not name this class; None if it may. Imports nothing."""
+    module, colon, _ = name.strip(JAVA_WHITESPACE).partition(":")
+    if not colon or module in modules:
+        return None
+    return f"its module is not in {PLUGIN_MODULES} of the worker's properties, so it is not imported"
+
+
+def class_problem(setting: str, name: str, modules: Collection[str] = ()) -> str | None:
     """The reason why a class can't be used for a setting; None if it can, or if that is no plug-in point."""
     point = _POINTS.get(setting)
     if point is None:
         return None
+    problem = module_problem(name, modules)
+    if problem is not None:
+        return problem
     try:
         point.find(name)
     except UnusablePluginError as error:

@@ -27,6 +27,7 @@ from sparkmirror.config.properties import Properties
 from sparkmirror.config.providers import configured_providers
 from sparkmirror.config.transaction_settings import NO_BOUNDARIES, NOT_ENABLED
 from sparkmirror.connect.validation import descriptions, limits, overrides
+from sparkmirror.connect.validation.classes import plugin_modules
 from sparkmirror.connect.validation.descriptions import KAFKA_VERSION
 from sparkmirror.connect.validation.infos import ConfigValue, Infos, infos
 from sparkmirror.connect.validation.values import Given, judged
@@ -52,7 +53,7 @@ def validate(
     class than the one in the path.
     """
     _check_path(plugin_in_path, config.get(_CLASS))
-    given = Given(config, configured_providers(worker, environment))
+    given = Given(config, configured_providers(worker, environment), plugin_modules(worker))
     connector = _connector(given)
     name = given.shown(_CLASS)
     version = given.resolved(_VERSION)

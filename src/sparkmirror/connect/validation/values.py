@@ -24,9 +24,16 @@ class Given:
     `failures` are the keys whose placeholder can't be resolved, each with the reason.
     """
 
-    __slots__ = ("_written", "failures", "properties")
+    __slots__ = ("_written", "failures", "modules", "properties")
 
-    def __init__(self, config: Mapping[str, str | None], providers: Mapping[str, Provider]) -> None:
+    def __init__(
+        self,
+        config: Mapping[str, str | None],
+        providers: Mapping[str, Provider],
+        modules: frozenset[str] = frozenset(),
+    ) -> None:
+        """`modules` are those whose classes the config may name."""
+        self.modules = modules
         self._written = dict(config)
         self.failures: dict[str, str] = {}
         self.properties = Properties()
@@ -171,7 +178,7 @@ def _class(option: Option, text: str, given: Given) -> ConfigValue:
         reason = converter_error(class_name)
         found = ConfigValue(name, converter_class(class_name))
         return found if reason is None else found.with_error(_invalid(name, written, reason))
-    reason = class_problem(name, class_name)
+    reason = class_problem(name, class_name, given.modules)
     if reason is None:
         return ConfigValue(name, class_name)
     if given.is_resolved(name):

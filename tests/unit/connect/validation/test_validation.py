@@ -22,7 +22,12 @@ MIRROR = "org.apache.kafka.connect.mirror."
 SOURCE = MIRROR + "MirrorSourceConnector"
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 GOOD = {"name": "msc", "connector.class": SOURCE, "source.cluster.alias": "A"}
-WORKER = Properties({"connector.client.config.override.policy": "All"})
+WORKER = Properties(
+    {
+        "connector.client.config.override.policy": "All",
+        "plugin.modules": "tests.support.some_plugins, no_such",
+    }
+)
 Config = dict[str, str | None]
 
 

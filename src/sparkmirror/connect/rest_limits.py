@@ -1,0 +1,38 @@
+"""Refuses classes and files that a REST config may not name: its author is not the worker's."""
+
+import os
+from typing import Final
+
+from sparkmirror.config.properties import Properties
+from sparkmirror.config.worker_options import ALLOWED_PATHS, WORKER
+from sparkmirror.connect.validation.classes import PLUGIN_KEYS, module_problem, plugin_modules
+
+_FILES: Final = ("sync.users",)
+"""The options whose value is the path of a file that the worker reads."""
+
+
+def require_allowed(connector: Properties, worker: Properties) -> None:
+    """Raise ConfigError for a module or file that the worker's properties don't allow; import nothing."""
+    modules = plugin_modules(worker)
+    for key in PLUGIN_KEYS & connector.keys():
+        problem = module_problem(connector[key], modules)
+        if problem is not None:
+            raise connector.error(key, problem)
+    for key in _FILES:
+        path = connector.get(key, "").strip()
+        if path and not _is_below(path, _items(worker, ALLOWED_PATHS)):
+            raise connector.error(key, f"is not below a folder of the worker's {ALLOWED_PATHS}")
+
+
+def _is_below(path: str, folders: tuple[str, ...]) -> bool:
+    if "\0" in path:
+        return False
+    real = os.path.realpath(path)
+    roots = [os.path.realpath(folder) for folder in folders if folder]
+    return any(os.path.commonpath((real, root)) == root for root in roots)
+
+
+def _items(worker: Properties, key: str) -> tuple[str, ...]:
+    value = WORKER[key].parse(worker.get(key, ""))
+    assert isinstance(value, tuple)
+    return value

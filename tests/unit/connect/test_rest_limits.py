@@ -1,0 +1,68 @@
+"""What a REST config may name: modules and files that the worker's file allows."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from sparkmirror.config.properties import Properties
+from sparkmirror.config.worker_settings import worker_settings
+from sparkmirror.connect.connector_factory import ConnectorFactory
+from sparkmirror.connect.rest_limits import require_allowed
+from sparkmirror.connect.validation import validate
+from sparkmirror.domain.errors import ConfigError
+from tests.unit.connect.test_herder import WORKER
+
+CONFIG = {
+    "name": "a",
+    "connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector",
+    "source.cluster.alias": "A",
+    "target.cluster.alias": "B",
+    "source.cluster.bootstrap.servers": "127.0.0.1:1",
+    "target.cluster.bootstrap.servers": "127.0.0.1:1",
+}
+KEYS = (
+    "replication.policy.class",
+    "topic.filter.class",
+    "group.filter.class",
+    "config.property.filter.class",
+    "forwarding.admin.class",
+)
+
+
+def factory() -> ConnectorFactory:
+    worker = Properties(WORKER)
+    return ConnectorFactory(worker, worker_settings(worker), {}, NotImplemented, NotImplemented)
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_an_unlisted_module_is_not_imported(
+    key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "planted_module.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    config = {**CONFIG, key: "planted_module:Any"}
+    if key == "group.filter.class":
+        config["connector.class"] = "org.apache.kafka.connect.mirror.MirrorCheckpointConnector"
+    assert "plugin.modules" in str(validate(None, config, Properties(WORKER)))
+    for action in (factory().prepared, factory().plan):
+        with pytest.raises(ConfigError, match=r"plugin\.modules"):
+            action(config)
+    assert not (tmp_path / "ran").exists()
+    assert "planted_module" not in sys.modules
+
+
+def test_files_lie_below_the_allowed_paths(tmp_path: Path) -> None:
+    allowed, outside = tmp_path / "allowed", tmp_path / "allowed-not"
+    allowed.mkdir()
+    outside.write_text("bob=secret\n")
+    (allowed / "users").write_text("bob=secret\n")
+    (allowed / "link").symlink_to(outside)
+    worker = Properties({"connector.allowed.paths": str(allowed)})
+    inside = Properties({"sync.users": str(allowed / "users")})
+    require_allowed(inside, worker)
+    with pytest.raises(ConfigError, match=r"connector\.allowed\.paths"):
+        require_allowed(inside, Properties())
+    for path in (outside, allowed / "link", allowed / ".." / "allowed-not"):
+        with pytest.raises(ConfigError, match=r"connector\.allowed\.paths"):
+            require_allowed(Properties({"sync.users": str(path)}), worker)
