@@ -1,8 +1,10 @@
 """Parses and validates the settings of a flow's worker, connectors and clients before anything is started."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 from sparkmirror.config import client_layers
 from sparkmirror.config.admin_plugins import DIRECTLY, AdminPlugins, admin_plugins
@@ -27,6 +29,31 @@ from sparkmirror.domain.ids import ConnectorName, Flow
 _log = logging.getLogger(__name__)
 
 
+_T = TypeVar("_T")
+
+
+class PerTask(Mapping[int, _T]):
+    """The settings of a client of each task, made when they are asked for: `tasks.max` can be any number.
+
+    They differ only in the client's id.
+    """
+
+    def __init__(self, make: Callable[[int], _T], tasks_max: int) -> None:
+        self._make = make
+        self._tasks = range(tasks_max)
+
+    def __getitem__(self, task: int) -> _T:
+        if task not in self._tasks:
+            raise KeyError(task)
+        return self._make(task)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._tasks)
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+
 @dataclass(frozen=True, slots=True)
 class SourceConfig:
     """A MirrorSourceConnector's settings and those of its clients; data clients per task."""
@@ -46,7 +73,7 @@ class SourceConfig:
     @property
     def writes_producer_ids(self) -> bool:
         """Whether every batch of the flow on the target carries one of its producer ids."""
-        return self.transactions is not None or all(each.idempotent for each in self.producers.values())
+        return self.transactions is not None or self.producers[0].idempotent
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +146,6 @@ def source_config(
     note = REPLICATION_POLICY.note(connector)
     if note is not None:
         _log.info("%s: %s", settings.flow, note)
-    tasks = range(settings.tasks_max)
     made = SourceConfig(
         name=ConnectorName(connector["name"].strip()),
         settings=settings,
@@ -127,14 +153,15 @@ def source_config(
         target_admin=client_layers.target_admin(connector),
         offset_syncs_admin=client_layers.offset_syncs_admin(connector),
         offset_syncs_producer=client_layers.offset_syncs_producer(connector, 0).connection,
-        consumers={task: client_layers.source_consumer(connector, task) for task in tasks},
-        producers={task: client_layers.target_producer(worker_properties, connector, task) for task in tasks},
+        consumers=PerTask(partial(client_layers.source_consumer, connector), settings.tasks_max),
+        producers=PerTask(
+            partial(client_layers.target_producer, worker_properties, connector), settings.tasks_max
+        ),
         transactions=transaction_settings(worker, worker_properties, connector),
         admin_plugins=admin_plugins(connector, settings.flow),
     )
     _require_supported(made.source_admin, made.target_admin)
-    _require_supported(*(consumer.connection for consumer in made.consumers.values()))
-    _require_supported(*(producer.connection for producer in made.producers.values()))
+    _require_supported(made.consumers[0].connection, made.producers[0].connection)
     return made
 
 

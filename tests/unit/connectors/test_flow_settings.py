@@ -1,5 +1,7 @@
 """A flow's settings are complete and validated before the start."""
 
+import time
+
 import pytest
 
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
@@ -37,6 +39,18 @@ def test_each_client_goes_to_its_side() -> None:
     assert flow.source.offset_syncs_admin.bootstrap_servers == here
     assert [client.connection.bootstrap_servers for client in flow.source.consumers.values()] == [here] * 2
     assert [client.connection.bootstrap_servers for client in flow.source.producers.values()] == [there] * 2
+
+
+def test_nothing_grows_with_the_most_tasks() -> None:
+    before = time.process_time()
+    flow = settings(**{"A->B.enabled": "true", "tasks.max": "2000000000"})["A->B"]
+    assert time.process_time() - before < 2
+    assert flow.source is not None
+    assert flow.source.writes_producer_ids
+    last = 1_999_999_999
+    assert flow.source.consumers[last].connection.client_id.startswith(f"A->B|MirrorSourceConnector-{last}|")
+    with pytest.raises(KeyError):
+        flow.source.producers[last + 1]
 
 
 def test_connectors_are_named_as_java_names_them() -> None:
