@@ -25,7 +25,10 @@ sparkmirror adds; `GET /connector-plugins/NAME/config` describes those of the co
 _CONNECTOR: Final = (
     "In `mm2.properties` at the top level or for one flow (`A->B.OPTION`), or in the connector's config."
 )
-_WORKER: Final = "In the worker's properties, or in `mm2.properties` below the target's alias (`B.OPTION`)."
+_WORKER: Final = (
+    "In the worker's properties. `standby.spark.session` also in `mm2.properties`, below the target's alias "
+    "(`B.OPTION`)."
+)
 
 
 def rendered() -> str:
