@@ -132,11 +132,11 @@ def bootstrap_servers(properties: Properties) -> tuple[tuple[str, int], ...]:
 
 
 def _endpoint(url: str, properties: Properties) -> tuple[str, int]:
-    found = _ENDPOINT.fullmatch(url)
+    found, quoted = _ENDPOINT.fullmatch(url), properties.quoted("bootstrap.servers", url)
     if not found or not found[1]:
-        raise properties.error("bootstrap.servers", f"Invalid url in bootstrap.servers: {url}")
+        raise properties.error("bootstrap.servers", f"Invalid url in bootstrap.servers: {quoted}")
     if int(found[2]) > 65535:
-        raise properties.error("bootstrap.servers", f"Invalid port in bootstrap.servers: {url}")
+        raise properties.error("bootstrap.servers", f"Invalid port in bootstrap.servers: {quoted}")
     return found[1], int(found[2])
 
 

@@ -54,6 +54,9 @@ class GroupFilterPlugin(Protocol):
         ...
 
 
+_UNUSABLE: Final = "the value of the placeholder can't be used"
+
+
 class UnusablePluginError(Exception):
     """A class that a setting names can't be found, or is no such plug-in; the message has the remedy."""
 
@@ -95,10 +98,11 @@ class PluginPoint(Generic[T]):
         try:
             return self.made(self.find(name), name, given)
         except (UnusablePluginError, PluginError) as error:
-            raise given.error(self.key, str(error)) from error
+            raise given.error(self.key, _UNUSABLE if given.hides(self.key) else str(error)) from error
         except ConfigError as error:
             # Named as it was written.
-            raise given.error(error.key, error.reason) from error
+            reason = _UNUSABLE if given.hides(error.key) else error.reason
+            raise given.error(error.key, reason) from error
 
     def made(self, kind: type, name: str, properties: Properties) -> T:
         """One of a class that errors call `name`. Raises PluginError, or a ConfigError of its own."""

@@ -76,6 +76,15 @@ class Properties(Mapping[str, str]):
         entry = self._entries.get(key)
         return ConfigError(self.origin(key), entry.shown if entry else None, reason)
 
+    def hides(self, key: str) -> bool:
+        """Whether the value of `key` is a secret or stands behind a placeholder: no error may hold it."""
+        entry = self._entries.get(key)
+        return entry is not None and entry.shown != entry.value
+
+    def quoted(self, key: str, part: str) -> str:
+        """A part of the value of `key` for an error's reason, or the value as written if that hides it."""
+        return self._entries[key].shown if self.hides(key) else part
+
     def only(self, names: Collection[str]) -> "Properties":
         """The entries with these keys."""
         return _of({key: entry for key, entry in self._entries.items() if key in names})

@@ -165,12 +165,15 @@ def _topic_rate(connector: Properties, item: str) -> tuple[str, int]:
     """Of `REGEX=BYTES`; a regex may hold equals signs, a rate does not."""
     pattern, _, rate = (part.strip(JAVA_WHITESPACE) for part in item.rpartition("="))
     if not pattern or not re.fullmatch(r"[0-9]{1,18}", rate) or int(rate) == 0:
-        reason = f"'{item}' is not REGEX=BYTES, with a whole number of bytes per second, at least 1"
+        quoted = connector.quoted(TOPICS_KEY, item)
+        reason = f"'{quoted}' is not REGEX=BYTES, with a whole number of bytes per second, at least 1"
         raise connector.error(TOPICS_KEY, reason)
     try:
         RateLimits(topics=((pattern, int(rate)),))
     except ConfigError as error:
-        raise connector.error(TOPICS_KEY, f"'{pattern}' is {error.reason}") from error
+        quoted = connector.quoted(TOPICS_KEY, pattern)
+        reason = error.reason if quoted == pattern else "not a pattern that can be used"
+        raise connector.error(TOPICS_KEY, f"'{quoted}' is {reason}") from error
     return pattern, int(rate)
 
 

@@ -5,11 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from sparkmirror.config.client_options import SHARED_NAMES
+from sparkmirror.config.connector_options import CONNECTORS
 from sparkmirror.config.properties import Properties
 from sparkmirror.config.worker_settings import worker_settings
 from sparkmirror.connect.connector_factory import ConnectorFactory
 from sparkmirror.connect.rest_limits import require_allowed
-from sparkmirror.connect.validation import validate
+from sparkmirror.connect.validation import plugin_config_keys, validate
+from sparkmirror.domain.connect import ConnectError
 from sparkmirror.domain.errors import ConfigError
 from tests.unit.connect.test_herder import WORKER
 
@@ -66,3 +69,39 @@ def test_files_lie_below_the_allowed_paths(tmp_path: Path) -> None:
     for path in (outside, allowed / "link", allowed / ".." / "allowed-not"):
         with pytest.raises(ConfigError, match=r"connector\.allowed\.paths"):
             require_allowed(Properties({"sync.users": str(path)}), worker)
+
+
+def options_of(connector: str) -> list[str]:
+    """Of the connector itself, and of its clients on both sides."""
+    own = [info["name"] for info in plugin_config_keys(connector)]
+    clients = [f"{prefix}.{name}" for prefix in ("source.cluster", "target.cluster") for name in SHARED_NAMES]
+    return [*own, *clients, "producer.override.linger.ms", "admin.bootstrap.servers"]
+
+
+PLANTED = ("geheim:99999,geheim[", "geheim[=5", "JsonConverter")
+
+
+@pytest.mark.parametrize("text", PLANTED)
+@pytest.mark.parametrize("connector", sorted(CONNECTORS))
+def test_no_error_holds_what_a_placeholder_stands_for(connector: str, text: str) -> None:
+    provider = {
+        "config.providers": "env",
+        "config.providers.env.class": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+    }
+    worker = Properties(WORKER | provider)
+    environment = {"PLANTED": text}
+    makes = ConnectorFactory(worker, worker_settings(worker), environment, NotImplemented, NotImplemented)
+    refused, shown = set(), []
+    for key in options_of(connector):
+        config = {**CONFIG, "connector.class": connector, key: "${env:PLANTED}"}
+        texts = []
+        try:
+            texts.append(str(validate(None, config, worker, environment)))
+            makes.prepared(config)
+        except (ConfigError, ConnectError) as error:
+            refused.add(key)
+            texts.append(str(error))
+        if text in "".join(texts).replace(connector, ""):
+            shown.append(key)
+    assert refused
+    assert shown == []

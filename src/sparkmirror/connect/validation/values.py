@@ -15,6 +15,7 @@ from sparkmirror.connect.validation.descriptions import shown
 from sparkmirror.connect.validation.infos import ConfigValue
 from sparkmirror.domain.errors import ConfigError
 
+_UNUSABLE: Final = "the value of the placeholder can't be used"
 _CONVERTERS: Final = ("key.converter", "value.converter", "header.converter")
 
 
@@ -100,9 +101,19 @@ def judged(option: Option, default: str | None, given: Given) -> ConfigValue:
         return _rejected(
             ConfigValue(name, errors=(_invalid(name, written, str(error)),)), option, None, "null"
         )
-    # A resolved placeholder is never shown.
-    text_shown = written if given.is_resolved(name) else shown(value)
-    return _rejected(ConfigValue(name, text_shown), option, value, str(text_shown))
+    return (
+        _behind_placeholder(option, value, written)
+        if given.is_resolved(name)
+        else _rejected(ConfigValue(name, shown(value)), option, value, str(shown(value)))
+    )
+
+
+def _behind_placeholder(option: Option, value: Value, written: str) -> ConfigValue:
+    """A resolved value is never shown, nor are parts of it, as the validators' reasons have them."""
+    found = ConfigValue(option.name, written)
+    if _validator_error(option, value, written) is None:
+        return found
+    return found.with_error(_invalid(option.name, written, f"{_UNUSABLE}. Valid: {option.validator}"))
 
 
 def _invalid(name: str, written: str, reason: str) -> str:
@@ -174,14 +185,17 @@ def _list_error(name: str, validator: DistinctItems, value: Value) -> str | None
 
 def _class(option: Option, text: str, given: Given) -> ConfigValue:
     name, class_name, written = option.name, text.strip(JAVA_WHITESPACE), given.shown(option.name)
+    is_resolved = given.is_resolved(name)
     if name in _CONVERTERS:
         reason = converter_error(class_name)
-        found = ConfigValue(name, converter_class(class_name))
+        if is_resolved and reason is not None:
+            reason = converter_error(written)
+        found = ConfigValue(name, written if is_resolved else converter_class(class_name))
         return found if reason is None else found.with_error(_invalid(name, written, reason))
     reason = class_problem(name, class_name, given.modules)
     if reason is None:
-        return ConfigValue(name, class_name)
-    if given.is_resolved(name):
-        reason = "the value of the placeholder can't be used"
+        return ConfigValue(name, written if is_resolved else class_name)
+    if is_resolved:
+        reason = _UNUSABLE
     error = _invalid(name, written, f"Class {written} could not be found. {reason}")
     return ConfigValue(name, errors=(error,))
