@@ -17,6 +17,7 @@ from sparkmirror.batches.producer import ProducerState
 from sparkmirror.batches.record_batch import SEQUENCE_MODULUS, FetchedBatch, iterate_batches, writers
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.copy.cycle_detection import CycleDetection
+from sparkmirror.copy.partition_events import Diverged
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import CorruptBatchError
 from sparkmirror.domain.ids import TopicPartition
@@ -28,13 +29,15 @@ class Found(NamedTuple):
     """`position` is the next upstream offset to copy; `records` before it are on the target already.
 
     `is_whole` is set if all of them are in the source, and their sequences follow the state's.
-    `source_epoch` is the leader epoch of the source's last batch that was read, -1 for none.
+    `source_epoch` is the leader epoch of the source's last batch that was read, -1 for none. `diverged` is
+    set if the source has lost records that were copied; then nothing else counts.
     """
 
     position: int
     records: int
     is_whole: bool
     source_epoch: int
+    diverged: Diverged | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +49,16 @@ class ReadBack:
     rules: Mapping[TopicPartition, CopyRules]
     cycles: CycleDetection
 
-    def find(self, plan: CopyPartition, first: int, state: ProducerState, end: int) -> Found:
+    def find(self, plan: CopyPartition, first: int, read_epoch: int, state: ProducerState, end: int) -> Found:
         """Read the target from the state's offset to `end`, and the source from `first` on.
 
+        The source's record before `first` was read in the leader epoch `read_epoch`, -1 if that is unknown.
         Raises KafkaError, AuthorizationError where the target may not be read.
         """
         with closing(PartitionReader(self.target)) as reader, closing(PartitionReader(self.source)) as ahead:
             tail = _Tail(reader, plan.target, state, end)
             rules = self.rules[plan.source]
-            source = _Source(ahead, self.source, rules, plan.source, self.cycles)
+            source = _Source(ahead, self.source, rules, plan.source, self.cycles, read_epoch)
             found = match(
                 tail,
                 source.steps(first),
@@ -64,7 +68,7 @@ class ReadBack:
             for _ in tail:
                 pass  # records that the source lacks count all the same
         is_whole = found.is_whole and tail.is_contiguous
-        return Found(found.position, tail.count, is_whole, source.leader_epoch)
+        return Found(found.position, tail.count, is_whole, source.leader_epoch, source.diverged)
 
 
 class _Source:
@@ -77,9 +81,12 @@ class _Source:
         rules: CopyRules,
         partition: TopicPartition,
         cycles: CycleDetection,
+        read_epoch: int,
     ) -> None:
         self.leader_epoch = -1
         """Of the last batch that was read; those before it have the same or an older one."""
+        self.diverged: Diverged | None = None
+        self._read_epoch = read_epoch
         self._reader = reader
         self._settings = settings
         # Records are compared, not their batches' compression.
@@ -91,7 +98,11 @@ class _Source:
         """The steps from the position to the end of the log."""
         partition, committed = self._partition, self._settings.read_committed
         while True:
-            (fetched,) = self._reader.fetch({partition: position}, 0.0)
+            read_epoch = max(self._read_epoch, self.leader_epoch)
+            (fetched,) = self._reader.fetch({partition: position}, 0.0, read_epoch)
+            if fetched.diverged_at is not None and fetched.diverged_at < position:
+                self.diverged = Diverged(fetched.diverged_at, fetched.diverging_epoch)
+                return
             if fetched.error:  # deleted by retention: later records may be on the target already
                 start = require_offsets(self._settings, [partition], EARLIEST)[partition]
                 if start <= position:

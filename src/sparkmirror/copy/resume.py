@@ -8,7 +8,7 @@ position, except by an attempt from before transactions were used.
 """
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,9 +18,10 @@ from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerId, ProducerSta
 from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
 from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.dead_letters import write_dead_letters
-from sparkmirror.copy.partition_events import ResumeReason, Start
-from sparkmirror.copy.read_back import ReadBack
-from sparkmirror.domain.client_settings import ConsumerSettings, OffsetReset
+from sparkmirror.copy.first_offsets import first_offsets
+from sparkmirror.copy.partition_events import Diverged, ResumeReason, Start
+from sparkmirror.copy.read_back import Found, ReadBack
+from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import (
     AuthorizationError,
     KafkaError,
@@ -42,8 +43,7 @@ from sparkmirror.domain.incidents import (
     target_truncated,
 )
 from sparkmirror.kafka.cluster import read_metadata
-from sparkmirror.kafka.metadata import Metadata
-from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
+from sparkmirror.kafka.offsets import LATEST, list_offsets
 from sparkmirror.kafka.producers import unreplicated_records
 from sparkmirror.kafka.transactions import new_producer_id
 from sparkmirror.storage.positions import Position, position_record
@@ -87,6 +87,7 @@ class Resumption:
         before this returns, as are the producer ids if cycle detection needs them. Raises KafkaError when no
         partition can start.
         """
+        reasons = dict(reasons)  # reading the logs may add to them
         plans = [plan for plan in self.plan.partitions if plan.source in reasons]
         source = read_metadata(self.plan.consumer.connection, {plan.source.topic for plan in plans})
         target = read_metadata(self.plan.producer.connection, {plan.target_topic for plan in plans})
@@ -98,7 +99,7 @@ class Resumption:
             for plan in plans
         }
         ends = list_offsets(self._target, [plan.target for plan in plans], LATEST, target)
-        firsts = self._first_offsets(reasons, logs, source)
+        firsts = first_offsets(self.plan, reasons, logs, source)
         found: dict[TopicPartition, _Found] = {}
         for plan in plans:
             end, first = ends[plan.target], firsts.get(plan.source)
@@ -107,11 +108,9 @@ class Resumption:
             elif isinstance(first, SparkmirrorError):
                 found[plan.source] = first
             else:
-                reason = reasons[plan.source]
-                found_start = self._find(plan, reason, logs[plan.source], first, end)
-                if reason.is_distrusted:
-                    found_start = self._explained(plan, reason, found_start)
-                found[plan.source] = found_start
+                found[plan.source], reasons[plan.source] = self._found(
+                    plan, reasons[plan.source], logs[plan.source], first, end
+                )
         write_dead_letters(self.plan, [reason.skipped for reason in reasons.values() if reason.skipped])
         starts = self._with_ids(
             found, {source: _read_logs(reasons[source], logs[source]) for source in found}
@@ -122,53 +121,30 @@ class Resumption:
         self._store(starts, reasons)
         return starts
 
-    # starting offsets
-
     @property
     def _target(self) -> ConsumerSettings:
         return ConsumerSettings(self.plan.producer.connection)
 
-    def _first_offsets(
-        self,
-        reasons: Mapping[TopicPartition, ResumeReason],
-        logs: Mapping[TopicPartition, LogIdentity],
-        metadata: Metadata,
-    ) -> Mapping[TopicPartition, int | SparkmirrorError]:
-        """The first offsets of partitions that do not start at their position. `metadata` is the source's."""
-        restarts = self.plan.settings.reactions.on_topic_recreated is OnTopicRecreated.RESTART
-        reset: list[TopicPartition] = []
-        recreated: list[TopicPartition] = []
-        for source, reason in reasons.items():
-            known = UNKNOWN_LOGS if reason.position is None else reason.position.logs
-            source_is_new = is_another(known.source_id, logs[source].source_id)
-            target_is_new = is_another(known.target_id, logs[source].target_id)
-            if restarts and (source_is_new or target_is_new):
-                reset.append(source)
-            elif source_is_new:
-                recreated.append(source)
-            elif reason.position is None or reason.is_gone:
-                reset.append(source)
-        at_start = list_offsets(self.plan.consumer, recreated, EARLIEST, metadata)
-        return {**self._reset_offsets(reset, metadata), **at_start}
-
-    def _reset_offsets(
-        self, partitions: Collection[TopicPartition], metadata: Metadata
-    ) -> Mapping[TopicPartition, int | SparkmirrorError]:
-        """The offsets where `auto.offset.reset` lets partitions without a position start."""
-        policy = self.plan.consumer.offset_reset
-        if policy is OffsetReset.NONE:
-            return {
-                partition: KafkaError(f"{partition} has no valid position and auto.offset.reset is none")
-                for partition in partitions
-            }
-        which = EARLIEST if policy is OffsetReset.EARLIEST else LATEST
-        return list_offsets(self.plan.consumer, partitions, which, metadata)
-
     # starts
+
+    def _found(
+        self, plan: CopyPartition, reason: ResumeReason, logs: LogIdentity, first: int | None, end: int
+    ) -> tuple[_Found, ResumeReason]:
+        """The start, and the reason with what reading the logs has added to it."""
+        found_start = self._find(plan, reason, logs, first, end)
+        if isinstance(found_start, Diverged):
+            reason = reason._replace(diverged_at=found_start.at, diverging_epoch=found_start.epoch)
+            found_start = self._find(plan, reason, logs, first, end)
+            assert not isinstance(found_start, Diverged), (
+                "a divergence ends the search before the log is read"
+            )
+        if reason.is_distrusted:
+            found_start = self._explained(plan, reason, found_start)
+        return found_start, reason
 
     def _find(
         self, plan: CopyPartition, reason: ResumeReason, logs: LogIdentity, first: int | None, end: int
-    ) -> _Found:
+    ) -> _Found | Diverged:
         """`first` is where to start if not at the position; `end` is where the target's log ends."""
         position = reason.position
         if position is None:
@@ -222,7 +198,9 @@ class Resumption:
         _log.warning("%s: %s", plan.source, incident.text)
         return _UnderNewId(position, end, incident)
 
-    def _continued(self, plan: CopyPartition, position: Position, state: ProducerState, end: int) -> _Found:
+    def _continued(
+        self, plan: CopyPartition, position: Position, state: ProducerState, end: int
+    ) -> _Found | Diverged:
         first = position.offset + 1
         if end == state.next_offset:
             return Start(first, state, run=position.run)
@@ -231,13 +209,17 @@ class Resumption:
             return _renumbered(Start(first, state._replace(next_offset=end), incident))
         read_back = ReadBack(self.plan.consumer, self._target, self.rules, self.cycles)
         try:
-            found = read_back.find(plan, first, state, end)
+            found = read_back.find(plan, first, position.logs.source_epoch, state, end)
         except AuthorizationError as error:
             text = f"records behind the stored position may come twice: {error}"
             incident = Incident(IncidentKind.NOT_READ_BACK, text)
             return _renumbered(Start(first, state._replace(next_offset=end), incident))
         except SparkmirrorError as error:
             return error
+        return found.diverged or self._behind(plan, state, found, end)
+
+    def _behind(self, plan: CopyPartition, state: ProducerState, found: Found, end: int) -> _Found:
+        """Continue behind the records that were read back."""
         if found.records:
             _log.info(
                 "%s: %d records behind the stored position are there already; continuing from offset %d",

@@ -48,16 +48,21 @@ class PartitionReader:
         """None for a topic that doesn't exist. Raises KafkaError."""
         return self._cluster.partitions(topic)
 
-    def fetch(self, offsets: Mapping[TopicPartition, int], wait_s: float) -> list[FetchedPartition]:
+    def fetch(
+        self, offsets: Mapping[TopicPartition, int], wait_s: float, read_epoch: int = NO_EPOCH
+    ) -> list[FetchedPartition]:
         """The batches from these offsets on: those that are there, else those that arrive within `wait_s`.
 
-        A partition's error is 0 or OFFSET_OUT_OF_RANGE. Retries what may pass until the request's time-out
-        has passed; raises at once when no broker responds. Raises KafkaError.
+        A partition's error is 0 or OFFSET_OUT_OF_RANGE. Where the record before was read in the leader epoch
+        `read_epoch`, the response says if the log has diverged since.
+
+        Retries what may pass until the request's time-out has passed; raises at once when no broker responds.
+        Raises KafkaError.
         """
         retries = Retries(self._settings.connection, self._network.time() + wait_s + self._timeout_s)
         while True:
             fetched = self._cluster.ask_leaders(
-                offsets, lambda connection, led: self._exchange(connection, led, offsets, wait_s)
+                offsets, lambda connection, led: self._exchange(connection, led, offsets, wait_s, read_epoch)
             )
             errors = [found for found in fetched.values() if isinstance(found, SparkmirrorError)]
             if not errors:
@@ -76,12 +81,14 @@ class PartitionReader:
         led: Sequence[TopicPartition],
         offsets: Mapping[TopicPartition, int],
         wait_s: float,
+        read_epoch: int,
     ) -> Mapping[TopicPartition, FetchedPartition | SparkmirrorError]:
         version = connection.version_of(fetch.API_KEY, "Fetch", fetch.VERSION_LOW, fetch.VERSION_HIGH_BY_NAME)
         correlation_id = connection.next_correlation_id()
         settings = replace(self._settings, fetch_wait_max_s=wait_s)
         wanted = {
-            partition: FetchPosition(offsets[partition], NO_EPOCH, self._bytes_max) for partition in led
+            partition: FetchPosition(offsets[partition], NO_EPOCH, self._bytes_max, read_epoch)
+            for partition in led
         }
         request = encode_fetch_request(wanted, settings, version, correlation_id, self._bytes_max)
         frame = connection.ask(request, "Fetch", wait_s + self._timeout_s)

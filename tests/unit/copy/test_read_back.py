@@ -36,7 +36,7 @@ def find(stage: Stage, records: int = 2, *, end: int | None = None) -> Found:
     read_back = ReadBack(plan.consumer, target, {SOURCE: CopyRules()}, CycleDetection(plan))
     state = ProducerState(PRODUCER, records, records)
     log_end = stage.target.log(TARGET).end
-    return read_back.find(CopyPartition(SOURCE, REMOTE), records, state, log_end if end is None else end)
+    return read_back.find(CopyPartition(SOURCE, REMOTE), records, 0, state, log_end if end is None else end)
 
 
 def test_nothing_behind_the_position_leaves_the_position(stage: Stage) -> None:

@@ -67,11 +67,6 @@ def test_equal_records_behind_what_retention_removed_are_copied(
     assert len(partition.copied) == 130 - max(0, source_start - 30)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="what a new source leader wrote before the offset that was copied under the old one is skipped",
-)
 def test_a_source_that_was_truncated_between_attempts_is_copied_from_where_it_diverged(
     partition: OnePartition,
 ) -> None:
