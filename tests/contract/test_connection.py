@@ -104,7 +104,7 @@ def impatient(*ports: int) -> ConnectionSettings:
         (silence, "did not answer in time"),
         (hang_up, "closed the connection"),
         (web_server, "is this a Kafka port?"),
-        (tls_server, "is this a Kafka port?"),
+        (tls_server, "speaks TLS: set security.protocol=SSL"),
         (half_an_answer, "did not answer in time"),
         (nonsense, "is this a Kafka port?"),
         (out_of_order, "out of order"),

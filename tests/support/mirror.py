@@ -17,7 +17,8 @@ from tests.support.waiting import await_value
 
 COMMAND = str(Path(sys.executable).with_name("sparkmirror"))
 START_TIMEOUT_S = 90.0
-STOP_TIMEOUT_S = 10.0
+STOP_TIMEOUT_S = 30.0
+"""Stopping takes a second or two; a busy machine may need longer."""
 _MARK = "SPARKMIRROR_TEST_MIRROR"
 _GONE_WITHIN_S = 5.0
 """The time in which ended processes disappear on a busy machine."""
@@ -109,7 +110,7 @@ class Mirror:
         return code
 
     def stop(self) -> None:
-        """Stop it in order, which must take less than 10 s and leave no process."""
+        """Stop it in order, which must leave no process."""
         self.send(signal.SIGTERM)
         self.assert_stopped()
 

@@ -98,7 +98,7 @@ def root() -> Iterator[Case]:
 def creation() -> Iterator[Case]:
     numbers = b'"tasks.max": 1, "emit.heartbeats.enabled": true, "x.float": 1.50, "x.exponent": 1E3'
     config = json.dumps(heartbeat()).encode()[:-1] + b", " + numbers + b"}"
-    yield ask("POST", "/connectors", b'{"name": "hb", "config": ' + config + b"}")
+    yield ask("POST", "/connectors", b'{"name": "hb", "config": ' + config + b"}", reduce=_created)
     yield ask("GET", "/connectors/hb/status", until=running(1))
     yield ask("POST", "/connectors", {"name": "hb", "config": heartbeat()})
     yield ask("GET", "/connectors/hb/config")
@@ -343,7 +343,8 @@ def states() -> Iterator[Case]:
     yield ask("PUT", "/connectors/hb/resume")
     yield ask("GET", "/connectors/hb/status", until=running(1))
     for name, state, shown in (("st", "stopped", "STOPPED"), ("pa", "Paused", "PAUSED")):
-        yield ask("POST", "/connectors", {"name": name, "config": heartbeat(), "initial_state": state})
+        body = {"name": name, "config": heartbeat(), "initial_state": state}
+        yield ask("POST", "/connectors", body, reduce=_created)
         yield ask("GET", f"/connectors/{name}/status", until=connector_is(shown))
     yield ask("PUT", "/connectors/pa/resume")
     yield ask("GET", "/connectors/pa/status", until=running(1))
@@ -458,6 +459,11 @@ def deletion() -> Iterator[Case]:
     yield ask("GET", "/connectors/hb/status", until=lambda answer: answer.status == 404)
     yield ask("GET", "/connectors/hb")
     yield ask("DELETE", "/connectors/st")
+
+
+def _created(info: dict[str, Any]) -> dict[str, Any]:
+    """Whether a worker has already started tasks when it answers is chance."""
+    return {**info, "tasks": type(info["tasks"]).__name__} if "tasks" in info else info
 
 
 def _task_ids(tasks: list[dict[str, Any]]) -> list[Any]:

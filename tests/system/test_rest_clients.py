@@ -17,8 +17,8 @@ from sparkmirror.clusters.ports import HOST
 from sparkmirror.config.properties import Properties
 from sparkmirror.connect.rest.rest_settings import RestSettings, rest_settings
 from sparkmirror.connect.rest.server import RestServer
-from sparkmirror.connect.rest.tls import client_context
 from sparkmirror.domain.errors import ConfigError
+from sparkmirror.security.tls_context import client_context
 from tests.support.memory_herder import MemoryHerder
 from tests.support.rest_serving import server, serving
 from tests.support.waiting import await_value
@@ -126,10 +126,10 @@ def test_clients_and_workers_connect_over_tls(authority: Path) -> None:
 def test_workers_trust_what_the_trust_store_holds_and_nothing_else(authority: Path) -> None:
     tls = https(authority).tls
     assert tls is not None
-    (trusted,) = client_context(tls).get_ca_certs()
+    (trusted,) = client_context(tls.stores).get_ca_certs()
     assert trusted["subject"] == ((("commonName", "localhost"),),)
     system = ssl.create_default_context().cert_store_stats()
-    assert client_context(replace(tls, trusted=None)).cert_store_stats() == system
+    assert client_context(replace(tls.stores, trust_store=None)).cert_store_stats() == system
 
 
 def test_client_certificates_can_be_required(authority: Path) -> None:
@@ -155,12 +155,12 @@ def test_old_protocols_are_refused(authority: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "reason"),
     [
-        ("ssl.keystore.type", "JKS", "Only PEM can be read"),
-        ("ssl.truststore.type", "PKCS12", "Only PEM can be read"),
-        ("ssl.keystore.location", "/nowhere.pem", "No such file"),
-        ("ssl.enabled.protocols", "SSLv3", "None of them can be spoken"),
+        ("ssl.keystore.type", "JKS", "is a PEM file: set it to PEM"),
+        ("ssl.truststore.type", "PKCS12", "is a PEM file: set it to PEM"),
+        ("ssl.keystore.location", "/nowhere.pem", "no such file"),
+        ("ssl.enabled.protocols", "SSLv3", "only TLSv1.2 and TLSv1.3 are spoken"),
         ("ssl.key.password", "wrong", "The key can't be used"),
-        ("ssl.cipher.suites", "NONE_SUCH", "OpenSSL knows none"),
+        ("ssl.cipher.suites", "NONE_SUCH", "OpenSSL has no counterpart of NONE_SUCH"),
     ],
 )
 def test_bad_tls_settings_are_errors_without_secrets(

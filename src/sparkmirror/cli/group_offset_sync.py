@@ -192,7 +192,7 @@ def _passes(sync: GroupOffsetSync, arguments: argparse.Namespace, stopping: thre
 def _pass(sync: GroupOffsetSync, arguments: argparse.Namespace) -> bool:
     try:
         found = sync.sync(dry_run=arguments.dry_run)
-    except KafkaError as error:
+    except (KafkaError, ConfigError) as error:
         _log.error("group %s: %s", arguments.group, error)
         return False
     _log_result(found, arguments)

@@ -10,6 +10,7 @@ from typing import Final, Literal, cast
 from sparkmirror.config.client_options import ADMIN, CONSUMER, PRODUCER, SHARED_NAMES
 from sparkmirror.config.definitions import JAVA_WHITESPACE, Values
 from sparkmirror.config.properties import Properties
+from sparkmirror.config.tls_settings import tls_settings
 from sparkmirror.domain.client_settings import (
     Codec,
     ConnectionSettings,
@@ -117,10 +118,9 @@ def client_id(connector: Properties, role: str, task: int | None = None) -> str:
 
 def require_supported(settings: ConnectionSettings) -> None:
     """Raise ConfigError for settings that are not supported yet."""
-    if settings.security_protocol is not SecurityProtocol.PLAINTEXT:
-        raise ConfigError(
-            "security.protocol", settings.security_protocol.value, "is not supported yet, only PLAINTEXT is"
-        )
+    if settings.security_protocol in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL):
+        reason = "is not supported yet, only PLAINTEXT and SSL are"
+        raise ConfigError("security.protocol", settings.security_protocol.value, reason)
 
 
 def bootstrap_servers(properties: Properties) -> tuple[tuple[str, int], ...]:
@@ -224,12 +224,12 @@ def _check_delivery_timeout(properties: Properties, values: Values) -> None:
 
 
 def _connection(properties: Properties, values: Values, whole_id: str, alias: str = "") -> ConnectionSettings:
-    security = properties.starting("ssl.", "sasl.")
+    protocol = SecurityProtocol(values.string("security.protocol").upper())
     return ConnectionSettings(
         bootstrap_servers=bootstrap_servers(properties),
         client_id=whole_id,
-        security_protocol=SecurityProtocol(values.string("security.protocol").upper()),
-        security=tuple((key, security[key].strip(JAVA_WHITESPACE)) for key in sorted(security)),
+        security_protocol=protocol,
+        tls=tls_settings(properties, values) if protocol.is_encrypted else None,
         request_timeout_s=values.seconds("request.timeout.ms"),
         connect_timeout_s=values.seconds("socket.connection.setup.timeout.ms"),
         reconnect_backoff_s=values.seconds("reconnect.backoff.ms"),

@@ -1,7 +1,7 @@
 """Holds the settings of a connection, a consumer and a producer, as values.
 
 `config.clients` makes them from Kafka's dotted properties; `kafka` builds clients from them. Times are
-seconds, sizes bytes. `security` keeps the raw `ssl.*` and `sasl.*` properties; its repr hides them.
+seconds, sizes bytes. No repr shows a secret.
 """
 
 from dataclasses import dataclass, field
@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Final, Literal
 
 from sparkmirror.domain.network import Network
+from sparkmirror.domain.tls import TlsSettings
 
 DECOMPRESSED_BYTES_MAX: Final = 64 << 20
 """`batch.decompressed.bytes.max`: 64 times what a broker accepts as a batch by default. To re-encode a batch
@@ -21,6 +22,10 @@ class SecurityProtocol(Enum):
     SSL = "SSL"
     SASL_PLAINTEXT = "SASL_PLAINTEXT"
     SASL_SSL = "SASL_SSL"
+
+    @property
+    def is_encrypted(self) -> bool:
+        return self in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
 
 
 class OffsetReset(Enum):
@@ -36,7 +41,8 @@ class ConnectionSettings:
     bootstrap_servers: tuple[tuple[str, int], ...]
     client_id: str = "sparkmirror"
     security_protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
-    security: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    tls: TlsSettings | None = None
+    """Set where the protocol is encrypted."""
     request_timeout_s: float = 30.0
     connect_timeout_s: float = 10.0
     reconnect_backoff_s: float = 0.05

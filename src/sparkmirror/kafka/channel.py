@@ -12,6 +12,8 @@ from sparkmirror.domain.network import Transport
 _SIZE = struct.Struct(">i")
 _FRAME_BYTES_MAX = 1 << 30
 _FIRST_FRAME_BYTES_MAX = 1 << 20
+_TLS_ALERT = b"\x15\x03"
+"""How the answer of a TLS port to plaintext begins; as a size, 336 MiB."""
 
 
 class Channel:
@@ -82,6 +84,10 @@ class Channel:
 
     def _announced_size(self) -> int:
         size: int = _SIZE.unpack(self._size)[0]
+        if bytes(self._size[:2]) == _TLS_ALERT:
+            raise DisconnectedError(
+                f"{self._address} speaks TLS: set security.protocol=SSL, or SASL_SSL if it wants a login"
+            )
         if not 0 < size <= self._frame_bytes_max:
             raise DisconnectedError(
                 f"{self._address} announced an answer of {size} bytes; is this a Kafka port?"

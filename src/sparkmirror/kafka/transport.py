@@ -1,6 +1,6 @@
 """Opens byte streams to brokers. The only place where a socket is opened; everything above sees a Transport.
 
-Plaintext today. Another security protocol is another class with these four methods.
+`PlainTransport` is here, that of TLS in `tls_transport`, loaded when it is needed.
 """
 
 import math
@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Final
 
-from sparkmirror.domain.client_settings import ConnectionSettings, SecurityProtocol
-from sparkmirror.domain.errors import ConfigError, DisconnectedError
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.domain.known_brokers import KnownBrokers
 from sparkmirror.domain.network import InterruptedWaitError, Interruption, Network, Transport
 
@@ -25,11 +25,15 @@ _BOOTTIME: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def _open_transport(host: str, port: int, settings: ConnectionSettings) -> Transport:
-    """Connect within `connect_timeout_s`. Raises DisconnectedError naming the address."""
-    if settings.security_protocol is not SecurityProtocol.PLAINTEXT:
-        raise ConfigError(
-            "security.protocol", settings.security_protocol.value, "only PLAINTEXT is supported so far"
-        )
+    """Connect within `connect_timeout_s`. Raises DisconnectedError naming the address, ConfigError."""
+    if not settings.security_protocol.is_encrypted:
+        return PlainTransport(_connected(host, port, settings), f"{host}:{port}")
+    from sparkmirror.kafka.tls_transport import connect_tls  # noqa: PLC0415 - starts are quicker without it
+
+    return connect_tls(host, port, settings, _connected)
+
+
+def _connected(host: str, port: int, settings: ConnectionSettings) -> socket.socket:
     try:
         sock = socket.create_connection((host, port), timeout=settings.connect_timeout_s)
     except OSError as error:
@@ -42,7 +46,7 @@ def _open_transport(host: str, port: int, settings: ConnectionSettings) -> Trans
     ):
         if size > 0:
             sock.setsockopt(socket.SOL_SOCKET, option, size)
-    return PlainTransport(sock, f"{host}:{port}")
+    return sock
 
 
 class SocketNetwork:

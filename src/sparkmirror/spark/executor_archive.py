@@ -34,12 +34,22 @@ NO_PYTHON: Final = 78
 NO_PYTHON_MESSAGE: Final = "sparkmirror: no Python"
 """The launcher's error message then; Spark passes it on to the driver."""
 
-PACKED: Final = ("cramjam", "crc32c", "javaproperties", "kafka-python", "numpy", "pyarrow", "regex")
+PACKED: Final = (
+    "cramjam",
+    "crc32c",
+    "cryptography",
+    "javaproperties",
+    "kafka-python",
+    "numpy",
+    "pyarrow",
+    "regex",
+)
 """What tasks import. PySpark itself comes with the cluster's Spark, and pandas is for the driver only."""
 
 _LEFT_OUT: Final = (
     # Headers, tests and programs; what a virtual environment makes by itself.
     "*/__pycache__/*",
+    "__pycache__/*",
     "*/tests/*",
     "*/include/*",
     "*.pyi",

@@ -92,12 +92,18 @@ def test_tls_takes_its_stores_from_the_file() -> None:
 
 
 @pytest.mark.parametrize("flag", ["-ssl", "-mtls"])
-def test_tls_is_refused_in_one_line(flag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_store_is_told_in_one_line(
+    flag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "dest.properties"
-    file.write_text("BOOTSTRAP_SERVERS_CONFIG=127.0.0.1:1\nSSL_KEYSTORE_PASSWORD_CONFIG=hush\n")
-    assert main(["group-offset-sync", "-pfp", str(file), flag, "--once"]) == 2
+    file.write_text(
+        "BOOTSTRAP_SERVERS_CONFIG=127.0.0.1:1\nSSL_KEYSTORE_PASSWORD_CONFIG=hush\n"
+        f"SSL_TRUSTSTORE_LOCATION_CONFIG={tmp_path}/none.jks\n"
+    )
+    assert main(["group-offset-sync", "-pfp", str(file), flag, "--once"]) == 1
     message = capsys.readouterr().err
-    assert "security.protocol: is not supported yet, only PLAINTEXT is" in message
+    assert "for configuration ssl.truststore.location: There is no such file" in message
+    assert "hush" not in message
     assert message.count("\n") == 1
 
 

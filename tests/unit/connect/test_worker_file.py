@@ -119,7 +119,7 @@ def test_missing_bootstrap_servers_get_javas_default() -> None:
 
 def test_all_errors_are_reported_at_once() -> None:
     found = errors(
-        {"group.id": "g", "session.timeout.ms": "soon", "security.protocol": "SSL", "producer.acks": "7"}
+        {"group.id": "g", "session.timeout.ms": "soon", "security.protocol": "SASL_SSL", "producer.acks": "7"}
     )
     assert len(found) == 8
     for key in ("config.storage.topic", "offset.storage.topic", "status.storage.topic", "key.converter"):

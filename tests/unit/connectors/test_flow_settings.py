@@ -68,7 +68,7 @@ def test_connectors_are_named_as_java_names_them() -> None:
         ({"A->B.producer.override.acks": "2"}, "acks"),
         ({"B.offset.storage.partitions": "0"}, "offset.storage.partitions"),
         ({"B.security.protocol": "SASL_SSL"}, "security.protocol"),
-        ({"A.consumer.security.protocol": "SSL"}, "security.protocol"),
+        ({"A.security.protocol": "SSL", "A.ssl.provider": "BC"}, "ssl.provider"),
     ],
 )
 def test_an_unusable_setting_is_refused_with_its_key(given: dict[str, str], key: str) -> None:

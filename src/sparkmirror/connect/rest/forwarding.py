@@ -14,8 +14,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sparkmirror.connect.rest.paths import first
-from sparkmirror.connect.rest.tls import TlsSettings, client_context
+from sparkmirror.connect.rest.tls import RestTls
 from sparkmirror.domain.connect import ConnectError
+from sparkmirror.security.tls_context import client_context
 
 logger = logging.getLogger(__name__)
 
@@ -58,12 +59,12 @@ class Hop(NamedTuple):
 class Forwarder:
     """Safe in any thread. Each request has its own connection: they are rare, and none may be sent twice."""
 
-    def __init__(self, tls: TlsSettings | None) -> None:
-        context = None if tls is None else client_context(tls)
+    def __init__(self, tls: RestTls | None) -> None:
+        context = None if tls is None else client_context(tls.stores)
         self._pools = urllib3.PoolManager(
             num_pools=8,
             ssl_context=context,
-            assert_hostname=None if tls is None or tls.checks_host_names else False,
+            assert_hostname=None if tls is None or tls.stores.checks_host_names else False,
             retries=False,
             timeout=urllib3.Timeout(connect=_CONNECT_TIMEOUT_S, read=REQUEST_TIMEOUT_S),
         )

@@ -10,7 +10,7 @@ from sparkmirror.config.properties import Properties
 from sparkmirror.config.worker_options import WORKER
 from sparkmirror.connect.rest.internal_requests import is_known_algorithm
 from sparkmirror.connect.rest.response_headers import HeaderRule, header_rules
-from sparkmirror.connect.rest.tls import TlsSettings, tls_settings
+from sparkmirror.connect.rest.tls import RestTls, rest_tls
 from sparkmirror.policies.java_regex import JavaPattern, compile_list
 
 HTTP: Final = "http"
@@ -71,9 +71,9 @@ class RestSettings:
     admin_listeners: tuple[Listener, ...] | None = None
     """None: `listeners` serve `/admin`; empty: `/admin` is not served."""
     advertised: Advertised = field(default_factory=Advertised)
-    tls: TlsSettings | None = None
+    tls: RestTls | None = None
     """For listeners and for requests to other workers; None without https."""
-    admin_tls: TlsSettings | None = None
+    admin_tls: RestTls | None = None
     allowed_origins: JavaPattern | None = None
     allowed_methods: tuple[str, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
@@ -144,10 +144,10 @@ def _advertised(worker: Properties, values: Values, listeners: tuple[Listener, .
 
 def _tls(
     worker: Properties, prefix: str, listeners: tuple[Listener, ...], advertised: str | None = None
-) -> TlsSettings | None:
+) -> RestTls | None:
     if advertised != HTTPS and all(listener.protocol == HTTP for listener in listeners):
         return None
-    return tls_settings(worker, prefix)
+    return rest_tls(worker, prefix)
 
 
 def _items(values: Values, key: str) -> tuple[str, ...]:

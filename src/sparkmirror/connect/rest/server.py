@@ -13,7 +13,7 @@ from sparkmirror.connect.rest.app import ConnectApp
 from sparkmirror.connect.rest.connections import KEPT_IDLE_S, TimeoutProtocol
 from sparkmirror.connect.rest.listeners import Bound, advertised_url, bind_all, close_all
 from sparkmirror.connect.rest.rest_settings import HTTPS, RestSettings
-from sparkmirror.connect.rest.tls import TlsSettings, server_context
+from sparkmirror.connect.rest.tls import RestTls, server_context
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class RestServer:
             self._thread.join()
         close_all([*self._main, *self._admin])
 
-    def _server(self, app: ASGIApp, at: Bound, tls: TlsSettings | None) -> "_ListenerServer":
+    def _server(self, app: ASGIApp, at: Bound, tls: RestTls | None) -> "_ListenerServer":
         return _ListenerServer(_config(app, at, tls, self._protocol))
 
     def _run(self, sockets: list[socket.socket], started: threading.Event) -> None:
@@ -111,9 +111,7 @@ class _ListenerServer(uvicorn.Server):
             connection.transport.abort()
 
 
-def _config(
-    app: ASGIApp, at: Bound, tls: TlsSettings | None, protocol: type[TimeoutProtocol]
-) -> uvicorn.Config:
+def _config(app: ASGIApp, at: Bound, tls: RestTls | None, protocol: type[TimeoutProtocol]) -> uvicorn.Config:
     context = None
     if at.listener.protocol == HTTPS:
         assert tls is not None, "settings have TLS where there is an https listener"

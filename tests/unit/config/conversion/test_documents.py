@@ -113,6 +113,10 @@ def test_properties_are_known_to_the_last_key(name: str) -> None:
     forth, back = MirrorMakerConfig(properties, {}).flows()
     assert (forth.source["topics"], forth.source["enabled"]) == ("orders", "true")
     assert back.source["enabled"] == "false"
+
+
+def test_a_document_that_wants_sasl_is_refused() -> None:
+    forth, _ = MirrorMakerConfig(converted("cloud-to-local.properties")[0], {}).flows()
     with pytest.raises(ConfigError, match=r"security\.protocol"):
         flow_settings(forth)
 

@@ -1,0 +1,112 @@
+"""Reads the `ssl.*` keys of a client or of the REST API, as Java's clients understand them. Opens no file."""
+
+from typing import Final
+
+from sparkmirror.config.cipher_names import is_of_tls_1_3, openssl_name
+from sparkmirror.config.definitions import Password, Values
+from sparkmirror.config.properties import Properties
+from sparkmirror.domain.errors import ConfigError
+from sparkmirror.domain.tls import VERSIONS, Store, TlsSettings
+
+_KINDS: Final = ("JKS", "PKCS12", "PEM")
+_WITHOUT_COUNTERPART: Final = (
+    "ssl.engine.factory.class",
+    "ssl.provider",
+    "ssl.secure.random.implementation",
+)
+_ALGORITHMS: Final = {
+    "ssl.keymanager.algorithm": ("SUNX509", "NEWSUNX509", "PKIX"),
+    "ssl.trustmanager.algorithm": ("SUNX509", "PKIX"),
+}
+
+
+def tls_settings(properties: Properties, values: Values) -> TlsSettings:
+    """`values` are the parsed properties. Raises ConfigError, which names the key as the user wrote it."""
+    _refuse_without_counterpart(properties, values)
+    versions, ciphers = _versions_and_ciphers(properties, values)
+    return TlsSettings(
+        key_store=_key_store(properties, values),
+        trust_store=_trust_store(properties, values),
+        key_password=_secret(values, "ssl.key.password"),
+        versions=versions,
+        ciphers=ciphers,
+        checks_host_names=_checks_host_names(properties, values),
+    )
+
+
+def _refuse_without_counterpart(properties: Properties, values: Values) -> None:
+    for key in _WITHOUT_COUNTERPART:
+        if values.given(key) and values[key]:
+            raise properties.error(key, "has no counterpart outside of Java: remove it")
+    for key, known in _ALGORITHMS.items():
+        if values.given(key) and str(values[key] or known[0]).upper() not in known:
+            raise properties.error(key, f"has no counterpart outside of Java but for {', '.join(known)}")
+
+
+def _checks_host_names(properties: Properties, values: Values) -> bool:
+    key = "ssl.endpoint.identification.algorithm"
+    algorithm = str(values[key] or "").strip()
+    if algorithm.lower() not in ("", "https"):
+        raise properties.error(key, "only https is known, and an empty value that turns the check off")
+    return bool(algorithm)
+
+
+def _versions_and_ciphers(properties: Properties, values: Values) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    enabled = values.strings("ssl.enabled.protocols")
+    versions = tuple(version for version in VERSIONS if version in enabled)
+    if enabled and not versions:
+        raise properties.error("ssl.enabled.protocols", f"of these only {' and '.join(VERSIONS)} are spoken")
+    given = values.strings("ssl.cipher.suites")
+    ciphers = []
+    for name in given:
+        if is_of_tls_1_3(name):
+            continue
+        if (own := openssl_name(name)) is None:
+            raise properties.error("ssl.cipher.suites", f"OpenSSL has no counterpart of {name}")
+        ciphers.append(own)
+    versions = versions or VERSIONS
+    if given:  # a version without one of its suites can't be spoken
+        has_suites = {"TLSv1.2": bool(ciphers), "TLSv1.3": len(ciphers) < len(given)}
+        versions = tuple(version for version in versions if has_suites[version])
+        if not versions:
+            raise properties.error(
+                "ssl.cipher.suites", "none of them is of a version in ssl.enabled.protocols"
+            )
+    return versions, tuple(ciphers)
+
+
+def _key_store(properties: Properties, values: Values) -> Store | None:
+    key, chain = _secret(values, "ssl.keystore.key"), _secret(values, "ssl.keystore.certificate.chain")
+    if (key is None) != (chain is None):
+        missing = "ssl.keystore.key" if key is None else "ssl.keystore.certificate.chain"
+        raise ConfigError(missing, None, "is missing: a key and its certificates belong together")
+    return _store(properties, values, "ssl.keystore", None if key is None else f"{key}\n{chain}\n")
+
+
+def _trust_store(properties: Properties, values: Values) -> Store | None:
+    return _store(properties, values, "ssl.truststore", _secret(values, "ssl.truststore.certificates"))
+
+
+def _store(properties: Properties, values: Values, option: str, text: str | None) -> Store | None:
+    location, password = values[f"{option}.location"], _secret(values, f"{option}.password")
+    if text is None and location is None:
+        return None
+    kind = values.string(f"{option}.type").strip().upper()
+    if kind not in _KINDS:
+        raise properties.error(f"{option}.type", f"is none of {', '.join(_KINDS)}")
+    if text is not None:
+        if kind != "PEM":
+            raise properties.error(f"{option}.type", "must be PEM for keys and certificates in the settings")
+        if location is not None:
+            raise properties.error(
+                f"{option}.location", "is given beside keys or certificates: leave one out"
+            )
+    if kind == "PEM" and password is not None:
+        reason = "a PEM store has no password; that of a key is ssl.key.password"
+        raise properties.error(f"{option}.password", reason)
+    return Store(option, kind, None if location is None else str(location), text, password)
+
+
+def _secret(values: Values, name: str) -> str | None:
+    secret = values[name]
+    return secret.value if isinstance(secret, Password) else None

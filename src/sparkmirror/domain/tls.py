@@ -1,0 +1,38 @@
+"""Holds how a client proves who it is, and whom it trusts, over TLS. No repr shows a secret."""
+
+from dataclasses import dataclass
+from typing import Final
+
+VERSIONS: Final = ("TLSv1.2", "TLSv1.3")
+"""What Kafka's clients enable by default, and the only versions that are spoken here."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Store:
+    """A key store or a trust store: a file, or PEM in the setting itself (KIP-651)."""
+
+    option: str
+    """`ssl.keystore` or `ssl.truststore`: what errors name."""
+    kind: str
+    """`JKS`, `PKCS12` or `PEM`; a file of one of the first two may be of the other, as for the JRE."""
+    location: str | None = None
+    text: str | None = None
+    password: str | None = None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class TlsSettings:
+    """`ciphers` are OpenSSL's names, empty for its defaults. Without a trust store the system's is used."""
+
+    key_store: Store | None = None
+    trust_store: Store | None = None
+    key_password: str | None = None
+    versions: tuple[str, ...] = VERSIONS
+    ciphers: tuple[str, ...] = ()
+    checks_host_names: bool = True
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files whose content counts."""
+        stores = (self.key_store, self.trust_store)
+        return tuple(store.location for store in stores if store is not None and store.location is not None)

@@ -1,0 +1,129 @@
+"""Reads key stores and trust stores of each kind that Kafka's clients take, as PEM.
+
+JKS and PKCS12 are told apart by content, whichever of them is configured, as the JRE does.
+"""
+
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from sparkmirror.domain.errors import ConfigError
+from sparkmirror.domain.tls import Store
+from sparkmirror.security import keytool
+
+_JKS: Final = b"\xfe\xed\xfe\xed"
+_PEM: Final = b"-----BEGIN"
+_BYTES_MAX: Final = 4 << 20
+
+
+class Keys(NamedTuple):
+    """A private key and its certificates as PEM, and the key's password if it is encrypted."""
+
+    pem: str
+    password: str | None
+
+
+def read_keys(store: Store, key_password: str | None) -> Keys:
+    """Raises ConfigError naming the store's option."""
+    if store.text is not None:
+        return Keys(store.text, key_password)
+    data = _read(store)
+    match _kind(store, data):
+        case "PEM":
+            return Keys(_text(store, data), key_password)
+        case "JKS":
+            try:
+                converted = keytool.as_pkcs12(str(store.location), store.password, key_password)
+            except keytool.KeytoolError as error:
+                raise _refused(store, str(error)) from error
+            return _keys_of_pkcs12(store, converted.data, converted.password)
+        case _:
+            return _keys_of_pkcs12(store, data, store.password)
+
+
+def read_trusted(store: Store) -> str:
+    """The certificates. Raises ConfigError naming the store's option."""
+    if store.text is not None:
+        return store.text
+    data = _read(store)
+    match _kind(store, data):
+        case "PEM":
+            return _text(store, data)
+        case "JKS":
+            try:
+                return keytool.certificates(str(store.location), store.password)
+            except keytool.KeytoolError as error:
+                raise _refused(store, str(error)) from error
+        case _:
+            return _certificates_of_pkcs12(store, data)
+
+
+def _read(store: Store) -> bytes:
+    file = Path(str(store.location))
+    try:
+        if not file.is_file():
+            raise _refused(store, "There is no such file")
+        if file.stat().st_size > _BYTES_MAX:
+            raise _refused(store, f"It has more than {_BYTES_MAX} bytes")
+        return file.read_bytes()
+    except OSError as error:
+        raise _refused(store, f"Can't be read: {error.strerror}") from error
+
+
+def _kind(store: Store, data: bytes) -> str:
+    is_pem = _PEM in data[:4096]
+    if is_pem != (store.kind == "PEM"):
+        is_now = "a PEM file" if is_pem else "no PEM file"
+        needed = "PEM" if is_pem else "JKS or PKCS12"
+        reason = f"{store.location} is {is_now}: set it to {needed}"
+        raise ConfigError(f"{store.option}.type", store.kind, reason)
+    if is_pem:
+        return "PEM"
+    return "JKS" if data.startswith(_JKS) else "PKCS12"
+
+
+def _text(store: Store, data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise _refused(store, "It is not a text") from error
+
+
+def _keys_of_pkcs12(store: Store, data: bytes, password: str | None) -> Keys:
+    from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415 - only where it is needed
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+        pkcs12,
+    )
+
+    try:
+        found = pkcs12.load_pkcs12(data, None if password is None else password.encode())
+    except ValueError as error:
+        raise _unreadable(store) from error
+    if found.key is None or found.cert is None:
+        raise _refused(store, "It holds no key with a certificate")
+    chain = [found.cert.certificate, *(each.certificate for each in found.additional_certs)]
+    key = found.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return Keys((key + b"".join(each.public_bytes(Encoding.PEM) for each in chain)).decode(), None)
+
+
+def _certificates_of_pkcs12(store: Store, data: bytes) -> str:
+    from cryptography.hazmat.primitives.serialization import Encoding, pkcs12  # noqa: PLC0415 - as above
+
+    try:
+        found = pkcs12.load_pkcs12(data, None if store.password is None else store.password.encode())
+    except ValueError as error:
+        raise _unreadable(store) from error
+    held = [*([] if found.cert is None else [found.cert]), *found.additional_certs]
+    if not held:
+        raise _refused(store, "It holds no certificate")
+    return b"".join(each.certificate.public_bytes(Encoding.PEM) for each in held).decode()
+
+
+def _unreadable(store: Store) -> ConfigError:
+    password = "its password" if store.password is None else f"the right {store.option}.password"
+    return _refused(store, f"It can't be opened: it is no JKS or PKCS12 store, or needs {password}")
+
+
+def _refused(store: Store, reason: str) -> ConfigError:
+    return ConfigError(f"{store.option}.location", store.location, reason)

@@ -1,0 +1,119 @@
+"""Makes OpenSSL contexts from TLS settings, and makes them again when a store's file changes."""
+
+import logging
+import os
+import ssl
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from sparkmirror.domain.errors import ConfigError
+from sparkmirror.domain.tls import TlsSettings
+from sparkmirror.security.stores import Keys, read_keys, read_trusted
+
+_log = logging.getLogger(__name__)
+
+_VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+
+
+def client_context(settings: TlsSettings) -> ssl.SSLContext:
+    """Reads the stores. Without a trust store, the system's authorities are trusted. Raises ConfigError."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = settings.checks_host_names
+    if settings.trust_store is None:
+        context.load_default_certs()
+    configure(context, settings)
+    return context
+
+
+def configure(context: ssl.SSLContext, settings: TlsSettings) -> None:
+    """Set versions and ciphers, and load the stores that there are. Raises ConfigError."""
+    versions = sorted(_VERSIONS[name] for name in settings.versions)
+    context.minimum_version, context.maximum_version = versions[0], versions[-1]
+    if settings.ciphers:
+        try:
+            context.set_ciphers(":".join(settings.ciphers))
+        except ssl.SSLError as error:
+            reason = "this OpenSSL offers none of them"
+            raise ConfigError("ssl.cipher.suites", ",".join(settings.ciphers), reason) from error
+    store = settings.trust_store
+    if store is not None:
+        try:
+            context.load_verify_locations(cadata=read_trusted(store))
+        except ssl.SSLError as error:
+            reason = f"It holds no usable certificate: {error}"
+            raise ConfigError(f"{store.option}.location", store.location, reason) from error
+    if settings.key_store is not None:
+        _load_keys(context, read_keys(settings.key_store, settings.key_password), settings.key_store.location)
+
+
+def _load_keys(context: ssl.SSLContext, keys: Keys, location: str | None) -> None:
+    try:
+        with _as_file(keys.pem) as file:
+            # Without a password Python would prompt at the terminal.
+            context.load_cert_chain(file, password=keys.password or "")
+    except (ssl.SSLError, ValueError) as error:
+        reason = f"The key can't be used, or not with ssl.key.password: {error}"
+        raise ConfigError("ssl.keystore.location", location, reason) from error
+
+
+@contextmanager
+def _as_file(text: str) -> Iterator[Path]:
+    """Python's ssl reads keys from files only: from one in memory where the system has such files."""
+    if not hasattr(os, "memfd_create"):
+        with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
+            file.write(text)
+            file.flush()
+            yield Path(file.name)
+        return
+    with os.fdopen(os.memfd_create("key"), "w") as file:
+        file.write(text)
+        file.flush()
+        yield Path(f"/proc/self/fd/{file.fileno()}")
+
+
+_Versions = tuple[tuple[int, int, int] | None, ...]
+
+
+class _Made(NamedTuple):
+    context: ssl.SSLContext
+    versions: _Versions
+
+
+class ClientContexts:
+    """One context for each settings: most connections read no store. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._made: dict[TlsSettings, _Made] = {}
+        self._lock = threading.Lock()
+
+    def context_of(self, settings: TlsSettings) -> ssl.SSLContext:
+        """With what the stores hold now. Raises ConfigError when they could never be read.
+
+        Stores that can be read no longer, for instance because they are being written, count as they were.
+        """
+        with self._lock:
+            versions = tuple(map(_version_of, settings.files))
+            made = self._made.get(settings)
+            if made is not None and made.versions == versions:
+                return made.context
+            try:
+                context = client_context(settings)
+            except ConfigError as error:
+                if made is None:
+                    raise
+                _log.warning("a changed store can't be used, the one before is kept: %s", error)
+                return made.context
+            self._made[settings] = _Made(context, versions)
+            return context
+
+
+def _version_of(file: str) -> tuple[int, int, int] | None:
+    try:
+        found = Path(file).stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
