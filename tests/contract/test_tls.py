@@ -17,23 +17,23 @@ from tests.contract.copying import Bench, running
 from tests.support import certificates
 from tests.support.broker_data import append, numbered
 from tests.support.certificates import KEY_PASSWORD, PASSWORD, write
-from tests.support.tls_broker import TlsBroker, tls_broker
+from tests.support.secured_broker import SecuredBroker, secured_broker
 
 TOLD_WITHIN_S: Final = 5.0
 
 Settings = Mapping[str, str]
 
-pytestmark = pytest.mark.xdist_group("tls")
+pytestmark = pytest.mark.xdist_group("secured")
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsBroker]:
-    with tls_broker(tmp_path_factory.mktemp("secured") / "broker") as made:
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
+    with secured_broker(tmp_path_factory.mktemp("secured") / "broker") as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def stores(broker: TlsBroker, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Settings]:
+def stores(broker: SecuredBroker, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Settings]:
     """The settings of clients that the port MUTUAL accepts, with each kind of store."""
     folder, client = tmp_path_factory.mktemp("stores"), broker.client
     authority_file = str(broker.folder / "authority.pem")
@@ -103,7 +103,7 @@ KINDS: Final = (
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_kind_of_store_is_read(broker: TlsBroker, stores: Mapping[str, Settings], kind: str) -> None:
+def test_each_kind_of_store_is_read(broker: SecuredBroker, stores: Mapping[str, Settings], kind: str) -> None:
     settings = broker.settings("MUTUAL", {"security.protocol": "ssl", **stores[kind]})
     assert len(read_metadata(settings, []).brokers) == 1
 
@@ -117,16 +117,16 @@ def test_each_kind_of_store_is_read(broker: TlsBroker, stores: Mapping[str, Sett
     ],
     ids=lambda choice: next(iter(choice.values())),
 )
-def test_versions_and_ciphers_are_chosen(broker: TlsBroker, choice: Settings) -> None:
+def test_versions_and_ciphers_are_chosen(broker: SecuredBroker, choice: Settings) -> None:
     assert read_metadata(broker.settings("MUTUAL", {**broker.known, **choice}), []).brokers
 
 
-def test_without_the_check_any_host_name_is_accepted(broker: TlsBroker) -> None:
+def test_without_the_check_any_host_name_is_accepted(broker: SecuredBroker) -> None:
     unchecked = {**broker.trusting, "ssl.endpoint.identification.algorithm": ""}
     assert read_metadata(broker.settings("TLS", unchecked, host="localhost"), []).brokers
 
 
-def test_batches_are_copied_from_tls_to_mutual_tls(broker: TlsBroker) -> None:
+def test_batches_are_copied_from_tls_to_mutual_tls(broker: SecuredBroker) -> None:
     """Small ones, and one that is larger than a socket's buffers."""
     bench = Bench(broker.cluster, broker.cluster)
     bench.create_state_topics()
@@ -151,7 +151,7 @@ def test_batches_are_copied_from_tls_to_mutual_tls(broker: TlsBroker) -> None:
         bench.await_copied(topic, bench.written(topic))
 
 
-def test_a_store_that_changes_on_disk_is_read_again(broker: TlsBroker, tmp_path: Path) -> None:
+def test_a_store_that_changes_on_disk_is_read_again(broker: SecuredBroker, tmp_path: Path) -> None:
     foreign = certificates.authority("foreign")
     file = Path(write(tmp_path / "trust.pem", foreign.certificate_pem()))
     settings = broker.settings("TLS", {**broker.trusting, "ssl.truststore.location": str(file)})
@@ -180,31 +180,31 @@ def told(settings: ConnectionSettings) -> str:
     return text
 
 
-def test_an_untrusted_authority_is_told(broker: TlsBroker, tmp_path: Path) -> None:
+def test_an_untrusted_authority_is_told(broker: SecuredBroker, tmp_path: Path) -> None:
     foreign = write(tmp_path / "foreign.pem", certificates.authority("foreign").certificate_pem())
     text = told(broker.settings("TLS", {**broker.trusting, "ssl.truststore.location": foreign}))
     assert f"near: {HOST}:{broker.ports['TLS']} has a certificate that {foreign} does not trust" in text
     assert "check ssl.truststore.location" in text
 
 
-def test_the_system_s_authorities_are_named_where_no_store_is_given(broker: TlsBroker) -> None:
+def test_the_system_s_authorities_are_named_where_no_store_is_given(broker: SecuredBroker) -> None:
     text = told(broker.settings("TLS", {"security.protocol": "SSL"}))
     assert "that the system (ssl.truststore.location is not set) does not trust" in text
 
 
-def test_another_host_name_is_told_with_those_of_the_certificate(broker: TlsBroker) -> None:
+def test_another_host_name_is_told_with_those_of_the_certificate(broker: SecuredBroker) -> None:
     text = told(broker.settings("TLS", broker.trusting, host="localhost"))
     assert f"has a certificate for {HOST}, not for localhost" in text
     assert "ssl.endpoint.identification.algorithm" in text
 
 
-def test_a_missing_client_certificate_is_told(broker: TlsBroker) -> None:
+def test_a_missing_client_certificate_is_told(broker: SecuredBroker) -> None:
     text = told(broker.settings("MUTUAL", broker.trusting))
     assert "wants a client certificate: set ssl.keystore.location" in text
 
 
 @pytest.mark.parametrize("days", [2, -1], ids=["foreign", "expired"])
-def test_a_refused_client_certificate_is_told(broker: TlsBroker, tmp_path: Path, days: int) -> None:
+def test_a_refused_client_certificate_is_told(broker: SecuredBroker, tmp_path: Path, days: int) -> None:
     by = certificates.authority("foreign") if days > 0 else broker.authority
     client = certificates.issued(by, "client", days=days)
     keys = write(tmp_path / "client.pem", client.key_pem() + client.certificate_pem())
@@ -212,18 +212,18 @@ def test_a_refused_client_certificate_is_told(broker: TlsBroker, tmp_path: Path,
     assert "refused the client certificate of ssl.keystore.location: " in text
 
 
-def test_tls_at_a_plaintext_port_is_told(broker: TlsBroker) -> None:
+def test_tls_at_a_plaintext_port_is_told(broker: SecuredBroker) -> None:
     text = told(broker.settings("PLAINTEXT", broker.trusting))
     assert "set security.protocol=PLAINTEXT instead of SSL" in text
 
 
-def test_plaintext_at_a_tls_port_is_told(broker: TlsBroker) -> None:
+def test_plaintext_at_a_tls_port_is_told(broker: SecuredBroker) -> None:
     text = told(broker.settings("TLS", {}))
     assert f"{HOST}:{broker.ports['TLS']} speaks TLS: set security.protocol=SSL" in text
 
 
 def test_stores_that_can_not_be_read_are_told(
-    broker: TlsBroker, stores: Mapping[str, Settings], tmp_path: Path
+    broker: SecuredBroker, stores: Mapping[str, Settings], tmp_path: Path
 ) -> None:
     missing = str(tmp_path / "missing.pem")
     text = told(broker.settings("TLS", {**broker.trusting, "ssl.truststore.location": missing}))

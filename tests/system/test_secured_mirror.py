@@ -10,28 +10,28 @@ from sparkmirror.clusters.ports import HOST
 from tests.support.broker_data import append, create_topic, keyed_of, numbered
 from tests.support.certificates import PASSWORD, jks_of, write
 from tests.support.mirror import COMMAND, REPLICATION, running_mirror
-from tests.support.tls_broker import TlsBroker, tls_broker
+from tests.support.secured_broker import SecuredBroker, secured_broker
 from tests.support.waiting import await_value
 
 COPIED_WITHIN_S: Final = 60.0
 ENDS_WITHIN_S: Final = 120.0
 
-pytestmark = pytest.mark.xdist_group("tls")
+pytestmark = pytest.mark.xdist_group("secured")
 
 
-def cluster(alias: str, broker: TlsBroker, listener: str, properties: dict[str, str]) -> dict[str, str]:
+def cluster(alias: str, broker: SecuredBroker, listener: str, properties: dict[str, str]) -> dict[str, str]:
     servers = {"bootstrap.servers": f"{HOST}:{broker.ports[listener]}"}
     return {f"{alias}.{key}": value for key, value in (servers | properties).items()}
 
 
-def known_by_jks(broker: TlsBroker, folder: Path) -> dict[str, str]:
+def known_by_jks(broker: SecuredBroker, folder: Path) -> dict[str, str]:
     both = write(folder / "client.p12", broker.client.pkcs12(PASSWORD, broker.authority))
     keys = jks_of(both, folder / "client.jks")
     return {**broker.trusting, "ssl.keystore.location": keys, "ssl.keystore.password": PASSWORD}
 
 
 def test_secured_clusters_are_mirrored_planned_and_verified(tmp_path: Path) -> None:
-    with tls_broker(tmp_path / "near") as near, tls_broker(tmp_path / "far") as far:
+    with secured_broker(tmp_path / "near") as near, secured_broker(tmp_path / "far") as far:
         create_topic(near.cluster.bootstrap_servers, "orders", partitions=1)
         expected = numbered(300)
         append(near.cluster, "orders", expected)

@@ -7,8 +7,15 @@ from sparkmirror.config.properties import Properties
 from sparkmirror.config.worker_options import ALLOWED_PATHS, WORKER
 from sparkmirror.connect.validation.classes import PLUGIN_KEYS, module_problem, plugin_modules
 
-_FILES: Final = ("sync.users",)
-"""The options whose value is the path of a file that the worker reads."""
+_FILES: Final = (
+    "sync.users",
+    "ssl.keystore.location",
+    "ssl.truststore.location",
+    "sasl.oauthbearer.assertion.file",
+    "sasl.oauthbearer.assertion.private.key.file",
+    "sasl.oauthbearer.assertion.template.file",
+)
+"""The options whose value is the path of a file that the worker reads, of each cluster and client."""
 
 
 def require_allowed(connector: Properties, worker: Properties) -> None:
@@ -18,8 +25,10 @@ def require_allowed(connector: Properties, worker: Properties) -> None:
         problem = module_problem(connector[key], modules)
         if problem is not None:
             raise connector.error(key, problem)
-    for key in _FILES:
-        path = connector.get(key, "").strip()
+    for key in sorted(connector.keys()):
+        if not key.endswith(_FILES):
+            continue
+        path = connector[key].strip()
         if path and not _is_below(path, _items(worker, ALLOWED_PATHS)):
             raise connector.error(key, f"is not below a folder of the worker's {ALLOWED_PATHS}")
 

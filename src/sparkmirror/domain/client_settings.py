@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Final, Literal
 
 from sparkmirror.domain.network import Network
+from sparkmirror.domain.sasl import SaslSettings
 from sparkmirror.domain.tls import TlsSettings
 
 DECOMPRESSED_BYTES_MAX: Final = 64 << 20
@@ -27,6 +28,10 @@ class SecurityProtocol(Enum):
     def is_encrypted(self) -> bool:
         return self in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
 
+    @property
+    def has_login(self) -> bool:
+        return self in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
+
 
 class OffsetReset(Enum):
     EARLIEST = "earliest"
@@ -43,6 +48,8 @@ class ConnectionSettings:
     security_protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
     tls: TlsSettings | None = None
     """Set where the protocol is encrypted."""
+    sasl: SaslSettings | None = None
+    """Set where the protocol has a login."""
     request_timeout_s: float = 30.0
     connect_timeout_s: float = 10.0
     reconnect_backoff_s: float = 0.05

@@ -17,6 +17,7 @@ SparkmirrorError
     ├── FencedError          another producer has the transactional id now
     ├── UnsupportedVersionError  the broker is too old for what is needed
     ├── TopicExistsError
+    ├── AuthenticationError  a broker refused the login, or there is nothing to log in with
     └── AuthorizationError   an ACL is missing
 """
 
@@ -122,6 +123,10 @@ class UnsupportedVersionError(KafkaError):
 
 class TopicExistsError(KafkaError):
     """The topic exists already."""
+
+
+class AuthenticationError(KafkaError):
+    """A login failed; the message names broker, mechanism and remedy, and holds no secret."""
 
 
 class AuthorizationError(KafkaError):

@@ -7,14 +7,20 @@ import asyncio
 import random
 import threading
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.errors import DisconnectedError, SparkmirrorError
+from sparkmirror.domain.errors import AuthenticationError, DisconnectedError, SparkmirrorError
 from sparkmirror.kafka.channel import Channel
 from sparkmirror.kafka.connection import Connection
 from sparkmirror.kafka.metadata import Broker
+
+if TYPE_CHECKING:
+    from sparkmirror.kafka.link_renewal import LinkRenewal
+
+_LOGIN_BACKOFF = Backoff(1.0, 30.0)
+"""For what only a user can mend. A broker counts failed logins, and may lock the account."""
 
 
 class LinkOwner(Protocol):
@@ -46,6 +52,7 @@ class BrokerLink:
         self._writing = False
         self._closed = False
         self._opening: Connection | None = None
+        self._renewal: LinkRenewal | None = None
         self._handing_over = threading.Lock()
 
     @property
@@ -69,6 +76,12 @@ class BrokerLink:
 
     def send(self, buffers: Sequence[bytes | memoryview]) -> None:
         """Queue one frame. A broken connection is reported through the owner, on a later turn of the loop."""
+        assert self._channel is not None
+        if self._renewal is not None and self._renewal.holds(buffers):
+            return
+        self._transmit(buffers)
+
+    def _transmit(self, buffers: Sequence[bytes | memoryview]) -> None:
         assert self._channel is not None
         try:
             self._channel.send(buffers)
@@ -95,6 +108,10 @@ class BrokerLink:
         self._channel = connection.into_channel()
         self._failures = 0
         self._loop.add_reader(self._channel.fileno(), self._on_readable)
+        if connection.login is not None:
+            from sparkmirror.kafka.link_renewal import LinkRenewal  # noqa: PLC0415 - only with a login
+
+            self._renewal = LinkRenewal(connection, self._loop, self._transmit, self.drop)
         self._owner.link_ready(self)
 
     def _open(self) -> None:
@@ -112,6 +129,8 @@ class BrokerLink:
             return
         try:
             for frame in channel.receive():
+                if self._renewal is not None and self._renewal.takes(frame):
+                    continue
                 self._owner.link_received(self, frame)
                 if channel is not self._channel:
                     return
@@ -148,7 +167,8 @@ class BrokerLink:
         if self._closed:
             return
         self._failures += 1
-        self._loop.call_later(self._backoff.delay_s(self._failures, random.random()), self._reconnect)
+        backoff = _LOGIN_BACKOFF if isinstance(error, AuthenticationError) else self._backoff
+        self._loop.call_later(backoff.delay_s(self._failures, random.random()), self._reconnect)
         self._owner.link_lost(self, error)
 
     def _reconnect(self) -> None:
@@ -160,5 +180,7 @@ class BrokerLink:
             self._loop.remove_reader(self._channel.fileno())
             self._loop.remove_writer(self._channel.fileno())
             self._channel.close()
-        self._channel = self._connection = None
+        if self._renewal is not None:
+            self._renewal.end()
+        self._channel = self._connection = self._renewal = None
         self._writing = False

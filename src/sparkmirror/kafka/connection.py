@@ -1,13 +1,14 @@
-"""A connection to one broker, ready to use: opened, versions negotiated.
+"""A connection to one broker, ready to use: opened, versions negotiated, logged in.
 
 Requests that are not on the hot path block on it (`request`), with kafka-python's protocol classes. The copy
 loop takes it over with `into_channel` and speaks raw Fetch and Produce.
 """
 
 import itertools
+import math
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
@@ -17,6 +18,9 @@ from sparkmirror.domain.network import Transport
 from sparkmirror.kafka.channel import Channel
 from sparkmirror.kafka.error_codes import check
 from sparkmirror.kafka.transport import network_of
+
+if TYPE_CHECKING:
+    from sparkmirror.kafka.login import Ask, Login
 
 _API_VERSIONS_OF_EVERY_BROKER = 2
 """ApiVersions v3 is refused by brokers before 2.4, in a way that costs a second round trip."""
@@ -37,6 +41,14 @@ class Connection:
         self._transport = transport
         self._channel = Channel(transport, address)
         self._correlation_ids = itertools.count()
+        self._settings: ConnectionSettings | None = None
+        self._login: Login | None = None
+        self._login_at = math.inf
+        """When a session ends soon, by the network's clock; a link's owner logs in by itself instead."""
+        self.session_s: float | None = None
+        """How long the session of the last login lasts; None without an end."""
+        self._is_proven = False
+        """Whether the broker has responded to anything but ApiVersions and logins."""
 
     @classmethod
     def open(cls, host: str, port: int, settings: ConnectionSettings) -> "Connection":
@@ -47,13 +59,22 @@ class Connection:
         """
         transport = network_of(settings).connect(host, port, settings)
         connection = cls(transport, f"{host}:{port}", settings.client_id)
-        connection.negotiate(min(settings.connect_timeout_s, settings.request_timeout_s))
+        connection.negotiate(host, settings, min(settings.connect_timeout_s, settings.request_timeout_s))
         return connection
 
-    def negotiate(self, timeout_s: float) -> None:
-        """First of all, by who made it. Closes it where that fails, and raises DisconnectedError."""
+    def negotiate(self, host: str, settings: ConnectionSettings, timeout_s: float) -> None:
+        """First of all, by who made it: learn versions and log in.
+
+        Closes it where that fails, and raises DisconnectedError, AuthenticationError.
+        """
+        self._settings = settings
         try:
             self._learn_versions(timeout_s)
+            if settings.sasl is not None:
+                from sparkmirror.kafka.login import Login  # noqa: PLC0415 - most clusters of tests have none
+
+                self._login = Login(settings, host, self.address)
+                self._log_in(timeout_s)
         except BaseException:
             self.close()
             raise
@@ -61,6 +82,7 @@ class Connection:
     def _learn_versions(self, timeout_s: float) -> None:
         request = ApiVersionsRequest(version=_API_VERSIONS_OF_EVERY_BROKER)
         response = self._exchange(request, ApiVersionsResponse, _API_VERSIONS_OF_EVERY_BROKER, timeout_s)
+        self._is_proven = False
         check(response.error_code, f"{self.address}: ApiVersions")
         self.versions = {
             key.api_key: VersionRange(key.min_version, key.max_version) for key in response.api_keys
@@ -85,12 +107,72 @@ class Connection:
 
     def ask(self, frame: Sequence[bytes | memoryview], name: str, timeout_s: float) -> memoryview:
         """Send a whole frame made by hand and wait for the next one that comes. Raises DisconnectedError."""
+        self._renew_session(timeout_s)
+        try:
+            response = self._ask(frame, name, timeout_s)
+        except DisconnectedError as error:
+            raise self._explained(error) from error
+        self._is_proven = True
+        return response
+
+    def _ask(self, frame: Sequence[bytes | memoryview], name: str, timeout_s: float) -> memoryview:
         self._transport.set_timeout(timeout_s)
         self._channel.send(frame)
         for received in self._channel.receive():
             return received
         # A blocking transport ends a wait that is too long with a DisconnectedError of its own.
         raise DisconnectedError(f"{self.address} did not answer {name}")
+
+    def _explained(self, error: DisconnectedError) -> DisconnectedError:
+        """A broker that wants a login closes the connection at the first request that is none."""
+        settings = self._settings
+        if self._is_proven or settings is None or settings.sasl is not None:
+            return error
+        if not str(error).endswith("closed the connection"):
+            return error
+        protocol = f"SASL_{settings.security_protocol.value}"
+        return DisconnectedError(f"{error}. If it wants a login, set security.protocol={protocol}")
+
+    # logins
+
+    def _log_in(self, timeout_s: float) -> None:
+        assert self._login is not None
+        self._login_at = math.inf
+        steps = self._login.steps(self.versions)
+        answer: Any = None
+        while True:
+            try:
+                ask = steps.send(answer)
+            except StopIteration as end:
+                self._note_session(end.value)
+                return
+            frame = self._ask([self.encode_login(ask)], ask.request.name, timeout_s)
+            answer = self.decode_login(ask, frame)
+
+    def _note_session(self, session_s: float | None) -> None:
+        self.session_s = session_s
+        if session_s is not None and self._settings is not None:
+            from sparkmirror.kafka.login import renewal_s  # noqa: PLC0415 - see above
+
+            self._login_at = network_of(self._settings).time() + renewal_s(session_s)
+
+    def _renew_session(self, timeout_s: float) -> None:
+        if self._login_at == math.inf or self._settings is None:
+            return
+        if network_of(self._settings).time() >= self._login_at:
+            self._log_in(timeout_s)
+
+    @property
+    def login(self) -> "Login | None":
+        return self._login
+
+    def encode_login(self, ask: "Ask") -> bytes:
+        from sparkmirror.kafka.login import RESERVED_IDS  # noqa: PLC0415 - see above
+
+        return self._encode(ask.request, ask.version, RESERVED_IDS[0])
+
+    def decode_login(self, ask: "Ask", frame: memoryview) -> Any:
+        return self._decode(frame, ask.response_class, ask.version)
 
     def into_channel(self) -> Channel:
         """Hand the stream over to a loop that never blocks; `request` must not be called any more."""
@@ -102,14 +184,16 @@ class Connection:
 
     def _exchange(self, request: Any, response_class: Any, version: int, timeout_s: float) -> Any:
         correlation_id = self.next_correlation_id()
-        request.API_VERSION = version
-        request.with_header(correlation_id=correlation_id, client_id=self.client_id)
-        encoded = request.encode(version=version, header=True, framed=True)
-        frame = self.ask([encoded], request.name, timeout_s)
+        frame = self.ask([self._encode(request, version, correlation_id)], request.name, timeout_s)
         response = self._decode(frame, response_class, version)
         if response.header.correlation_id != correlation_id:
             raise DisconnectedError(f"{self.address} answered {request.name} out of order")
         return response
+
+    def _encode(self, request: Any, version: int, correlation_id: int) -> bytes:
+        request.API_VERSION = version
+        request.with_header(correlation_id=correlation_id, client_id=self.client_id)
+        return bytes(request.encode(version=version, header=True, framed=True))
 
     def _decode(self, frame: memoryview, response_class: Any, version: int) -> Any:
         try:

@@ -34,13 +34,13 @@ class InterruptibleConnection(Connection):
         network = network_of(settings)
         transport = network.connect(host, port, settings)
         connection = cls(transport, f"{host}:{port}", settings.client_id, pause, network)
-        connection.negotiate(settings.request_timeout_s)
+        connection.negotiate(host, settings, settings.request_timeout_s)
         return connection
 
     def fileno(self) -> int:
         return self.into_channel().fileno()
 
-    def ask(self, frame: Sequence[bytes | memoryview], name: str, timeout_s: float) -> memoryview:
+    def _ask(self, frame: Sequence[bytes | memoryview], name: str, timeout_s: float) -> memoryview:
         deadline = self._network.time() + timeout_s
         channel = self.into_channel()
         self.is_busy = True

@@ -1,10 +1,17 @@
-"""One real broker with a plaintext port, a TLS port, and a TLS port that wants client certificates."""
+"""One real broker with a port for each kind of security.
+
+PLAINTEXT; TLS; MUTUAL, which wants client certificates; LOGIN, SASL without TLS; SHORT, the same with
+sessions of 3 s; SAFE, SASL over TLS.
+"""
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
+
+import confluent_kafka as confluent
+import confluent_kafka.admin
 
 from sparkmirror.clusters import ClusterSpec, LocalCluster
 from sparkmirror.clusters.cluster_state import ClusterState, NodeState
@@ -15,11 +22,26 @@ from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.kafka.transport import SocketNetwork
 from tests.support.certificates import PASSWORD, Identity, authority, issued, write
 
-_LISTENERS: Final = ("PLAINTEXT", "CONTROLLER", "TLS", "MUTUAL")
+_PROTOCOLS: Final = {
+    "PLAINTEXT": "PLAINTEXT",
+    "CONTROLLER": "PLAINTEXT",
+    "TLS": "SSL",
+    "MUTUAL": "SSL",
+    "LOGIN": "SASL_PLAINTEXT",
+    "SHORT": "SASL_PLAINTEXT",
+    "SAFE": "SASL_SSL",
+}
+_MODULES: Final = "org.apache.kafka.common.security"
+_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+USER: Final = "alice"
+ODD_USER: Final = "a,b=c"
+"""SCRAM has signs of its own for these characters."""
+LOGIN_PASSWORD: Final = 'pass, "word" = \\'
+SESSION_S: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class TlsBroker:
+class SecuredBroker:
     """The certificate is for 127.0.0.1 only. `client` is a certificate that the port MUTUAL accepts."""
 
     cluster: LocalCluster
@@ -54,7 +76,7 @@ class TlsBroker:
 
 
 @contextmanager
-def tls_broker(home: Path) -> Iterator[TlsBroker]:
+def secured_broker(home: Path) -> Iterator[SecuredBroker]:
     """It ends with the block."""
     home.mkdir(parents=True, exist_ok=True)
     trusted = authority("the authority")
@@ -63,7 +85,7 @@ def tls_broker(home: Path) -> Iterator[TlsBroker]:
     trust_store = write(home / "authority.pem", trusted.certificate_pem())
     write(home / "client.pem", client.key_pem() + client.certificate_pem())
     with ExitStack() as held:
-        reserved = {name: ReservedPort() for name in _LISTENERS}
+        reserved = {name: ReservedPort() for name in _PROTOCOLS}
         for port in reserved.values():
             held.callback(port.release)
         ports = {name: port.number for name, port in reserved.items()}
@@ -75,13 +97,14 @@ def tls_broker(home: Path) -> Iterator[TlsBroker]:
             reserved[name].release()
         cluster = LocalCluster.start(spec, home)
         held.callback(cluster.stop, timeout_s=0)
-        yield TlsBroker(cluster, ports, home, trusted, client)
+        _add_scram_users(cluster.bootstrap_servers)
+        yield SecuredBroker(cluster, ports, home, trusted, client)
 
 
 def _broker_settings(ports: Mapping[str, int], key_store: str, trust_store: str) -> dict[str, str]:
     return {
         "listeners": ",".join(f"{name}://{HOST}:{port}" for name, port in ports.items()),
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,TLS:SSL,MUTUAL:SSL",
+        "listener.security.protocol.map": ",".join(f"{name}:{of}" for name, of in _PROTOCOLS.items()),
         "inter.broker.listener.name": "PLAINTEXT",
         "ssl.keystore.type": "PKCS12",
         "ssl.keystore.location": key_store,
@@ -90,4 +113,47 @@ def _broker_settings(ports: Mapping[str, int], key_store: str, trust_store: str)
         "ssl.truststore.type": "PEM",
         "ssl.truststore.location": trust_store,
         "listener.name.mutual.ssl.client.auth": "required",
+        "sasl.enabled.mechanisms": ",".join(_MECHANISMS),
+        "listener.name.short.connections.max.reauth.ms": str(int(SESSION_S * 1000)),
+        **{
+            f"listener.name.{name}.{mechanism.lower()}.sasl.jaas.config": module
+            for name in ("login", "short", "safe")
+            for mechanism, module in _server_modules().items()
+        },
     }
+
+
+def _server_modules() -> dict[str, str]:
+    plain = f"{_MODULES}.plain.PlainLoginModule required user_{USER}={quoted(LOGIN_PASSWORD)};"
+    scram = f"{_MODULES}.scram.ScramLoginModule required;"
+    oauth = f"{_MODULES}.oauthbearer.OAuthBearerLoginModule required;"
+    return {"PLAIN": plain, "SCRAM-SHA-256": scram, "SCRAM-SHA-512": scram, "OAUTHBEARER": oauth}
+
+
+def quoted(text: str) -> str:
+    """As a value in JAAS."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def login(mechanism: str, user: str = USER, password: str = LOGIN_PASSWORD) -> dict[str, str]:
+    """The settings of a client that logs in with name and password."""
+    module = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
+    options = f"username={quoted(user)} password={quoted(password)}"
+    return {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": mechanism,
+        "sasl.jaas.config": f"{_MODULES}.{module} required {options};",
+    }
+
+
+def _add_scram_users(servers: str) -> None:
+    admin = confluent.admin.AdminClient({"bootstrap.servers": servers})
+    kinds = (confluent.admin.ScramMechanism.SCRAM_SHA_256, confluent.admin.ScramMechanism.SCRAM_SHA_512)
+    for user in (USER, ODD_USER):
+        for kind in kinds:  # a request may change a user once
+            wanted = confluent.admin.UserScramCredentialUpsertion(
+                user, confluent.admin.ScramCredentialInfo(kind, 4096), LOGIN_PASSWORD.encode()
+            )
+            for done in admin.alter_user_scram_credentials([wanted]).values():
+                done.result()

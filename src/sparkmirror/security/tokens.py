@@ -1,0 +1,113 @@
+"""Fetches OAuth tokens, and keeps each until most of its life is over. Blocks."""
+
+import base64
+import json
+import threading
+import time
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+import urllib3
+
+from sparkmirror.domain.errors import AuthenticationError
+from sparkmirror.domain.sasl import TokenSource
+
+_TIMEOUT_S: Final = 10.0
+_REFRESH_AFTER: Final = 0.8
+"""Of a token's life: as `sasl.login.refresh.window.factor` has it by default."""
+_DEFAULT_LIFE_S: Final = 300.0
+_BYTES_MAX: Final = 1 << 20
+
+
+class _Kept(NamedTuple):
+    token: str
+    until: float
+
+
+class Tokens:
+    """Thread-safe. Times are seconds since 1970, because an expiry is."""
+
+    def __init__(self) -> None:
+        self._kept: dict[TokenSource, _Kept] = {}
+        self._lock = threading.Lock()
+
+    def token(self, source: TokenSource) -> str:
+        """A valid one. Raises AuthenticationError, which holds no secret."""
+        with self._lock:
+            now = time.time()
+            kept = self._kept.get(source)
+            if kept is None or kept.until <= now:
+                token, life_s = _fetched(source, now)
+                kept = self._kept[source] = _Kept(token, now + life_s * _REFRESH_AFTER)
+            return kept.token
+
+
+def _fetched(source: TokenSource, now: float) -> tuple[str, float]:
+    """The token and the seconds for which it is valid."""
+    if source.url is None:
+        return _unsecured(source, now), source.lifetime_s
+    if urlsplit(source.url).scheme.lower() == "file":
+        return _of_file(source.url), 0.0  # read at each login: who writes it renews it
+    return _of_endpoint(source, source.url)
+
+
+def _unsecured(source: TokenSource, now: float) -> str:
+    """A token without a signature, as `OAuthBearerUnsecuredLoginCallbackHandler` makes it."""
+    claims: dict[str, object] = {"sub": source.subject, "iat": now, "exp": now + source.lifetime_s}
+    if source.scope is not None:
+        claims["scope"] = source.scope.split()
+    return f"{_encoded({'alg': 'none'})}.{_encoded(claims)}."
+
+
+def _encoded(content: object) -> str:
+    text = json.dumps(content, separators=(",", ":")).encode()
+    return base64.urlsafe_b64encode(text).rstrip(b"=").decode()
+
+
+def _of_file(url: str) -> str:
+    file = Path(unquote(urlsplit(url).path))
+    try:
+        if not file.is_file() or file.stat().st_size > _BYTES_MAX:
+            raise AuthenticationError(f"the token file {file} is missing, or no regular file of up to 1 MiB")
+        token = file.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise AuthenticationError(f"the token file {file} can't be read") from error
+    if not token or any(char <= " " for char in token):
+        raise AuthenticationError(f"the token file {file} holds no token")
+    return token
+
+
+def _of_endpoint(source: TokenSource, url: str) -> tuple[str, float]:
+    """By client credentials (RFC 6749, 4.4)."""
+    fields = {"grant_type": "client_credentials"}
+    if source.scope is not None:
+        fields["scope"] = source.scope
+    login = base64.b64encode(f"{source.client_id}:{source.client_secret}".encode()).decode()
+    try:
+        with urllib3.PoolManager(retries=False, timeout=_TIMEOUT_S) as pools:
+            answer = pools.request(
+                "POST",
+                url,
+                fields=fields,
+                encode_multipart=False,
+                headers={"Authorization": f"Basic {login}", "Accept": "application/json"},
+            )
+            content = answer.data
+    except urllib3.exceptions.HTTPError as error:
+        raise AuthenticationError(f"the token endpoint {url} can't be reached") from error
+    if answer.status != 200:
+        raise AuthenticationError(f"the token endpoint {url} refused the client with status {answer.status}")
+    return _parsed(url, content)
+
+
+def _parsed(url: str, content: bytes) -> tuple[str, float]:
+    try:
+        found: Any = json.loads(content)
+        token = found["access_token"]
+        life_s = float(found.get("expires_in", _DEFAULT_LIFE_S))
+    except (ValueError, TypeError, KeyError) as error:
+        raise AuthenticationError(f"the token endpoint {url} answered no access_token") from error
+    if not isinstance(token, str) or not token:
+        raise AuthenticationError(f"the token endpoint {url} answered no access_token")
+    return token, life_s

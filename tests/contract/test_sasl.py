@@ -1,0 +1,196 @@
+"""Logins at a real broker: every mechanism, sessions that end, and what a user is told otherwise."""
+
+import http.server
+import json
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from sparkmirror.clusters.ports import HOST
+from sparkmirror.domain.errors import AuthenticationError, DisconnectedError
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.sasl import TokenSource
+from sparkmirror.kafka.cluster import Cluster, read_metadata
+from sparkmirror.security.tokens import Tokens
+from tests.contract.copying import Bench, running
+from tests.support.broker_data import append, numbered
+from tests.support.secured_broker import (
+    LOGIN_PASSWORD,
+    ODD_USER,
+    SESSION_S,
+    SecuredBroker,
+    login,
+    secured_broker,
+)
+
+SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+OAUTH: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+
+pytestmark = pytest.mark.xdist_group("secured")
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
+    with secured_broker(tmp_path_factory.mktemp("logins") / "broker") as made:
+        yield made
+
+
+def oauth(options: str, **more: str) -> Mapping[str, str]:
+    return {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.jaas.config": f"{OAUTH} {options};",
+        **{f"sasl.oauthbearer.{key.replace('_', '.')}": value for key, value in more.items()},
+    }
+
+
+UNSECURED: Final = oauth('unsecuredLoginStringClaim_sub="alice"')
+
+
+def known_brokers(broker: SecuredBroker, properties: Mapping[str, str], listener: str = "LOGIN") -> int:
+    return len(read_metadata(broker.settings(listener, properties), []).brokers)
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", *SCRAM])
+def test_name_and_password(broker: SecuredBroker, mechanism: str) -> None:
+    assert known_brokers(broker, login(mechanism)) == 1
+
+
+@pytest.mark.parametrize("mechanism", SCRAM)
+def test_scram_escapes_the_name(broker: SecuredBroker, mechanism: str) -> None:
+    assert known_brokers(broker, login(mechanism, ODD_USER)) == 1
+
+
+def test_login_over_tls(broker: SecuredBroker) -> None:
+    safe = {**login("PLAIN"), **broker.trusting, "security.protocol": "sasl_ssl"}
+    assert known_brokers(broker, safe, "SAFE") == 1
+
+
+def test_token_that_is_not_signed(broker: SecuredBroker) -> None:
+    assert known_brokers(broker, UNSECURED) == 1
+
+
+def unsecured_token() -> str:
+    return Tokens().token(TokenSource(subject="alice"))
+
+
+def test_token_of_a_file(broker: SecuredBroker, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(f"{unsecured_token()}\n")
+    assert known_brokers(broker, oauth("", token_endpoint_url=file.as_uri())) == 1
+
+
+@contextmanager
+def issuer(status: int = 200) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """A token endpoint: its URL, and the Authorization header and body of each request."""
+    asked: list[tuple[str, str]] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            asked.append((self.headers["Authorization"], body))
+            answer = json.dumps({"access_token": unsecured_token(), "expires_in": 3600}).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer((HOST, 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://{HOST}:{server.server_port}/token", asked
+        server.shutdown()
+
+
+def test_token_of_an_endpoint_is_fetched_once(broker: SecuredBroker) -> None:
+    with issuer() as (url, asked):
+        settings = oauth('clientId="me" clientSecret="hush" scope="mirror"', token_endpoint_url=url)
+        for _ in range(2):
+            assert known_brokers(broker, settings) == 1
+    assert asked == [("Basic bWU6aHVzaA==", "grant_type=client_credentials&scope=mirror")]
+
+
+def test_refusal_of_an_endpoint_is_told_without_the_secret(broker: SecuredBroker) -> None:
+    with issuer(401) as (url, _):
+        settings = oauth('clientId="me" clientSecret="hush"', token_endpoint_url=url)
+        with pytest.raises(AuthenticationError, match="refused the client with status 401") as error:
+            known_brokers(broker, settings)
+    assert str(error.value).startswith("near: ")
+    assert "hush" not in str(error.value)
+
+
+def test_a_wrong_password_is_told(broker: SecuredBroker) -> None:
+    for mechanism in ("PLAIN", *SCRAM):
+        with pytest.raises(AuthenticationError) as error:
+            known_brokers(broker, login(mechanism, password="wrong word"))
+        text = str(error.value)
+        where = f"near: {HOST}:{broker.ports['LOGIN']}"
+        assert text.startswith(f"{where} refused the login of alice by {mechanism} (")
+        assert text.endswith(": check sasl.jaas.config")
+        assert "wrong word" not in text
+
+
+def test_mechanisms_that_are_offered_are_told(broker: SecuredBroker) -> None:
+    settings = broker.settings("LOGIN", login("PLAIN"))
+    assert settings.sasl is not None
+    other = replace(settings, sasl=replace(settings.sasl, mechanism="SCRAM-SHA-1"))
+    with pytest.raises(AuthenticationError) as error:
+        read_metadata(replace(other, sasl=replace(settings.sasl, mechanism="AWS_MSK_IAM")), [])
+    assert "has no AWS region" in str(error.value)
+
+
+def test_plaintext_at_a_port_that_wants_a_login_is_told(broker: SecuredBroker) -> None:
+    for listener, properties, wanted in (
+        ("LOGIN", {}, "SASL_PLAINTEXT"),
+        ("SAFE", broker.trusting, "SASL_SSL"),
+    ):
+        with pytest.raises(DisconnectedError) as error:
+            known_brokers(broker, properties, listener)
+        assert str(error.value).endswith(f"If it wants a login, set security.protocol={wanted}")
+
+
+def test_a_blocking_client_logs_in_again_before_its_session_ends(broker: SecuredBroker) -> None:
+    cluster = Cluster(broker.settings("SHORT", login("SCRAM-SHA-512")))
+    try:
+        opened = cluster.connection()
+        until = time.monotonic() + 2 * SESSION_S
+        while time.monotonic() < until:
+            assert cluster.brokers("test")
+            time.sleep(0.1)
+        assert cluster.connection() is opened, "it was opened again"
+    finally:
+        cluster.close()
+
+
+def test_a_copy_goes_on_while_sessions_end(broker: SecuredBroker) -> None:
+    """With fetches that wait and produce requests in flight; nothing is lost, nothing twice."""
+    bench = Bench(broker.cluster, broker.cluster)
+    bench.create_state_topics()
+    topic = "sessions"
+    bench.create(topic)
+    plain = bench.plan(TopicPartition(topic, 0))
+    source = broker.settings("SHORT", UNSECURED)
+    target = broker.settings("SHORT", login("PLAIN"))
+    plan = replace(
+        plain,
+        consumer=replace(plain.consumer, connection=source),
+        producer=replace(plain.producer, connection=target),
+        state=replace(plain.state, connection=target),
+        offset_syncs=None,
+    )
+    written = 0
+    with running(plan):
+        until = time.monotonic() + 3 * SESSION_S
+        while time.monotonic() < until:
+            append(broker.cluster, topic, numbered(10, written))
+            written += 10
+            bench.await_copied(topic, numbered(written))
+    assert LOGIN_PASSWORD not in repr(plan)
