@@ -1,4 +1,4 @@
-"""The commands between two clusters that want TLS, one of them with a client certificate."""
+"""The commands between two secured clusters: one wants client certificates, the other logins."""
 
 import subprocess
 from pathlib import Path
@@ -10,7 +10,7 @@ from sparkmirror.clusters.ports import HOST
 from tests.support.broker_data import append, create_topic, keyed_of, numbered
 from tests.support.certificates import PASSWORD, jks_of, write
 from tests.support.mirror import COMMAND, REPLICATION, running_mirror
-from tests.support.secured_broker import SecuredBroker, secured_broker
+from tests.support.secured_broker import LOGIN_PASSWORD, SecuredBroker, login, secured_broker
 from tests.support.waiting import await_value
 
 COPIED_WITHIN_S: Final = 60.0
@@ -22,6 +22,10 @@ pytestmark = pytest.mark.xdist_group("secured")
 def cluster(alias: str, broker: SecuredBroker, listener: str, properties: dict[str, str]) -> dict[str, str]:
     servers = {"bootstrap.servers": f"{HOST}:{broker.ports[listener]}"}
     return {f"{alias}.{key}": value for key, value in (servers | properties).items()}
+
+
+def holds_a_secret(text: str) -> bool:
+    return PASSWORD in text or LOGIN_PASSWORD in text
 
 
 def known_by_jks(broker: SecuredBroker, folder: Path) -> dict[str, str]:
@@ -38,7 +42,12 @@ def test_secured_clusters_are_mirrored_planned_and_verified(tmp_path: Path) -> N
         properties = {
             "clusters": "near, far",
             **cluster("near", near, "MUTUAL", known_by_jks(near, tmp_path)),
-            **cluster("far", far, "TLS", dict(far.trusting)),
+            **cluster(
+                "far",
+                far,
+                "SAFE",
+                {**far.trusting, **login("SCRAM-SHA-512"), "security.protocol": "SASL_SSL"},
+            ),
             "near->far.enabled": "true",
             "near->far.topics": "orders",
             **REPLICATION,
@@ -49,9 +58,9 @@ def test_secured_clusters_are_mirrored_planned_and_verified(tmp_path: Path) -> N
             )
             lines = [" ".join(process.cmdline()) for process in mirror.processes()]
             assert lines
-            assert not [line for line in lines if PASSWORD in line]
+            assert not [line for line in lines if holds_a_secret(line)]
             mirror.stop()
-            assert PASSWORD not in mirror.log_text()
+            assert not holds_a_secret(mirror.log_text() + mirror.spark_log.read_text())
             for command in ("verify", "plan"):
                 ran = subprocess.run(
                     [COMMAND, command, str(mirror.file)],
@@ -62,4 +71,4 @@ def test_secured_clusters_are_mirrored_planned_and_verified(tmp_path: Path) -> N
                 )
                 assert ran.returncode == 0, ran.stdout + ran.stderr
                 assert "near->far" in ran.stdout
-                assert PASSWORD not in ran.stdout + ran.stderr
+                assert not holds_a_secret(ran.stdout + ran.stderr)

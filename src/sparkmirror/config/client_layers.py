@@ -103,9 +103,7 @@ def worker_client(worker: Properties, role: str) -> ConnectionSettings:
 def mirror_client(properties: Properties, client: str) -> ConnectionSettings:
     """One of a `MirrorClient`'s clients: only servers and security count, `admin.` and the like in front."""
     shared = properties.only(SHARED_NAMES) | properties.under(f"{client}.").only(SHARED_NAMES)
-    settings = _connection(shared, ADMIN.parse(shared), "sparkmirror-client")
-    require_supported(settings)
-    return settings
+    return _connection(shared, ADMIN.parse(shared), "sparkmirror-client")
 
 
 def client_id(connector: Properties, role: str, task: int | None = None) -> str:
@@ -115,13 +113,6 @@ def client_id(connector: Properties, role: str, task: int | None = None) -> str:
         for key, default in (("source.cluster.alias", ""), ("target.cluster.alias", "target"), ("name", ""))
     )
     return f"{source}->{target}|{name}{'' if task is None else f'-{task}'}|{role}"
-
-
-def require_supported(settings: ConnectionSettings) -> None:
-    """Raise ConfigError for settings that are not supported yet."""
-    if settings.security_protocol in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL):
-        reason = "is not supported yet, only PLAINTEXT and SSL are"
-        raise ConfigError("security.protocol", settings.security_protocol.value, reason)
 
 
 def bootstrap_servers(properties: Properties) -> tuple[tuple[str, int], ...]:

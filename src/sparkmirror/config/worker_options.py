@@ -22,6 +22,7 @@ INTERNAL_REST: Final = Definition(
 
 PLUGIN_MODULES: Final = "plugin.modules"
 ALLOWED_PATHS: Final = "connector.allowed.paths"
+ALLOWED_URLS: Final = "sasl.oauthbearer.allowed.urls"
 
 OWN_WORKER: Final = Definition(
     (
@@ -38,7 +39,14 @@ OWN_WORKER: Final = Definition(
             Type.LIST,
             (),
             "Folders below which the files lie that a config given to the REST API may name, as in "
-            "`sync.users`. Symbolic links are resolved first.",
+            "`sync.users` or `ssl.truststore.location`. Symbolic links are resolved first.",
+            DistinctItems(),
+        ),
+        Option(
+            ALLOWED_URLS,
+            Type.LIST,
+            (),
+            "URLs of token endpoints and token files that a config given to the REST API may name.",
             DistinctItems(),
         ),
         Option(

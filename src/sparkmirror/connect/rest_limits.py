@@ -4,7 +4,7 @@ import os
 from typing import Final
 
 from sparkmirror.config.properties import Properties
-from sparkmirror.config.worker_options import ALLOWED_PATHS, WORKER
+from sparkmirror.config.worker_options import ALLOWED_PATHS, ALLOWED_URLS, WORKER
 from sparkmirror.connect.validation.classes import PLUGIN_KEYS, module_problem, plugin_modules
 
 _FILES: Final = (
@@ -16,6 +16,8 @@ _FILES: Final = (
     "sasl.oauthbearer.assertion.template.file",
 )
 """The options whose value is the path of a file that the worker reads, of each cluster and client."""
+_URLS: Final = ("sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.jwks.endpoint.url")
+"""The options whose value is a URL that the worker reads (CVE-2025-27817)."""
 
 
 def require_allowed(connector: Properties, worker: Properties) -> None:
@@ -26,6 +28,8 @@ def require_allowed(connector: Properties, worker: Properties) -> None:
         if problem is not None:
             raise connector.error(key, problem)
     for key in sorted(connector.keys()):
+        if key.endswith(_URLS) and connector[key].strip() not in _items(worker, ALLOWED_URLS):
+            raise connector.error(key, f"is none of the worker's {ALLOWED_URLS}")
         if not key.endswith(_FILES):
             continue
         path = connector[key].strip()

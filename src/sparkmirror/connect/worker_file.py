@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from sparkmirror.config.client_layers import require_supported, worker_client
+from sparkmirror.config.client_layers import worker_client
 from sparkmirror.config.client_options import ADMIN, CONSUMER, PRODUCER
 from sparkmirror.config.definitions import JAVA_WHITESPACE, Values
 from sparkmirror.config.known_keys import REMOVED, UnknownKey, unknown_worker_keys, unread_connector_keys
@@ -64,7 +64,7 @@ def worker_file(properties: Properties, environment: Mapping[str, str]) -> Worke
     with _collecting(errors):
         settings = worker_settings(worker)
     with _collecting(errors):
-        require_supported(worker_client(worker, "offsets"))
+        worker_client(worker, "offsets")
     with _collecting(errors):
         policy_name(worker)
     for prefix, definition in _CLIENTS.items():

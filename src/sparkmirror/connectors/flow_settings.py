@@ -125,7 +125,7 @@ def flow_settings(config: FlowConfig) -> FlowSettings:
     heartbeat = heartbeat_config(config.heartbeat)
     enabled = mirror_source_enabled(config.source)
     worker = worker_settings(config.worker)
-    settings = FlowSettings(
+    return FlowSettings(
         flow=config.flow,
         worker=worker,
         worker_client=client_layers.worker_client(config.worker, "offsets"),
@@ -134,8 +134,6 @@ def flow_settings(config: FlowConfig) -> FlowSettings:
         heartbeat=heartbeat,
         checkpoint_off=mirror_checkpoint_off(config.checkpoint),
     )
-    client_layers.require_supported(settings.worker_client)
-    return settings
 
 
 def source_config(
@@ -146,7 +144,7 @@ def source_config(
     note = REPLICATION_POLICY.note(connector)
     if note is not None:
         _log.info("%s: %s", settings.flow, note)
-    made = SourceConfig(
+    return SourceConfig(
         name=ConnectorName(connector["name"].strip()),
         settings=settings,
         source_admin=client_layers.source_admin(connector),
@@ -160,9 +158,6 @@ def source_config(
         transactions=transaction_settings(worker, worker_properties, connector),
         admin_plugins=admin_plugins(connector, settings.flow),
     )
-    _require_supported(made.source_admin, made.target_admin)
-    _require_supported(made.consumers[0].connection, made.producers[0].connection)
-    return made
 
 
 def checkpoint_config(connector: Properties, worker_properties: Properties) -> CheckpointConfig | None:
@@ -170,7 +165,7 @@ def checkpoint_config(connector: Properties, worker_properties: Properties) -> C
     settings = mirror_checkpoint_settings(connector)
     if settings is None:
         return None
-    made = CheckpointConfig(
+    return CheckpointConfig(
         name=ConnectorName(connector["name"].strip()),
         settings=settings,
         source_admin=client_layers.source_admin(connector, "checkpoint-source-admin"),
@@ -181,24 +176,14 @@ def checkpoint_config(connector: Properties, worker_properties: Properties) -> C
         records_consumer=client_layers.source_consumer(connector, 0),
         admin_plugins=admin_plugins(connector, settings.flow),
     )
-    _require_supported(made.source_admin, made.target_admin, made.producer)
-    _require_supported(made.offset_syncs_consumer, made.checkpoints_consumer)
-    return made
 
 
 def heartbeat_config(connector: Properties) -> HeartbeatConfig:
     """Raises ConfigError with key, value and reason for whatever can't be used."""
     settings = mirror_heartbeat_settings(connector)
-    made = HeartbeatConfig(
+    return HeartbeatConfig(
         ConnectorName(connector["name"].strip()),
         settings,
         client_layers.target_admin(connector, "heartbeats-target-admin"),
         admin_plugins(connector, settings.flow),
     )
-    _require_supported(made.admin)
-    return made
-
-
-def _require_supported(*connections: ConnectionSettings) -> None:
-    for connection in connections:
-        client_layers.require_supported(connection)

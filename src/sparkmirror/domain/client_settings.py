@@ -66,6 +66,12 @@ class ConnectionSettings:
     """The cluster's alias, for errors; empty where the configuration has none."""
 
     @property
+    def holds_secrets(self) -> bool:
+        return (self.tls is not None and self.tls.holds_secrets) or (
+            self.sasl is not None and self.sasl.holds_secrets
+        )
+
+    @property
     def cluster(self) -> str:
         """The cluster in errors: its alias, else its bootstrap servers."""
         return self.alias or self.servers

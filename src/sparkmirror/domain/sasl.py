@@ -46,3 +46,7 @@ class SaslSettings:
     is_token: bool = False
     token: TokenSource | None = None
     aws: AwsLogin | None = None
+
+    @property
+    def holds_secrets(self) -> bool:
+        return bool(self.password) or (self.token is not None and bool(self.token.client_secret))

@@ -32,6 +32,14 @@ class TlsSettings:
     checks_host_names: bool = True
 
     @property
+    def holds_secrets(self) -> bool:
+        """Whether it has a password, or a private key itself."""
+        stores = (self.key_store, self.trust_store)
+        passwords = (self.key_password, *(store.password for store in stores if store is not None))
+        has_key = self.key_store is not None and self.key_store.text is not None
+        return has_key or any(passwords)
+
+    @property
     def files(self) -> tuple[str, ...]:
         """The files whose content counts."""
         stores = (self.key_store, self.trust_store)

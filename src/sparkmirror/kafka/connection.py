@@ -126,7 +126,7 @@ class Connection:
     def _explained(self, error: DisconnectedError) -> DisconnectedError:
         """A broker that wants a login closes the connection at the first request that is none."""
         settings = self._settings
-        if self._is_proven or settings is None or settings.sasl is not None:
+        if self._is_proven or not self.versions or settings is None or settings.sasl is not None:
             return error
         if not str(error).endswith("closed the connection"):
             return error

@@ -291,6 +291,8 @@ class CopyJobs:
         self, announced_at: int, partitions: Sequence[CopyPartition], load: Mapping[TopicPartition, float]
     ) -> None:
         session = self._session.result()
+        clients = (self._connector.consumers[0], self._connector.producers[0])
+        session.require_private(client.connection for client in clients)
         slots = self._slots_of(session)
         announced = Announced(self._number, announced_at, self._limits(), self._driver)
         assigner = partial(assign_by_load, load=load, previous=self._assignment)

@@ -4,7 +4,7 @@ import logging
 import os
 import shlex
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +15,8 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from sparkmirror.clusters.class_archive import ClassArchive
-from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.errors import ConfigError, SparkmirrorError
 from sparkmirror.spark.driver_jvm import (
     JVM_EXIT_TIMEOUT_S,
     DriverJvm,
@@ -153,6 +154,20 @@ class Session:
         # Copy tasks never end: with all slots taken, no job of the host would ever run.
         return max(1, slots - 1) if isinstance(self.jvm, HostContext) else slots
 
+    def require_private(self, connections: Iterable[ConnectionSettings]) -> None:
+        """Raise ConfigError when tasks would bring secrets over connections that Spark does not protect."""
+        if self.is_local or not any(each.holds_secrets for each in connections):
+            return
+        settings = self.spark.sparkContext.getConf()
+        missing = unprotected(dict(settings.getAll()))
+        if missing is not None:
+            raise ConfigError(
+                missing,
+                None,
+                "must be true, since tasks bring passwords of Kafka's clients to the executors of "
+                f"{self.spark.sparkContext.master}; see docs/security.md",
+            )
+
     def warm_up(self) -> None:
         """Run a job as copy tasks are run: the first takes seconds more, for classes and for Python's daemon.
 
@@ -162,6 +177,18 @@ class Session:
 
     def close(self, jvm_exit_timeout_s: float = JVM_EXIT_TIMEOUT_S) -> None:
         self.jvm.close(self.spark, jvm_exit_timeout_s)
+
+
+def unprotected(settings: Mapping[str, str]) -> str | None:
+    """The setting that is missing for executors to be known, and connections to them encrypted."""
+
+    def is_on(key: str) -> bool:
+        return settings.get(key, "false").strip().lower() == "true"
+
+    if not is_on("spark.authenticate"):
+        return "spark.authenticate"
+    encrypted = ("spark.network.crypto.enabled", "spark.ssl.rpc.enabled")
+    return None if any(map(is_on, encrypted)) else encrypted[0]
 
 
 def _beside_the_hosts(context: SparkContext, settings: Mapping[str, str]) -> SparkSession:

@@ -246,14 +246,16 @@ def test_bad_bootstrap_servers(text: str, reason: str) -> None:
     assert str(caught.value) == f"Invalid value {text} for configuration A.bootstrap.servers: {reason}"
 
 
-def test_sasl_is_not_supported_yet() -> None:
-    client_layers.require_supported(client_layers.source_admin(CONNECTOR))
-    secured = connector(
-        **{"source.cluster.security.protocol": "SASL_SSL", "source.cluster.sasl.mechanism": "PLAIN"}
-    )
-    settings = client_layers.source_admin(secured)
-    with pytest.raises(ConfigError, match=r"security\.protocol: is not supported yet"):
-        client_layers.require_supported(settings)
+def test_a_login_needs_its_module() -> None:
+    given = {"source.cluster.security.protocol": "SASL_SSL", "source.cluster.sasl.mechanism": "PLAIN"}
+    with pytest.raises(ConfigError, match=r"^sasl\.jaas\.config: is missing"):
+        client_layers.source_admin(connector(**given))
+    module = 'PlainLoginModule required username="token" password="hush";'
+    settings = client_layers.source_admin(connector(**given, **{"source.cluster.sasl.jaas.config": module}))
+    assert settings.sasl is not None
+    assert (settings.sasl.username, settings.sasl.password) == ("token", "hush")
+    assert settings.holds_secrets
+    assert "hush" not in repr(settings)
 
 
 def test_secrets_are_not_printed() -> None:

@@ -71,6 +71,29 @@ def test_files_lie_below_the_allowed_paths(tmp_path: Path) -> None:
             require_allowed(Properties({"sync.users": str(path)}), worker)
 
 
+@pytest.mark.parametrize(
+    "key",
+    [
+        "source.cluster.ssl.truststore.location",
+        "producer.override.ssl.keystore.location",
+        "target.consumer.sasl.oauthbearer.assertion.file",
+    ],
+)
+def test_stores_and_assertions_are_such_files(key: str, tmp_path: Path) -> None:
+    connector = Properties({key: str(tmp_path / "file")})
+    with pytest.raises(ConfigError, match=r"connector\.allowed\.paths"):
+        require_allowed(connector, Properties())
+    require_allowed(connector, Properties({"connector.allowed.paths": str(tmp_path)}))
+
+
+@pytest.mark.parametrize("url", ["http://169.254.169.254/token", "file:///etc/passwd"])
+def test_urls_are_those_of_the_worker(url: str) -> None:
+    connector = Properties({"source.cluster.sasl.oauthbearer.token.endpoint.url": url})
+    with pytest.raises(ConfigError, match=r"sasl\.oauthbearer\.allowed\.urls"):
+        require_allowed(connector, Properties({"sasl.oauthbearer.allowed.urls": "http://issuer/token"}))
+    require_allowed(connector, Properties({"sasl.oauthbearer.allowed.urls": url}))
+
+
 def options_of(connector: str) -> list[str]:
     """Of the connector itself, and of its clients on both sides."""
     own = [info["name"] for info in plugin_config_keys(connector)]

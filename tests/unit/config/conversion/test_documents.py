@@ -115,10 +115,13 @@ def test_properties_are_known_to_the_last_key(name: str) -> None:
     assert back.source["enabled"] == "false"
 
 
-def test_a_document_that_wants_sasl_is_refused() -> None:
+def test_a_document_that_wants_a_login_has_it() -> None:
     forth, _ = MirrorMakerConfig(converted("cloud-to-local.properties")[0], {}).flows()
-    with pytest.raises(ConfigError, match=r"security\.protocol"):
-        flow_settings(forth)
+    source = flow_settings(forth).source
+    assert source is not None
+    sasl = source.source_admin.sasl
+    assert sasl is not None
+    assert (sasl.mechanism, sasl.username) == ("PLAIN", "token")
 
 
 @pytest.mark.parametrize("name", ["source-client.properties", "target-client.properties"])

@@ -1,0 +1,65 @@
+"""`sasl.jaas.config`, read as Java's StreamTokenizer cuts it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparkmirror.config.jaas import parse_jaas
+
+MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ('username="token" password="am_x";', {"username": "token", "password": "am_x"}),
+        ("username=alice password='it's';", None),
+        ("username=alice password='a;b=c' ;", {"username": "alice", "password": "a;b=c"}),
+        ('a="\\\\ \\" \\n \\101 \\x";', {"a": '\\ " \n A x'}),
+        ("a=b-c_d$e.f1;", {"a": "b-c_d$e.f1"}),
+        ("a=12;", None),
+        ("a=-;", None),
+        ("a=b // behind\n c=d;", {"a": "b", "c": "d"}),
+        ("a=b /* ; */ c=d;", {"a": "b", "c": "d"}),
+        ("a=b / c\n;", {"a": "b"}),
+        ("a=\u00e9\u4e2d;", {"a": "\u00e9\u4e2d"}),
+        ('a="never closed\n;', {"a": "never closed"}),
+        ("a;", None),
+        ("a=b", None),
+        (";", {}),
+        ("; another required;", None),
+    ],
+)
+def test_options(options: str, expected: dict[str, str] | None) -> None:
+    config = f"{MODULE} required {options}"
+    if expected is None:
+        with pytest.raises(ValueError, match=r"option|semicolon|exactly one"):
+            parse_jaas(config)
+    else:
+        assert parse_jaas(config) == (MODULE, expected)
+
+
+@pytest.mark.parametrize("config", ["", "  ", MODULE, f"{MODULE} wanted;", "= required;", "12 required;"])
+def test_what_is_no_login_module(config: str) -> None:
+    with pytest.raises(ValueError, match=r"login module"):
+        parse_jaas(config)
+
+
+@given(st.text(st.characters(exclude_characters="\r\n")))
+def test_quoted_values_are_read_whole(value: str) -> None:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    assert parse_jaas(f'{MODULE} required a="{escaped}";').options == {"a": value}
+
+
+@given(st.text(alphabet="ab=;\"'\\/*-_.$ 17\n"))
+def test_any_text_is_read_or_refused_without_its_content(text: str) -> None:
+    try:
+        parse_jaas(text)
+    except ValueError as error:
+        assert str(error) in {
+            "must name exactly one login module",
+            "must begin with the class of a login module",
+            "lacks `required` behind the login module",
+            "has an option without a value, or a value that needs quotes",
+            "must end with a semicolon",
+        }

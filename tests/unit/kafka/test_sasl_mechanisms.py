@@ -1,0 +1,68 @@
+"""Mechanisms of a login, where kafka-python's differ from Java's clients or can be compared with others."""
+
+import datetime as dt
+import json
+
+import pytest
+from botocore.auth import SigV4QueryAuth  # type: ignore[import-untyped]
+from botocore.awsrequest import AWSRequest  # type: ignore[import-untyped]
+from botocore.credentials import Credentials  # type: ignore[import-untyped]
+
+from sparkmirror.domain.errors import AuthenticationError
+from sparkmirror.domain.sasl import AwsLogin, SaslSettings
+from sparkmirror.kafka.sasl_mechanisms import mechanism_of, region_of
+
+HOST = "b-1.mirror.abc.c2.kafka.eu-central-1.amazonaws.com"
+
+
+def test_scram_escapes_the_name_and_marks_tokens() -> None:
+    scram = mechanism_of(SaslSettings("SCRAM-SHA-256", "a,b=c", "x", is_token=True), HOST)
+    first = scram.auth_bytes()
+    assert first.startswith(b"n,,n=a=2Cb=3Dc,r=")
+    assert first.endswith(b",tokenauth=true")
+
+
+def test_scram_refuses_a_server_that_asks_for_few_iterations() -> None:
+    scram = mechanism_of(SaslSettings("SCRAM-SHA-512", "a", "x"), HOST)
+    nonce = scram.auth_bytes().partition(b"r=")[2]
+    with pytest.raises(AuthenticationError, match="asks for 1 iterations"):
+        scram.receive(b"r=" + nonce + b"server,s=c2FsdA==,i=1")
+
+
+@pytest.mark.parametrize(
+    ("host", "region"),
+    [
+        (HOST, "eu-central-1"),
+        ("boot-x.c1.kafka-serverless.us-east-1.amazonaws.com", "us-east-1"),
+        ("b-1.x.kafka.cn-north-1.amazonaws.com.cn", "cn-north-1"),
+        ("b-1-public.x.kafka.us-gov-west-1.amazonaws.com", "us-gov-west-1"),
+    ],
+)
+def test_the_region_is_in_the_host_name(host: str, region: str) -> None:
+    assert region_of(host) == region
+
+
+@pytest.mark.parametrize("host", ["localhost", "kafka", "10.0.0.1", "b-1.kafka.example.com"])
+def test_a_host_name_without_a_region_is_refused(host: str) -> None:
+    with pytest.raises(AuthenticationError, match="has no AWS region"):
+        region_of(host)
+
+
+@pytest.mark.parametrize("token", [None, "a/session+token=="])
+def test_aws_signs_alike(token: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The signature is the one that AWS's own signer makes for the same time."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a/secret+key")
+    if token is None:
+        monkeypatch.delenv("AWS_SESSION_TOKEN", raising=False)
+    else:
+        monkeypatch.setenv("AWS_SESSION_TOKEN", token)
+    message = json.loads(mechanism_of(SaslSettings("AWS_MSK_IAM", aws=AwsLogin()), HOST).auth_bytes())
+    signer = SigV4QueryAuth(
+        Credentials("AKIDEXAMPLE", "a/secret+key", token), "kafka-cluster", "eu-central-1", expires=900
+    )
+    request = AWSRequest("GET", f"https://{HOST}/", params={"Action": "kafka-cluster:Connect"})
+    signed_at = dt.datetime.strptime(message["x-amz-date"], "%Y%m%dT%H%M%SZ")  # noqa: DTZ007 - as botocore
+    monkeypatch.setattr("botocore.auth.get_current_datetime", lambda: signed_at)
+    signer.add_auth(request)
+    assert request.url.endswith(f"X-Amz-Signature={message['x-amz-signature']}")
