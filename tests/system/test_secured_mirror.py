@@ -24,6 +24,10 @@ def cluster(alias: str, broker: SecuredBroker, listener: str, properties: dict[s
     return {f"{alias}.{key}": value for key, value in (servers | properties).items()}
 
 
+def logged_in(broker: SecuredBroker) -> dict[str, str]:
+    return {**login("SCRAM-SHA-512"), **broker.trusting, "security.protocol": "SASL_SSL"}
+
+
 def holds_a_secret(text: str) -> bool:
     return PASSWORD in text or LOGIN_PASSWORD in text
 
