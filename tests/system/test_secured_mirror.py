@@ -46,12 +46,7 @@ def test_secured_clusters_are_mirrored_planned_and_verified(tmp_path: Path) -> N
         properties = {
             "clusters": "near, far",
             **cluster("near", near, "MUTUAL", known_by_jks(near, tmp_path)),
-            **cluster(
-                "far",
-                far,
-                "SAFE",
-                {**far.trusting, **login("SCRAM-SHA-512"), "security.protocol": "SASL_SSL"},
-            ),
+            **cluster("far", far, "SAFE", logged_in(far)),
             "near->far.enabled": "true",
             "near->far.topics": "orders",
             **REPLICATION,

@@ -7,17 +7,15 @@ import asyncio
 import random
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthenticationError, DisconnectedError, SparkmirrorError
 from sparkmirror.kafka.channel import Channel
 from sparkmirror.kafka.connection import Connection
+from sparkmirror.kafka.link_renewal import LinkRenewal
 from sparkmirror.kafka.metadata import Broker
-
-if TYPE_CHECKING:
-    from sparkmirror.kafka.link_renewal import LinkRenewal
 
 _LOGIN_BACKOFF = Backoff(1.0, 30.0)
 """For what only a user can mend. A broker counts failed logins, and may lock the account."""
@@ -109,8 +107,6 @@ class BrokerLink:
         self._failures = 0
         self._loop.add_reader(self._channel.fileno(), self._on_readable)
         if connection.login is not None:
-            from sparkmirror.kafka.link_renewal import LinkRenewal  # noqa: PLC0415 - only with a login
-
             self._renewal = LinkRenewal(connection, self._loop, self._transmit, self.drop)
         self._owner.link_ready(self)
 

@@ -8,7 +8,7 @@ import itertools
 import math
 import struct
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
@@ -17,10 +17,8 @@ from sparkmirror.domain.errors import DisconnectedError, UnsupportedVersionError
 from sparkmirror.domain.network import Transport
 from sparkmirror.kafka.channel import Channel
 from sparkmirror.kafka.error_codes import check
+from sparkmirror.kafka.login import LOGIN_ID, Ask, Login, renewal_s
 from sparkmirror.kafka.transport import network_of
-
-if TYPE_CHECKING:
-    from sparkmirror.kafka.login import Ask, Login
 
 _API_VERSIONS_OF_EVERY_BROKER = 2
 """ApiVersions v3 is refused by brokers before 2.4, in a way that costs a second round trip."""
@@ -52,7 +50,9 @@ class Connection:
 
     @classmethod
     def open(cls, host: str, port: int, settings: ConnectionSettings) -> "Connection":
-        """Connect and learn what the broker speaks. Raises DisconnectedError, ConfigError.
+        """Connect, learn what the broker speaks, and log in.
+
+        Raises DisconnectedError, ConfigError, AuthenticationError.
 
         A broker that accepts a connection and does not respond is given up as soon as one that does not
         accept it, so that a hung broker delays its clients no longer than one that is gone.
@@ -71,8 +71,6 @@ class Connection:
         try:
             self._learn_versions(timeout_s)
             if settings.sasl is not None:
-                from sparkmirror.kafka.login import Login  # noqa: PLC0415 - most clusters of tests have none
-
                 self._login = Login(settings, host, self.address)
                 self._log_in(timeout_s)
         except BaseException:
@@ -152,26 +150,27 @@ class Connection:
     def _note_session(self, session_s: float | None) -> None:
         self.session_s = session_s
         if session_s is not None and self._settings is not None:
-            from sparkmirror.kafka.login import renewal_s  # noqa: PLC0415 - see above
-
             self._login_at = network_of(self._settings).time() + renewal_s(session_s)
 
     def _renew_session(self, timeout_s: float) -> None:
         if self._login_at == math.inf or self._settings is None:
             return
-        if network_of(self._settings).time() >= self._login_at:
+        if network_of(self._settings).time() < self._login_at:
+            return
+        try:
             self._log_in(timeout_s)
+        except BaseException:
+            self.close()  # the broker awaits a login, and nothing else
+            raise
 
     @property
-    def login(self) -> "Login | None":
+    def login(self) -> Login | None:
         return self._login
 
-    def encode_login(self, ask: "Ask") -> bytes:
-        from sparkmirror.kafka.login import RESERVED_IDS  # noqa: PLC0415 - see above
+    def encode_login(self, ask: Ask) -> bytes:
+        return self._encode(ask.request, ask.version, LOGIN_ID)
 
-        return self._encode(ask.request, ask.version, RESERVED_IDS[0])
-
-    def decode_login(self, ask: "Ask", frame: memoryview) -> Any:
+    def decode_login(self, ask: Ask, frame: memoryview) -> Any:
         return self._decode(frame, ask.response_class, ask.version)
 
     def into_channel(self) -> Channel:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.kafka.connection import Connection
-from sparkmirror.kafka.login import RESERVED_IDS, Ask, Steps, renewal_s
+from sparkmirror.kafka.login import LOGIN_ID, Ask, Steps, renewal_s
 
 _CORRELATION_ID: Final = struct.Struct(">i")
 
@@ -56,7 +56,7 @@ class LinkRenewal:
 
     def takes(self, frame: memoryview) -> bool:
         """Whether this frame belongs to the login."""
-        if self._asked is None or _CORRELATION_ID.unpack_from(frame)[0] not in RESERVED_IDS:
+        if self._asked is None or _CORRELATION_ID.unpack_from(frame)[0] != LOGIN_ID:
             return False
         asked, self._asked = self._asked, None
         try:

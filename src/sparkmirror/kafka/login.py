@@ -23,8 +23,8 @@ _AUTHENTICATE: Final = 36
 _AUTHENTICATE_MAX: Final = 2
 _UNSUPPORTED_MECHANISM: Final = 33
 
-RESERVED_IDS: Final = range(0x7FFFFFF8, 0x7FFFFFFF)
-"""Correlation ids of a login, as Java's clients reserve them: other requests may be in flight beside it."""
+LOGIN_ID: Final = 0x7FFFFFFF
+"""The correlation id of a login's requests: others may be in flight when it begins. Java reserves it, too."""
 
 
 class Ask(NamedTuple):

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-import urllib3
-
 from sparkmirror.domain.errors import AuthenticationError
 from sparkmirror.domain.sasl import TokenSource
 
@@ -80,6 +78,8 @@ def _of_file(url: str) -> str:
 
 def _of_endpoint(source: TokenSource, url: str) -> tuple[str, float]:
     """By client credentials (RFC 6749, 4.4)."""
+    import urllib3  # noqa: PLC0415 - no other client of executors needs it
+
     fields = {"grant_type": "client_credentials"}
     if source.scope is not None:
         fields["scope"] = source.scope

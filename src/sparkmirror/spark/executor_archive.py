@@ -43,6 +43,7 @@ PACKED: Final = (
     "numpy",
     "pyarrow",
     "regex",
+    "urllib3",
 )
 """What tasks import. PySpark itself comes with the cluster's Spark, and pandas is for the driver only."""
 

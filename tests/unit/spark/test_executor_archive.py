@@ -42,6 +42,7 @@ def test_it_holds_what_runs_there_and_nothing_that_does_not() -> None:
         "pycparser",
         "regex",
         "typing_extensions",
+        "urllib3",
     ]
 
 
