@@ -2,6 +2,7 @@
 
 import http.server
 import json
+import logging
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -18,13 +19,14 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.sasl import TokenSource
 from sparkmirror.kafka.cluster import Cluster, read_metadata
 from sparkmirror.security.tokens import Tokens
-from tests.contract.copying import Bench, running
+from tests.contract.copying import Bench, ProgressReports, running
 from tests.support.broker_data import append, numbered
 from tests.support.secured_broker import (
     LOGIN_PASSWORD,
     ODD_USER,
     SESSION_S,
     SecuredBroker,
+    add_scram_users,
     login,
     secured_broker,
 )
@@ -39,6 +41,14 @@ pytestmark = pytest.mark.xdist_group("secured")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
     with secured_broker(tmp_path_factory.mktemp("logins") / "broker") as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def bench(broker: SecuredBroker) -> Bench:
+    """The broker is source and target."""
+    made = Bench(broker.cluster, broker.cluster)
+    made.create_state_topics()
+    return made
 
 
 def oauth(options: str, **more: str) -> Mapping[str, str]:
@@ -138,13 +148,32 @@ def test_a_wrong_password_is_told(broker: SecuredBroker) -> None:
         assert "wrong word" not in text
 
 
+@pytest.mark.parametrize("mechanism", ["PLAIN", *SCRAM])
+def test_the_library_s_debug_log_holds_no_password(
+    broker: SecuredBroker, mechanism: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    assert known_brokers(broker, login(mechanism)) == 1
+    for form in (LOGIN_PASSWORD, repr(LOGIN_PASSWORD)[1:-1], LOGIN_PASSWORD.encode().hex()):
+        assert form not in caplog.text
+
+
 def test_mechanisms_that_are_offered_are_told(broker: SecuredBroker) -> None:
-    settings = broker.settings("LOGIN", login("PLAIN"))
-    assert settings.sasl is not None
-    other = replace(settings, sasl=replace(settings.sasl, mechanism="SCRAM-SHA-1"))
+    properties = {**login("SCRAM-SHA-256"), **broker.trusting, "security.protocol": "SASL_SSL"}
     with pytest.raises(AuthenticationError) as error:
-        read_metadata(replace(other, sasl=replace(settings.sasl, mechanism="AWS_MSK_IAM")), [])
-    assert "has no AWS region" in str(error.value)
+        known_brokers(broker, properties, "SAFE")
+    assert "does not offer SCRAM-SHA-256 but PLAIN, SCRAM-SHA-512: set sasl.mechanism" in str(error.value)
+
+
+def test_aws_needs_the_host_names_of_msk(broker: SecuredBroker) -> None:
+    module = "software.amazon.msk.auth.iam.IAMLoginModule required;"
+    properties = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "AWS_MSK_IAM",
+        "sasl.jaas.config": module,
+    }
+    with pytest.raises(AuthenticationError, match=f"the name {HOST} has no AWS region"):
+        known_brokers(broker, properties)
 
 
 def test_plaintext_at_a_port_that_wants_a_login_is_told(broker: SecuredBroker) -> None:
@@ -170,10 +199,26 @@ def test_a_blocking_client_logs_in_again_before_its_session_ends(broker: Secured
         cluster.close()
 
 
-def test_a_copy_goes_on_while_sessions_end(broker: SecuredBroker) -> None:
+def test_a_copy_begins_when_a_refused_login_is_mended(broker: SecuredBroker, bench: Bench) -> None:
+    topic, user = "mended", "late"
+    bench.create(topic)
+    expected = bench.source_has(topic, 10)
+    plain = bench.plan(TopicPartition(topic, 0))
+    source = broker.settings("LOGIN", login("SCRAM-SHA-512", user))
+    watch = ProgressReports(bench)
+    try:
+        with running(replace(plain, consumer=replace(plain.consumer, connection=source), offset_syncs=None)):
+            report = watch.await_progress(topic, lambda seen: seen.error is not None)
+            assert "refused the login of late by SCRAM-SHA-512" in str(report.error)
+            add_scram_users(broker.cluster.bootstrap_servers, user)
+            bench.await_copied(topic, expected)
+            watch.await_progress(topic, lambda seen: seen.error is None and seen.records == 10)
+    finally:
+        watch.close()
+
+
+def test_a_copy_goes_on_while_sessions_end(broker: SecuredBroker, bench: Bench) -> None:
     """With fetches that wait and produce requests in flight; nothing is lost, nothing twice."""
-    bench = Bench(broker.cluster, broker.cluster)
-    bench.create_state_topics()
     topic = "sessions"
     bench.create(topic)
     plain = bench.plan(TopicPartition(topic, 0))

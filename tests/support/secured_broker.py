@@ -97,7 +97,7 @@ def secured_broker(home: Path) -> Iterator[SecuredBroker]:
             reserved[name].release()
         cluster = LocalCluster.start(spec, home)
         held.callback(cluster.stop, timeout_s=0)
-        _add_scram_users(cluster.bootstrap_servers)
+        add_scram_users(cluster.bootstrap_servers, USER, ODD_USER)
         yield SecuredBroker(cluster, ports, home, trusted, client)
 
 
@@ -114,6 +114,7 @@ def _broker_settings(ports: Mapping[str, int], key_store: str, trust_store: str)
         "ssl.truststore.location": trust_store,
         "listener.name.mutual.ssl.client.auth": "required",
         "sasl.enabled.mechanisms": ",".join(_MECHANISMS),
+        "listener.name.safe.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
         "listener.name.short.connections.max.reauth.ms": str(int(SESSION_S * 1000)),
         **{
             f"listener.name.{name}.{mechanism.lower()}.sasl.jaas.config": module
@@ -147,10 +148,11 @@ def login(mechanism: str, user: str = USER, password: str = LOGIN_PASSWORD) -> d
     }
 
 
-def _add_scram_users(servers: str) -> None:
+def add_scram_users(servers: str, *users: str) -> None:
+    """Users that log in with LOGIN_PASSWORD."""
     admin = confluent.admin.AdminClient({"bootstrap.servers": servers})
     kinds = (confluent.admin.ScramMechanism.SCRAM_SHA_256, confluent.admin.ScramMechanism.SCRAM_SHA_512)
-    for user in (USER, ODD_USER):
+    for user in users:
         for kind in kinds:  # a request may change a user once
             wanted = confluent.admin.UserScramCredentialUpsertion(
                 user, confluent.admin.ScramCredentialInfo(kind, 4096), LOGIN_PASSWORD.encode()

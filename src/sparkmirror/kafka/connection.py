@@ -6,7 +6,6 @@ loop takes it over with `into_channel` and speaks raw Fetch and Produce.
 
 import itertools
 import math
-import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ from sparkmirror.kafka.channel import Channel
 from sparkmirror.kafka.error_codes import check
 from sparkmirror.kafka.login import LOGIN_ID, Ask, Login, renewal_s
 from sparkmirror.kafka.transport import network_of
+from sparkmirror.kafka.wire import UNREADABLE
 
 _API_VERSIONS_OF_EVERY_BROKER = 2
 """ApiVersions v3 is refused by brokers before 2.4, in a way that costs a second round trip."""
@@ -197,7 +197,7 @@ class Connection:
     def _decode(self, frame: memoryview, response_class: Any, version: int) -> Any:
         try:
             return response_class.decode(frame, version=version, header=True)
-        except (ValueError, IndexError, TypeError, struct.error) as error:
+        except (*UNREADABLE, TypeError) as error:
             raise DisconnectedError(
                 f"{self.address} sent what is no {response_class.__name__}; is this a Kafka port?"
             ) from error

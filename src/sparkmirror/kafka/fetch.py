@@ -19,6 +19,7 @@ from sparkmirror.kafka.wire import (
     INT32,
     NO_TAGS,
     NO_TOPIC_ID,
+    UNREADABLE,
     Reader,
     array_size,
     request_header,
@@ -262,7 +263,7 @@ def decode_fetch_response(
         reader.skip_tags()
         throttle_ms, error, session_id = reader.unpack(_THROTTLE_ERROR_SESSION)
         partitions = _decode_topics(reader, version, topics)
-    except (IndexError, KeyError, struct.error, UnicodeDecodeError) as cause:
+    except UNREADABLE as cause:
         raise DisconnectedError("a fetch response ends too early, or is about other topics") from cause
     return FetchResponse(throttle_ms / 1000, error, session_id, partitions)
 

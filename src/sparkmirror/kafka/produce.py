@@ -15,6 +15,7 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.wire import (
     INT32,
     NO_TAGS,
+    UNREADABLE,
     Reader,
     array_size,
     null_string,
@@ -114,7 +115,7 @@ def decode_produce_response(
         reader.skip_tags()
         partitions = _decode_topics(reader, version, topics)
         throttle_ms = reader.int32()
-    except (IndexError, KeyError, struct.error, UnicodeDecodeError) as cause:
+    except UNREADABLE as cause:
         raise DisconnectedError("a produce response ends too early, or is about other topics") from cause
     return ProduceResponse(throttle_ms / 1000, partitions)
 

@@ -4,16 +4,12 @@ For responses about thousands of topics, which kafka-python's protocol classes t
 requests that it lacks.
 """
 
-import struct
 from collections.abc import Callable
-from typing import Final, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.kafka.connection import Connection
-from sparkmirror.kafka.wire import INT32, Reader, request_header
-
-_UNREADABLE: Final = (IndexError, struct.error, UnicodeDecodeError, ValueError)
-"""Raised by decoding where a response ends too early or holds something else."""
+from sparkmirror.kafka.wire import INT32, UNREADABLE, Reader, request_header
 
 _Decoded = TypeVar("_Decoded")
 
@@ -52,5 +48,5 @@ def call(
             raise DisconnectedError(f"{connection.address} responded to {api.name} out of order")
         reader.skip_tags()
         return decode(reader, version)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise DisconnectedError(f"{connection.address} sent what is no response to {api.name}") from error

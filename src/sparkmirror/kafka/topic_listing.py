@@ -17,6 +17,7 @@ from sparkmirror.kafka.wire import (
     NO_TAGS,
     NO_TOPIC_ID,
     TOPIC_ID_BYTES,
+    VARINT_SHIFT_MAX,
     Reader,
     array_size,
     string,
@@ -101,7 +102,7 @@ def _skip_to_topics(reader: Reader) -> None:
 
 
 def decode_topics(data: bytes, version: int) -> Iterator[tuple[str, ListedTopic]]:
-    """Topics by name. Raises IndexError, ValueError or struct.error where the data ends too early."""
+    """Topics by name. Raises one of UNREADABLE where the data ends too early."""
     return (
         _decode_compact(data, version) if version >= _METADATA.flexible_from else _decode_plain(data, version)
     )
@@ -148,7 +149,7 @@ def _decode_plain(data: bytes, version: int) -> Iterator[tuple[str, ListedTopic]
             reader.at += _PARTITION_BYTES
             for _ in range(_REPLICA_LISTS):
                 replicas = reader.array_size()
-                reader.at += 4 * replicas
+                reader.at += 4 * max(replicas, 0)
         reader.at += 4 if version >= _RIGHTS_FROM else 0
         yield name, ListedTopic(partitions, NO_TOPIC_ID, is_internal, error)
 
@@ -161,6 +162,8 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         value &= _ONE_BYTE_MAX
         shift = 7
         while data[at] > _ONE_BYTE_MAX:
+            if shift > VARINT_SHIFT_MAX:
+                raise ValueError("a number has more than 5 bytes")
             value |= (data[at] & _ONE_BYTE_MAX) << shift
             shift += 7
             at += 1

@@ -9,6 +9,10 @@ NO_TAGS = b"\x00"
 TOPIC_ID_BYTES = 16
 NO_TOPIC_ID = b""
 """What a topic's id is where brokers tell none (before KIP-516, Kafka 2.8)."""
+VARINT_SHIFT_MAX = 28
+"""Of the fifth byte: a number of 32 bits has no more, and without an end it would grow with the response."""
+UNREADABLE = (IndexError, KeyError, ValueError, OverflowError, struct.error)
+"""Raised by decoding where a response ends too early or holds something else."""
 
 
 def unsigned_varint(value: int) -> bytes:
@@ -43,7 +47,7 @@ def request_header(
 
 
 class Reader:
-    """Walks over a response; `flexible` chooses the compact forms. IndexError or struct.error at its end."""
+    """Walks over a response; `flexible` chooses the compact forms. One of UNREADABLE is raised at its end."""
 
     __slots__ = ("at", "data", "flexible")
 
@@ -70,6 +74,8 @@ class Reader:
         value = byte & 0x7F
         shift = 7
         while byte > 0x7F:
+            if shift > VARINT_SHIFT_MAX:
+                raise ValueError("a number has more than 5 bytes")
             byte = data[at]
             at += 1
             value |= (byte & 0x7F) << shift
