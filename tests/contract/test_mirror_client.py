@@ -119,7 +119,7 @@ def test_each_module_function_returns_the_result_of_the_client_method(
     [
         ({}, "bootstrap.servers"),
         ({"bootstrap.servers": "here:1", "replication.policy.class": "a.Policy"}, "a.Policy"),
-        ({"bootstrap.servers": "here:1", "security.protocol": "SSL"}, "security.protocol"),
+        ({"bootstrap.servers": "here:1", "security.protocol": "SASL_SSL"}, "sasl.mechanism"),
     ],
 )
 def test_error_names_the_invalid_setting(settings: dict[str, str], message: str) -> None:

@@ -5,7 +5,7 @@ BOOTSTRAP in a body stands for a cluster's address.
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from tests.system.rest_requests import (
@@ -54,6 +54,23 @@ def ask(method: str, path: str, body: object = None, **said: Any) -> Case:
 
 
 def cases() -> list[Case]:
+    return [_without_chance(case) for case in _all_cases()]
+
+
+def _without_chance(case: Case) -> Case:
+    """Leave tasks out of responses to changes: whether a worker has started them when it responds is chance."""
+    changes = case.request.method in ("POST", "PUT", "PATCH")
+    if not changes or not case.request.path.endswith(("/connectors", "/config")) or case.reduce is not None:
+        return case
+    return replace(case, reduce=_without_tasks)
+
+
+def _without_tasks(content: Any) -> Any:
+    is_info = isinstance(content, dict) and "tasks" in content
+    return {**content, "tasks": type(content["tasks"]).__name__} if is_info else content
+
+
+def _all_cases() -> list[Case]:
     return [
         *root(),
         *creation(),
@@ -98,7 +115,7 @@ def root() -> Iterator[Case]:
 def creation() -> Iterator[Case]:
     numbers = b'"tasks.max": 1, "emit.heartbeats.enabled": true, "x.float": 1.50, "x.exponent": 1E3'
     config = json.dumps(heartbeat()).encode()[:-1] + b", " + numbers + b"}"
-    yield ask("POST", "/connectors", b'{"name": "hb", "config": ' + config + b"}", reduce=_created)
+    yield ask("POST", "/connectors", b'{"name": "hb", "config": ' + config + b"}")
     yield ask("GET", "/connectors/hb/status", until=running(1))
     yield ask("POST", "/connectors", {"name": "hb", "config": heartbeat()})
     yield ask("GET", "/connectors/hb/config")
@@ -344,7 +361,7 @@ def states() -> Iterator[Case]:
     yield ask("GET", "/connectors/hb/status", until=running(1))
     for name, state, shown in (("st", "stopped", "STOPPED"), ("pa", "Paused", "PAUSED")):
         body = {"name": name, "config": heartbeat(), "initial_state": state}
-        yield ask("POST", "/connectors", body, reduce=_created)
+        yield ask("POST", "/connectors", body)
         yield ask("GET", f"/connectors/{name}/status", until=connector_is(shown))
     yield ask("PUT", "/connectors/pa/resume")
     yield ask("GET", "/connectors/pa/status", until=running(1))
@@ -459,11 +476,6 @@ def deletion() -> Iterator[Case]:
     yield ask("GET", "/connectors/hb/status", until=lambda answer: answer.status == 404)
     yield ask("GET", "/connectors/hb")
     yield ask("DELETE", "/connectors/st")
-
-
-def _created(info: dict[str, Any]) -> dict[str, Any]:
-    """Whether a worker has already started tasks when it answers is chance."""
-    return {**info, "tasks": type(info["tasks"]).__name__} if "tasks" in info else info
 
 
 def _task_ids(tasks: list[dict[str, Any]]) -> list[Any]:

@@ -37,7 +37,10 @@ WRONG_FILES = {
         GOOD + "A.consumer.auto.offset.reset = newest\n",
         ["auto.offset.reset", "newest"],
     ),
-    "not yet supported": (GOOD + "A.security.protocol = SSL\n", ["security.protocol", "SSL"]),
+    "not yet supported": (
+        GOOD + "A.security.protocol = SASL_SSL\nA.sasl.mechanism = GSSAPI\n",
+        ["sasl.mechanism", "GSSAPI"],
+    ),
 }
 
 
