@@ -58,7 +58,7 @@ def cases() -> list[Case]:
 
 
 def _without_chance(case: Case) -> Case:
-    """Leave tasks out of responses to changes: whether a worker has started them when it responds is chance."""
+    """Leave out of responses to changes which tasks a worker has started by then, which is chance."""
     changes = case.request.method in ("POST", "PUT", "PATCH")
     if not changes or not case.request.path.endswith(("/connectors", "/config")) or case.reduce is not None:
         return case
