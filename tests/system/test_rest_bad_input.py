@@ -5,9 +5,8 @@ Afterwards other clients are served and no connection is left.
 
 import socket
 import threading
-import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -95,24 +94,17 @@ def test_a_body_over_the_limit_is_refused(url: str) -> None:
     head = PUT + b"Content-Length: " + str(1 << 40).encode() + b"\r\n\r\n"
     with closing(connected(url)) as connection:
         connection.sendall(head)
-        answer = _until_refused(connection)
+        # What is sent behind a refusal would reset the connection, perhaps before the response is read.
+        connection.sendall(b"[" * (BODY_BYTES_MAX + 1))
+        answer = _response(connection)
     assert answer.startswith(b"HTTP/1.1 413 ")
     assert b'"error_code":413' in answer
 
 
-def _until_refused(connection: socket.socket) -> bytes:
-    """Send until there is a response; returns all of it."""
-    connection.setblocking(False)
-    sent, answer = 0, b""
-    while sent < 32 * BODY_BYTES_MAX and not answer:
-        try:
-            sent += connection.send(b"[" * 65536)
-        except BlockingIOError:
-            time.sleep(0.001)
-        with suppress(BlockingIOError):
-            answer = connection.recv(65536)
-    assert answer, "not refused"
+def _response(connection: socket.socket) -> bytes:
+    """A whole response that has a JSON object."""
     connection.settimeout(ANSWERED_S)
+    answer = b""
     while not answer.endswith(b"}"):
         more = connection.recv(65536)
         assert more, answer

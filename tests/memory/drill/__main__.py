@@ -43,7 +43,10 @@ def main() -> int:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
             return report(pool.imap(run_seed, seeds, chunksize=4))
         except KeyboardInterrupt:
-            return _INTERRUPTED  # leaving the block ends the processes
+            # Ending the pool in order may wait for ever for a process that waits for its first task.
+            for process in multiprocessing.active_children():
+                process.kill()
+            os._exit(_INTERRUPTED)
 
 
 def report(results: Iterable[Result]) -> int:

@@ -72,3 +72,4 @@ def test_an_interrupt_ends_all_processes() -> None:
     finally:
         if drill.poll() is None:
             os.killpg(drill.pid, signal.SIGKILL)
+            drill.wait()
