@@ -27,6 +27,7 @@ CONNECTOR: Final = ConnectorName("ContractConnector")
 SOURCE: Final = Alias("near")
 POSITIONS: Final = "contract.positions"
 PROGRESS: Final = "contract.progress"
+ATTEMPTS: Final = "contract.attempts"
 SYNCS: Final = "contract.offset-syncs"
 DEAD_LETTERS: Final = dead_letters_topic(SOURCE)
 STOP_TIMEOUT_S: Final = 10.0
@@ -48,6 +49,7 @@ class Bench:
         compacted = {"cleanup.policy": "compact"}
         create_topic(self.target.bootstrap_servers, POSITIONS, partitions=3, config=compacted)
         create_topic(self.target.bootstrap_servers, PROGRESS, config=compacted)
+        create_topic(self.target.bootstrap_servers, ATTEMPTS, config=compacted)
         create_topic(self.target.bootstrap_servers, DEAD_LETTERS, config=compacted)
         create_topic(self.source.bootstrap_servers, SYNCS, config=compacted)
 
@@ -72,7 +74,7 @@ class Bench:
             partitions=tuple(CopyPartition(partition, remote(partition.topic)) for partition in partitions),
             consumer=replace(ConsumerSettings(source), **consumer),  # type: ignore[arg-type]  # see the docstring
             producer=ProducerSettings(target),
-            state=StatePlan(target, POSITIONS, PROGRESS),
+            state=StatePlan(target, POSITIONS, PROGRESS, ATTEMPTS),
             offset_syncs=OffsetSyncPlan(source, SYNCS, lag_max=1000),
         )
 

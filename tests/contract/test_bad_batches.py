@@ -45,8 +45,6 @@ def test_refused_record_is_skipped_and_reported_as_a_dead_letter(
     with running(plan):  # the record is not sent again, and later records are copied
         append(bench.source, topic, numbered(5, 50))
         bench.await_copied(topic, numbered(55))
-    epochs = [batch.header.producer_epoch for batch in stored_batches(bench.target, remote(topic))]
-    assert sorted(set(epochs)) == [0, 1], "what follows a batch that was left out has other numbers"
 
 
 def damage_second_batch(cluster: AnyCluster, topic: str) -> None:

@@ -5,6 +5,7 @@ from typing import Final
 
 import pytest
 
+from sparkmirror.batches.producer import ProducerId
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.config.worker_settings import InternalTopic, WorkerSettings
 from sparkmirror.connect.topics.offsets_topic import read_connector_offsets, write_connector_offsets
@@ -22,23 +23,23 @@ CLASS: Final = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 COMPACTED: Final = {"cleanup.policy": "compact"}
 
 
-def test_a_copy_resumes_at_an_altered_offset_with_a_new_producer_id(bench: Bench) -> None:
+def test_a_copy_resumes_at_an_altered_offset_with_a_new_producer_epoch(bench: Bench) -> None:
     """The copy continues after the last replicated offset; after a reset it starts at the beginning."""
     topic = "contract.altered-offsets"
     partition = TopicPartition(topic, 0)
     bench.create(topic)
     written = bench.source_has(topic, 10)
-    before = id_of_copy(bench, partition, written)
+    before = producer_of_copy(bench, partition, written)
     assert stored(bench, partition) == {"offset": 9}
     where = {"topic": topic, "partition": 0, "cluster": str(SOURCE)}
     alter(bench, ConnectorOffset(where, {"offset": 5}))
     assert position(bench, partition) == Position(5)
     assert stored(bench, partition) == {"offset": 5}
-    altered = id_of_copy(bench, partition, written + written[6:])
+    altered = producer_of_copy(bench, partition, written + written[6:])
     alter(bench, ConnectorOffset(where, None))
     assert stored(bench, partition) is None
-    forgotten = id_of_copy(bench, partition, written + written[6:] + written)
-    assert len({before, altered, forgotten}) == 3, "the same producer id was used again"
+    forgotten = producer_of_copy(bench, partition, written + written[6:] + written)
+    assert len({before, altered, forgotten}) == 3, "the same producer epoch was used again"
 
 
 def test_malformed_keys_are_skipped(target_cluster: LocalCluster, caplog: pytest.LogCaptureFixture) -> None:
@@ -109,13 +110,13 @@ def test_topics_that_are_not_compacted_are_refused(
         admin.close()
 
 
-def id_of_copy(bench: Bench, partition: TopicPartition, copied: list[Keyed]) -> int:
-    """Run a copy until the target has exactly these records; returns its producer id."""
+def producer_of_copy(bench: Bench, partition: TopicPartition, copied: list[Keyed]) -> ProducerId:
+    """Run a copy until the target has exactly these records; returns its producer id and epoch."""
     with running(bench.plan(partition)):
         bench.await_copied(partition.topic, copied)
     state = position(bench, partition).producer
     assert state is not None
-    return state.producer.id
+    return state.producer
 
 
 def alter(bench: Bench, offset: ConnectorOffset) -> None:

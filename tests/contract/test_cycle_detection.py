@@ -51,6 +51,7 @@ from tests.support.waiting import await_value
 
 WAIT_S: Final = 20.0
 POSITIONS: Final = "cycles.positions"
+ATTEMPTS: Final = "cycles.attempts"
 PROGRESS: Final = "cycles.progress"
 COMPACTED: Final = {"cleanup.policy": "compact"}
 IDEMPOTENT: Final = {"enable.idempotence": "true"}
@@ -80,7 +81,7 @@ class Direction:
             ),
             consumer=ConsumerSettings(source),
             producer=ProducerSettings(target),
-            state=StatePlan(target, POSITIONS, PROGRESS),
+            state=StatePlan(target, POSITIONS, PROGRESS, ATTEMPTS),
             offset_syncs=None,
             names_show_origin=False,
         )
@@ -115,7 +116,7 @@ class Direction:
 
 
 def create_own_topics(cluster: LocalCluster) -> None:
-    for name in {POSITIONS, PROGRESS, PRODUCER_IDS_TOPIC} - topics(cluster).keys():
+    for name in {POSITIONS, PROGRESS, ATTEMPTS, PRODUCER_IDS_TOPIC} - topics(cluster).keys():
         create_topic(cluster.bootstrap_servers, name, config=COMPACTED)
 
 

@@ -27,6 +27,7 @@ from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.kafka.transactions import fence
 from sparkmirror.storage.positions import Position, position_record, read_positions
 from tests.contract.copying import (
+    ATTEMPTS,
     CONNECTOR,
     DEAD_LETTERS,
     POSITIONS,
@@ -54,7 +55,7 @@ RATE: Final = 2000
 def old_bench(real_bench: Bench, frail_cluster: LocalCluster) -> Iterator[Bench]:
     """Clusters whose target has transaction version 1."""
     made = Bench(real_bench.source, frail_cluster)
-    for name in (POSITIONS, PROGRESS, DEAD_LETTERS):
+    for name in (POSITIONS, PROGRESS, ATTEMPTS, DEAD_LETTERS):
         create_topic(frail_cluster.bootstrap_servers, name, config={"cleanup.policy": "compact"})
     with asking(frail_cluster) as asker:
         finalize(asker, 1)

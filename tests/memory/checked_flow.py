@@ -19,6 +19,7 @@ from tests.memory.partition_log import PartitionLog, Stored
 from tests.memory.source_records import SourceRecords
 
 POSITIONS: Final = "positions"
+ATTEMPTS: Final = "attempts"
 PROGRESS: Final = "progress"
 SYNCS: Final = "syncs"
 POSITION_PARTITIONS: Final = 2
@@ -66,6 +67,7 @@ class CheckedFlow:
         self.letters_topic = dead_letters_topic(ends.flow.source)
         ends.source.create(SYNCS)
         ends.target.create(POSITIONS, POSITION_PARTITIONS, _COMPACTED)
+        ends.target.create(ATTEMPTS, 1, _COMPACTED)
         for topic in (PROGRESS, self.letters_topic):
             ends.target.create(topic, 1, _COMPACTED)
         ends.target.observers.append(self._target_has)

@@ -70,6 +70,8 @@ class MemoryCluster:
         self._created = 0
         self.brokers = [MemoryBroker(self, at, f"{name}-{at}", 9092) for at in range(brokers)]
         self.transaction_version = 2
+        self.unreadable: set[str] = set()
+        """Topics that nobody has the right to read."""
         self.transactions = TransactionCoordinators(self)
         self.groups = Groups(self)
         self.coordinator_shift = 0

@@ -10,6 +10,7 @@ from sparkmirror.kafka.error_codes import (
     NONE,
     NOT_LEADER_OR_FOLLOWER,
     OFFSET_OUT_OF_RANGE,
+    TOPIC_AUTHORIZATION_FAILED,
     UNKNOWN_LEADER_EPOCH,
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
@@ -155,6 +156,8 @@ def _log(exchange: "Exchange", key: Key) -> PartitionLog | int:
         topic, missing = cluster.topic_by_id(key.topic), UNKNOWN_TOPIC_ID
     if topic is None:
         return missing
+    if any(topic is cluster.topics.get(name) for name in cluster.unreadable):
+        return TOPIC_AUTHORIZATION_FAILED
     if key.partition >= len(topic.partitions):
         return UNKNOWN_TOPIC_OR_PARTITION
     return topic.partitions[key.partition]

@@ -13,7 +13,7 @@ from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSetti
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.domain.incidents import OnBadBatch, Reactions
 from sparkmirror.storage.producer_id_topic import PRODUCER_IDS_TOPIC
-from tests.memory.checked_flow import POSITIONS, PROGRESS, SYNCS, CheckedFlow, Ends
+from tests.memory.checked_flow import ATTEMPTS, POSITIONS, PROGRESS, SYNCS, CheckedFlow, Ends
 from tests.memory.cluster import MemoryCluster
 from tests.memory.ledger import Due
 from tests.memory.network import MemoryNetwork
@@ -51,6 +51,8 @@ class Shape:
     is_two_way: bool = False
     """Whether a second flow goes back, and both keep the topic's name."""
     provenance_header: bool = False
+    is_fenced: bool = True
+    """Whether attempts are recorded and fenced."""
 
 
 class RunningTask:
@@ -155,7 +157,7 @@ class Stage:
             partitions=tuple(CopyPartition(partition, ends.remote) for partition in partitions),
             consumer=ConsumerSettings(source, read_committed=shape.reads_committed),
             producer=replace(ProducerSettings(target), in_flight_max=shape.in_flight_max),
-            state=StatePlan(target, POSITIONS, PROGRESS),
+            state=StatePlan(target, POSITIONS, PROGRESS, ATTEMPTS if shape.is_fenced else None),
             offset_syncs=OffsetSyncPlan(source, SYNCS, lag_max=shape.lag_max),
             settings=CopySettings(
                 Reactions(on_bad_batch=shape.on_bad_batch), provenance_header=shape.provenance_header

@@ -28,6 +28,7 @@ PARTITIONS: Final = 3
 FLOW: Final = Flow(Alias("here"), Alias("there"))
 _POSITIONS: Final = "spark.positions"
 _PROGRESS: Final = "spark.progress"
+_ATTEMPTS: Final = "spark.attempts"
 WAIT_S: Final = 30.0
 PASSWORD: Final = "of-a-store: it\u0027s \u00fc"
 """What only Spark itself may know."""
@@ -92,7 +93,7 @@ class JobTestbed:
     jobs: list[RunningJob] = field(default_factory=list)
 
     def create_state_topics(self) -> None:
-        for name in (_POSITIONS, _PROGRESS):
+        for name in (_POSITIONS, _PROGRESS, _ATTEMPTS):
             config = {"cleanup.policy": "compact"}
             create_topic(self.target.bootstrap_servers, name, config=config)
 
@@ -118,7 +119,7 @@ class JobTestbed:
             partitions=(),
             consumer=ConsumerSettings(connection(self.source)),
             producer=ProducerSettings(connection(self.target)),
-            state=StatePlan(connection(self.target), _POSITIONS, _PROGRESS),
+            state=StatePlan(connection(self.target), _POSITIONS, _PROGRESS, _ATTEMPTS),
             offset_syncs=None,
         )
         sources = [TopicPartition(topic(connector), number) for number in range(PARTITIONS)]

@@ -18,7 +18,13 @@ from tests.system.connect_node import SOURCE, connector_config, group_properties
 TOPIC: Final = "planned.orders"
 REMOTE: Final = "pl.planned.orders"
 RECORDS: Final = 500
-OWN: Final = {"mm2-offsets.pl.internal", "mm2-progress.pl.internal", "pl.checkpoints.internal", "heartbeats"}
+OWN: Final = {
+    "mm2-offsets.pl.internal",
+    "mm2-progress.pl.internal",
+    "mm2-attempts.pl.internal",
+    "pl.checkpoints.internal",
+    "heartbeats",
+}
 
 
 @pytest.fixture(scope="module")

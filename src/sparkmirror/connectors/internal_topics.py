@@ -15,6 +15,7 @@ from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.incidents import OnBadBatch
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.policies.admin_writes import AdminWrites, TopicCreation
+from sparkmirror.storage.attempts import attempts_topic
 from sparkmirror.storage.dead_letters import dead_letters_topic
 from sparkmirror.storage.producer_id_topic import PRODUCER_IDS_TOPIC
 from sparkmirror.storage.progress import progress_topic
@@ -82,23 +83,26 @@ _SEGMENT_BYTES: Final = "16777216"
 class OwnTopic(NamedTuple):
     """An internal topic and the cluster that it is on.
 
-    `replicas_setting` is the option for its replication factor; `is_read`: the mirror reads it back.
+    `replicas_setting` is the option for its replication factor; `is_read`: the mirror reads it back;
+    `is_needed`: it can't do without.
     """
 
     cluster: Alias
     creation: TopicCreation
     replicas_setting: str
     is_read: bool = True
+    is_needed: bool = True
 
 
 def topics_on_target(on: FlowWorker, connector: SourceConfig) -> Sequence[TopicCreation]:
-    """A MirrorSourceConnector's positions and progress, dead letters and producer ids if it keeps any."""
+    """A MirrorSourceConnector's positions, progress and attempts; dead letters and producer ids if any."""
     positions, source = on.worker.offset_topic, on.flow.source
     replicas = positions.replication_factor
     small = {"segment.bytes": _SEGMENT_BYTES}
     topics = [
         TopicCreation(positions.name, positions.partitions, replicas, {**small, **dict(positions.configs)}),
         TopicCreation(progress_topic(source), 1, replicas, {**small, **COMPACTED}),
+        TopicCreation(attempts_topic(source), 1, replicas, {**small, **COMPACTED}),
     ]
     if connector.settings.copying.reactions.on_bad_batch is OnBadBatch.SKIP:
         topics.append(TopicCreation(dead_letters_topic(source), 1, replicas, COMPACTED))
@@ -135,5 +139,9 @@ def own_topics(flow: FlowWorker, source: SourceConfig) -> Sequence[OwnTopic]:
     """All of a MirrorSourceConnector's."""
     setting = "offset.storage.replication.factor"
     syncs = offset_syncs_topic(flow, source)
-    on_target = [OwnTopic(flow.flow.target, topic, setting) for topic in topics_on_target(flow, source)]
+    unfenced = attempts_topic(flow.flow.source)
+    on_target = [
+        OwnTopic(flow.flow.target, topic, setting, is_needed=topic.name != unfenced)
+        for topic in topics_on_target(flow, source)
+    ]
     return on_target if syncs is None else [*on_target, syncs]

@@ -116,17 +116,20 @@ class CopyLoop:
     async def _finish(self) -> None:
         pipeline = self.pipeline
         pipeline.stop()
+        unanswered = pipeline.writer.doubtful()
         pipeline.writer.discard_unsent()
         deadline = self._loop.time() + _DRAIN_TIMEOUT_S
         if self._transactions is not None:
             await self._transactions.finish(_DRAIN_TIMEOUT_S)
         while not pipeline.writer.is_idle and self._loop.time() < deadline:  # noqa: ASYNC110 - bounded, and once
             await asyncio.sleep(_DRAIN_POLL_S)
+        unanswered |= pipeline.writer.unanswered()
         pipeline.writer.stop()
         if self._writing is not None:
             await self._writing
         if self._has_started:
             await self._loop.run_in_executor(None, self._state.close, self._copies())
+            await pipeline.writes.close(self._copies(), unanswered)
 
     def _report(self) -> None:
         """Once a second."""
@@ -134,6 +137,7 @@ class CopyLoop:
         if self._stopping.is_set():
             return
         self.pipeline.check_buffer()
+        self.pipeline.renew()
         write = self._state.collect(self._copies(), self._loop.time())
         if write is not None:
             self._writing = self._loop.run_in_executor(None, write)

@@ -8,14 +8,14 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import replace
 
-from sparkmirror.batches.batch_copying import MERGED_BYTES_MAX, CopyRules
-from sparkmirror.batches.compression import CODECS
 from sparkmirror.batches.cycles import CycleError, UnknownWriterError
 from sparkmirror.batches.record_batch import OutgoingBatch, end_of_batch, writers
 from sparkmirror.copy import partition_events as events
+from sparkmirror.copy.attempt_writes import AttemptWrites
+from sparkmirror.copy.claims import Claims
 from sparkmirror.copy.copy_plan import TaskPlan
+from sparkmirror.copy.copy_rules import copy_rules
 from sparkmirror.copy.copy_state import Phase, is_undisturbed
 from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.dead_letters import is_about_the_batch, with_fix
@@ -24,6 +24,7 @@ from sparkmirror.copy.partition_events import Do, Event, Instruction
 from sparkmirror.copy.partition_lookups import PartitionLookups
 from sparkmirror.copy.partition_states import step
 from sparkmirror.copy.resume import Resumption
+from sparkmirror.copy.succession import Succession
 from sparkmirror.copy.task_state import TaskState
 from sparkmirror.copy.throttle import Throttle
 from sparkmirror.domain.errors import CorruptBatchError, KafkaError, SparkmirrorError
@@ -53,7 +54,7 @@ class CopyPipeline:
         cycles: CycleDetection,
         fenced_pause_s: float,
     ) -> None:
-        rules = _rules(plan)
+        rules = copy_rules(plan)
         self._plan = plan
         self._loop = loop
         self._state = state
@@ -62,8 +63,17 @@ class CopyPipeline:
         self.reader = BatchReader(plan.consumer, loop, self)
         self.writer = BatchWriter(plan.writer_settings, loop, self)
         """In transactions each initialisation has another."""
-        resumption = Resumption(plan, rules, cycles, state.store)
+        topic = plan.state.attempts_topic
+        claims = None if topic is None else Claims(plan, topic, cycles)
+        resumption = Resumption(plan, rules, cycles, state.store, Succession(plan, claims))
         self.lookups = PartitionLookups(loop, state, resumption, cycles, self.report)
+        self.writes = AttemptWrites(
+            claims,
+            loop,
+            lambda: self.writer,
+            self.lookups.run,
+            lambda source, error: self.report(source, events.WriteFailed(error)),
+        )
         self._throttle = Throttle(plan.rate_limits, plan.rate_shares, loop, self.reader.fetch_more)
         read_committed = plan.consumer.read_committed
         self._copies = {
@@ -124,6 +134,11 @@ class CopyPipeline:
         self._throttle.change(limits)
         self.report_all(events.LimitsChanged())
 
+    def renew(self) -> None:
+        """Let attempts be followed by new ones before a coordinator forgets their transactional ids."""
+        for copy in self.writes.old():
+            self._report(copy, events.RenewalDue())
+
     # events in, instructions out
 
     def report_all(self, event: Event) -> None:
@@ -169,6 +184,7 @@ class CopyPipeline:
         copy.start(start.position, start.producer, logs)
         if start.incident is not None:
             copy.note(start.incident)
+        self.writes.begin(copy, start.attempt)
         self._state.resume_after(copy.plan.source, start.run)
         self.writer.begin(copy.plan.target, start.producer, logs.target_id)
         self.reader.begin(copy.plan.source, start.position, logs.source_id, logs.source_epoch)
@@ -213,9 +229,13 @@ class CopyPipeline:
     def _discard(self, copy: PartitionCopy) -> None:
         self._outstanding_bytes -= copy.outstanding_bytes
         copy.discard()
+        copy.is_settled = False
+        self.writes.dropped(copy)
 
     def _free_buffer(self, copy: PartitionCopy) -> None:
-        self._outstanding_bytes -= copy.drop_last(self.writer.drop_unsent(copy.plan.target))
+        dropped = self.writes.drop_held(copy) + self.writer.drop_unsent(copy.plan.target)
+        self._outstanding_bytes -= copy.drop_last(dropped)
+        self.writes.dropped(copy)
 
     def budget_bytes(self) -> int:
         budget = self._plan.buffer_bytes_max - self._outstanding_bytes
@@ -230,7 +250,7 @@ class CopyPipeline:
         stuck = set(self._stuck())
         if any(copy.state.phase is Phase.COPYING for copy in self._copies.values() if copy not in stuck):
             for copy in stuck:
-                if self.writer.has_unsent(copy.plan.target):
+                if self.writes.has_held(copy) or self.writer.has_unsent(copy.plan.target):
                     self._report(copy, events.BufferNeeded(random.random()))
         self._fetch_soon()
 
@@ -262,7 +282,7 @@ class CopyPipeline:
         obstacle: Event | None = None
         try:
             for batch in copy.take(fetched, self._plan.outstanding_bytes_max - self._outstanding_bytes):
-                self.writer.append(copy.plan.target, batch)
+                self.writes.append(copy, batch)
         except CorruptBatchError as error:
             obstacle = self._unreadable(copy, fetched, error)
         except UnknownWriterError:
@@ -382,17 +402,3 @@ class CopyPipeline:
         else:
             self.report_all(events.TransactionFailed(error))
         self._transaction_error = error
-
-
-def _rules(plan: TaskPlan) -> Mapping[TopicPartition, CopyRules]:
-    compression = plan.producer.compression
-    rules = CopyRules(
-        codec=None if compression is None else CODECS.index(compression),
-        check_crcs=plan.consumer.check_crcs,
-        merged_bytes_max=MERGED_BYTES_MAX,
-        decompressed_bytes_max=plan.settings.decompressed_bytes_max,
-    )
-    return {
-        partition.source: replace(rules, target_stamps_append_time=partition.target_stamps_append_time)
-        for partition in plan.partitions
-    }

@@ -27,11 +27,13 @@ class CopyPartition:
 
 @dataclass(frozen=True, slots=True)
 class StatePlan:
-    """Connect's offsets topic and the progress topic, both on the target cluster."""
+    """Connect's offsets topic, and topics of our own, all on the target cluster."""
 
     connection: ConnectionSettings
     positions_topic: str
     progress_topic: str
+    attempts_topic: str | None = None
+    """Where attempts are recorded and fenced; None where they are not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ Touches no connection. `partition_states` decides what the partition does next.
 """
 
 import sys
+from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -66,6 +67,12 @@ class PartitionCopy:
         self.position = self.fetch_position = 0
         self.producer: ProducerState | None = None
         """As of the last acknowledgement; None while the position is not this task's."""
+        self.is_recorded = False
+        """Whether the attempt is recorded, and fences those before it."""
+        self.is_settled = True
+        """Whether nothing that it sent, and that was dropped since, may be unanswered."""
+        self.written = 0
+        """How many records of the attempt are acknowledged."""
         self.state = CopyState()
         self.undisturbed: CopyState | None = None
         """The last state to which an acknowledgement is no event: compared by identity, once a batch."""
@@ -142,6 +149,7 @@ class PartitionCopy:
         if base_offset < expected:
             self.note(target_truncated(self.plan.target, base_offset, expected, batch.offsets[0]))
         self.producer = self.producer.after(len(batch.offsets), base_offset + len(batch.offsets))
+        self.written += len(batch.offsets)
         self.records += len(batch.offsets)
         self.bytes += len(batch.data)
         bucket = bucket_of(now_ms - batch.max_timestamp)
@@ -176,7 +184,15 @@ class PartitionCopy:
         position = self.known_position
         if reason.skipped is not None:
             position = position._replace(offset=reason.skipped.last)
-        return reason._replace(position=position)
+        return reason._replace(position=position, is_settled=self.is_recorded and self.is_settled)
+
+    @property
+    def taken(self) -> int:
+        """How many records of the attempt are acknowledged or outstanding."""
+        outstanding = sum(len(each.batch.offsets) for each in self._outstanding)
+        # Of a batch that the writer has split a part may be acknowledged.
+        first = self._outstanding[0].batch.offsets if self._outstanding else ()
+        return self.written + outstanding - bisect_left(first, self.position)
 
     @property
     def last_replicated(self) -> int | None:

@@ -10,6 +10,7 @@ from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import UNKNOWN_LOGS, LogIdentity
 from sparkmirror.domain.incidents import Incident
 from sparkmirror.offsets.offset_runs import Run
+from sparkmirror.storage.attempts import Attempt
 from sparkmirror.storage.dead_letters import DeadLetter
 from sparkmirror.storage.positions import Position
 
@@ -30,6 +31,12 @@ class ResumeReason(NamedTuple):
     """The batch that ends with the position is left out."""
     is_last_try: bool = False
     """A refused sequence that nothing in the log explains is given up: sequences start at 0 again."""
+    is_stored: bool = False
+    """The position was read from its topic, and another attempt may have written a newer one since."""
+    is_settled: bool = False
+    """Nothing that this attempt has sent is unanswered: it may go on."""
+    renews: bool = False
+    """It must not go on: its producer epoch is old, and another one is claimed."""
 
 
 class Start(NamedTuple):
@@ -43,6 +50,8 @@ class Start(NamedTuple):
     incident: Incident | None = None
     logs: LogIdentity = UNKNOWN_LOGS
     run: Run | None = None
+    attempt: Attempt | None = None
+    """That begins here; None where the one before goes on, or none is recorded."""
 
 
 # events. `randomness`, a number in [0, 1), is for the jitter of a retry
@@ -133,6 +142,11 @@ class Diverged:
 
 @dataclass(frozen=True, slots=True)
 class SourceRecreated: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RenewalDue:
+    """The attempt has lasted long enough; it is reported again until another one has begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +265,7 @@ Event = (
     | FetchFailed
     | FetchWorks
     | Drained
+    | RenewalDue
     | WriteFailed
     | WriteWorks
     | WritePossible

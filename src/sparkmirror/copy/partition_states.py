@@ -30,6 +30,7 @@ from sparkmirror.copy.partition_events import (
     OutOfRange,
     PositionRead,
     PositionUnreadable,
+    RenewalDue,
     Resolve,
     Resolved,
     ResolveFailed,
@@ -117,7 +118,7 @@ def _do(*instructions: Instruction) -> Act:
 
 
 def _position_read(state: CopyState, event: PositionRead, _: float) -> Next:
-    return _resolve(state, ResumeReason(event.position))
+    return _resolve(state, ResumeReason(event.position, is_stored=True))
 
 
 def _resolve(state: CopyState, reason: ResumeReason, *first: Instruction) -> Next:
@@ -153,7 +154,7 @@ def _writers_known(state: CopyState, event: WritersKnown, _: float) -> Next:
     return Next(state, (*notes, Do.FETCH_NEXT))
 
 
-def _drain(state: CopyState, event: SourceIncident, _: float) -> Next:
+def _drain(state: CopyState, event: SourceIncident | RenewalDue, _: float) -> Next:
     match event:
         case OutOfRange():
             reason = ResumeReason(is_gone=True)
@@ -163,6 +164,8 @@ def _drain(state: CopyState, event: SourceIncident, _: float) -> Next:
             reason = ResumeReason(skipped=letter)
         case SourceRecreated():
             reason = ResumeReason()
+        case RenewalDue():
+            reason = ResumeReason(renews=True)
     return Next(replace(state, reason=reason), (Do.PAUSE_FETCH, Do.AWAIT_DRAINED))
 
 
@@ -274,9 +277,9 @@ def _row(phase: Phase, stays: Mapping[type, Act], moves: _Row | None = None) -> 
 
 
 _REPORTED_AGAIN: Final[Mapping[type, Act]] = dict.fromkeys(
-    (OutOfRange, Diverged, SourceRecreated, SourceBatchSkipped), _do()
+    (OutOfRange, Diverged, SourceRecreated, SourceBatchSkipped, RenewalDue), _do()
 )
-"""Of what the source has, only a partition that is copied takes notice; its next fetch reports it again."""
+"""Only a partition that is copied takes notice of these; they are reported again."""
 
 _OUTSTANDING: Final[_Row] = {
     TargetBatchFailed: Transition(Phase.FAILED, _fail_writing),

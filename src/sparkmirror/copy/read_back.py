@@ -14,7 +14,7 @@ from sparkmirror.batches.batch_copying import CopyRules, Step, copy_batches
 from sparkmirror.batches.cycles import UnknownWriterError
 from sparkmirror.batches.matching import match
 from sparkmirror.batches.producer import ProducerState
-from sparkmirror.batches.record_batch import SEQUENCE_MODULUS, FetchedBatch, iterate_batches, writers
+from sparkmirror.batches.record_batch import CONTROL, SEQUENCE_MODULUS, FetchedBatch, iterate_batches, writers
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.partition_events import Diverged
@@ -156,7 +156,7 @@ class _Tail:
                 if header.last_offset < offset:
                     continue
                 offset = header.last_offset + 1
-                if state.producer.wrote(header):
+                if state.producer.wrote(header) and not header.attributes & CONTROL:
                     self.is_contiguous = self.is_contiguous and header.base_sequence == sequence
                     sequence = (header.base_sequence + header.record_count) % SEQUENCE_MODULUS
                     self.count += header.record_count

@@ -1,26 +1,25 @@
 """Finds where a task resumes its partitions: exactly after what the target already has of them.
 
-Records that were written after the stored position are read back (`ReadBack`), and the partition continues
-behind them under the sequence that follows. An older attempt that still runs writes the same records under
-the same sequences, and a broker keeps one copy. Where a sequence would stop meaning the same record, the next
-producer epoch or a new producer id starts at sequence 0. In transactions nothing is written behind the stored
-position, except by an attempt from before transactions were used.
+`Succession` claims them, and looks up where the attempt before ended; `UnfencedResume` does what can be done
+without. In transactions nothing is written behind the stored position, except by an attempt from before
+transactions were used.
 """
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from sparkmirror.batches.batch_copying import CopyRules
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerId, ProducerState
+from sparkmirror.copy.claims import Claimed, Unfenced
 from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
 from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.dead_letters import write_dead_letters
 from sparkmirror.copy.first_offsets import first_offsets
 from sparkmirror.copy.partition_events import Diverged, ResumeReason, Start
-from sparkmirror.copy.read_back import Found, ReadBack
+from sparkmirror.copy.succession import Succession, is_used, newest_word
+from sparkmirror.copy.unfenced_resume import FoundStart, UnderNewId, UnfencedResume, renumbered
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import (
     AuthorizationError,
@@ -40,29 +39,14 @@ from sparkmirror.domain.incidents import (
     source_recreated,
     source_truncated,
     target_recreated,
-    target_truncated,
 )
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.offsets import LATEST, list_offsets
-from sparkmirror.kafka.producers import unreplicated_records
 from sparkmirror.kafka.transactions import new_producer_id
+from sparkmirror.storage.attempts import Attempt
 from sparkmirror.storage.positions import Position, position_record
 
 _log = logging.getLogger(__name__)
-
-_UNEXPLAINED = "the broker refused a sequence, and nothing in the log explains why"
-
-
-class _UnderNewId(NamedTuple):
-    """A start under a new producer id, at the target's offset `next_offset`."""
-
-    position: int
-    next_offset: int
-    incident: Incident | None = None
-    logs: LogIdentity = UNKNOWN_LOGS
-
-
-_Found = Start | _UnderNewId | SparkmirrorError
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +60,7 @@ class Resumption:
     rules: Mapping[TopicPartition, CopyRules]
     cycles: CycleDetection
     store: Callable[[Sequence[LogRecord]], None]
+    succession: Succession
 
     def starts(
         self, reasons: Mapping[TopicPartition, ResumeReason]
@@ -98,28 +83,41 @@ class Resumption:
             )
             for plan in plans
         }
+        for at, known in logs.items():
+            reasons[at] = _unsettled_by(reasons[at], known)
+        claimed = self.succession.claim(plans, reasons)
+        reasons.update(self.succession.read_again(reasons, claimed))
         ends = list_offsets(self._target, [plan.target for plan in plans], LATEST, target)
         firsts = first_offsets(self.plan, reasons, logs, source)
-        found: dict[TopicPartition, _Found] = {}
+        found: dict[TopicPartition, FoundStart] = {}
         for plan in plans:
-            end, first = ends[plan.target], firsts.get(plan.source)
-            if isinstance(end, SparkmirrorError):
+            end, first, claim = ends[plan.target], firsts.get(plan.source), claimed.get(plan.source)
+            if isinstance(claim, SparkmirrorError):
+                found[plan.source] = claim
+            elif isinstance(end, SparkmirrorError):
                 found[plan.source] = end
             elif isinstance(first, SparkmirrorError):
                 found[plan.source] = first
             else:
                 found[plan.source], reasons[plan.source] = self._found(
-                    plan, reasons[plan.source], logs[plan.source], first, end
+                    plan, reasons[plan.source], logs[plan.source], first, end, claim
                 )
         write_dead_letters(self.plan, [reason.skipped for reason in reasons.values() if reason.skipped])
         starts = self._with_ids(
-            found, {source: _read_logs(reasons[source], logs[source]) for source in found}
+            found,
+            {source: _read_logs(reasons[source], logs[source]) for source in found},
+            self.succession.states(reasons, claimed),
         )
+        self.succession.record(starts, claimed)
         self.cycles.record(
             start.producer.producer.id for start in starts.values() if isinstance(start, Start)
         )
         self._store(starts, reasons)
         return starts
+
+    @property
+    def _unfenced(self) -> UnfencedResume:
+        return UnfencedResume(self.plan, self.rules, self.cycles)
 
     @property
     def _target(self) -> ConsumerSettings:
@@ -128,37 +126,59 @@ class Resumption:
     # starts
 
     def _found(
-        self, plan: CopyPartition, reason: ResumeReason, logs: LogIdentity, first: int | None, end: int
-    ) -> tuple[_Found, ResumeReason]:
+        self,
+        plan: CopyPartition,
+        reason: ResumeReason,
+        logs: LogIdentity,
+        first: int | None,
+        end: int,
+        claim: Claimed | Unfenced | None,
+    ) -> tuple[FoundStart, ResumeReason]:
         """The start, and the reason with what reading the logs has added to it."""
-        found_start = self._find(plan, reason, logs, first, end)
+        if is_used(reason.position, claim):
+            return RetriableError(f"{plan.source}: its producer epoch is in use; claiming the next"), reason
+        last = newest_word(reason.position, claim)
+        found_start = self._find(plan, reason, logs, first, end, last)
         if isinstance(found_start, Diverged):
             reason = reason._replace(diverged_at=found_start.at, diverging_epoch=found_start.epoch)
-            found_start = self._find(plan, reason, logs, first, end)
+            found_start = self._find(plan, reason, logs, first, end, last)
             assert not isinstance(found_start, Diverged), (
                 "a divergence ends the search before the log is read"
             )
-        if reason.is_distrusted:
-            found_start = self._explained(plan, reason, found_start)
+        if reason.is_distrusted and not isinstance(claim, Claimed):
+            found_start = self._unfenced.explained(plan, reason, found_start)
         return found_start, reason
 
-    def _find(
-        self, plan: CopyPartition, reason: ResumeReason, logs: LogIdentity, first: int | None, end: int
-    ) -> _Found | Diverged:
-        """`first` is where to start if not at the position; `end` is where the target's log ends."""
+    def _find(  # noqa: PLR0911 - one for each reason
+        self,
+        plan: CopyPartition,
+        reason: ResumeReason,
+        logs: LogIdentity,
+        first: int | None,
+        end: int,
+        last: Attempt | None,
+    ) -> FoundStart | Diverged:
+        """`first` is where to start if not at the position; `end` is where the target's log ends.
+
+        `last` is the attempt that was fenced, if it is recorded where it ended.
+        """
         position = reason.position
         if position is None:
-            return _UnderNewId(_required(first), end)
+            return UnderNewId(_required(first), end)
         changed = self._changed(plan, position, reason, logs, first, end)
         if changed is not None:
             return changed
         following = position.offset + 1
         if position.producer is None or not self.plan.producer.idempotent:
-            return _UnderNewId(following, end, _skipped(reason))
+            return UnderNewId(following, end, _skipped(reason))
+        if reason.is_settled:
+            return UnderNewId(following, end, _skipped(reason))
+        if reason.skipped is None and last is not None:
+            return self.succession.behind(plan, position, last, end)
         if reason.skipped is not None:
             state = position.producer._replace(next_offset=end)
-            return _renumbered(Start(following, state, _skipped(reason)))
-        return self._continued(plan, position, position.producer, end)
+            return renumbered(Start(following, state, _skipped(reason)))
+        return self._unfenced.continued(plan, position, position.producer, end)
 
     def _changed(
         self,
@@ -168,7 +188,7 @@ class Resumption:
         logs: LogIdentity,
         first: int | None,
         end: int,
-    ) -> _Found | None:
+    ) -> FoundStart | None:
         """The start if a log was replaced or truncated since the position; None if neither was."""
         following = position.offset + 1
         if is_another(position.logs.source_id, logs.source_id):
@@ -185,95 +205,33 @@ class Resumption:
             return self._without(plan, source_truncated(following, at), at, end)
         return None
 
-    def _recreated(self, plan: CopyPartition, incident: Incident, position: int, end: int) -> _Found:
+    def _recreated(self, plan: CopyPartition, incident: Incident, position: int, end: int) -> FoundStart:
         if self.plan.settings.reactions.on_topic_recreated is OnTopicRecreated.FAIL:
             return _blocked_by(plan, incident, "on.topic.recreated is fail. Set it to record or restart")
         _log.warning("%s: %s", plan.source, incident.text)
-        return _UnderNewId(position, end, incident)
+        return UnderNewId(position, end, incident)
 
-    def _without(self, plan: CopyPartition, incident: Incident, position: int, end: int) -> _Found:
+    def _without(self, plan: CopyPartition, incident: Incident, position: int, end: int) -> FoundStart:
         """Continue behind a gap if `on.data.loss` allows it. A gap changes which record a sequence means."""
         if self.plan.settings.reactions.on_data_loss is OnDataLoss.FAIL:
             return _blocked_by(plan, incident, "on.data.loss is fail. Set it to record")
         _log.warning("%s: %s", plan.source, incident.text)
-        return _UnderNewId(position, end, incident)
-
-    def _continued(
-        self, plan: CopyPartition, position: Position, state: ProducerState, end: int
-    ) -> _Found | Diverged:
-        first = position.offset + 1
-        if end == state.next_offset:
-            return Start(first, state, run=position.run)
-        if end < state.next_offset:
-            incident = target_truncated(plan.target, end, state.next_offset, first)
-            return _renumbered(Start(first, state._replace(next_offset=end), incident))
-        read_back = ReadBack(self.plan.consumer, self._target, self.rules, self.cycles)
-        try:
-            found = read_back.find(plan, first, position.logs.source_epoch, state, end)
-        except AuthorizationError as error:
-            text = f"records behind the stored position may come twice: {error}"
-            incident = Incident(IncidentKind.NOT_READ_BACK, text)
-            return _renumbered(Start(first, state._replace(next_offset=end), incident))
-        except SparkmirrorError as error:
-            return error
-        return found.diverged or self._behind(plan, state, found, end)
-
-    def _behind(self, plan: CopyPartition, state: ProducerState, found: Found, end: int) -> _Found:
-        """Continue behind the records that were read back."""
-        if found.records:
-            _log.info(
-                "%s: %d records behind the stored position are there already; continuing from offset %d",
-                plan.target,
-                found.records,
-                found.position,
-            )
-        start = Start(
-            found.position,
-            state.after(found.records, end),
-            logs=UNKNOWN_LOGS._replace(source_epoch=found.source_epoch),
-        )
-        if found.is_whole:
-            return start
-        text = (
-            f"of {found.records} records behind the stored position not all are in the source any more; "
-            f"going on behind the last one that is, offset {found.position}"
-        )
-        return _renumbered(start._replace(incident=Incident(IncidentKind.SOURCE_CHANGED, text)))
-
-    # refused sequences
-
-    def _explained(self, plan: CopyPartition, reason: ResumeReason, found_start: _Found) -> _Found:
-        """The start, unless nothing in the log explains yet why its sequence was refused."""
-        position = reason.position
-        if (
-            position is None
-            or position.producer is None
-            or found_start != Start(position.offset + 1, position.producer)
-        ):
-            return found_start
-        if not reason.is_last_try:
-            return RetriableError(f"{plan.target}: {_UNEXPLAINED}; retrying")
-        try:
-            unreplicated = unreplicated_records(self._target.connection, plan.target, position.producer)
-        except SparkmirrorError as error:
-            return error
-        if unreplicated:
-            text = (
-                f"{unreplicated} records of an earlier attempt are not replicated: waiting for the followers"
-            )
-            return RetriableError(f"{plan.target}: {text}")
-        return _renumbered(
-            found_start._replace(incident=Incident(IncidentKind.SEQUENCE_UNKNOWN, _UNEXPLAINED))
-        )
+        return UnderNewId(position, end, incident)
 
     # new producer ids and epochs
 
     def _with_ids(
-        self, found: Mapping[TopicPartition, _Found], logs: Mapping[TopicPartition, LogIdentity]
-    ) -> Mapping[TopicPartition, Start | SparkmirrorError]:
-        """A new id is requested only if it is needed; partitions that start together may share it."""
+        self,
+        found: Mapping[TopicPartition, FoundStart],
+        logs: Mapping[TopicPartition, LogIdentity],
+        begun: Mapping[TopicPartition, ProducerState],
+    ) -> dict[TopicPartition, Start | SparkmirrorError]:
+        """`begun` has the states of attempts that begin or go on.
+
+        A new id is requested only if it is needed; partitions that start together may share it.
+        """
         producer, refusal = NOT_IDEMPOTENT, None
-        if any(isinstance(found_start, _UnderNewId) for found_start in found.values()):
+        if any(isinstance(found_start, UnderNewId) for at, found_start in found.items() if at not in begun):
             producer, refusal = self._new_producer()
         starts: dict[TopicPartition, Start | SparkmirrorError] = {}
         for source, found_start in found.items():
@@ -283,7 +241,16 @@ class Resumption:
             known = logs[source]
             # Records read back may be of a later leader epoch than the position's.
             known = known._replace(source_epoch=max(known.source_epoch, found_start.logs.source_epoch))
-            if isinstance(found_start, _UnderNewId):
+            if source in begun:
+                end = (
+                    found_start.next_offset
+                    if isinstance(found_start, UnderNewId)
+                    else found_start.producer.next_offset
+                )
+                run = found_start.run if isinstance(found_start, Start) else None
+                state = begun[source]._replace(next_offset=end)
+                starts[source] = Start(found_start.position, state, found_start.incident, known, run)
+            elif isinstance(found_start, UnderNewId):
                 state = ProducerState(producer, 0, found_start.next_offset)
                 starts[source] = Start(found_start.position, state, found_start.incident or refusal, known)
             else:
@@ -311,7 +278,7 @@ class Resumption:
         results: Mapping[TopicPartition, Start | SparkmirrorError],
         reasons: Mapping[TopicPartition, ResumeReason],
     ) -> None:
-        """Store new ids and epochs before the first batch under them, so that the next attempt finds them."""
+        """Store what the next attempt must find before the first batch."""
         plan = self.plan
         records = [
             position_record(
@@ -321,10 +288,16 @@ class Resumption:
                 Position(start.position - 1, start.producer, start.logs),
             )
             for source, start in results.items()
-            if isinstance(start, Start) and _is_renumbered(start, reasons[source].position)
+            if isinstance(start, Start) and _is_news(start, reasons[source])
         ]
         if records:
             self.store(records)
+
+
+def _unsettled_by(reason: ResumeReason, logs: LogIdentity) -> ResumeReason:
+    """In a target topic that was created again nothing fences anybody: an attempt can't just go on."""
+    known = UNKNOWN_LOGS if reason.position is None else reason.position.logs
+    return reason._replace(is_settled=reason.is_settled and not is_another(known.target_id, logs.target_id))
 
 
 def _skipped(reason: ResumeReason) -> Incident | None:
@@ -364,13 +337,8 @@ def _blocked_by(plan: CopyPartition, incident: Incident, why: str) -> KafkaError
     return KafkaError(f"{plan.source}: {incident.text}, if it may: {why}, or reset the offset")
 
 
-def _renumbered(start: Start) -> Start | _UnderNewId:
-    state = start.producer
-    if state.producer.is_last:
-        return _UnderNewId(start.position, state.next_offset, start.incident, start.logs)
-    return start._replace(producer=state.in_next_epoch(state.next_offset))
-
-
-def _is_renumbered(start: Start, known: Position | None) -> bool:
+def _is_news(start: Start, reason: ResumeReason) -> bool:
+    """Whether the next attempt must find this start: under another id or epoch, or behind an incident."""
+    known = reason.position
     before = None if known is None or known.producer is None else known.producer.producer
-    return start.producer.producer not in (before, NOT_IDEMPOTENT)
+    return start.producer.producer not in (before, NOT_IDEMPOTENT) or reason.is_settled

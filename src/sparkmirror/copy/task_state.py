@@ -102,13 +102,15 @@ class TaskState:
 
     def read_positions(self) -> Mapping[TopicPartition, Position]:
         """The position of each of the task's partitions that has one. Raises KafkaError."""
-        plan = self._plan
-        partitions = [partition.source for partition in plan.partitions]
-        stored = read_positions(
-            plan.state.connection, plan.state.positions_topic, plan.connector, plan.flow.source, partitions
-        )
+        stored = self._read_positions([partition.source for partition in self._plan.partitions])
         self._stored.update(stored)
         return stored
+
+    def _read_positions(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, Position]:
+        plan = self._plan
+        return read_positions(
+            plan.state.connection, plan.state.positions_topic, plan.connector, plan.flow.source, partitions
+        )
 
     def note_sync(self, source: TopicPartition, batch: OutgoingBatch, base_offset: int) -> None:
         if self._syncs is None:
@@ -150,9 +152,31 @@ class TaskState:
         with self._busy:
             self._sync_queue.flush_delayed()
             self._write(self._positions_to_write(copies), self._due_syncs(), self._changed_progress(copies))
+            if not self._positions_to_write(copies):  # else the target can't be reached
+                self._forget_overwritten(copies)
+                self._write(self._positions_to_write(copies), (), {})
         for recorder in (self._positions, self._progress, self._syncs):
             if recorder is not None:
                 recorder.close()
+
+    def _forget_overwritten(self, copies: Collection[PartitionCopy]) -> None:
+        """An attempt that was fenced, and woke late, may have stored its old position over a newer one."""
+        epochs = {
+            copy.plan.source: copy.producer.producer
+            for copy in copies
+            if copy.is_recorded and copy.producer is not None
+        }
+        if not epochs:
+            return
+        try:
+            stored = self._read_positions(list(epochs))
+        except SparkmirrorError as error:
+            _log.info("stored positions are not checked: %s", error)
+            return
+        for source, position in stored.items():
+            writer = None if position.producer is None else position.producer.producer
+            if writer is not None and writer.id == epochs[source].id and writer.epoch < epochs[source].epoch:
+                self._stored.pop(source, None)
 
     def store(self, records: Sequence[LogRecord]) -> None:
         """Store positions under new producer ids and epochs. Blocks. Raises KafkaError.

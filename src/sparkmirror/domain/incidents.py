@@ -76,6 +76,8 @@ class IncidentKind(Enum):
     TARGET_RECREATED = "target-recreated"
     SEQUENCE_UNKNOWN = "sequence-unknown"
     """A broker refused a sequence, and nothing in its log explains why: sequences restart at 0."""
+    UNFENCED = "unfenced"
+    """Attempts can't be fenced: where two overlap, records may come twice or be skipped in some corners."""
     NOT_READ_BACK = "not-read-back"
     """The target may not be read: records behind the stored position may come twice."""
     NOT_IDEMPOTENT = "not-idempotent"

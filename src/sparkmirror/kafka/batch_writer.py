@@ -127,6 +127,14 @@ class BatchWriter:
         """Forget the last appended batches that can't be in the log. Returns how many to append again."""
         return self._queues[partition].drop_unsent()
 
+    def doubtful(self) -> set[TopicPartition]:
+        """The partitions with something that may be in the log, and is not known to be."""
+        return {partition for partition, queue in self._queues.items() if queue.is_doubtful}
+
+    def unanswered(self) -> set[TopicPartition]:
+        """Also those with something that is in flight."""
+        return self.doubtful() | {partition for partition, queue in self._queues.items() if queue.in_flight}
+
     @property
     def is_idle(self) -> bool:
         return not any(connection.requests for connection in self._connections.values())

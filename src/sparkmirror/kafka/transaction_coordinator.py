@@ -40,8 +40,8 @@ from sparkmirror.kafka.error_codes import (
 from sparkmirror.kafka.retries import Retries
 from sparkmirror.kafka.transport import network_of
 
-_MOVED = frozenset({COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR})
-_LATER = frozenset({*_MOVED, COORDINATOR_LOAD_IN_PROGRESS, CONCURRENT_TRANSACTIONS})
+MOVED = frozenset({COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR})
+LATER = frozenset({*MOVED, COORDINATOR_LOAD_IN_PROGRESS, CONCURRENT_TRANSACTIONS})
 _FENCED = frozenset({INVALID_PRODUCER_EPOCH, PRODUCER_FENCED})
 
 _API_VERSIONS = 18
@@ -93,9 +93,9 @@ class TransactionCoordinator:
                 retries.wait(error)
                 continue
             code = code_of(response)
-            if code not in _LATER:
+            if code not in LATER:
                 return response
-            if code in _MOVED:
+            if code in MOVED:
                 self.close()
             completing = code == CONCURRENT_TRANSACTIONS
             retries.wait(self.error_for(code, request), _COMPLETING if completing else None)
@@ -111,20 +111,7 @@ class TransactionCoordinator:
         )
 
     def error_for(self, code: int, request: Any) -> KafkaError:
-        """A FencedError, an AuthorizationError that names the ACL, or what `error_codes` makes of it."""
-        context = f"transactional id {self.transactional_id}: {request.name.removesuffix('Request')}"
-        if code in _FENCED:
-            return FencedError(
-                f"{context}: {name_of(code)}: another producer has taken over, "
-                "or the transaction took longer than its time-out",
-                code,
-            )
-        if code == TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
-            right = Need.TRANSACT.of(self.transactional_id)
-            return error_for(code, context, needed=Needed(self.settings, (right,)))
-        if code == INVALID_TRANSACTION_TIMEOUT:
-            return error_for(code, context, "above transaction.max.timeout.ms of the brokers")
-        return error_for(code, context)
+        return coordinator_error(self.settings, self.transactional_id, code, request)
 
     def close(self) -> None:
         """Close the connections; `ask` looks the coordinator up again."""
@@ -172,3 +159,29 @@ class TransactionCoordinator:
         finalized = response.finalized_features or ()
         levels: dict[str, int] = {feature.name: feature.max_version_level for feature in finalized}
         return levels.get("transaction.version", 0)
+
+
+def coordinator_error(
+    settings: ConnectionSettings, transactional_id: str, code: int, request: Any
+) -> KafkaError:
+    """A FencedError, an AuthorizationError that names the ACL, or what `error_codes` makes of it."""
+    context = f"transactional id {transactional_id}: {request.name.removesuffix('Request')}"
+    if code in _FENCED:
+        return FencedError(
+            f"{context}: {name_of(code)}: another producer has taken over, "
+            "or the transaction took longer than its time-out",
+            code,
+        )
+    if code == TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+        right = Need.TRANSACT.of(transactional_id)
+        return error_for(code, context, needed=Needed(settings, (right,)))
+    if code == INVALID_TRANSACTION_TIMEOUT:
+        return error_for(code, context, "above transaction.max.timeout.ms of the brokers")
+    if code == COORDINATOR_NOT_AVAILABLE:
+        return error_for(
+            code,
+            context,
+            "if it stays so, __transaction_state has no leader or can't be created: see "
+            "transaction.state.log.replication.factor of the brokers",
+        )
+    return error_for(code, context)

@@ -36,6 +36,7 @@ from sparkmirror.kafka.transactions import fence
 from sparkmirror.mirror.reassignment import Running
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits, shares
 from sparkmirror.spark.session import Session
+from sparkmirror.storage.attempts import attempts_topic
 from sparkmirror.storage.progress import Driver, JobEpoch, parse, progress_topic
 
 _RECALL_TIMEOUT_S = 30.0
@@ -58,7 +59,7 @@ class Announced(NamedTuple):
     driver: Driver | None = None
 
 
-def task_plans(
+def task_plans(  # noqa: PLR0913 - a plan's parts
     on: FlowWorker,
     connector: SourceConfig,
     announced: Announced,
@@ -66,8 +67,12 @@ def task_plans(
     slots: int,
     *,
     assigner: Callable[[Collection[TopicPartition], int], Assignment] = assign,
+    fences: bool = True,
 ) -> list[TaskPlan]:
-    """One plan per task: at most `tasks.max`, and no more than partitions or slots."""
+    """One plan per task: at most `tasks.max`, and no more than partitions or slots.
+
+    `fences` says whether the topic is there in which attempts are recorded.
+    """
     settings = connector.settings
     count = min(settings.tasks_max, len(partitions), max(slots, 1))
     by_source = {partition.source: partition for partition in partitions}
@@ -82,7 +87,7 @@ def task_plans(
             partitions=tuple(by_source[source] for source in share),
             consumer=connector.consumers[task],
             producer=connector.producers[task],
-            state=_state_plan(on),
+            state=_state_plan(on, fences=fences),
             offset_syncs=_offset_sync_plan(on, connector),
             settings=settings.copying,
             transaction=_transaction_plan(on, connector, task),
@@ -95,8 +100,14 @@ def task_plans(
     ]
 
 
-def _state_plan(on: FlowWorker) -> StatePlan:
-    return StatePlan(on.worker_client, on.worker.offset_topic.name, progress_topic(on.flow.source))
+def _state_plan(on: FlowWorker, *, fences: bool) -> StatePlan:
+    source = on.flow.source
+    return StatePlan(
+        on.worker_client,
+        on.worker.offset_topic.name,
+        progress_topic(source),
+        attempts_topic(source) if fences else None,
+    )
 
 
 def _transaction_plan(on: FlowWorker, connector: SourceConfig, task: int) -> TransactionPlan | None:
@@ -144,6 +155,8 @@ class CopyJobs:
         self._transactional_tasks = 0
         self._announced_at: int | None = None
         self._assignment: Assignment = ()
+        self.fences = True
+        """Whether tasks record their attempts, and fence those before."""
         self._job: CopyJob | None = None
         self._ended = threading.Event()
         self._failures = 0
@@ -296,7 +309,9 @@ class CopyJobs:
         slots = self._slots_of(session)
         announced = Announced(self._number, announced_at, self._limits(), self._driver)
         assigner = partial(assign_by_load, load=load, previous=self._assignment)
-        plans = task_plans(self._on, self._connector, announced, partitions, slots, assigner=assigner)
+        plans = task_plans(
+            self._on, self._connector, announced, partitions, slots, assigner=assigner, fences=self.fences
+        )
         self._assignment = tuple(tuple(copied.source for copied in plan.partitions) for plan in plans)
         wanted = self._most_tasks(partitions)
         if len(plans) < wanted:

@@ -38,6 +38,7 @@ from sparkmirror.setup.topic_plan import CopyPlan, copy_partitions
 from sparkmirror.setup.topic_sync import Topics, TopicSync
 from sparkmirror.spark.session import Session
 from sparkmirror.spark.spark_watch import SparkWatch
+from sparkmirror.storage.attempts import attempts_topic
 from sparkmirror.storage.progress import progress_topic
 
 _WATCH_INTERVAL_S = 1.0
@@ -167,6 +168,7 @@ class SourceConnector:
 
     def _create_own_topics(self, admins: FlowAdmins) -> None:
         ensure_topics(admins.target, topics_on_target(self._on, self._connector), admins.writes)
+        self._copy_jobs.fences = self._has_attempts_topic(admins.target)
         positions = self._on.worker.offset_topic.name
         require_compacted(admins.target, "offset.storage.topic", positions, "source connector offsets")
         syncs = offset_syncs_topic(self._on, self._connector)
@@ -174,6 +176,19 @@ class SourceConnector:
             with closing(Admin(self._connector.offset_syncs_admin)) as admin:
                 writes = self._connector.admin_plugins.over(admin, syncs.cluster)
                 ensure_topics(admin, [syncs.creation], writes)
+
+    def _has_attempts_topic(self, target: Admin) -> bool:
+        """Without it copying goes on as well as it can."""
+        topic = attempts_topic(self._on.flow.source)
+        if topic in target.partition_counts():
+            require_compacted(target, "topic of attempts", topic, "records of who writes a partition")
+            return True
+        self._log.warning(
+            "%s does not exist: attempts are not fenced, and overlapping ones may repeat or skip records."
+            " Create it with one partition and cleanup.policy=compact",
+            topic,
+        )
+        return False
 
     # topics
 

@@ -54,4 +54,5 @@ def shape_of(seed: int, rng: random.Random) -> Shape:
         on_bad_batch=on_bad_batch,
         is_two_way=is_two_way,
         provenance_header=is_two_way and rng.random() < 0.2,
+        is_fenced=rng.random() < 0.8,
     )

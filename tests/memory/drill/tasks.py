@@ -36,6 +36,12 @@ class Tasks:
             for task in list(self._of(flow)):
                 self.kill(flow, task)
 
+    def kill_older(self) -> None:
+        """Those that have a successor."""
+        for flow in self._stage.flows:
+            for task in self._of(flow)[:-1]:
+                self.kill(flow, task)
+
     def stop_all(self) -> None:
         for loop in self._loops():
             loop.stop()

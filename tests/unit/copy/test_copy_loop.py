@@ -76,7 +76,7 @@ def test_records_arrive_in_order_and_the_loop_stops(stage: Stage, task: RunningT
 def test_a_request_that_fails_costs_no_record(
     stage: Stage, task: RunningTask, api_key: int, fate: Fate
 ) -> None:
-    stage.run_until(lambda: False, 1.0)
+    stage.run_until(lambda: False, 1.5)
     stage.network.faults = lost = OnceLost(api_key, fate)
     write_some(stage)
     assert_complete(stage, task, AFTER_TIMEOUTS_S)

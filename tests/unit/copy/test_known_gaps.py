@@ -6,8 +6,6 @@ A test that passes has been mended: its mark must go, and the drill may draw its
 import random
 from collections.abc import Callable
 
-import pytest
-
 from sparkmirror.copy.copy_state import Phase
 from sparkmirror.domain.incidents import OnBadBatch
 from tests.memory.client_run import OneFault
@@ -45,11 +43,6 @@ def assert_copied_once(stage: Stage, *tasks: RunningTask) -> None:
     assert stage.is_complete
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="attempts that start before any position is stored take a producer id each, and both write",
-)
 def test_two_attempts_that_start_before_a_position_is_stored_copy_each_record_once() -> None:
     stage = stage_of()
     tasks = stage.run_task(), stage.run_task()
@@ -57,12 +50,6 @@ def test_two_attempts_that_start_before_a_position_is_stored_copy_each_record_on
     assert_copied_once(stage, *tasks)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="a target that lost all records of a producer takes any sequence, and the stored position knows "
-    "nothing of what is written then",
-)
 def test_what_is_written_after_the_target_lost_records_is_not_repeated_by_a_crash() -> None:
     stage = stage_of(is_lossy=True)
     first = stage.run_task()
@@ -78,12 +65,6 @@ def test_what_is_written_after_the_target_lost_records_is_not_repeated_by_a_cras
     assert_copied_once(stage, stage.run_task())
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="an attempt that looks up its start does not see that another one has taken the next epoch "
-    "meanwhile, and takes the same one",
-)
 def test_an_attempt_that_starts_while_another_one_skips_a_batch_repeats_nothing() -> None:
     stage = stage_of(bad=BadKind.TOO_LARGE, on_bad_batch=OnBadBatch.SKIP)
     stage.network.faults = faults = OneFault()

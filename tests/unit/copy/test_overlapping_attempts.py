@@ -40,12 +40,6 @@ class LateProduce:
         return Fate.WELL
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="on a compacted source a late batch of a dead attempt takes the sequences of other records, "
-    "which the broker then calls duplicates",
-)
 def test_a_late_batch_of_a_dead_attempt_does_not_hide_the_newest_values(partition: OnePartition) -> None:
     first = partition.start()
     partition.write(range(10), key=b"another")
@@ -65,11 +59,6 @@ def test_a_late_batch_of_a_dead_attempt_does_not_hide_the_newest_values(partitio
     assert set(range(200, 210)) <= set(partition.copied)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="a frozen attempt that wakes stores its old position over that of its successor",
-)
 def test_a_frozen_attempt_that_wakes_does_not_store_its_old_position(partition: OnePartition) -> None:
     """The successor has another producer id, because the source lost records meanwhile."""
     frozen = partition.start()

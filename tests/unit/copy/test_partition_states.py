@@ -169,4 +169,4 @@ def test_a_fenced_partition_reads_its_position_again_whatever_else_it_drained_fo
     fenced = after(draining, events.Fenced(LASTING, 5.0))
     state, instructions = step(fenced, events.TimerExpired(), 5.0)
     assert (state.phase, instructions) == (Phase.WAITING, (Do.READ_POSITION,))
-    assert after(state, events.PositionRead(None)).reason == events.ResumeReason()
+    assert after(state, events.PositionRead(None)).reason == events.ResumeReason(is_stored=True)

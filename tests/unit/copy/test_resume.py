@@ -12,6 +12,7 @@ from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.partition_events import ResumeReason, Start
 from sparkmirror.copy.resume import Resumption
+from sparkmirror.copy.succession import Succession
 from sparkmirror.copy.task_state import TaskState
 from sparkmirror.domain.client_settings import OffsetReset
 from sparkmirror.domain.errors import KafkaError, RetriableError, SparkmirrorError
@@ -48,7 +49,9 @@ def stage() -> Stage:
 
 def resume(stage: Stage, reason: ResumeReason, plan: TaskPlan | None = None) -> Start | SparkmirrorError:
     plan = plan or stage.plan()
-    resumption = Resumption(plan, {SOURCE: CopyRules()}, CycleDetection(plan), TaskState(plan).store)
+    resumption = Resumption(
+        plan, {SOURCE: CopyRules()}, CycleDetection(plan), TaskState(plan).store, Succession(plan, None)
+    )
     return resumption.starts({SOURCE: reason})[SOURCE]
 
 

@@ -65,16 +65,19 @@ def _old_broker(cluster: Alias, address: str, api: _Api, offered: ApiRange | Non
 
 def missing_rights(survey: FlowSurvey) -> Iterator[Finding]:
     wanted = dict.fromkeys(_wanted_rights(survey))
+    optional = {own.creation.name for own in survey.own if not own.is_needed}
     for cluster, right in wanted:
         side = survey.side(cluster)
         if side.lacks(right):
-            yield missing_right(side, right)
+            # Without the topic of attempts a flow copies all the same: see docs/guarantees.md.
+            severity = Severity.WARNS if right.name in optional else Severity.BLOCKS
+            yield missing_right(side, right, severity)
 
 
-def missing_right(side: ClusterSurvey, right: Right) -> Finding:
+def missing_right(side: ClusterSurvey, right: Right, severity: Severity = Severity.BLOCKS) -> Finding:
     return Finding(
         MISSING_RIGHT,
-        Severity.BLOCKS,
+        severity,
         right.name,
         f"{side.principal} has no right to {right} on {side.alias}",
         side.grant(right),

@@ -1,0 +1,268 @@
+"""Claims partitions for an attempt: after that nothing of an earlier attempt is added to their logs any more.
+
+In this order: an epoch is claimed of the partition's transactional id, the claim is recorded, all records
+are read; where an earlier attempt may still write, a marker of the epoch is written into the target's log;
+when the marker is replicated, the records are read again. So of two attempts that start at once the older
+one sees the newer one's claim, or the newer one fences the older.
+"""
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from sparkmirror.batches.log_records import LogRecord
+from sparkmirror.batches.producer import ProducerId
+from sparkmirror.batches.record_batch import CONTROL, iterate_batches
+from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
+from sparkmirror.copy.cycle_detection import CycleDetection
+from sparkmirror.domain.client_settings import ConsumerSettings
+from sparkmirror.domain.errors import (
+    AuthorizationError,
+    RetriableError,
+    SparkmirrorError,
+    UnsupportedVersionError,
+)
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.kafka.fencing import Claim, Fencing
+from sparkmirror.kafka.fetch import FetchedPartition
+from sparkmirror.kafka.offsets import LATEST, list_offsets
+from sparkmirror.kafka.partition_reader import PartitionReader
+from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.kafka.transport import network_of
+from sparkmirror.offsets.sequence_ends import SequenceEnd
+from sparkmirror.storage.attempts import Attempt, Stage, attempt_record, read_attempts
+
+_log = logging.getLogger(__name__)
+
+_MARKER_TIMEOUT_S: Final = 30.0
+_MARKER_WAIT_S: Final = 0.1
+_OTHER_ID_WAIT_S: Final = 30.0
+"""How long a request of an attempt under another producer id, which no marker fences, may be on its way."""
+
+
+class Unfenced(NamedTuple):
+    """Why a partition can't be claimed, and attempts of it may overlap."""
+
+    reason: SparkmirrorError
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """`own` is the attempt that may begin; `last` is the one that began last before it, if one did.
+
+    `over` are those that are over: their records may be deleted when `own` has begun.
+    """
+
+    own: Attempt
+    last: Attempt | None
+    over: Sequence[Attempt]
+
+    def begin(self, position: int, target_offset: int, epoch: int) -> Attempt:
+        """The own attempt from this upstream offset on, which follows what was read in the leader epoch."""
+        ends = (SequenceEnd(0, position, epoch),)
+        return replace(self.own, stage=Stage.OPEN, target_offset=target_offset, ends=ends)
+
+
+_Claims = dict[TopicPartition, Claimed | Unfenced | SparkmirrorError]
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """Blocks. `topic` is the one of the attempts' records."""
+
+    plan: TaskPlan
+    topic: str
+    cycles: CycleDetection
+
+    def claim(
+        self, plans: Sequence[CopyPartition], settled: Mapping[TopicPartition, ProducerId]
+    ) -> Mapping[TopicPartition, Claimed | Unfenced | SparkmirrorError]:
+        """Each source partition's claim, or why it has none now.
+
+        `settled` are this task's own attempts that have nothing unanswered and send nothing more. Raises
+        KafkaError when nothing can be claimed now.
+        """
+        found: _Claims = {}
+        try:
+            known = self._read(plans)
+            own = self._claim(plans, known, found)
+            # Before a marker: a flow back would take its producer for a stranger for good.
+            self.cycles.record(attempt.producer.id for attempt in own.values())
+            self.write([attempt_record(self.owner, source, attempt) for source, attempt in own.items()])
+            self._check(plans, own, settled, found)
+        except (AuthorizationError, UnsupportedVersionError) as error:
+            return {plan.source: Unfenced(error) for plan in plans}
+        return found
+
+    @property
+    def owner(self) -> str:
+        """Who keeps positions of its own has attempts of its own."""
+        return f"{self.plan.state.positions_topic}-{self.plan.connector}"
+
+    def write(self, records: Sequence[LogRecord]) -> None:
+        """Raises KafkaError."""
+        if records:
+            with closing(TopicWriter(self.plan.state.connection)) as writer:
+                writer.write(self.topic, records)
+
+    def _transactional_id(self, source: TopicPartition) -> str:
+        return f"sparkmirror-{self.owner}-{source.topic}-{source.partition}"
+
+    def _read(self, plans: Collection[CopyPartition]) -> Mapping[TopicPartition, list[Attempt]]:
+        sources = [plan.source for plan in plans]
+        return read_attempts(self.plan.state.connection, self.topic, self.owner, sources)
+
+    def _claim(
+        self,
+        plans: Sequence[CopyPartition],
+        known: Mapping[TopicPartition, list[Attempt]],
+        found: _Claims,
+    ) -> Mapping[TopicPartition, Attempt]:
+        with closing(Fencing(self.plan.producer.connection)) as fencing:
+            claims = fencing.claim([self._transactional_id(plan.source) for plan in plans])
+        own: dict[TopicPartition, Attempt] = {}
+        for plan in plans:
+            producer = claims[self._transactional_id(plan.source)]
+            if isinstance(producer, ProducerId):
+                own[plan.source] = Attempt(producer, _generation(producer, known[plan.source]))
+            elif isinstance(producer, AuthorizationError | UnsupportedVersionError):
+                found[plan.source] = Unfenced(producer)
+            else:
+                found[plan.source] = producer
+        return own
+
+    def _check(
+        self,
+        plans: Sequence[CopyPartition],
+        own: Mapping[TopicPartition, Attempt],
+        settled: Mapping[TopicPartition, ProducerId],
+        found: _Claims,
+    ) -> None:
+        """Fence earlier attempts that may write, and give way to later ones."""
+        claimed = [plan for plan in plans if plan.source in own]
+        known = self._read(claimed)
+        open_ones = {
+            plan.source: [
+                attempt
+                for attempt in _before(own[plan.source], known[plan.source])
+                if attempt.may_write and attempt.producer != settled.get(plan.source)
+            ]
+            for plan in claimed
+        }
+        fenced = [plan for plan in claimed if open_ones[plan.source]]
+        if fenced:
+            self._await_others(fenced, own, open_ones)
+            for source, error in self._mark(fenced, own).items():
+                if error is not None:
+                    found[source] = error
+            known = {**known, **self._read(fenced)}
+        for plan in claimed:
+            found.setdefault(plan.source, _claimed(plan.source, own[plan.source], known[plan.source]))
+
+    def _await_others(
+        self,
+        plans: Sequence[CopyPartition],
+        own: Mapping[TopicPartition, Attempt],
+        open_ones: Mapping[TopicPartition, Sequence[Attempt]],
+    ) -> None:
+        """A marker fences one producer id: of another, what is on its way must have arrived."""
+        others = [
+            plan.source
+            for plan in plans
+            if any(attempt.producer.id != own[plan.source].producer.id for attempt in open_ones[plan.source])
+        ]
+        if others:
+            _log.warning(
+                "%d partitions have another producer id than the attempt before, which may still write: "
+                "waiting %.0f s, %s first",
+                len(others),
+                _OTHER_ID_WAIT_S,
+                others[0],
+            )
+            network_of(self.plan.producer.connection).sleep(_OTHER_ID_WAIT_S)
+
+    def _mark(
+        self, plans: Sequence[CopyPartition], own: Mapping[TopicPartition, Attempt]
+    ) -> Mapping[TopicPartition, SparkmirrorError | None]:
+        """Write the markers and wait until they are replicated."""
+        target = ConsumerSettings(self.plan.producer.connection)
+        ends = list_offsets(target, [plan.target for plan in plans], LATEST)
+        errors: dict[TopicPartition, SparkmirrorError | None] = {}
+        marked: list[CopyPartition] = []
+        for plan in plans:
+            end = ends[plan.target]
+            if isinstance(end, SparkmirrorError):
+                errors[plan.source] = end
+            else:
+                marked.append(plan)
+        with closing(Fencing(self.plan.producer.connection)) as fencing:
+            outcomes = fencing.mark(
+                {
+                    self._transactional_id(plan.source): Claim(own[plan.source].producer, plan.target)
+                    for plan in marked
+                }
+            )
+        pending: dict[TopicPartition, tuple[int, ProducerId]] = {}
+        for plan in marked:
+            error = errors[plan.source] = outcomes[self._transactional_id(plan.source)]
+            end = ends[plan.target]
+            if error is None and isinstance(end, int):
+                pending[plan.target] = end, own[plan.source].producer
+        try:
+            missing = self._await_markers(target, pending)
+        except AuthorizationError:
+            missing = ()  # the fence holds all the same; the look-up says which right is missing
+        for plan in marked:
+            if plan.target in missing:
+                text = "the fence of earlier attempts is not replicated: waiting for the followers"
+                errors[plan.source] = RetriableError(f"{plan.target}: {text}")
+        return errors
+
+    def _await_markers(
+        self, target: ConsumerSettings, pending: dict[TopicPartition, tuple[int, ProducerId]]
+    ) -> Collection[TopicPartition]:
+        """Read on from these offsets until the markers appear; those whose marker does not."""
+        network = network_of(target.connection)
+        deadline = network.time() + _MARKER_TIMEOUT_S
+        missing: set[TopicPartition] = set()
+        with closing(PartitionReader(target)) as reader:
+            while pending and network.time() < deadline:
+                offsets = {partition: offset for partition, (offset, _) in pending.items()}
+                for fetched in reader.fetch(offsets, _MARKER_WAIT_S):
+                    offset, producer = pending.pop(fetched.partition)
+                    if (
+                        fetched.error
+                    ):  # the log was replaced or shortened meanwhile, perhaps the marker with it
+                        missing.add(fetched.partition)
+                    elif (following := _behind_marker(fetched, producer, offset)) is not None:
+                        pending[fetched.partition] = following, producer
+        return missing | pending.keys()
+
+
+def _behind_marker(fetched: FetchedPartition, producer: ProducerId, offset: int) -> int | None:
+    """Where to read on; None if the producer's marker is there."""
+    for batch in iterate_batches(fetched.records):
+        if producer.wrote(batch.header) and batch.header.attributes & CONTROL:
+            return None
+        offset = max(offset, batch.header.last_offset + 1)
+    return offset
+
+
+def _generation(producer: ProducerId, known: Sequence[Attempt]) -> int:
+    if not known:
+        return 0
+    return known[-1].generation + (known[-1].producer.id != producer.id)
+
+
+def _before(own: Attempt, known: Sequence[Attempt]) -> list[Attempt]:
+    return [attempt for attempt in known if attempt.order < own.order]
+
+
+def _claimed(source: TopicPartition, own: Attempt, known: Sequence[Attempt]) -> Claimed | SparkmirrorError:
+    if known[-1:] and known[-1].order > own.order:
+        return RetriableError(f"{source}: another task has claimed it meanwhile; retrying")
+    before = _before(own, known)
+    last = next((attempt for attempt in reversed(before) if attempt.ends), None)
+    return Claimed(own, last, before)

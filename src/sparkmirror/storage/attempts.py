@@ -1,0 +1,125 @@
+"""Records who writes each partition: `mm2-attempts.<source>.internal` on the target cluster.
+
+An attempt is one producer epoch with which one task writes one partition. It claims the epoch, writes its
+record and reads all records: so of two attempts at least one knows of the other. An attempt that is not
+closed may still write, and its successor fences it. Its record is acknowledged before its first batch, and
+again before each batch whose end can't be counted from it: so what is in the target's log can be looked up.
+
+Compacted, one partition, a record for each attempt; those that are over are deleted by their successors.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from sparkmirror.batches.log_records import LogRecord, compact_json
+from sparkmirror.batches.producer import ProducerId
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.ids import Alias, TopicPartition
+from sparkmirror.kafka.topic_log import read_topic
+from sparkmirror.offsets.sequence_ends import SequenceEnd, decode_ends, encode_ends
+
+
+def attempts_topic(source: Alias) -> str:
+    """Named like Connect's own topics in dedicated mode, so that MM2's filters leave it alone (KIP-1074)."""
+    return f"mm2-attempts.{source}.internal"
+
+
+class Stage(Enum):
+    CLAIMED = "claimed"
+    """Nothing is written yet."""
+    OPEN = "open"
+    CLOSED = "closed"
+    """Everything it sent is acknowledged, and it sends nothing more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """`generation` counts the producer ids that the partition has had: epochs of another id say nothing.
+
+    `ends` are those of `sequence_ends`, at least one but for a claim. What it wrote begins at the target's
+    offset `target_offset`; a closed one has written everything below.
+    """
+
+    producer: ProducerId
+    generation: int
+    stage: Stage = Stage.CLAIMED
+    target_offset: int = 0
+    ends: tuple[SequenceEnd, ...] = ()
+
+    @property
+    def order(self) -> tuple[int, int]:
+        return self.generation, self.producer.epoch
+
+    @property
+    def may_write(self) -> bool:
+        return self.stage is not Stage.CLOSED
+
+
+def attempt_record(owner: str, partition: TopicPartition, attempt: Attempt) -> LogRecord:
+    value = {
+        "state": attempt.stage.value,
+        "generation": attempt.generation,
+        "offset": attempt.target_offset,
+        "ends": encode_ends(attempt.ends),
+    }
+    return LogRecord(_key(owner, partition, attempt.producer), compact_json(value))
+
+
+def deletion_record(owner: str, partition: TopicPartition, producer: ProducerId) -> LogRecord:
+    return LogRecord(_key(owner, partition, producer), None)
+
+
+def read_attempts(
+    settings: ConnectionSettings,
+    topic: str,
+    owner: str,
+    partitions: Collection[TopicPartition],
+) -> Mapping[TopicPartition, list[Attempt]]:
+    """The attempts of each of the partitions, from the oldest to the newest. Blocks. Raises KafkaError."""
+    return attempts_of(read_topic(settings, topic), owner, partitions)
+
+
+def attempts_of(
+    records: Iterable[LogRecord], owner: str, partitions: Collection[TopicPartition]
+) -> Mapping[TopicPartition, list[Attempt]]:
+    """The same from all records of the topic."""
+    newest: dict[bytes, LogRecord] = {record.key: record for record in records if record.key is not None}
+    found: dict[TopicPartition, list[Attempt]] = {partition: [] for partition in partitions}
+    for key, record in newest.items():
+        parsed = _parsed_key(key)
+        if parsed is None or record.value is None:
+            continue
+        found_owner, partition, producer = parsed
+        if found_owner == owner and partition in found:
+            found[partition].append(_attempt(producer, record.value))
+    for attempts in found.values():
+        attempts.sort(key=lambda attempt: attempt.order)
+    return found
+
+
+def _key(owner: str, partition: TopicPartition, producer: ProducerId) -> bytes:
+    return compact_json([owner, *partition, *producer])
+
+
+def _parsed_key(key: bytes) -> tuple[str, TopicPartition, ProducerId] | None:
+    """None for a record that is none of ours."""
+    try:
+        match json.loads(key):
+            case [str(owner), str(topic), int(partition), int(number), int(epoch)]:
+                return owner, TopicPartition(topic, partition), ProducerId(number, epoch)
+    except ValueError:
+        pass
+    return None
+
+
+def _attempt(producer: ProducerId, value: bytes) -> Attempt:
+    """A value that can't be read counts as a claim: its attempt is fenced, and says nothing."""
+    try:
+        match json.loads(value):
+            case {"state": str(state), "generation": int(generation), "offset": int(offset), "ends": ends}:
+                return Attempt(producer, generation, Stage(state), offset, decode_ends(ends))
+    except (ValueError, TypeError):
+        pass
+    return Attempt(producer, 0)
