@@ -11,13 +11,14 @@ from typing import Final, NamedTuple
 from tests.faults.faults import Area
 from tests.faults.schedule import Injection, Round
 from tests.faults.stalls import StallWatch
-from tests.faults.testbed import ALIAS, PARTITIONS, TOPIC, DrillTestbed
+from tests.faults.testbed import ALIAS, PARTITIONS, PINGS, PINGS_PARTITIONS, TOPIC, DrillTestbed
 from tests.faults.verdict import Verdict, verify
 from tests.support.broker_data import end_offsets
 from tests.support.progress import await_caught_up
 from tests.support.traffic import flowing
 
 RATE: Final = 1000
+_PINGS_RATE: Final = 100
 _CATCH_UP_S: Final = 180.0
 
 Log = Callable[[str], None]
@@ -57,6 +58,9 @@ class Drill:
         source = self._testbed.source.cluster
         with (
             flowing(source, TOPIC, rate=rate, partitions=PARTITIONS, settings=_PRODUCER),
+            flowing(
+                source, PINGS, rate=_PINGS_RATE, partitions=PINGS_PARTITIONS, alike=True, settings=_PRODUCER
+            ),
             StallWatch(self._testbed.target) as watch,
         ):
             self._await_flow(watch)
@@ -124,7 +128,7 @@ class Drill:
         """After the load has ended: wait for all records, stop the mirror in order, compare everything."""
         testbed = self._testbed
         testbed.await_copying()
-        await_caught_up(testbed.source.cluster, testbed.target.cluster, ALIAS, [TOPIC], _CATCH_UP_S)
+        await_caught_up(testbed.source.cluster, testbed.target.cluster, ALIAS, [TOPIC, PINGS], _CATCH_UP_S)
         testbed.stop_mirror()
         return verify(testbed, to_the_end=True)
 

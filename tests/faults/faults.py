@@ -15,7 +15,8 @@ from typing import Final
 
 import psutil
 
-from tests.faults.side import BROKERS, Side
+from tests.faults.expiry import expire_unstored
+from tests.faults.side import BROKERS, WAIT_S, Side
 from tests.faults.testbed import NETWORK_TIMEOUT_S, REQUEST_TIMEOUT_S, DrillTestbed
 from tests.support.proxy import Disruption, Proxy
 
@@ -27,6 +28,7 @@ class Need(Enum):
 
     WRITES = "it has to write"
     ENDS = "it ends, and is started again"
+    ALONE = "it ends, and its clusters are compared meanwhile"
 
 
 class Area(Enum):
@@ -35,6 +37,7 @@ class Area(Enum):
     SPARK = "spark"
     BROKERS = "brokers"
     NETWORK = "network"
+    CLOCK = "clock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,8 @@ class Fault:
 
     def goes_with(self, other: "Fault") -> bool:
         """Whether both can go on side by side without one waiting for the other's end."""
-        return self.area is not other.area and {self.need, other.need} != {Need.WRITES, Need.ENDS}
+        needs = {self.need, other.need}
+        return self.area is not other.area and needs != {Need.WRITES, Need.ENDS} and Need.ALONE not in needs
 
 
 _LONGER_THAN_REQUESTS: Final = (1.5 * REQUEST_TIMEOUT_S, 2.5 * REQUEST_TIMEOUT_S)
@@ -123,8 +127,33 @@ def kill_driver_jvm(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]
 def kill_everything(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
     testbed.workers()
     testbed.kill_everything()
+    testbed.start_mirror()
     yield
     testbed.await_copying()
+
+
+@_fault(Area.SPARK, need=Need.ALONE)
+def expire_while_dead(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
+    """Retention passes the stored positions, on either side or both, between a crash and the restart."""
+    testbed.workers()
+    testbed.kill_everything()
+    expire_unstored(testbed, rng)
+    testbed.start_mirror()
+    yield
+    testbed.await_copying()
+
+
+@_fault(Area.SPARK, need=Need.ENDS)
+def start_twice(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
+    """A second driver with the same file: the first one ends by itself."""
+    testbed.workers()
+    first = testbed.start_beside()
+    try:
+        testbed.await_copying()
+        assert first.wait(WAIT_S) == 2, first.log_text()[-4000:]
+    finally:
+        first.close()
+    yield
 
 
 @_fault(Area.SPARK, need=Need.ENDS)
@@ -203,6 +232,14 @@ def _kill(processes: Sequence[psutil.Process]) -> None:
 def _wake(process: psutil.Process) -> None:
     with suppress(psutil.NoSuchProcess):  # the system or Spark may have ended it
         process.resume()
+
+
+@_fault(Area.CLOCK, _SHORT)
+def move_wall_clock(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
+    """Of the mirror's machines, by up to a day, forward or back."""
+    testbed.move_wall_clock(rng.choice([-1, 1]) * rng.choice([2.0, 60.0, 3_600.0, 86_400.0]))
+    yield
+    testbed.move_wall_clock(0.0)
 
 
 # brokers

@@ -32,6 +32,9 @@ TOPIC: Final = "faults.orders"
 EXTRA_TOPIC: Final = "faults.extra"
 """Created and deleted to change the set of mirrored partitions. It stays empty."""
 PARTITIONS: Final = 6
+PINGS: Final = "faults.pings"
+"""All its records are the same, so that no content tells one from another; they are counted."""
+PINGS_PARTITIONS: Final = 2
 TASKS: Final = 2
 EXECUTORS: Final = 2
 REQUEST_TIMEOUT_S: Final = 4.0
@@ -44,11 +47,16 @@ _CLIENTS: Final = (
     *(f"{_FLOW}{client}." for client in ("consumer", "producer", "producer.override", "admin")),
     "there.",  # the worker's own, which reads and writes positions and progress
 )
+_CLOCK_FOLDER: Final = Path(__file__).with_name("wall_clock")
 _WAIT_S: Final = 180.0
 _RESPONSE_TIMEOUT_S: Final = 70.0
 """Longer than librdkafka waits for brokers."""
 _STARTED: Final = "started in"
 _COPIES: Final = " copies "
+
+
+def remote(topic: str) -> str:
+    return f"{ALIAS}.{topic}"
 
 
 def properties(source: str, target: str) -> dict[str, str]:
@@ -85,8 +93,12 @@ class DrillTestbed:
         self.source = source
         self.target = target
         self.folder = folder
-        through = properties(source.bootstrap_servers, target.bootstrap_servers)
-        self.mirror = Mirror(folder / "mirror", {**through, **LOCAL_CLUSTER})
+        self.expired = 0
+        """At most so many offsets can't be compared, as they expired on either side."""
+        self.pings = dict.fromkeys(range(PINGS_PARTITIONS), (0, 0))
+        """By partition of `PINGS`: the offsets on both sides of a record that counting begins with."""
+        self._wall_clock = folder / "wall-clock"
+        self.mirror = self._new_mirror()
         self.properties_for_all = folder / "direct.properties"
         """The configuration of the same mirror without the proxies."""
         direct = properties(source.cluster.bootstrap_servers, target.cluster.bootstrap_servers)
@@ -98,6 +110,28 @@ class DrillTestbed:
     @property
     def sides(self) -> tuple[Side, Side]:
         return self.source, self.target
+
+    def _new_mirror(self) -> Mirror:
+        through = properties(self.source.bootstrap_servers, self.target.bootstrap_servers)
+        folder = self.folder / f"mirror-{len(list(self.folder.glob('mirror-*')))}"
+        mirror = Mirror(folder, {**through, **LOCAL_CLUSTER})
+        mirror.environment = {
+            "PYTHONPATH": str(_CLOCK_FOLDER),
+            "SPARKMIRROR_TEST_CLOCK": str(self._wall_clock),
+        }
+        return mirror
+
+    def move_wall_clock(self, seconds: float) -> None:
+        """Of the mirror's Python processes, to so long after the real time."""
+        draft = self._wall_clock.with_suffix(".draft")
+        draft.write_text(f"{seconds}", encoding="ascii")
+        draft.replace(self._wall_clock)
+
+    def start_beside(self) -> Mirror:
+        """Start a second driver with the same configuration, from now on the mirror. Returns the first."""
+        first, self.mirror = self.mirror, self._new_mirror()
+        self.start_mirror()
+        return first
 
     def start_mirror(self) -> None:
         """Start it, also again after it has ended. Returns at once."""
@@ -156,11 +190,11 @@ class DrillTestbed:
         self.start_mirror()
 
     def kill_everything(self) -> None:
+        """Kill it and all its descendants; it is not started again."""
         for process in self.mirror.processes():
             with suppress(psutil.NoSuchProcess):
                 process.kill()
         self.mirror.wait(_WAIT_S)
-        self.start_mirror()
 
     def restart_mirror(self) -> None:
         """Stop it in order and start it."""
@@ -172,6 +206,9 @@ class DrillTestbed:
         self.mirror.send(signal.SIGTERM)
         assert self.mirror.wait(_WAIT_S) == 0, self._log_tail()
         self.mirror.assert_nothing_left(within_s=_WAIT_S)
+
+    def close(self) -> None:
+        self.mirror.close()
 
     def restore(self) -> None:
         """End all faults of the network."""
@@ -200,20 +237,21 @@ class DrillTestbed:
 @contextmanager
 def open_testbed(source: LocalCluster, target: LocalCluster, folder: Path) -> Iterator[DrillTestbed]:
     """Start the mirror behind proxies; it may not copy yet when the block begins."""
-    remote = f"{ALIAS}.{TOPIC}"
     with ExitStack() as stack:
         proxies = [
             stack.enter_context(proxied(*((HOST, broker.port) for broker in cluster.brokers)))
             for cluster in (source, target)
         ]
-        create(source, TOPIC, PARTITIONS)
-        await_leaders(source.bootstrap_servers, {TOPIC: PARTITIONS})
+        mirrored = {TOPIC: PARTITIONS, PINGS: PINGS_PARTITIONS}
+        for topic, partitions in mirrored.items():
+            create(source, topic, partitions)
+        await_leaders(source.bootstrap_servers, mirrored)
         testbed = DrillTestbed(
             Side("source", source, proxies[0], TOPIC, PARTITIONS),
-            Side("target", target, proxies[1], remote, PARTITIONS),
+            Side("target", target, proxies[1], remote(TOPIC), PARTITIONS),
             folder,
         )
-        stack.callback(testbed.mirror.close)
+        stack.callback(testbed.close)
         testbed.start_mirror()
         yield testbed
 

@@ -4,12 +4,14 @@ import json
 import subprocess
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from tests.faults.testbed import TOPIC, DrillTestbed
+from sparkmirror.domain.ids import TopicPartition
+from tests.faults.testbed import PINGS, TOPIC, DrillTestbed, remote
 from tests.support.broker_data import end_offsets
 from tests.support.mirror import COMMAND
+from tests.support.topic_reader import TopicReader
 
 _TIMEOUT_S: Final = 300.0
 
@@ -55,11 +57,16 @@ def verify(testbed: DrillTestbed, *, to_the_end: bool) -> Verdict:
     )
     if not ended.stdout:
         return Verdict(ended.returncode, 0, {}, [ended.stderr.strip()])
-    return judge(ended.returncode, ended.stdout, _ends(testbed) if to_the_end else {})
+    verdict = judge(ended.returncode, ended.stdout, _ends(testbed) if to_the_end else {}, testbed.expired)
+    miscounted = _miscounted_pings(testbed) if to_the_end else []
+    return replace(verdict, problems=[*verdict.problems, *miscounted])
 
 
-def judge(exit_code: int, output: str, ends: Ends) -> Verdict:
-    """What `verify -o json` says of one flow. The comparison must have come up to the ends."""
+def judge(exit_code: int, output: str, ends: Ends, expired_max: int = 0) -> Verdict:
+    """What `verify -o json` says of one flow. The comparison must have come up to the ends.
+
+    At most `expired_max` offsets may have expired before they were compared.
+    """
     (flow,) = json.loads(output)["flows"]
     partitions = flow["partitions"]
     return Verdict(
@@ -69,6 +76,7 @@ def judge(exit_code: int, output: str, ends: Ends) -> Verdict:
         [
             *(problem for partition in partitions for problem in _problems(partition)),
             *_left_out(ends, partitions),
+            *_expired(expired_max, partitions),
         ],
     )
 
@@ -77,11 +85,27 @@ def _problems(partition: Mapping[str, Any]) -> list[str]:
     name = partition["source"]
     problems = [f"{name}: {difference}" for difference in partition["differences"]]
     problems += [f"{name}: {error}" for error in partition["errors"]]
-    # No other client writes there, and nothing is old enough for retention.
-    problems += [
-        f"{name}: {partition[kind]} {kind}" for kind in ("foreign", "not_comparable") if partition[kind]
-    ]
+    if partition["foreign"]:  # no other client writes there
+        problems.append(f"{name}: {partition['foreign']} foreign")
     problems += [f"{name}: {partition[kind]}" for kind in ("gave_up", "not_begun") if partition[kind]]
+    return problems
+
+
+def _expired(expired_max: int, partitions: Sequence[Mapping[str, Any]]) -> list[str]:
+    count = sum(partition["not_comparable"] for partition in partitions)
+    return [f"{count} not_comparable, and {expired_max} expired"] if count > expired_max else []
+
+
+def _miscounted_pings(testbed: DrillTestbed) -> list[str]:
+    """Records that are all the same can't be compared. The source's have consecutive offsets."""
+    ends = end_offsets(testbed.source.cluster, [PINGS])
+    problems = []
+    with TopicReader(testbed.target.cluster.bootstrap_servers, remote(PINGS)) as reader:
+        for number, (source, target) in testbed.pings.items():
+            expected = ends[TopicPartition(PINGS, number)] - source
+            found = sum(1 for _ in reader.read(number, target))
+            if found != expected:
+                problems.append(f"{PINGS}-{number} has {found} records from {target} on, not {expected}")
     return problems
 
 

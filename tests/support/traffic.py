@@ -21,13 +21,14 @@ def flowing(
     *,
     rate: int = 2000,
     partitions: int = 1,
+    alike: bool = False,
     timestamp_ms: int = 0,
     settings: Mapping[str, str] | None = None,
 ) -> Iterator[None]:
     """Write `rate` numbered records per second, to the partitions in turn, until the end of the block.
 
     At its end all of them are acknowledged. Records that could not be written for a while follow in
-    a burst. A timestamp of 0 means now.
+    a burst. A timestamp of 0 means now. `alike`, all records are the same.
     """
     undelivered: list[confluent.KafkaError] = []
     producer = confluent.Producer(
@@ -39,20 +40,25 @@ def flowing(
         if error is not None:
             undelivered.append(error)
 
+    begin_ms = int(time.time() * 1000)
+
+    def write(number: int) -> None:
+        producer.produce(
+            topic,
+            key=b"key" if alike else b"key-%d" % number,
+            value=b"value" if alike else b"value-%d" % number,
+            partition=number % partitions,
+            timestamp=timestamp_ms or (begin_ms if alike else 0),
+            on_delivery=note,
+        )
+
     def produce() -> None:
         number = 0
         began = time.monotonic()
         while not enough.wait(_TICK_S):
             with suppress(BufferError):  # the producer's queue is full: the rest waits for the next turn
                 while number < (time.monotonic() - began) * rate and not enough.is_set():
-                    producer.produce(
-                        topic,
-                        key=b"key-%d" % number,
-                        value=b"value-%d" % number,
-                        partition=number % partitions,
-                        timestamp=timestamp_ms,
-                        on_delivery=note,
-                    )
+                    write(number)
                     number += 1
             producer.poll(0)
 

@@ -14,6 +14,7 @@ DOCUMENTS: Final = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 DESIGN: Final = ROOT / "docs" / "DESIGN.md"
 FILES_OF_A_PARAGRAPH_MAX: Final = 3
 GUARANTEES: Final = ROOT / "docs" / "guarantees.md"
+PARITY: Final = ROOT / "docs" / "parity.md"
 _TEST: Final = re.compile(r"\b(test_\w+)\b")
 _FUNCTION: Final = re.compile(r"^def (test_\w+)", re.MULTILINE)
 _GAP: Final = re.compile(r"^@pytest\.mark\.xfail\(.*?^def (test_\w+)", re.MULTILINE | re.DOTALL)
@@ -49,8 +50,21 @@ def test_every_kind_of_incident_is_documented() -> None:
 
 
 def test_tests_that_show_guarantees_exist_and_gaps_are_those_that_are_expected_to_fail() -> None:
-    sources = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "tests").rglob("test_*.py"))]
+    sources = sources_of_tests()
     before, _, gaps = GUARANTEES.read_text(encoding="utf-8").partition("## Known gaps")
-    functions = {name for source in sources for name in _FUNCTION.findall(source)}
-    assert set(_TEST.findall(before)) - functions == set()
+    assert set(_TEST.findall(before)) - functions(sources) == set()
     assert set(_TEST.findall(gaps)) == {name for source in sources for name in _GAP.findall(source)}
+
+
+def test_tests_that_have_kafkas_own_cases_exist() -> None:
+    named = set(_TEST.findall(PARITY.read_text(encoding="utf-8")))
+    assert named
+    assert named - functions(sources_of_tests()) == set()
+
+
+def sources_of_tests() -> list[str]:
+    return [path.read_text(encoding="utf-8") for path in sorted((ROOT / "tests").rglob("test_*.py"))]
+
+
+def functions(sources: list[str]) -> set[str]:
+    return {name for source in sources for name in _FUNCTION.findall(source)}
