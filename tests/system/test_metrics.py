@@ -1,17 +1,16 @@
 """`/metrics` of a running mirror agrees with the records on the brokers."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
-from urllib.request import urlopen
 
 import confluent_kafka as confluent
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from sparkmirror.domain.ids import TopicPartition
 from tests.support.broker_data import append, create_topic, delete_records, end_offsets, numbered, records
+from tests.support.metrics_page import Page, page_of
 from tests.support.mirror import REPLICATION, START_TIMEOUT_S, Mirror, running_mirror
 from tests.support.waiting import await_value
 from tests.system.dual_run import Sides
@@ -25,36 +24,6 @@ WAIT_S: Final = 90.0
 SOURCE: Final = "kafka_connect_mirror_source_connector_"
 PARTITION: Final = ("destination", "topic", "partition")
 LIMIT: Final = f"{ALIAS}->B.topic.max.bytes.per.second"
-
-Samples = Mapping[str, list[tuple[Mapping[str, str], float]]]
-"""Samples by name: labels and value."""
-
-
-class Page:
-    """`/metrics` of a mirror, parsed by Prometheus' client library."""
-
-    def __init__(self, url: str) -> None:
-        self.url = url
-
-    def read(self) -> Samples:
-        with urlopen(self.url, timeout=10) as response:
-            text = response.read().decode()
-        found: dict[str, list[tuple[Mapping[str, str], float]]] = {}
-        for family in text_string_to_metric_families(text):
-            for sample in family.samples:
-                found.setdefault(sample.name, []).append((sample.labels, sample.value))
-        return found
-
-    def by_partition(self, name: str, topic: str) -> dict[int, float]:
-        """Return the values by partition of a topic on the target."""
-        samples = self.read().get(name, [])
-        return {int(of["partition"]): value for of, value in samples if of["topic"] == topic}
-
-    def one(self, name: str, **labels: str) -> float | None:
-        """Return the sample with these labels, None if there is none."""
-        values = [value for of, value in self.read().get(name, []) if labels.items() <= of.items()]
-        assert len(values) <= 1, f"{name} {labels}: {values}"
-        return values[0] if values else None
 
 
 def properties(sides: Sides, slow_limit: int) -> dict[str, str]:
@@ -104,9 +73,7 @@ def commit(sides: Sides, partition: TopicPartition, offset: int) -> None:
 
 @pytest.fixture(scope="module")
 def page(mirror: Mirror) -> Page:
-    """The page, which is served before the mirror has started."""
-    line = mirror.await_log("metrics are at http://")
-    return Page(line.rpartition(" ")[2])
+    return page_of(mirror)
 
 
 def test_record_counts_equal_those_of_the_target(sides: Sides, page: Page) -> None:

@@ -17,6 +17,7 @@ from sparkmirror.clusters import ClusterSpec, LocalCluster
 from sparkmirror.clusters.cluster_state import ClusterState, NodeState
 from sparkmirror.clusters.ports import HOST, ReservedPort
 from tests.support.broker_data import append, create_topic, keyed, numbered
+from tests.support.metrics_page import Page, page_of
 from tests.support.mirror import STOP_TIMEOUT_S, Mirror, running_mirror
 from tests.support.waiting import await_value
 from tests.system.dual_run import Sides
@@ -24,6 +25,7 @@ from tests.system.dual_run import Sides
 OUT: Final = "unreachable.out"
 BACK: Final = "unreachable.back"
 FLOWS: Final = ("near->late", "late->near")
+METRICS: Final = ("--metrics-port", f"{HOST}:0")
 COME_UP_TIMEOUT_S: Final = 60
 """The longest back-off is 30 s."""
 
@@ -71,7 +73,7 @@ def clusters(sides: Sides, tmp_path_factory: pytest.TempPathFactory) -> Iterator
             "refresh.topics.interval.seconds": "1",
             "heartbeats.replication.enabled": "false",
         }
-        mirror = stack.enter_context(running_mirror(folder / "mirror", properties))
+        mirror = stack.enter_context(running_mirror(folder / "mirror", properties, *METRICS))
         yield Clusters(sides.source, late, mirror)
 
 
@@ -123,11 +125,36 @@ def test_mirroring_continues_after_a_broker_restart(clusters: Clusters) -> None:
     clusters.mirror.await_log(
         rf"\[late->near\] {BACK}-0 RETRYING: .*{clusters.late.bootstrap_servers}", timeout_s=15
     )
-    clusters.mirror.await_log(r"\[near->late\] the target can't be reached: .*refused", timeout_s=15)
+    clusters.mirror.await_log(r"\[near->late\] late does not answer: .*refused", timeout_s=15)
+    assert_outage_is_shown(page_of(clusters.mirror))
     clusters.late.start_broker(0)
     append(clusters.late, BACK, numbered(100, first=100))
     clusters.await_copies(200)
     clusters.mirror.await_log(rf"\[late->near\] {BACK}-0 is copied again", timeout_s=15)
+    clusters.mirror.await_log(r"\[near->late\] late answers again after", timeout_s=15)
+
+
+def assert_outage_is_shown(page: Page) -> None:
+    """Nobody knows what the target has: the lag in seconds grows, and no partition counts as running."""
+    flow = {"source": "near", "target": "late"}
+
+    def shown() -> dict[str, float | None]:
+        up = {alias: page.one("sparkmirror_cluster_up", **flow, cluster=alias) for alias in ("near", "late")}
+        states = {
+            state: page.one("sparkmirror_partitions", **flow, state=state) for state in ("running", "unknown")
+        }
+        return {**up, **states, "lag": page.one("sparkmirror_lag_records", **flow)}
+
+    expected = {"near": 1.0, "late": 0.0, "running": 0.0, "unknown": 1.0, "lag": None}
+    await_value(lambda: shown() == expected, COME_UP_TIMEOUT_S, lambda: f"{shown()}, not {expected}")
+    before = page.one("sparkmirror_lag_seconds", **flow)
+    assert before is not None
+    assert before > 0.0
+    await_value(
+        lambda: (page.one("sparkmirror_lag_seconds", **flow) or 0.0) > before + 1.0,
+        COME_UP_TIMEOUT_S,
+        lambda: f"still {before}",
+    )
 
 
 def test_mirror_stops_in_time_without_its_target(clusters: Clusters) -> None:

@@ -1,4 +1,4 @@
-"""A thread that runs periodic jobs until it is stopped. A failed job is logged and runs again in its turn."""
+"""A thread that runs periodic jobs until it is stopped. A failed job runs again in its turn."""
 
 import logging
 import threading
@@ -9,6 +9,7 @@ from math import inf
 from typing import Final, TypeVar
 
 from sparkmirror.connectors.flow_log import FlowLog
+from sparkmirror.connectors.job_failures import JobFailures
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.errors import SparkmirrorError, SupersededError, UnfitTopicError
 
@@ -63,6 +64,7 @@ class PeriodicThread:
     ) -> None:
         self.name = name
         self._log = log
+        self._failures = JobFailures(log)
         self._prepare = prepare
         self._finish = finish
         self.failure: SparkmirrorError | None = None
@@ -138,9 +140,11 @@ class PeriodicThread:
         except SupersededError as error:
             self._fail(error)
         except SparkmirrorError as error:
-            self._log.warning("%s failed: %s", job.name, error)
+            self._failures.failed(job.name, error, time.monotonic())
         except Exception:  # noqa: BLE001 - a bug in one job must not end the others, nor the orderly stop
             self._log.exception("%s failed", job.name)
+        else:
+            self._failures.worked(job.name, time.monotonic())
 
     def _fail(self, error: SparkmirrorError) -> None:
         self._log.error("%s", error)

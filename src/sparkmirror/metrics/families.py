@@ -12,10 +12,10 @@ counts included; only `sparkmirror_…_total` are counters.
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from sparkmirror.domain.ids import ConnectorName, Flow, GroupId, TopicPartition
+from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPartition
 from sparkmirror.domain.incidents import IncidentKind
 from sparkmirror.metrics.windows import Summary
 
@@ -69,7 +69,8 @@ class SourceReading(ConnectorReading):
     """`states` counts partitions; `retries` and `failures` count their changes to such a state.
 
     `lost`, `looped` and `incidents` include partitions that are no longer copied. `gone` is the number of
-    topics that were deleted on the source while the target has copies of them, as far as is known.
+    topics that were deleted on the source while the target has copies of them, as far as is known. `up` tells
+    by alias whether a cluster answers, as far as is known.
     """
 
     partitions: Sequence[PartitionReading]
@@ -82,6 +83,7 @@ class SourceReading(ConnectorReading):
     looped: int
     incidents: Mapping[str, int]
     gone: int = 0
+    up: Mapping[Alias, bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,8 +332,15 @@ def _of_connectors(readings: Sequence[SourceReading]) -> Iterator[Family]:
         [((*of, kind.value), it.incidents.get(kind.value, 0)) for of, it in named for kind in IncidentKind],
     )
     yield Family(
+        "sparkmirror_cluster_up",
+        "1 while a broker of the cluster answers the flow's driver, else 0.",
+        (*_CONNECTOR, "cluster"),
+        [((*of, jmx_value(alias)), int(is_up)) for of, it in named for alias, is_up in it.up.items()],
+    )
+    yield Family(
         "sparkmirror_partitions",
-        "Partitions by state: running, retrying, failed, or silent (their task does not report).",
+        "Partitions by state: running, retrying, failed, silent (their task does not report), or unknown "
+        "(no report can be read from the target).",
         (*_CONNECTOR, "state"),
         [((*of, state), count) for of, it in named for state, count in it.states.items()],
     )

@@ -1,13 +1,14 @@
 """Computes a source connector's metrics from its tasks' progress reports, in total and for time windows.
 
 A task counts from 0 when it starts; counts here only grow. A partition keeps a few references to its reports:
-the values are computed when the metrics are read.
+the values are computed when the metrics are read. Reports come from the target: while none can be read, or a
+partition reports an error, its lag in seconds grows by the clock, and what is not known is not there.
 """
 
 import threading
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from sparkmirror.domain.assignment import Assignment
 from sparkmirror.domain.ids import ConnectorName, Flow, TopicPartition
@@ -19,6 +20,9 @@ from sparkmirror.metrics.windows import NO_VALUES, WINDOW_S, WINDOWS, Summary, i
 from sparkmirror.storage.progress import JobEpoch, PartitionProgress, PartitionState
 
 SILENT = "silent"
+UNKNOWN = "unknown"
+CUT_OFF_AFTER_S: Final = 5.0
+"""Reports are read once a second."""
 _NO_INCIDENTS: Mapping[str, int] = {}
 
 
@@ -60,11 +64,11 @@ class _Moment(NamedTuple):
 class _Partition:
     """`windows` are the starts of the present window and of the one before it."""
 
-    __slots__ = ("earlier", "last", "report", "reported_at", "time_lag", "windows")
+    __slots__ = ("earlier", "error_since", "last", "report", "time_lag", "windows")
 
     def __init__(self) -> None:
         self.report: PartitionProgress | None = None
-        self.reported_at = 0.0
+        self.error_since: float | None = None
         self.earlier = _Counts()
         self.last: _Moment | None = None
         """Before the last report with new records."""
@@ -84,13 +88,18 @@ class _Partition:
         if report.lag is not None:
             position = 0 if report.position is None else report.position + 1
             self.time_lag.update(position, position + report.lag, now)
-        self.report, self.reported_at = report, now
+        if report.error is None:
+            self.error_since = None
+        elif self.error_since is None:
+            self.error_since = now
+        self.report = report
 
     @property
     def counts(self) -> _Counts:
         return self.earlier.plus(self.report)
 
-    def reading(self, task: int, now: float) -> PartitionReading:
+    def reading(self, task: int, now: float, cut_off_since: float | None) -> PartitionReading:
+        """`cut_off_since` is when the last reports were read; None while that goes on."""
         assert self.report is not None
         counts, report = self.counts, self.report
         began = next((moment for moment in self.windows if not is_over(moment.at, now)), None)
@@ -110,12 +119,27 @@ class _Partition:
             record_rate=0.0 if began is None else rate(records, began.at, now),
             byte_rate=0.0 if began is None else rate(copied, began.at, now),
             latency=latency._replace(last=last_ms),
-            lag=report.lag,
-            lag_s=self.time_lag.seconds(now, last_age_s),
+            lag=None if cut_off_since is not None else self._lag,
+            lag_s=_grown(self.time_lag.seconds(now, last_age_s), self._unsure_since(cut_off_since), now),
             lost=counts.lost,
             looped=counts.looped,
             incidents=counts.incidents,
         )
+
+    @property
+    def _lag(self) -> int | None:
+        """Whoever reports an error may not know of newer records: then no lag is known instead of 0."""
+        report = self.report
+        return None if report is None or (report.error is not None and not report.lag) else report.lag
+
+    def _unsure_since(self, cut_off_since: float | None) -> float | None:
+        moments = [moment for moment in (cut_off_since, self.error_since) if moment is not None]
+        return min(moments, default=None)
+
+
+def _grown(lag_s: float | None, unsure_since: float | None, now: float) -> float | None:
+    """Records that came since then may not be on the target."""
+    return lag_s if unsure_since is None else max(lag_s or 0.0, now - unsure_since)
 
 
 def _is_restarted(report: PartitionProgress, before: PartitionProgress) -> bool:
@@ -139,12 +163,13 @@ class SourceMeter:
         self._retries = self._failures = self._stalls = 0
         self._stalled: set[TopicPartition] = set()
         self._job_epoch: JobEpoch | None = None
+        self._taken_at: float | None = None
         self._lock = threading.Lock()
 
     def take(self, reports: Iterable[PartitionProgress], job_epoch: JobEpoch | None, now: float) -> None:
         """Take the latest report of every partition; one that was taken before costs nothing."""
         with self._lock:
-            self._job_epoch = job_epoch
+            self._job_epoch, self._taken_at = job_epoch, now
             for report in reports:
                 partition = self._partitions.get(report.source)
                 if partition is None:
@@ -173,8 +198,9 @@ class SourceMeter:
         """The metrics of assigned partitions. `failed` are the FAILED tasks; `now` is of `take`'s clock."""
         tasks = () if assigned is None else assigned
         with self._lock:
+            cut_off_since = self._cut_off_since(now)
             read = [
-                known.reading(task, now)
+                known.reading(task, now, cut_off_since)
                 for task, share in enumerate(tasks)
                 for source in share
                 if (known := self._partitions.get(source))
@@ -185,7 +211,7 @@ class SourceMeter:
                 *of,
                 tasks={task: "failed" if task in failed else "running" for task in range(len(tasks))},
                 partitions=read,
-                states=self._states(copied),
+                states=self._states(copied, is_known=cut_off_since is None),
                 retries=self._retries,
                 failures=self._failures,
                 stalls=self._stalls,
@@ -195,8 +221,15 @@ class SourceMeter:
                 incidents=_added_up(counts.incidents for counts in every if counts.incidents),
             )
 
-    def _states(self, copied: Collection[TopicPartition]) -> Mapping[str, int]:
-        states = dict.fromkeys((*(state.value.lower() for state in PartitionState), SILENT), 0)
+    def _cut_off_since(self, now: float) -> float | None:
+        """When reports were read last, if that is too long ago."""
+        taken_at = self._taken_at
+        return None if taken_at is None or now - taken_at <= CUT_OFF_AFTER_S else taken_at
+
+    def _states(self, copied: Collection[TopicPartition], *, is_known: bool) -> Mapping[str, int]:
+        states = dict.fromkeys((*(state.value.lower() for state in PartitionState), SILENT, UNKNOWN), 0)
+        if not is_known:
+            return {**states, UNKNOWN: len(copied)}
         for source in copied:
             known = self._partitions.get(source)
             report = None if known is None else known.report

@@ -19,6 +19,7 @@ from sparkmirror.connectors.periodic import PeriodicThread
 from sparkmirror.domain.connect import ConnectorConfig
 from sparkmirror.groups.checkpoint_connector import CheckpointConnector
 from sparkmirror.metrics.families import CheckpointReading, ConnectorReading, HeartbeatReading, SourceReading
+from sparkmirror.mirror.cluster_watch import ClusterWatch
 from sparkmirror.mirror.heartbeat_connector import HeartbeatConnector
 from sparkmirror.mirror.progress_watch import ProgressWatch
 from sparkmirror.mirror.rate_limit_updates import RateLimitUpdates
@@ -78,10 +79,15 @@ class SourceRun:
         self._source = SourceConnector(on, connector, session, slots_of, limits=lambda: self.limits.limits)
         reader = ProgressReader(on.worker_client, progress_topic(on.flow.source))
         self._progress = ProgressWatch(on.flow, reader, connector.name)
+        self._clusters = [
+            ClusterWatch(on.flow, on.flow.source, connector.source_admin),
+            ClusterWatch(on.flow, on.flow.target, connector.target_admin),
+        ]
         self.threads: Sequence[PeriodicThread] = (
             self._source.thread,
             self._progress.thread,
             self.limits.thread,
+            *(cluster.thread for cluster in self._clusters),
         )
 
     def tasks(self) -> Sequence[ConnectorConfig] | None:
@@ -108,7 +114,8 @@ class SourceRun:
     def reading(self) -> SourceReading:
         source, now = self._source, time.monotonic()
         reading = self._progress.meter.reading(self._of, source.assignment, self.failures(), now)
-        return replace(reading, gone=source.topics_gone)
+        up = {watch.cluster: is_up for watch in self._clusters if (is_up := watch.is_up) is not None}
+        return replace(reading, gone=source.topics_gone, up=up)
 
 
 class CheckpointRun:

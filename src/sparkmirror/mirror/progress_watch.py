@@ -7,7 +7,6 @@ from operator import attrgetter
 
 from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.periodic import Job, PeriodicThread
-from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import ConnectorName, Flow, TopicPartition
 from sparkmirror.metrics.source_meter import SourceMeter
 from sparkmirror.metrics.stalls import SilentPartitions, StalledPartitions
@@ -36,7 +35,7 @@ class ProgressWatch:
         self._notices: dict[TopicPartition, str | None] = {}
         self._silent = SilentPartitions()
         self._stalled = StalledPartitions()
-        self._cut_off = False
+        self._is_cut_off = False
         self._counted = (0, 0)
         self.thread = PeriodicThread("progress watch", self._log, self._jobs, self._reader.close)
 
@@ -51,23 +50,15 @@ class ProgressWatch:
 
     def _jobs(self) -> Iterable[Job]:
         return (
-            Job("follow", _POLL_INTERVAL_S, self.follow),
+            Job("read the progress", _POLL_INTERVAL_S, self.follow),
             Job("summarize", _SUMMARY_INTERVAL_S, self.summarize, first_after_s=_SUMMARY_INTERVAL_S),
         )
 
     def follow(self) -> None:
-        """Read new reports and log what has changed. Called by `thread`."""
-        try:
-            polled = self._reader.poll()
-        except SparkmirrorError as error:
-            # The progress topic is on the target.
-            if not self._cut_off:
-                self._log.warning("the target can't be reached: %s; retrying", error)
-            self._cut_off = True
-            return
-        if self._cut_off:
-            self._log.info("the target can be reached again")
-        self._cut_off = False
+        """Read new reports and log what has changed. Called by `thread`. Raises KafkaError."""
+        self._is_cut_off = True
+        polled = self._reader.poll()  # from the target, which may be away
+        self._is_cut_off = False
         reports = [report for (connector, _), report in polled.items() if connector == self._connector]
         self._current = [report for report in reports if report.updated_at >= self._began_at]
         self.meter.take(self._current, self._reader.job_epochs.get(self._connector), time.monotonic())
@@ -131,7 +122,7 @@ class ProgressWatch:
         counted = (sum(report.records for report in reports), sum(report.bytes for report in reports))
         records, copied = (now - before for now, before in zip(counted, self._counted, strict=True))
         self._counted = counted
-        if records <= 0:  # nothing new, or a new copy job started to count from 0
+        if records <= 0 or self._is_cut_off:  # nothing new, or a new copy job started to count from 0
             return
         self._log.info(
             "%s records/s, %.1f MB/s, lag %s records over %d partitions",

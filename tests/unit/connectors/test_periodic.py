@@ -14,6 +14,7 @@ from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.periodic import Job, PeriodicThread, Schedule, persist, start_all, stop_all
 from sparkmirror.domain.errors import ConfigError, DisconnectedError, SupersededError, UnfitTopicError
 from sparkmirror.domain.ids import Alias, Flow
+from tests.support.waiting import await_value
 
 WAIT_S: Final = 10.0
 LOGGER: Final = "test_periodic"
@@ -66,13 +67,16 @@ def test_jobs_run_again_and_again(make: Make) -> None:
 
 
 def test_a_failed_job_is_logged_and_runs_again(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
     done = threading.Event()
     action = failing(2, DisconnectedError("no answer"), done)
     make(lambda: [Job("ask", 0.001, action)]).start()
     assert done.wait(WAIT_S)
+    await_value(lambda: len(caplog.records) == 2, WAIT_S, lambda: f"{caplog.records}")
     assert [(r.levelname, r.getMessage()) for r in caplog.records] == [
-        ("WARNING", "ask failed: no answer")
-    ] * 2
+        ("WARNING", "ask failed: no answer"),
+        ("INFO", "ask works again after 0 s"),
+    ]
 
 
 def test_a_bug_in_a_job_is_logged_and_ends_neither_the_thread_nor_its_other_jobs(

@@ -77,6 +77,14 @@ def sample(family: Family, **labels: str) -> float:
     return number
 
 
+def test_a_cluster_that_does_not_answer_is_0_and_one_that_was_not_asked_is_not_there() -> None:
+    family = families_of(replace(SOURCE, up={FLOW.source: True, FLOW.target: False}))[
+        "sparkmirror_cluster_up"
+    ]
+    assert (sample(family, cluster="us-west"), sample(family, cluster="b")) == (1, 0)
+    assert families_of(SOURCE)["sparkmirror_cluster_up"].samples == []
+
+
 def test_names_are_quoted_as_kafka_quotes_object_names() -> None:
     assert jmx_value("us-west.orders_1 %") == "us-west.orders_1 %"
     assert jmx_value("a->b|x") == '"a->b|x"'

@@ -93,10 +93,36 @@ def test_lag_in_records_and_in_time() -> None:
     meter = metered((0.0, report(100)), (10.0, report(100, lag=5)))
     behind = partition(meter, 12.0)
     assert (behind.lag, behind.lag_s) == (5, 2.0)
-    assert (partition(metered((0.0, IDLE)), 9.0).lag, partition(metered((0.0, IDLE)), 9.0).lag_s) == (
-        None,
-        None,
-    )
+    unknown = partition(metered((0.0, IDLE)), 4.0)
+    assert (unknown.lag, unknown.lag_s) == (None, None)
+
+
+def test_while_no_reports_can_be_read_the_lag_grows_by_the_clock_and_no_state_is_known() -> None:
+    """The target is away. Reports that say nothing new are read all the same when a mirror is idle."""
+    last = report(100)
+    meter = metered((0.0, last), (30.0, last))
+    idle = partition(meter, 34.0)
+    assert (idle.lag, idle.lag_s, read(meter, 34.0).states["running"]) == (0, 0.0, 1)
+    cut_off = partition(meter, 50.0)
+    assert (cut_off.lag, cut_off.lag_s) == (None, 20.0)
+    assert {state: count for state, count in read(meter, 50.0).states.items() if count} == {"unknown": 2}
+    meter.take([last], None, 51.0)
+    assert (partition(meter, 52.0).lag, partition(meter, 52.0).lag_s) == (0, 0.0)
+
+
+def test_while_a_partition_reports_an_error_its_lag_is_never_0() -> None:
+    """The source is away, and whether it has new records is not known."""
+    failing = replace(report(100), state=PartitionState.RETRYING, error="no answer")
+    meter = metered((0.0, report(100)), (10.0, failing), (40.0, failing))
+    assert (partition(meter, 40.0).lag, partition(meter, 40.0).lag_s) == (None, 30.0)
+    meter.take([report(100)], None, 41.0)
+    assert (partition(meter, 41.0).lag, partition(meter, 41.0).lag_s) == (0, 0.0)
+
+
+def test_an_error_leaves_a_known_lag() -> None:
+    failing = replace(report(100, lag=7), state=PartitionState.RETRYING, error="no answer")
+    meter = metered((0.0, report(100, lag=0)), (10.0, replace(report(100), lag=7)), (20.0, failing))
+    assert (partition(meter, 22.0).lag, partition(meter, 22.0).lag_s) == (7, 12.0)
 
 
 def test_lag_of_an_older_backlog_is_the_last_records_age() -> None:
@@ -132,14 +158,14 @@ def test_states_and_changes_to_them_are_counted() -> None:
         meter.take([it], None, 0.0)
     reading = read(meter)
     assert (reading.retries, reading.failures) == (2, 1)
-    assert reading.states == {"running": 0, "retrying": 0, "failed": 1, "silent": 1}
+    assert reading.states == {"running": 0, "retrying": 0, "failed": 1, "silent": 1, "unknown": 0}
 
 
 def test_a_partition_whose_new_task_does_not_report_is_silent() -> None:
     meter = SourceMeter()
     newest = JobEpoch(OF[1], 2)
     meter.take([report(5), replace(progress("orders-1"), job_epoch=2)], newest, 0.0)
-    assert read(meter).states == {"running": 1, "retrying": 0, "failed": 0, "silent": 1}
+    assert read(meter).states == {"running": 1, "retrying": 0, "failed": 0, "silent": 1, "unknown": 0}
 
 
 def test_stalls_are_counted_and_present_ones_listed() -> None:

@@ -1,0 +1,54 @@
+"""Logs the failures of periodic jobs: when they begin, once a minute while they last, and when they end."""
+
+import logging
+from dataclasses import dataclass
+from typing import Final
+
+from sparkmirror.connectors.flow_log import FlowLog
+from sparkmirror.domain.errors import SparkmirrorError
+
+REPEATED_EVERY_S: Final = 60.0
+
+
+@dataclass(slots=True)
+class Lasting:
+    """Something that began at a time of any clock, in seconds, and that lasts."""
+
+    began_at: float
+    logged_at: float
+
+    @classmethod
+    def since(cls, now: float) -> "Lasting":
+        return cls(now, now)
+
+    def is_due(self, now: float) -> bool:
+        """Whether to say that it still lasts; then that counts as said."""
+        if now - self.logged_at < REPEATED_EVERY_S:
+            return False
+        self.logged_at = now
+        return True
+
+
+class JobFailures:
+    """Of the jobs of one thread, by their names. Errors that pass by themselves are not repeated.
+
+    Mostly a cluster is away then, which `mirror.cluster_watch` says once a minute for all jobs.
+    """
+
+    def __init__(self, log: FlowLog) -> None:
+        self._log = log
+        self._failing: dict[str, Lasting] = {}
+
+    def failed(self, job: str, error: SparkmirrorError, now: float) -> None:
+        lasting = self._failing.get(job)
+        if lasting is None:
+            self._failing[job] = Lasting.since(now)
+            self._log.warning("%s failed: %s", job, error)
+        elif lasting.is_due(now):
+            level = logging.DEBUG if error.retriable else logging.WARNING
+            self._log.log(level, "%s has failed for %.0f s: %s", job, now - lasting.began_at, error)
+
+    def worked(self, job: str, now: float) -> None:
+        lasting = self._failing.pop(job, None)
+        if lasting is not None:
+            self._log.info("%s works again after %.0f s", job, now - lasting.began_at)

@@ -1,0 +1,71 @@
+"""Asks a cluster of a flow every other second whether it answers, whatever else the flow does or waits for.
+
+It logs when an outage begins, once a minute while it lasts, and when it ends.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Final
+
+from sparkmirror.connectors.flow_log import flow_log
+from sparkmirror.connectors.job_failures import Lasting
+from sparkmirror.connectors.periodic import Job, PeriodicThread
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.ids import Alias, Flow
+from sparkmirror.kafka.cluster import Cluster
+
+_INTERVAL_S: Final = 2.0
+_TIMEOUT_S: Final = 5.0
+_ACTION: Final = "a request for its brokers"
+
+
+class ClusterWatch:
+    """`thread` asks; everything else is safe in any thread."""
+
+    def __init__(
+        self,
+        flow: Flow,
+        cluster: Alias,
+        settings: ConnectionSettings,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        ask: Callable[[], object] | None = None,
+    ) -> None:
+        """`ask` replaces the request; it raises SparkmirrorError when the cluster does not answer."""
+        self.cluster = cluster
+        self._log = flow_log(__name__, flow)
+        self._clock = clock
+        soon = replace(settings, request_timeout_s=min(_TIMEOUT_S, settings.request_timeout_s))
+        client = Cluster(soon)
+        self._ask = ask or (lambda: client.brokers(_ACTION))
+        self._outage: Lasting | None = None
+        self.is_up: bool | None = None
+        """Whether a broker answered the last request, and a login was accepted; None before the first."""
+        self.thread = PeriodicThread(f"watch of {self.cluster}", self._log, self._jobs, client.close)
+
+    def _jobs(self) -> Iterable[Job]:
+        return (Job(f"ask {self.cluster}", _INTERVAL_S, self.look),)
+
+    def look(self) -> None:
+        """Called by `thread`."""
+        try:
+            self._ask()
+        except SparkmirrorError as error:
+            self.is_up = False
+            self._note_outage(error, self._clock())
+            return
+        self.is_up = True
+        if self._outage is not None:
+            lasted_s = self._clock() - self._outage.began_at
+            self._log.info("%s answers again after %.0f s", self.cluster, lasted_s)
+            self._outage = None
+
+    def _note_outage(self, error: SparkmirrorError, now: float) -> None:
+        if self._outage is None:
+            self._outage = Lasting.since(now)
+            self._log.warning("%s does not answer: %s; retrying", self.cluster, error)
+        elif self._outage.is_due(now):
+            lasted_s = now - self._outage.began_at
+            self._log.warning("%s has not answered for %.0f s: %s", self.cluster, lasted_s, error)

@@ -1,0 +1,52 @@
+"""What is logged of a job that fails again and again."""
+
+import logging
+
+import pytest
+
+from sparkmirror.connectors.flow_log import flow_log
+from sparkmirror.connectors.job_failures import JobFailures
+from sparkmirror.domain.errors import AuthorizationError, DisconnectedError, SparkmirrorError
+from sparkmirror.domain.ids import Alias, Flow
+
+AWAY = DisconnectedError("no answer")
+REFUSED = AuthorizationError("no right")
+
+
+@pytest.fixture
+def failures(caplog: pytest.LogCaptureFixture) -> JobFailures:
+    caplog.set_level(logging.INFO)
+    return JobFailures(flow_log("job failures", Flow(Alias("a"), Alias("b"))))
+
+
+def fail(failures: JobFailures, error: SparkmirrorError, seconds: int) -> None:
+    """Once a second."""
+    for now in range(seconds):
+        failures.failed("emit", error, float(now))
+
+
+def test_a_job_that_fails_each_second_is_logged_once_a_minute(
+    failures: JobFailures, caplog: pytest.LogCaptureFixture
+) -> None:
+    fail(failures, REFUSED, 130)
+    failures.worked("emit", 130.0)
+    failures.worked("emit", 131.0)
+    assert caplog.messages == [
+        "emit failed: no right",
+        "emit has failed for 60 s: no right",
+        "emit has failed for 120 s: no right",
+        "emit works again after 130 s",
+    ]
+
+
+def test_an_outage_is_not_repeated_for_each_job(
+    failures: JobFailures, caplog: pytest.LogCaptureFixture
+) -> None:
+    fail(failures, AWAY, 130)
+    failures.worked("emit", 130.0)
+    assert caplog.messages == ["emit failed: no answer", "emit works again after 130 s"]
+
+
+def test_a_job_that_works_is_not_logged(failures: JobFailures, caplog: pytest.LogCaptureFixture) -> None:
+    failures.worked("emit", 0.0)
+    assert caplog.messages == []
