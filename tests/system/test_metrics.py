@@ -1,5 +1,6 @@
 """`/metrics` of a running mirror agrees with the records on the brokers."""
 
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Final
 import confluent_kafka as confluent
 import pytest
 
+from sparkmirror.cli.main import main
 from sparkmirror.domain.ids import TopicPartition
 from tests.support.broker_data import append, create_topic, delete_records, end_offsets, numbered, records
 from tests.support.metrics_page import Page, page_of
@@ -119,6 +121,24 @@ def test_lag_equals_the_records_missing_at_the_target(sides: Sides, page: Page) 
     consumers = page.read()["kafka_consumer_fetch_manager_records_lag"]
     (reported,) = (value for of, value in consumers if of["topic"] == SLOW)
     assert reported == lags()[1]
+
+
+def test_lag_command_tells_scripts_whether_the_mirror_has_caught_up(
+    mirror: Mirror, page: Page, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, quick = str(mirror.file), ["--topic", "metered[.]quick"]
+    assert main(["lag", file, *quick, "--wait", "--timeout", "60", "-o", "json"]) == 0
+    (lag,) = json.loads(capsys.readouterr().out)
+    assert (lag["records"], lag["unknown_partitions"], len(lag["partitions"])) == (0, 0, 2)
+    assert main(["lag", file]) == 1
+    said = capsys.readouterr().out
+    assert f"{ALIAS}->B: " in said
+    assert f"{SLOW}-0" in said
+    assert main(["lag", file, "--topic", SLOW, "--max-records", "1000"]) == 0
+    assert "caught up, 1 partitions" in capsys.readouterr().out
+    assert main(["lag", file, "--topic", "nothing"]) == 2
+    assert main(["lag", file, "--flow", "B->nowhere"]) == 2
+    assert "no flow B->nowhere" in capsys.readouterr().err
 
 
 def test_connectors_tasks_checkpoints_and_heartbeats_are_counted(page: Page) -> None:

@@ -16,6 +16,7 @@ _MODULES: Final = (
     "worker",
     "plan.command",
     "verify.command",
+    "lag",
     "connectors.command",
     "deploy",
     "mirror_state",
@@ -35,6 +36,7 @@ _MODULE_BY_COMMAND: Final = {
     "worker": "worker",
     "plan": "plan.command",
     "verify": "verify.command",
+    "lag": "lag",
     "connectors": "connectors.command",
     "groups": "groups",
     "group-offset-sync": "group_offset_sync",
@@ -51,6 +53,7 @@ examples:
   sparkmirror run mm2.properties     mirror clusters as configured in mm2.properties
   sparkmirror plan mm2.properties    what a mirror would do, and what blocks it
   sparkmirror verify mm2.properties  prove that the mirror is exact, record by record
+  sparkmirror lag mm2.properties     how far a mirror is behind, Java's included
   sparkmirror clusters up            two local Kafka clusters, named source and target
   sparkmirror clusters status        their addresses, sizes and logs
   sparkmirror clusters down --all    stop them

@@ -21,7 +21,7 @@ from sparkmirror.storage.progress import JobEpoch, PartitionProgress, PartitionS
 
 SILENT = "silent"
 UNKNOWN = "unknown"
-CUT_OFF_AFTER_S: Final = 5.0
+CUT_OFF_AFTER_S: Final = 10.0
 """Reports are read once a second."""
 _NO_INCIDENTS: Mapping[str, int] = {}
 

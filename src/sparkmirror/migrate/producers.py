@@ -5,21 +5,19 @@ The step that is due follows from a survey of both clusters (`topic_drains`).
 
 import time
 from collections.abc import Mapping
-from contextlib import closing
 
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import MalformedRecordError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.offsets import LATEST
 from sparkmirror.kafka.topic_log import TopicTail
 from sparkmirror.migrate.flow_access import FlowAccess
 from sparkmirror.migrate.flow_offsets import FlowOffsets, Translation, existing_offsets
+from sparkmirror.migrate.mirrored_partitions import mirrored_partitions
 from sparkmirror.migrate.topic_drains import HeartbeatsSeen, PartitionDrain, TopicsDrain, UnchangedEnds
 from sparkmirror.offsets.wire_records import Heartbeat
 from sparkmirror.policies.java_regex import JavaPattern
-from sparkmirror.setup.topic_plan import SourceTopic, copy_partitions
 
 _HEARTBEATS_READ = 1000
 """The last ones, of all flows into the target; a flow emits one a second."""
@@ -47,7 +45,7 @@ class ProducerMigration:
 
     def survey(self) -> TopicsDrain:
         """The state of the topics on both clusters."""
-        plan = self._plan()
+        plan = mirrored_partitions(self._access, self._topics.fullmatch)
         sources = [each.source for each in plan]
         self._offsets.read(sources)
         ends = self._source_ends(sources)  # read later: no position of the same log is ahead of them
@@ -77,19 +75,6 @@ class ProducerMigration:
             changed=self._ends.changed,
             obstacle=None if plan else self._no_topic(),
         )
-
-    def _plan(self) -> list[CopyPartition]:
-        with (
-            closing(Admin(self._access.source_admin)) as at_source,
-            closing(Admin(self._access.target_admin)) as at_target,
-        ):
-            source = {
-                topic: SourceTopic(partitions)
-                for topic, partitions in at_source.partition_counts().items()
-                if self._topics.fullmatch(topic)
-            }
-            plan = copy_partitions(self._access.source, source, at_target.partition_counts())
-        return [*plan.ready, *plan.waiting]
 
     def _no_topic(self) -> str:
         flow = self._access.flow

@@ -1,0 +1,191 @@
+"""Defines `sparkmirror lag`: how far a mirror is behind, for people and for scripts that wait for it."""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+
+from sparkmirror.cli.arguments import not_negative, positive
+from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
+from sparkmirror.cli.mirroring_flows import add_flow_argument, mirroring_flows
+from sparkmirror.cli.printable import printable
+from sparkmirror.cli.terminal import StatusLines, aligned
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.migrate.flow_access import FlowAccess
+from sparkmirror.migrate.flow_lag import FlowLag, PartitionLag, read_lag
+from sparkmirror.policies.java_regex import JavaPattern, compile_list
+
+_CAUGHT_UP: Final = 0
+_BEHIND: Final = 1
+_UNKNOWN: Final = 2
+_LOOK_S: Final = 1.0
+_SHOWN_MAX: Final = 20
+
+_HELP: Final = """\
+Prints how many records of each flow are not on its target yet, by the offsets of both clusters: of this
+mirror or Java's, which may be running or not. Changes nothing. sparkmirror stores a position once a second,
+Java once a minute (offset.flush.interval.ms): what it has copied since counts as missing.
+
+examples:
+  sparkmirror lag mm2.properties
+  sparkmirror lag mm2.properties --flow 'us-west->us-east' --topic 'orders.*' -o json
+  sparkmirror lag mm2.properties --wait --max-records 100 --timeout 600 && echo caught up
+
+exit codes: 0 caught up, 1 behind (with --wait: still behind after the timeout), 2 it can't be told: a
+cluster can't be read, the flow has not begun with a partition, wrong usage
+"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser(
+        "lag",
+        help="how far a mirror is behind, also Java's; wait until it has caught up",
+        description=_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", type=Path, metavar="FILE", help="the mm2.properties of the mirror")
+    add_flow_argument(parser)
+    parser.add_argument(
+        "--topic",
+        action="append",
+        dest="topics",
+        metavar="REGEX",
+        help="whole names of topics on the source; may be repeated (all)",
+    )
+    parser.add_argument(
+        "--max-records",
+        type=not_negative,
+        default=0,
+        metavar="N",
+        help="a partition with at most so many records to copy has caught up (0)",
+    )
+    parser.add_argument("--wait", action="store_true", help="wait until every partition has caught up")
+    parser.add_argument(
+        "--timeout", type=positive, default=600, metavar="S", help="how long to wait, in seconds (600)"
+    )
+    parser.add_argument(
+        "-o", "--output", choices=("text", "json"), default="text", help="the result's form (text)"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        flows = mirroring_flows(arguments.file, read_mirror_maker_file(arguments.file).flows, arguments.flow)
+        accesses = [FlowAccess.of(flow.settings, flow.connector) for flow in flows]
+        topics = compile_list(arguments.topics or [".*"], "--topic")
+        found = _awaited(accesses, topics, arguments) if arguments.wait else _read(accesses, topics)
+    except (SparkmirrorError, OSError) as error:
+        sys.stderr.write(f"sparkmirror lag: {printable(str(error))}\n")
+        return _UNKNOWN
+    if arguments.output == "json":
+        sys.stdout.write(json.dumps([_to_json(lag) for lag in found], indent=2) + "\n")
+    else:
+        for lag in found:
+            _show(lag, arguments.max_records)
+    return _exit_code(found, arguments.max_records)
+
+
+def _read(accesses: Sequence[FlowAccess], topics: JavaPattern) -> list[FlowLag]:
+    return [read_lag(access, topics.fullmatch) for access in accesses]
+
+
+def _awaited(
+    accesses: Sequence[FlowAccess], topics: JavaPattern, arguments: argparse.Namespace
+) -> list[FlowLag]:
+    """Until all have caught up, or the time is over. Raises the last error if nothing could be read then."""
+    deadline = time.monotonic() + arguments.timeout
+    lines = StatusLines(Console(stderr=True))
+    with lines.updates() as update:
+        while True:
+            is_over = time.monotonic() >= deadline
+            try:
+                found = _read(accesses, topics)
+            except SparkmirrorError as error:
+                if is_over or not error.retriable:
+                    raise
+                update(str(error))
+            else:
+                if is_over or _exit_code(found, arguments.max_records) == _CAUGHT_UP:
+                    return found
+                update(_waiting(found, arguments.max_records))
+            time.sleep(min(_LOOK_S, max(0.0, deadline - time.monotonic())))
+
+
+def _waiting(found: Sequence[FlowLag], records_max: int) -> str:
+    behind = sum(len(lag.beyond(records_max)) for lag in found)
+    unknown = sum(len(lag.unknown) for lag in found)
+    text = f"{sum(lag.records for lag in found):,} records in {behind:,} partitions to copy"
+    return text + (f", {unknown:,} partitions unknown" if unknown else "")
+
+
+def _exit_code(found: Sequence[FlowLag], records_max: int) -> int:
+    if any(lag.beyond(records_max) for lag in found):
+        return _BEHIND
+    return _UNKNOWN if any(lag.unknown or not lag.partitions for lag in found) else _CAUGHT_UP
+
+
+def _show(lag: FlowLag, records_max: int) -> None:
+    """A line for the flow, and a table of the partitions that are behind or unknown, the worst first."""
+    _write(f"{lag.flow}: {_summary(lag, records_max)}")
+    listed = [*lag.unknown, *lag.beyond(records_max)]
+    if not listed:
+        return
+    rows = [("  partition", "end", "mirrored to", "lag", ""), *map(_row, listed[:_SHOWN_MAX])]
+    for line in aligned(rows, right=(1, 2, 3)):
+        sys.stdout.write(f"{line.rstrip()}\n")
+    if len(listed) > _SHOWN_MAX:
+        _write(f"  and {len(listed) - _SHOWN_MAX:,} more; -o json has all")
+
+
+def _summary(lag: FlowLag, records_max: int) -> str:
+    if not lag.partitions:
+        return "no topic that it mirrors has such a name"
+    behind, unknown, all_of_them = len(lag.beyond(records_max)), len(lag.unknown), len(lag.partitions)
+    if not behind and not unknown:
+        return f"caught up, {all_of_them:,} partitions"
+    parts = [f"{lag.records:,} records behind, in {behind:,} of {all_of_them:,} partitions"] if behind else []
+    parts += [f"{unknown:,} of {all_of_them:,} partitions unknown"] if unknown else []
+    return "; ".join(parts)
+
+
+def _row(each: PartitionLag) -> tuple[str, ...]:
+    return (
+        f"  {each.source}",
+        _number(each.end),
+        _number(each.mirrored_to),
+        "?" if each.records is None else f"{each.records:,}",
+        each.why or "",
+    )
+
+
+def _number(number: int | None) -> str:
+    return "-" if number is None else str(number)
+
+
+def _to_json(lag: FlowLag) -> dict[str, Any]:
+    return {
+        "flow": str(lag.flow),
+        "records": lag.records,
+        "unknown_partitions": len(lag.unknown),
+        "partitions": [
+            {
+                "topic": each.source.topic,
+                "partition": each.source.partition,
+                "end_offset": each.end,
+                "mirrored_to": each.mirrored_to,
+                "records": each.records,
+                "why": each.why,
+            }
+            for each in lag.partitions
+        ],
+    }
+
+
+def _write(line: str) -> None:
+    sys.stdout.write(f"{printable(line)}\n")

@@ -1,0 +1,89 @@
+"""Computes how far a flow is behind from Kafka alone: the source's end offsets, positions, offset syncs.
+
+So it is told of any mirror, Java's too, and of one that does not run. Java stores a position once a minute.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from sparkmirror.domain.client_settings import ConsumerSettings, OffsetReset
+from sparkmirror.domain.ids import Flow, TopicPartition
+from sparkmirror.kafka.offsets import EARLIEST, LATEST
+from sparkmirror.migrate.flow_access import FlowAccess
+from sparkmirror.migrate.flow_offsets import FlowOffsets, existing_offsets
+from sparkmirror.migrate.mirrored_partitions import mirrored_partitions
+
+NOT_BEGUN = "not begun, and auto.offset.reset decides where it begins"
+AHEAD = "its position is beyond the source's end: the topic was created again, or truncated"
+NO_LEADER = "the source has no such partition now"
+
+
+class PartitionLag(NamedTuple):
+    """`end` and `mirrored_to`, the next offset to be copied, are the source's; None where unknown.
+
+    `records` are counted by offsets; 0 where only transaction markers are left; None where that can't be
+    told, and `why` tells the reason. Else `why` is the mirror's own error, if it reports one.
+    """
+
+    source: TopicPartition
+    end: int | None
+    mirrored_to: int | None
+    records: int | None
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FlowLag:
+    flow: Flow
+    partitions: Sequence[PartitionLag]
+
+    @property
+    def records(self) -> int:
+        """Of those partitions whose lag is known."""
+        return sum(each.records or 0 for each in self.partitions)
+
+    @property
+    def unknown(self) -> list[PartitionLag]:
+        return [each for each in self.partitions if each.records is None]
+
+    def beyond(self, records_max: int) -> list[PartitionLag]:
+        """The partitions that are further behind than that, the worst first."""
+        behind = [each for each in self.partitions if each.records is not None and each.records > records_max]
+        return sorted(behind, key=lambda each: (-(each.records or 0), each.source))
+
+
+def read_lag(access: FlowAccess, is_wanted: Callable[[str], object]) -> FlowLag:
+    """Of the topics whose names on the source are wanted. Raises KafkaError."""
+    sources = [each.source for each in mirrored_partitions(access, is_wanted)]
+    everything = ConsumerSettings(access.consumer.connection)
+    with closing(FlowOffsets(access)) as offsets:
+        offsets.read(sources)
+        # Read later than the positions, so that none of the same log is ahead of them.
+        ends = existing_offsets(everything, sources, LATEST)
+        known = {partition: end for partition, end in ends.items() if end is not None}
+        starts = existing_offsets(everything, list(known), EARLIEST)
+        left = offsets.left_to_mirror(known)
+        errors = offsets.errors() if left else {}
+        found = []
+        for partition in sorted(sources):
+            end, mirrored_to = ends.get(partition), offsets.mirrored_to(partition)
+            begin = mirrored_to
+            if begin is None and access.consumer.offset_reset is OffsetReset.EARLIEST:
+                begin = starts.get(partition)
+            records, why = _lag(end, begin, is_left=partition in left)
+            found.append(PartitionLag(partition, end, mirrored_to, records, why or errors.get(partition)))
+    return FlowLag(access.flow, found)
+
+
+def _lag(end: int | None, begin: int | None, *, is_left: bool) -> tuple[int | None, str | None]:
+    if end is None:
+        return None, NO_LEADER
+    if not is_left:
+        return 0, None
+    if begin is None:
+        return None, NOT_BEGUN
+    if begin > end:
+        return None, AHEAD
+    return end - begin, None

@@ -1,0 +1,21 @@
+"""Lists the partitions that a flow mirrors, or will mirror, from what exists on both clusters."""
+
+from collections.abc import Callable
+from contextlib import closing
+
+from sparkmirror.copy.copy_plan import CopyPartition
+from sparkmirror.kafka.admin import Admin
+from sparkmirror.migrate.flow_access import FlowAccess
+from sparkmirror.setup.topic_plan import SourceTopic, copy_partitions
+
+
+def mirrored_partitions(access: FlowAccess, is_wanted: Callable[[str], object]) -> list[CopyPartition]:
+    """Of the flow's topics whose names on the source are wanted. Raises KafkaError."""
+    with closing(Admin(access.source_admin)) as at_source, closing(Admin(access.target_admin)) as at_target:
+        source = {
+            topic: SourceTopic(partitions)
+            for topic, partitions in at_source.partition_counts().items()
+            if is_wanted(topic)
+        }
+        plan = copy_partitions(access.source, source, at_target.partition_counts())
+    return [*plan.ready, *plan.waiting]

@@ -1,0 +1,29 @@
+"""What a flow's lag says of partitions whose lag can't be told."""
+
+from sparkmirror.domain.ids import Alias, Flow, TopicPartition
+from sparkmirror.migrate.flow_lag import AHEAD, NO_LEADER, NOT_BEGUN, FlowLag, PartitionLag, _lag
+
+FLOW = Flow(Alias("a"), Alias("b"))
+
+
+def partition(number: int, records: int | None) -> PartitionLag:
+    return PartitionLag(TopicPartition("orders", number), 100, None, records)
+
+
+def test_zero_and_unknown_are_not_the_same() -> None:
+    assert _lag(100, 100, is_left=False) == (0, None)
+    assert _lag(100, 98, is_left=False) == (0, None)  # markers
+    assert _lag(100, 40, is_left=True) == (60, None)
+    assert _lag(100, None, is_left=True) == (None, NOT_BEGUN)
+    assert _lag(100, 120, is_left=True) == (None, AHEAD)
+    assert _lag(None, 100, is_left=False) == (None, NO_LEADER)
+
+
+def test_partitions_beyond_the_limit_are_listed_worst_first() -> None:
+    lag = FlowLag(
+        FLOW, [partition(0, 5), partition(1, None), partition(2, 70), partition(3, 0), partition(4, 70)]
+    )
+    assert [each.source.partition for each in lag.beyond(0)] == [2, 4, 0]
+    assert [each.source.partition for each in lag.beyond(5)] == [2, 4]
+    assert [each.source.partition for each in lag.unknown] == [1]
+    assert lag.records == 145
