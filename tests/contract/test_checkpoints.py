@@ -13,8 +13,9 @@ from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import GroupId, TopicPartition
+from sparkmirror.domain.lag_groups import LAG_METADATA
 from sparkmirror.groups.checkpoint_connector import CheckpointConnector
-from sparkmirror.kafka.groups import Groups
+from sparkmirror.kafka.groups import Committed, Groups
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.offsets.wire_records import Checkpoint, OffsetSync
 from sparkmirror.storage.checkpoint_topic import read_checkpoints
@@ -157,6 +158,21 @@ def test_groups_continue_at_their_translated_offsets(sides: tuple[LocalCluster, 
             group, TopicPartition(REMOTE, 0), *expected[name], metadata=f"{name}'s own\0"
         )
     assert committed(target, "contract-cp-old") < 0
+
+
+def test_a_group_that_shows_a_mirrors_lag_is_left_alone(
+    sides: tuple[LocalCluster, LocalCluster], caplog: pytest.LogCaptureFixture
+) -> None:
+    source, target = sides
+    group = GroupId("contract-cp-lag")
+    with closing(Groups(connection(source))) as groups:
+        assert not groups.write(group, {TopicPartition(TOPIC, 0): Committed(70, LAG_METADATA)})
+    commit(source, "contract-cp-beside", TOPIC, 70)
+    caplog.set_level(logging.INFO)
+    with running(sides):
+        await_offset(target, "contract-cp-beside", 1070)
+    assert group not in checkpoints(target)
+    assert "group contract-cp-lag: shows a mirror's lag (lag.group.id): left alone" in caplog.messages
 
 
 def test_offsets_inside_a_run_are_translated_exactly(

@@ -58,6 +58,7 @@ from tests.support.broker_requests import Asker, asking
 from tests.support.connections import connection
 from tests.support.isolation import seen_by
 from tests.support.proxy import Api, Disruption, Moment, proxied
+from tests.support.topic_reader import await_leaders
 from tests.support.waiting import await_value
 
 TOPIC: Final = "contract.transactions"
@@ -684,6 +685,7 @@ def test_transactions_follow_a_moved_coordinator(trio: LocalCluster) -> None:
     client = admin(trio)  # a closed client would cancel the request
     topic = NewTopic(TOPIC, num_partitions=1, replica_assignment=[[trio.brokers[0].node_id]])
     client.create_topics([topic])[TOPIC].result(WAIT_S)
+    await_leaders(trio.bootstrap_servers, {TOPIC: 1})
     with asking(trio) as asker:
         side = Side(trio, 2, asker, iter(range(1)))
         transactions, partition = side.transactions("contract.moved"), side.partition()

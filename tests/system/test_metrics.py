@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -15,11 +15,13 @@ from tests.support.broker_data import append, create_topic, delete_records, end_
 from tests.support.metrics_page import Page, page_of
 from tests.support.mirror import REPLICATION, START_TIMEOUT_S, Mirror, running_mirror
 from tests.support.waiting import await_value
+from tests.system.consumer_groups import committed
 from tests.system.dual_run import Sides
 
 ALIAS: Final = "metered"
 QUICK, SLOW = "metered.quick", "metered.slow"
 GROUP: Final = "metered-group"
+LAG_GROUP: Final = "metered-lag"
 RECORD_BYTES: Final = 10_000
 WAIT_S: Final = 90.0
 
@@ -36,7 +38,8 @@ def properties(sides: Sides, slow_limit: int) -> dict[str, str]:
         "B.bootstrap.servers": sides.target.bootstrap_servers,
         f"{ALIAS}->B.enabled": "true",
         f"{ALIAS}->B.topics": f"{QUICK}, {SLOW}",
-        f"{ALIAS}->B.groups": GROUP,
+        f"{ALIAS}->B.groups": f"{GROUP}, {LAG_GROUP}",
+        f"{ALIAS}->B.lag.group.id": LAG_GROUP,
         f"{ALIAS}->B.emit.heartbeats.enabled": "true",
         LIMIT: f"{SLOW}={slow_limit}",
         f"{ALIAS}.consumer.max.partition.fetch.bytes": str(2 * RECORD_BYTES),
@@ -139,6 +142,21 @@ def test_lag_command_tells_scripts_whether_the_mirror_has_caught_up(
     assert main(["lag", file, "--topic", "nothing"]) == 2
     assert main(["lag", file, "--flow", "B->nowhere"]) == 2
     assert "no flow B->nowhere" in capsys.readouterr().err
+
+
+def test_a_group_on_the_source_shows_the_lag_and_is_not_mirrored(
+    sides: Sides, mirror: Mirror, page: Page
+) -> None:
+    def shown() -> Mapping[int, int]:
+        return committed(sides.source, LAG_GROUP, QUICK, 2)
+
+    await_value(lambda: shown() == {0: 100, 1: 200}, WAIT_S, lambda: f"{shown()}")
+    (end,) = end_offsets(sides.source, [SLOW]).values()
+    await_value(
+        lambda: 0 < committed(sides.source, LAG_GROUP, SLOW, 1).get(0, 0) < end, WAIT_S, lambda: "no lag"
+    )
+    mirror.await_log("checkpoints 1 groups of", timeout_s=WAIT_S)
+    assert committed(sides.target, LAG_GROUP, f"{ALIAS}.{QUICK}", 2) == {}
 
 
 def test_connectors_tasks_checkpoints_and_heartbeats_are_counted(page: Page) -> None:

@@ -26,6 +26,7 @@ OUT: Final = "unreachable.out"
 BACK: Final = "unreachable.back"
 FLOWS: Final = ("near->late", "late->near")
 METRICS: Final = ("--metrics-port", f"{HOST}:0")
+NEAR_TO_LATE: Final = {"source": "near", "target": "late"}
 COME_UP_TIMEOUT_S: Final = 60
 """The longest back-off is 30 s."""
 
@@ -120,13 +121,19 @@ def test_cluster_that_does_not_respond_is_reported(clusters: Clusters) -> None:
 
 
 def test_mirroring_continues_after_a_broker_restart(clusters: Clusters) -> None:
+    page = page_of(clusters.mirror)
+    await_value(  # a partition that has never reported has no lag either
+        lambda: page.one("sparkmirror_lag_seconds", **NEAR_TO_LATE) is not None,
+        COME_UP_TIMEOUT_S,
+        lambda: "no report was read",
+    )
     clusters.late.kill_broker(0)
     append(clusters.near, OUT, numbered(100, first=100))
     clusters.mirror.await_log(
         rf"\[late->near\] {BACK}-0 RETRYING: .*{clusters.late.bootstrap_servers}", timeout_s=15
     )
     clusters.mirror.await_log(r"\[near->late\] late does not answer: .*refused", timeout_s=15)
-    assert_outage_is_shown(page_of(clusters.mirror))
+    assert_outage_is_shown(page)
     clusters.late.start_broker(0)
     append(clusters.late, BACK, numbered(100, first=100))
     clusters.await_copies(200)
@@ -136,22 +143,25 @@ def test_mirroring_continues_after_a_broker_restart(clusters: Clusters) -> None:
 
 def assert_outage_is_shown(page: Page) -> None:
     """Nobody knows what the target has: the lag in seconds grows, and no partition counts as running."""
-    flow = {"source": "near", "target": "late"}
 
     def shown() -> dict[str, float | None]:
-        up = {alias: page.one("sparkmirror_cluster_up", **flow, cluster=alias) for alias in ("near", "late")}
-        states = {
-            state: page.one("sparkmirror_partitions", **flow, state=state) for state in ("running", "unknown")
+        up = {
+            alias: page.one("sparkmirror_cluster_up", **NEAR_TO_LATE, cluster=alias)
+            for alias in ("near", "late")
         }
-        return {**up, **states, "lag": page.one("sparkmirror_lag_records", **flow)}
+        states = {
+            state: page.one("sparkmirror_partitions", **NEAR_TO_LATE, state=state)
+            for state in ("running", "unknown")
+        }
+        return {**up, **states, "lag": page.one("sparkmirror_lag_records", **NEAR_TO_LATE)}
 
     expected = {"near": 1.0, "late": 0.0, "running": 0.0, "unknown": 1.0, "lag": None}
     await_value(lambda: shown() == expected, COME_UP_TIMEOUT_S, lambda: f"{shown()}, not {expected}")
-    before = page.one("sparkmirror_lag_seconds", **flow)
+    before = page.one("sparkmirror_lag_seconds", **NEAR_TO_LATE)
     assert before is not None
     assert before > 0.0
     await_value(
-        lambda: (page.one("sparkmirror_lag_seconds", **flow) or 0.0) > before + 1.0,
+        lambda: (page.one("sparkmirror_lag_seconds", **NEAR_TO_LATE) or 0.0) > before + 1.0,
         COME_UP_TIMEOUT_S,
         lambda: f"still {before}",
     )

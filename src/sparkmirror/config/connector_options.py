@@ -87,6 +87,14 @@ OWN_SOURCE: Final = Definition(
             "nor through Java MM2. Needs every batch to be opened, and on.loop other than copy.",
         ),
         Option(
+            "lag.group.id",
+            Type.STRING,
+            "",
+            "A consumer group on the source that the mirror's positions are committed for every 5 s, so that "
+            "kafka-consumer-groups.sh and tools like it show the mirror's lag; empty for none. Nobody else "
+            "may use the group; checkpoints leave it out. Needs READ on the group and on the topics.",
+        ),
+        Option(
             "partition.assignment",
             Type.STRING,
             "load",

@@ -64,6 +64,8 @@ class MirrorSourceSettings:
     partition_assignment: Annotated[PartitionAssignment, FromOption("partition.assignment")] = (
         PartitionAssignment.LOAD
     )
+    lag_group_id: Annotated[str, FromOption("lag.group.id")] = ""
+    """The group on the source that the positions are committed for; empty for none."""
     rate_limits: RateLimits = NO_LIMITS
     """The limits at the start; `RateLimitUpdates` may replace them while the mirror runs."""
     topic_deletes: Annotated[TopicDeletes, FromOption("sync.topic.deletes")] = TopicDeletes.NO

@@ -15,6 +15,7 @@ from sparkmirror.connectors.periodic import Job, PeriodicThread
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import GroupId, TopicPartition
+from sparkmirror.domain.lag_groups import shows_lag
 from sparkmirror.groups.group_lookups import GroupLookups
 from sparkmirror.groups.offset_resolver import OffsetResolver
 from sparkmirror.groups.reverse_syncs import ReverseSyncs
@@ -151,6 +152,8 @@ class CheckpointConnector:
             if isinstance(offsets, KafkaError):
                 self._log_problem(group, offsets)
                 groups.append(group)
+            elif shows_lag([metadata for _, metadata in offsets.values()]):
+                self._log_problem(group, "shows a mirror's lag (lag.group.id): left alone", logging.INFO)
             elif any(is_followed(settings, topic) for topic, _ in offsets):
                 groups.append(group)
         if groups != self._groups or not self._are_groups_known:

@@ -21,6 +21,7 @@ from sparkmirror.groups.checkpoint_connector import CheckpointConnector
 from sparkmirror.metrics.families import CheckpointReading, ConnectorReading, HeartbeatReading, SourceReading
 from sparkmirror.mirror.cluster_watch import ClusterWatch
 from sparkmirror.mirror.heartbeat_connector import HeartbeatConnector
+from sparkmirror.mirror.lag_group import LagGroup
 from sparkmirror.mirror.progress_watch import ProgressWatch
 from sparkmirror.mirror.rate_limit_updates import RateLimitUpdates
 from sparkmirror.mirror.source_connector import SourceConnector
@@ -83,11 +84,15 @@ class SourceRun:
             ClusterWatch(on.flow, on.flow.source, connector.source_admin),
             ClusterWatch(on.flow, on.flow.target, connector.target_admin),
         ]
+        lag_groups = []
+        if connector.settings.lag_group_id:
+            lag_groups.append(LagGroup(on.flow, connector, self._progress.reports))
         self.threads: Sequence[PeriodicThread] = (
             self._source.thread,
             self._progress.thread,
             self.limits.thread,
             *(cluster.thread for cluster in self._clusters),
+            *(group.thread for group in lag_groups),
         )
 
     def tasks(self) -> Sequence[ConnectorConfig] | None:

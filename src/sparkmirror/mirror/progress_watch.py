@@ -48,6 +48,10 @@ class ProgressWatch:
         """The target's topics that records were copied to. Safe in any thread."""
         return {report.target_topic for report in self._current if report.records}
 
+    def reports(self) -> Collection[PartitionProgress]:
+        """The newest of each partition since this process started. Safe in any thread."""
+        return self._current
+
     def _jobs(self) -> Iterable[Job]:
         return (
             Job("read the progress", _POLL_INTERVAL_S, self.follow),
