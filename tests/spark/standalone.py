@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -50,7 +50,8 @@ class SparkNode:
     def die(self) -> None:
         """Kill the node with all its processes, as when a machine is lost."""
         for process in self.processes():
-            process.kill()
+            with suppress(psutil.NoSuchProcess):  # children may end with their parents
+                process.kill()
         self.close()
 
     def close(self) -> None:

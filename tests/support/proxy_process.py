@@ -108,9 +108,9 @@ class _Direction:
             while data:
                 rate = self._link.rate
                 size = len(data) if rate is None else max(1, int(rate * _THROTTLED_PIECE_S))
-                await self._loop.sock_sendall(self._sink, data[:size])
-                if rate is not None:
+                if rate is not None:  # before: what is forwarded has taken its time
                     await asyncio.sleep(min(size, len(data)) / rate)
+                await self._loop.sock_sendall(self._sink, data[:size])
                 data = data[size:]
 
 
