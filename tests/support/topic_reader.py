@@ -142,7 +142,6 @@ def await_leaders(bootstrap_servers: str, topics: Mapping[str, int]) -> None:
     nothing of that producer yet and accepts any first sequence, so the first one is lost and acknowledged.
     Raises KafkaError when it takes too long.
     """
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
     wanted = {
         confluent.TopicPartition(topic, partition): OffsetSpec.latest()  # type: ignore[no-untyped-call]  # has no types
         for topic, partitions in topics.items()
@@ -150,6 +149,8 @@ def await_leaders(bootstrap_servers: str, topics: Mapping[str, int]) -> None:
     }
     deadline = time.monotonic() + ANSWER_TIMEOUT_S
     while True:
+        # A new client each time: librdkafka goes on believing what a broker that knew no such topic said.
+        admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
         try:
             for future in admin.list_offsets(wanted, request_timeout=ANSWER_TIMEOUT_S).values():
                 future.result(ANSWER_TIMEOUT_S)
