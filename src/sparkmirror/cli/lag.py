@@ -5,6 +5,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,8 +18,8 @@ from sparkmirror.cli.printable import printable
 from sparkmirror.cli.terminal import StatusLines, aligned
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.migrate.flow_access import FlowAccess
-from sparkmirror.migrate.flow_lag import FlowLag, PartitionLag, read_lag
-from sparkmirror.policies.java_regex import JavaPattern, compile_list
+from sparkmirror.migrate.flow_lag import FlowLag, LagReader, PartitionLag
+from sparkmirror.policies.java_regex import compile_list
 
 _CAUGHT_UP: Final = 0
 _BEHIND: Final = 1
@@ -77,9 +78,15 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def run(arguments: argparse.Namespace) -> int:
     try:
         flows = mirroring_flows(arguments.file, read_mirror_maker_file(arguments.file).flows, arguments.flow)
-        accesses = [FlowAccess.of(flow.settings, flow.connector) for flow in flows]
         topics = compile_list(arguments.topics or [".*"], "--topic")
-        found = _awaited(accesses, topics, arguments) if arguments.wait else _read(accesses, topics)
+        with ExitStack() as opened:
+            readers = [
+                opened.enter_context(
+                    closing(LagReader(FlowAccess.of(flow.settings, flow.connector), topics.fullmatch))
+                )
+                for flow in flows
+            ]
+            found = _awaited(readers, arguments) if arguments.wait else _read(readers)
     except (SparkmirrorError, OSError) as error:
         sys.stderr.write(f"sparkmirror lag: {printable(str(error))}\n")
         return _UNKNOWN
@@ -91,13 +98,11 @@ def run(arguments: argparse.Namespace) -> int:
     return _exit_code(found, arguments.max_records)
 
 
-def _read(accesses: Sequence[FlowAccess], topics: JavaPattern) -> list[FlowLag]:
-    return [read_lag(access, topics.fullmatch) for access in accesses]
+def _read(readers: Sequence[LagReader]) -> list[FlowLag]:
+    return [reader.read() for reader in readers]
 
 
-def _awaited(
-    accesses: Sequence[FlowAccess], topics: JavaPattern, arguments: argparse.Namespace
-) -> list[FlowLag]:
+def _awaited(readers: Sequence[LagReader], arguments: argparse.Namespace) -> list[FlowLag]:
     """Until all have caught up, or the time is over. Raises the last error if nothing could be read then."""
     deadline = time.monotonic() + arguments.timeout
     lines = StatusLines(Console(stderr=True))
@@ -105,7 +110,7 @@ def _awaited(
         while True:
             is_over = time.monotonic() >= deadline
             try:
-                found = _read(accesses, topics)
+                found = _read(readers)
             except SparkmirrorError as error:
                 if is_over or not error.retriable:
                     raise

@@ -4,7 +4,6 @@ So it is told of any mirror, Java's too, and of one that does not run. Java stor
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -54,27 +53,42 @@ class FlowLag:
         return sorted(behind, key=lambda each: (-(each.records or 0), each.source))
 
 
-def read_lag(access: FlowAccess, is_wanted: Callable[[str], object]) -> FlowLag:
-    """Of the topics whose names on the source are wanted. Raises KafkaError."""
-    sources = [each.source for each in mirrored_partitions(access, is_wanted)]
-    everything = ConsumerSettings(access.consumer.connection)
-    with closing(FlowOffsets(access)) as offsets:
+class LagReader:
+    """Of the topics whose names on the source are wanted. One owner, who closes it.
+
+    What one look has read of the offset syncs serves the next.
+    """
+
+    def __init__(self, access: FlowAccess, is_wanted: Callable[[str], object]) -> None:
+        self._access = access
+        self._is_wanted = is_wanted
+        self._offsets = FlowOffsets(access)
+
+    def close(self) -> None:
+        self._offsets.close()
+
+    def read(self) -> FlowLag:
+        """Raises KafkaError."""
+        offsets = self._offsets
+        sources = [each.source for each in mirrored_partitions(self._access, self._is_wanted)]
         offsets.read(sources)
+        everything = ConsumerSettings(self._access.consumer.connection)
         # Read later than the positions, so that none of the same log is ahead of them.
         ends = existing_offsets(everything, sources, LATEST)
         known = {partition: end for partition, end in ends.items() if end is not None}
-        starts = existing_offsets(everything, list(known), EARLIEST)
+        begins = {partition: offsets.mirrored_to(partition) for partition in sources}
+        if self._access.consumer.offset_reset is OffsetReset.EARLIEST:
+            not_begun = [partition for partition in known if begins[partition] is None]
+            begins |= existing_offsets(everything, not_begun, EARLIEST)
         left = offsets.left_to_mirror(known)
         errors = offsets.errors() if left else {}
         found = []
         for partition in sorted(sources):
-            end, mirrored_to = ends.get(partition), offsets.mirrored_to(partition)
-            begin = mirrored_to
-            if begin is None and access.consumer.offset_reset is OffsetReset.EARLIEST:
-                begin = starts.get(partition)
-            records, why = _lag(end, begin, is_left=partition in left)
+            end = ends[partition]
+            records, why = _lag(end, begins[partition], is_left=partition in left)
+            mirrored_to = offsets.mirrored_to(partition)
             found.append(PartitionLag(partition, end, mirrored_to, records, why or errors.get(partition)))
-    return FlowLag(access.flow, found)
+        return FlowLag(self._access.flow, found)
 
 
 def _lag(end: int | None, begin: int | None, *, is_left: bool) -> tuple[int | None, str | None]:
