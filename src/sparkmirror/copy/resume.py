@@ -8,6 +8,7 @@ transactions were used.
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from sparkmirror.batches.batch_copying import CopyRules
 from sparkmirror.batches.log_records import LogRecord
@@ -47,6 +48,17 @@ from sparkmirror.storage.attempts import Attempt
 from sparkmirror.storage.positions import Position, position_record
 
 _log = logging.getLogger(__name__)
+
+
+class _Now(NamedTuple):
+    """What both logs say of a partition. `end` is where the target's log ends.
+
+    `first` is where to start if not at the position; None if the position holds.
+    """
+
+    logs: LogIdentity
+    first: int | None
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +111,8 @@ class Resumption:
             elif isinstance(first, SparkmirrorError):
                 found[plan.source] = first
             else:
-                found[plan.source], reasons[plan.source] = self._found(
-                    plan, reasons[plan.source], logs[plan.source], first, end, claim
-                )
+                now = _Now(logs[plan.source], first, end)
+                found[plan.source], reasons[plan.source] = self._found(plan, reasons[plan.source], now, claim)
         write_dead_letters(self.plan, [reason.skipped for reason in reasons.values() if reason.skipped])
         starts = self._with_ids(
             found,
@@ -129,19 +140,17 @@ class Resumption:
         self,
         plan: CopyPartition,
         reason: ResumeReason,
-        logs: LogIdentity,
-        first: int | None,
-        end: int,
+        now: _Now,
         claim: Claimed | Unfenced | None,
     ) -> tuple[FoundStart, ResumeReason]:
         """The start, and the reason with what reading the logs has added to it."""
         if is_used(reason.position, claim):
             return RetriableError(f"{plan.source}: its producer epoch is in use; claiming the next"), reason
         last = newest_word(reason.position, claim)
-        found_start = self._find(plan, reason, logs, first, end, last)
+        found_start = self._find(plan, reason, now, last)
         if isinstance(found_start, Diverged):
             reason = reason._replace(diverged_at=found_start.at, diverging_epoch=found_start.epoch)
-            found_start = self._find(plan, reason, logs, first, end, last)
+            found_start = self._find(plan, reason, now, last)
             assert not isinstance(found_start, Diverged), (
                 "a divergence ends the search before the log is read"
             )
@@ -150,46 +159,32 @@ class Resumption:
         return found_start, reason
 
     def _find(  # noqa: PLR0911 - one for each reason
-        self,
-        plan: CopyPartition,
-        reason: ResumeReason,
-        logs: LogIdentity,
-        first: int | None,
-        end: int,
-        last: Attempt | None,
+        self, plan: CopyPartition, reason: ResumeReason, now: _Now, last: Attempt | None
     ) -> FoundStart | Diverged:
-        """`first` is where to start if not at the position; `end` is where the target's log ends.
-
-        `last` is the attempt that was fenced, if it is recorded where it ended.
-        """
+        """`last` is the attempt that was fenced, if it is recorded where it ended."""
         position = reason.position
         if position is None:
-            return UnderNewId(_required(first), end)
-        changed = self._changed(plan, position, reason, logs, first, end)
+            return UnderNewId(_required(now.first), now.end)
+        changed = self._changed(plan, position, reason, now)
         if changed is not None:
             return changed
         following = position.offset + 1
         if position.producer is None or not self.plan.producer.idempotent:
-            return UnderNewId(following, end, _skipped(reason))
+            return UnderNewId(following, now.end, _skipped(reason))
         if reason.is_settled:
-            return UnderNewId(following, end, _skipped(reason))
+            return UnderNewId(following, now.end, _skipped(reason))
         if reason.skipped is None and last is not None:
-            return self.succession.behind(plan, position, last, end)
+            return self.succession.behind(plan, position, last, now.end)
         if reason.skipped is not None:
-            state = position.producer._replace(next_offset=end)
+            state = position.producer._replace(next_offset=now.end)
             return renumbered(Start(following, state, _skipped(reason)))
-        return self._unfenced.continued(plan, position, position.producer, end)
+        return self._unfenced.continued(plan, position, position.producer, now.end)
 
     def _changed(
-        self,
-        plan: CopyPartition,
-        position: Position,
-        reason: ResumeReason,
-        logs: LogIdentity,
-        first: int | None,
-        end: int,
+        self, plan: CopyPartition, position: Position, reason: ResumeReason, now: _Now
     ) -> FoundStart | None:
         """The start if a log was replaced or truncated since the position; None if neither was."""
+        logs, first, end = now
         following = position.offset + 1
         if is_another(position.logs.source_id, logs.source_id):
             first = _required(first)

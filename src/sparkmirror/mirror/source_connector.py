@@ -1,7 +1,7 @@
 """Runs a MirrorSourceConnector: finds topics, prepares them on the target, keeps the right tasks running."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future
 from contextlib import closing
 
@@ -167,8 +167,8 @@ class SourceConnector:
             self._admins.close()
 
     def _create_own_topics(self, admins: FlowAdmins) -> None:
-        ensure_topics(admins.target, topics_on_target(self._on, self._connector), admins.writes)
-        self._copy_jobs.fences = self._has_attempts_topic(admins.target)
+        made = ensure_topics(admins.target, topics_on_target(self._on, self._connector), admins.writes)
+        self._copy_jobs.fences = self._has_attempts_topic(admins.target, made)
         positions = self._on.worker.offset_topic.name
         require_compacted(admins.target, "offset.storage.topic", positions, "source connector offsets")
         syncs = offset_syncs_topic(self._on, self._connector)
@@ -177,10 +177,10 @@ class SourceConnector:
                 writes = self._connector.admin_plugins.over(admin, syncs.cluster)
                 ensure_topics(admin, [syncs.creation], writes)
 
-    def _has_attempts_topic(self, target: Admin) -> bool:
-        """Without it copying goes on as well as it can."""
+    def _has_attempts_topic(self, target: Admin, made: Collection[str]) -> bool:
+        """Without it copying goes on as well as it can. One of those just made is not on every broker yet."""
         topic = attempts_topic(self._on.flow.source)
-        if topic in target.partition_counts():
+        if topic not in made or topic in target.await_partitions({topic: 1}, _VISIBLE_TIMEOUT_S):
             require_compacted(target, "topic of attempts", topic, "records of who writes a partition")
             return True
         self._log.warning(
