@@ -11,15 +11,13 @@ import confluent_kafka as confluent
 
 from sparkmirror.domain.ids import Alias, ConnectorName, TopicPartition
 from sparkmirror.storage.positions import read_all_positions
-from tests.faults.side import Side
 from tests.faults.testbed import ALIAS, PINGS, TOPIC, DrillTestbed, remote
 from tests.faults.verdict import verify
-from tests.support.broker_data import admin
+from tests.support.broker_data import move_log_starts
 from tests.support.topic_reader import TopicReader
 
 _POSITIONS: Final = f"mm2-offsets.{ALIAS}.internal"
 _CONNECTOR: Final = ConnectorName("MirrorSourceConnector")
-_TIMEOUT_S: Final = 60.0
 
 Content = tuple[bytes | None, bytes | None, tuple[int, int]]
 
@@ -42,14 +40,14 @@ def expire_unstored(testbed: DrillTestbed, rng: random.Random) -> None:
     tails = {partition: tail for partition, tail in _tails(testbed).items() if len(tail.target) > 1}
     if at_source:
         ends = {partition: rng.choice(tail.source) + 1 for partition, tail in tails.items()}
-        _delete(testbed.source, ends)
+        move_log_starts(testbed.source.cluster, ends)
     if at_target:
         chosen = {partition: rng.randrange(1, len(tail.target)) for partition, tail in tails.items()}
         starts = {
             TopicPartition(remote(partition.topic), partition.partition): tails[partition].target[at]
             for partition, at in chosen.items()
         }
-        _delete(testbed.target, starts)
+        move_log_starts(testbed.target.cluster, starts)
         testbed.pings.update(
             (partition.partition, (tails[partition].source[at], tails[partition].target[at]))
             for partition, at in chosen.items()
@@ -88,13 +86,3 @@ def _contents(messages: Iterator[confluent.Message]) -> Iterator[tuple[int, Cont
         offset = message.offset()
         assert offset is not None
         yield offset, (message.key(), message.value(), message.timestamp())
-
-
-def _delete(side: Side, starts: Mapping[TopicPartition, int]) -> None:
-    """Move log starts, as retention does."""
-    if not starts:
-        return
-    wanted = [confluent.TopicPartition(*partition, start) for partition, start in starts.items()]
-    client = admin(side.cluster)  # a closed client would cancel the request
-    for future in client.delete_records(wanted).values():
-        future.result(_TIMEOUT_S)

@@ -49,9 +49,14 @@ def config(cluster: AnyCluster, topic: str) -> Mapping[str, str | None]:
     return {name: entry.value for name, entry in future.result(_TIMEOUT_S).items()}
 
 
-def configure(cluster: AnyCluster, topic: str, changes: Mapping[str, str]) -> None:
+def configure(cluster: AnyCluster, topic: str, changes: Mapping[str, str | None]) -> None:
+    """Set these configs; None goes back to the default."""
     entries = [
-        ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        ConfigEntry(
+            name,
+            value or "",
+            incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET,
+        )
         for name, value in changes.items()
     ]
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
@@ -156,6 +161,12 @@ def keyed_of(cluster: AnyCluster, topic: str, partition: int = 0) -> list[Keyed]
 
 def delete_records(cluster: AnyCluster, topic: str, before: int) -> None:
     """Delete the records of partition 0 before the offset."""
+    move_log_starts(cluster, {TopicPartition(topic, 0): before})
+
+
+def move_log_starts(cluster: AnyCluster, starts: Mapping[TopicPartition, int]) -> None:
+    """Delete the records before these offsets, as retention does."""
     client = admin(cluster)  # a closed client would cancel the request
-    (future,) = client.delete_records([confluent.TopicPartition(topic, 0, before)]).values()
-    future.result(_TIMEOUT_S)
+    wanted = [confluent.TopicPartition(*partition, start) for partition, start in starts.items()]
+    for future in client.delete_records(wanted).values():
+        future.result(_TIMEOUT_S)

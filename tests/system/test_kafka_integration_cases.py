@@ -9,12 +9,11 @@ from itertools import groupby, pairwise
 from typing import Final
 
 import pytest
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from sparkmirror import MirrorClient
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.offsets.wire_records import Checkpoint
-from tests.support.broker_data import admin, append, config, configure, create_topic, keyed, numbered, topics
+from tests.support.broker_data import append, config, configure, create_topic, keyed, numbered, topics
 from tests.support.broker_data import records as all_records
 from tests.support.waiting import await_value
 from tests.system.connect_node import (
@@ -225,10 +224,7 @@ def test_replicate_target_default(cases: Cases) -> None:
     topic = "kic.target-default"
     create_topic(cases.primary.bootstrap_servers, topic, config={"retention.bytes": "1000"})
     cases.await_config(remote(topic), {"retention.bytes": "1000"})
-    entry = ConfigEntry("retention.bytes", "1000", incremental_operation=AlterConfigOpType.DELETE)
-    client = admin(cases.primary)  # a closed client would cancel the request
-    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-    client.incremental_alter_configs([resource])[resource].result(WAIT_S)
+    configure(cases.primary, topic, {"retention.bytes": None})
     cases.await_config(remote(topic), {"retention.bytes": "-1"})
 
 
