@@ -18,7 +18,7 @@ from sparkmirror.connect.validation import KAFKA_VERSION
 from sparkmirror.connectors.periodic import start_all, stop_all
 from sparkmirror.domain.connect import ConnectorConfig, State, Status, TargetState
 from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.metrics.families import ConnectorReading
+from sparkmirror.metrics.readings import ConnectorReading
 from sparkmirror.mirror.connector_runs import ConnectorRun
 
 _log = logging.getLogger(__name__)

@@ -29,7 +29,7 @@ from sparkmirror.domain.leader_election import Membership
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.worker_group import WorkerGroup
-from sparkmirror.metrics.families import ConnectorReading
+from sparkmirror.metrics.readings import ConnectorReading
 from sparkmirror.policies.admin_writes import TopicCreation
 from sparkmirror.spark.session import Session
 from sparkmirror.spark.spark_on_demand import SparkOnDemand

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Collection
 
 from sparkmirror.domain.ids import ConnectorName, Flow, GroupId, TopicPartition
-from sparkmirror.metrics.families import CheckpointReading
+from sparkmirror.metrics.readings import CheckpointReading
 from sparkmirror.metrics.windows import SampledValues
 from sparkmirror.offsets.wire_records import Checkpoint
 

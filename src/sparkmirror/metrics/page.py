@@ -10,7 +10,8 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from sparkmirror.metrics.families import ConnectorReading, Family, families
+from sparkmirror.metrics.families import Family, families
+from sparkmirror.metrics.readings import ConnectorReading
 
 Page = tuple[str, bytes]
 """Content type and body."""

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from sparkmirror.domain.assignment import Assignment
 from sparkmirror.domain.ids import ConnectorName, Flow, TopicPartition
 from sparkmirror.domain.latency import EMPTY, LatencyHistogram, bucket_middle_ms
-from sparkmirror.metrics.families import PartitionReading, SourceReading
+from sparkmirror.metrics.readings import PartitionReading, SourceReading
 from sparkmirror.metrics.stalls import Stall
 from sparkmirror.metrics.time_lag import TimeLag
 from sparkmirror.metrics.windows import NO_VALUES, WINDOW_S, WINDOWS, Summary, is_over, rate, summary_of

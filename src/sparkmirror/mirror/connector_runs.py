@@ -18,7 +18,7 @@ from sparkmirror.connectors.flow_settings import (
 from sparkmirror.connectors.periodic import PeriodicThread
 from sparkmirror.domain.connect import ConnectorConfig
 from sparkmirror.groups.checkpoint_connector import CheckpointConnector
-from sparkmirror.metrics.families import CheckpointReading, ConnectorReading, HeartbeatReading, SourceReading
+from sparkmirror.metrics.readings import CheckpointReading, ConnectorReading, HeartbeatReading, SourceReading
 from sparkmirror.mirror.cluster_watch import ClusterWatch
 from sparkmirror.mirror.heartbeat_connector import HeartbeatConnector
 from sparkmirror.mirror.lag_group import LagGroup

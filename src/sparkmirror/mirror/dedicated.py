@@ -9,7 +9,7 @@ from sparkmirror.connectors.flow_settings import FlowSettings
 from sparkmirror.domain.assignment import slots_share
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow
-from sparkmirror.metrics.families import ConnectorReading
+from sparkmirror.metrics.readings import ConnectorReading
 from sparkmirror.mirror.flow_runs import FlowRun, SharedFlows, end_flows
 from sparkmirror.policies.rate_limits import RateLimits
 from sparkmirror.spark.session import Session

@@ -11,7 +11,7 @@ from sparkmirror.connectors.periodic import PeriodicThread
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.connect import ConnectorConfig
 from sparkmirror.kafka.topic_log import TopicTail, TopicWriter
-from sparkmirror.metrics.families import ConnectorReading
+from sparkmirror.metrics.readings import ConnectorReading
 
 NOWHERE = ConnectionSettings((("nowhere", 9092),))
 

@@ -4,15 +4,13 @@ from dataclasses import replace
 from math import nan
 
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPartition
-from sparkmirror.metrics.families import (
+from sparkmirror.metrics.families import Family, families, jmx_value
+from sparkmirror.metrics.readings import (
     CheckpointReading,
     ConnectorReading,
-    Family,
     HeartbeatReading,
     PartitionReading,
     SourceReading,
-    families,
-    jmx_value,
 )
 from sparkmirror.metrics.windows import Summary
 

@@ -8,9 +8,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow
-from sparkmirror.metrics.families import ConnectorReading, HeartbeatReading
 from sparkmirror.metrics.metrics_server import CONNECTIONS_MAX, MetricsServer
 from sparkmirror.metrics.page import Metrics, Page
+from sparkmirror.metrics.readings import ConnectorReading, HeartbeatReading
 
 FLOW = Flow(Alias("a"), Alias("b"))
 

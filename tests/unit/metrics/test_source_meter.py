@@ -7,7 +7,7 @@ import pytest
 from sparkmirror.domain.assignment import Assignment
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.domain.latency import LatencyHistogram, bucket_of
-from sparkmirror.metrics.families import PartitionReading, SourceReading
+from sparkmirror.metrics.readings import PartitionReading, SourceReading
 from sparkmirror.metrics.source_meter import SourceMeter
 from sparkmirror.metrics.stalls import Stall
 from sparkmirror.storage.progress import JobEpoch, PartitionProgress, PartitionState
