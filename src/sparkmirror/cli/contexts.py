@@ -8,7 +8,8 @@
         password_env: CONNECT_PASSWORD
         ca: /etc/ssl/connect-ca.pem
 
-Passwords are in an environment variable or in a file of their own: never there, and on no command line.
+Passwords and tokens are in an environment variable or in a file of their own: never there, and on no command
+line.
 """
 
 import argparse
@@ -39,10 +40,14 @@ A context is a name for a Connect REST API, in $XDG_CONFIG_HOME/sparkmirror/cont
       cert: /etc/ssl/me.pem         # client certificate, where the worker asks for one
       key: /etc/ssl/me.key
     test:
-      url: http://localhost:8083
+      url: https://connect-test.example.com:8083
+      token_env: CONNECT_TOKEN      # a bearer token; or token_file
 """
-_KEYS: Final = ("url", "user", "password_env", "password_file", "ca", "cert", "key")
-_WRITTEN_OUT: Final = "password"
+_KEYS: Final = (
+    *("url", "user", "password_env", "password_file", "token_env", "token_file"),
+    *("ca", "cert", "key"),
+)
+_WRITTEN_OUT: Final = ("password", "token")
 
 
 def add_access_arguments(parser: argparse.ArgumentParser) -> None:
@@ -97,13 +102,17 @@ class Contexts:
         if key is not None and cert is None:
             raise ConfigError(section.path, None, "has a key without a cert")
         user = section.text("user")
+        has_token = any(section.text(f"token_{place}") is not None for place in ("env", "file"))
+        if has_token and user is not None:
+            raise ConfigError(section.path, None, "has both a user and a token")
         return Access(
             _url(section.needed("url"), section.path),
             user,
-            None if user is None else _password(section, environment),
+            None if user is None else _secret(section, "password", environment),
             _pem(section, "ca"),
             cert,
             key,
+            _token(section, environment) if has_token else None,
         )
 
     def _refuse_unknown(self, root: Section) -> None:
@@ -113,8 +122,9 @@ class Contexts:
                 section.text(key)
         for path in root.left_over():
             reason = f"is not known; a context has {', '.join(_KEYS)}"
-            if path.rpartition(".")[2] == _WRITTEN_OUT:
-                reason = "must not be here: name its place by password_env or password_file"
+            name = path.rpartition(".")[2]
+            if name in _WRITTEN_OUT:
+                reason = f"must not be here: name its place by {name}_env or {name}_file"
             raise ConfigError(path, None, reason)
 
 
@@ -141,14 +151,22 @@ def _url(text: str, origin: str) -> str:
     return url
 
 
-def _password(section: Section, environment: Mapping[str, str]) -> str:
-    name, file = section.text("password_env"), section.text("password_file")
+def _token(section: Section, environment: Mapping[str, str]) -> str:
+    token = _secret(section, "token", environment).strip()
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise ConfigError(section.path, None, "names a place that holds no token")
+    return token
+
+
+def _secret(section: Section, kind: str, environment: Mapping[str, str]) -> str:
+    name, file = section.text(f"{kind}_env"), section.text(f"{kind}_file")
     if (name is None) == (file is None):
-        raise ConfigError(section.path, None, "needs password_env or password_file beside its user, not both")
+        beside = " beside its user" if kind == "password" else ""
+        raise ConfigError(section.path, None, f"needs {kind}_env or {kind}_file{beside}, not both")
     if name is None:
         return read_text(Path(str(file)).expanduser()).rstrip("\r\n")
     if name not in environment:
-        raise ConfigError(f"{section.path}.password_env", name, "is no environment variable that is set")
+        raise ConfigError(f"{section.path}.{kind}_env", name, "is no environment variable that is set")
     return environment[name]
 
 

@@ -17,6 +17,7 @@ from sparkmirror.connect.herder import Herder
 from sparkmirror.connect.logger_levels import LogLevels
 from sparkmirror.connect.rest.app import Node, connect_app
 from sparkmirror.connect.rest.connector_plugins import JsonObject
+from sparkmirror.connect.rest.exposure import exposure
 from sparkmirror.connect.rest.rest_settings import RestSettings, rest_settings
 from sparkmirror.connect.rest.server import RestServer
 from sparkmirror.connect.worker_file import WorkerFile, worker_file
@@ -102,7 +103,11 @@ def _read(path: Path, master: str | None) -> tuple[WorkerFile, RestSettings]:
     file = worker_file(properties, os.environ)
     for warning in file.warnings:
         _log.warning("%s: %s", path, warning)
-    return file, rest_settings(file.properties)
+    rest = rest_settings(file.properties, os.environ)
+    exposed = exposure(file.properties, rest)
+    if exposed is not None:
+        _log.warning("%s: %s", path, exposed)
+    return file, rest
 
 
 class _Plugins:

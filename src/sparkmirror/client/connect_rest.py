@@ -82,6 +82,8 @@ class Access:
     ca: Path | None = None
     cert: Path | None = None
     key: Path | None = None
+    token: str | None = field(default=None, repr=False)
+    """A bearer token, instead of a user."""
 
 
 class _Response(NamedTuple):
@@ -320,6 +322,8 @@ def _path(file: Path | None) -> str | None:
 
 
 def _authorization(access: Access) -> dict[str, str]:
+    if access.token is not None:
+        return {"Authorization": f"Bearer {access.token}"}
     if access.user is None:
         return {}
     credentials = f"{access.user}:{access.password or ''}".encode()

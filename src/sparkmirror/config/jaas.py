@@ -1,4 +1,4 @@
-"""Reads `sasl.jaas.config` as Kafka's JaasConfig does, which cuts it by Java's StreamTokenizer."""
+"""Reads `sasl.jaas.config` and JAAS files as Java does, which cuts them by its StreamTokenizer."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
@@ -28,6 +28,33 @@ def parse_jaas(config: str) -> JaasEntry:
     if len(entries) != 1:
         raise ValueError("must name exactly one login module")
     return entries[0]
+
+
+def parse_jaas_file(text: str) -> Mapping[str, tuple[JaasEntry, ...]]:
+    """The login modules of each entry of a file, as `java.security.auth.login.config` names one.
+
+    Raises ValueError, whose text holds nothing of the file.
+    """
+    tokens = _tokens(text)
+    entries: dict[str, tuple[JaasEntry, ...]] = {}
+    for name in tokens:
+        brace = next(tokens, None)
+        if name.text is None or brace is None or brace.kind != "{":
+            raise ValueError("must have entries of the form NAME { MODULE required OPTION=VALUE; };")
+        entries[name.text] = _modules(tokens)
+        end = next(tokens, None)
+        if end is None or end.kind != ";":
+            raise ValueError("lacks a semicolon behind the brace that closes an entry")
+    return entries
+
+
+def _modules(tokens: Iterator[_Token]) -> tuple[JaasEntry, ...]:
+    found: list[JaasEntry] = []
+    for token in tokens:
+        if token.kind == "}":
+            return tuple(found)
+        found.append(_entry(token, tokens))
+    raise ValueError("lacks the brace that closes an entry")
 
 
 def _entry(first: _Token, tokens: Iterator[_Token]) -> JaasEntry:

@@ -5,7 +5,7 @@ from typing import Final
 from sparkmirror.config.client_options import ADMIN, SECURITY
 from sparkmirror.config.definitions import Definition, Option, Type
 from sparkmirror.config.kafka_options import options
-from sparkmirror.config.validators import DistinctItems
+from sparkmirror.config.validators import AtLeast, DistinctItems, NonEmpty
 
 MIRROR_MAKER: Final = options(
     "mirror_maker",
@@ -23,6 +23,11 @@ INTERNAL_REST: Final = Definition(
 PLUGIN_MODULES: Final = "plugin.modules"
 ALLOWED_PATHS: Final = "connector.allowed.paths"
 ALLOWED_URLS: Final = "sasl.oauthbearer.allowed.urls"
+ADMIN_USERS: Final = "rest.admin.users"
+OPEN_PATHS: Final = "rest.open.paths"
+TOKENS: Final = "rest.oauthbearer."
+"""The prefix of the options for tokens, which are named as those of a broker."""
+JAAS_FILE: Final = "java.security.auth.login.config"
 
 OWN_WORKER: Final = Definition(
     (
@@ -63,6 +68,79 @@ OWN_WORKER: Final = Definition(
             "Names in URLs of the REST API, besides those of the listeners, the advertised one, the machine's"
             " name, addresses, names without a dot and private ones such as `….svc` or `….internal`. Others "
             "are refused: a web page can let a name of its own resolve to this worker. `*` allows all.",
+        ),
+        Option(
+            JAAS_FILE,
+            Type.STRING,
+            None,
+            "The JAAS file whose entry `KafkaConnect` has the login modules of "
+            "`BasicAuthSecurityRestExtension`. Default: that of `-Djava.security.auth.login.config=…` in the "
+            "environment variable `KAFKA_OPTS`.",
+        ),
+        Option(
+            ADMIN_USERS,
+            Type.STRING,
+            "*",
+            "Users of the REST API who may change something, separated by semicolons; all others who log in "
+            "may only read, and see no secrets. Names of basic authentication, and distinguished names of "
+            "client certificates as in `CN=ops,O=Example`. `*`: all of them. Users with tokens have the role "
+            "that the token tells.",
+        ),
+        Option(
+            OPEN_PATHS,
+            Type.LIST,
+            (),
+            "Paths of the REST API that can be read without a login.",
+            DistinctItems(("/", "/health", "/metrics", "/docs", "/openapi.json")),
+        ),
+        Option(
+            f"{TOKENS}jwks.endpoint.url",
+            Type.STRING,
+            None,
+            "Where the public keys are that sign the tokens of the API's users: `https://…` or `file:/…`."
+            " Set, requests may bring a token (`Authorization: Bearer …`). Trust stores of the server's are "
+            "named by `rest.oauthbearer.ssl.truststore.*`.",
+        ),
+        Option(f"{TOKENS}expected.issuer", Type.STRING, None, "The `iss` of tokens; must be set."),
+        Option(
+            f"{TOKENS}expected.audience",
+            Type.LIST,
+            (),
+            "The `aud` of tokens, or several of which one is enough; must be set, as tokens for other "
+            "services would count otherwise.",
+            DistinctItems(),
+        ),
+        Option(
+            f"{TOKENS}clock.skew.seconds",
+            Type.INT,
+            30,
+            "How far the clocks of the issuer and of this machine may differ.",
+            AtLeast(0, 3600),
+        ),
+        Option(
+            f"{TOKENS}sub.claim.name", Type.STRING, "sub", "The claim that has the user's name.", NonEmpty()
+        ),
+        Option(
+            f"{TOKENS}roles.claim.name",
+            Type.STRING,
+            "roles",
+            "The claim that lists the user's roles, or is a text of them with spaces between; points lead "
+            "into objects, as in `realm_access.roles`.",
+            NonEmpty(),
+        ),
+        Option(
+            f"{TOKENS}admin.roles",
+            Type.LIST,
+            ("admin",),
+            "Roles of which one makes a user an administrator. `*`: every valid token does.",
+            DistinctItems(),
+        ),
+        Option(
+            f"{TOKENS}viewer.roles",
+            Type.LIST,
+            ("viewer",),
+            "Roles of which one lets a user read. `*`: every valid token does.",
+            DistinctItems(),
         ),
     )
 )

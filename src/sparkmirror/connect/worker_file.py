@@ -16,8 +16,9 @@ from sparkmirror.config.known_keys import REMOVED, UnknownKey, unknown_worker_ke
 from sparkmirror.config.properties import Properties
 from sparkmirror.config.providers import PREFIX as PROVIDERS
 from sparkmirror.config.providers import Provider, configured_providers, resolved
-from sparkmirror.config.worker_options import WORKER
+from sparkmirror.config.worker_options import TOKENS, WORKER
 from sparkmirror.config.worker_settings import WorkerSettings, worker_settings
+from sparkmirror.connect.rest.login_settings import BASIC_AUTHENTICATION, EXTENSIONS
 from sparkmirror.connect.validation.classes import converter_effect
 from sparkmirror.connect.validation.descriptions import BYTE_ARRAY_CONVERTER, without_package
 from sparkmirror.connect.validation.overrides import ALLOWLIST, policy_name
@@ -26,7 +27,7 @@ from sparkmirror.domain.errors import ConfigError, InvalidConfigError
 _DEFAULTS: Final = {"bootstrap.servers": "localhost:9092"}
 _CLIENTS: Final = {"producer.": PRODUCER, "consumer.": CONSUMER, "admin.": ADMIN}
 _SIDES: Final = ("source.cluster.", "target.cluster.")
-_KNOWN_HERE: Final = ("spark.", "admin.listeners.https.", f"{PROVIDERS}.", ALLOWLIST)
+_KNOWN_HERE: Final = ("spark.", "admin.listeners.https.", f"{TOKENS}ssl.", f"{PROVIDERS}.", ALLOWLIST)
 _HEADERS: Final = "header.converter"
 _STORAGE: Final = ("config", "offset", "status")
 _WITHOUT_MEANING: Final = (
@@ -140,11 +141,12 @@ def _contradictions(worker: Properties, values: Values) -> Iterator[ConfigError]
     signs, verified = "inter.worker.signature.algorithm", "inter.worker.verification.algorithms"
     if values.string(signs) not in values.strings(verified):
         yield worker.error(signs, f"is not in {verified}, so that nodes would refuse each other's requests")
-    if values.strings("rest.extension.classes"):
+    if not set(values.strings(EXTENSIONS)) <= set(BASIC_AUTHENTICATION):
         yield worker.error(
-            "rest.extension.classes",
-            "Java's extensions can't be loaded, and a worker that needs one for authentication must not go"
-            " without. Put a proxy that does the same in front of the REST API, and take this key out",
+            EXTENSIONS,
+            f"Only {BASIC_AUTHENTICATION[0]} has a counterpart here, and a worker that needs another one for"
+            " authentication must not go without. Tokens and client certificates can be asked for, too: see"
+            " docs/security.md",
         )
 
 

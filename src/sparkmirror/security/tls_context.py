@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.tls import TlsSettings
+from sparkmirror.security.file_version import FileVersion, file_version
 from sparkmirror.security.stores import Keys, read_keys, read_trusted
 
 _log = logging.getLogger(__name__)
@@ -75,12 +76,9 @@ def _as_file(text: str) -> Iterator[Path]:
         yield Path(f"/proc/self/fd/{file.fileno()}")
 
 
-_Versions = tuple[tuple[int, int, int] | None, ...]
-
-
 class _Made(NamedTuple):
     context: ssl.SSLContext
-    versions: _Versions
+    versions: tuple[FileVersion | None, ...]
 
 
 class ClientContexts:
@@ -96,7 +94,7 @@ class ClientContexts:
         Stores that can be read no longer, for instance because they are being written, count as they were.
         """
         with self._lock:
-            versions = tuple(map(_version_of, settings.files))
+            versions = tuple(map(file_version, settings.files))
             made = self._made.get(settings)
             if made is not None and made.versions == versions:
                 return made.context
@@ -109,11 +107,3 @@ class ClientContexts:
                 return made.context
             self._made[settings] = _Made(context, versions)
             return context
-
-
-def _version_of(file: str) -> tuple[int, int, int] | None:
-    try:
-        found = Path(file).stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from sparkmirror.cli.connectors.queries import cause, status_view
-from sparkmirror.cli.connectors.views import View, masked, show
+from sparkmirror.cli.connectors.views import View, show
 from sparkmirror.cli.connectors.watch import Changes
 from sparkmirror.client.connect_objects import ConnectorStateInfo
 from tests.unit.cli.small_connect import TRACE
@@ -49,24 +49,6 @@ def test_json_and_yaml_hold_the_content_of_the_api(capsys: pytest.CaptureFixture
 def test_control_characters_are_escaped() -> None:
     view = View(None, ("name",), [("a\x1b[2Jb\n",)], notes=["x\ty"])
     assert view.lines() == ["NAME", "a\\x1b[2Jb\\n", "x\\ty"]
-
-
-def test_secrets_are_masked_and_placeholders_are_not() -> None:
-    config = {
-        "source.cluster.sasl.jaas.config": "s3cret",
-        "ssl.keystore.password": "${file:/a:b}",
-        "ssl.key.password": "",
-        "basic.auth.user.info": "${env:A}s3cret",
-        "topics": "orders",
-    }
-    assert masked(config) == {
-        "source.cluster.sasl.jaas.config": "[hidden]",
-        "ssl.keystore.password": "${file:/a:b}",
-        "ssl.key.password": "",
-        "basic.auth.user.info": "[hidden]",
-        "topics": "orders",
-    }
-    assert masked(config, show_secrets=True) == config
 
 
 def test_a_pipe_gets_new_changed_and_removed_rows(capsys: pytest.CaptureFixture[str]) -> None:

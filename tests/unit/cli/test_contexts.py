@@ -88,6 +88,28 @@ def test_errors_in_the_file_are_named_without_secrets(
     assert "s3cret" not in str(caught.value)
 
 
+def test_a_context_has_a_token_instead(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = file.read_text().replace("    user: ops\n", "").replace("password_env", "token_env")
+    file.write_text(text)
+    monkeypatch.setenv("CONNECT_PASSWORD", "t0ken")
+    found = access("--context", "prod")
+    assert (found.user, found.password, found.token) == (None, None, "t0ken")
+    assert "t0ken" not in repr(found)
+    kept = tmp_path / "token"
+    kept.write_text("of.a.file\n")
+    file.write_text(text.replace("token_env: CONNECT_PASSWORD", f"token_file: {kept}"))
+    assert access("--context", "prod").token == "of.a.file"
+    for wrong, said in (
+        (text.replace("token_env", "user: ops\n    token_env"), "has both a user and a token"),
+        (text.replace("token_env: CONNECT_PASSWORD", "token: t0ken"), "by token_env or token_file"),
+        (text.replace("token_env: CONNECT_PASSWORD", f"token_file: {file}"), "holds no token"),
+    ):
+        file.write_text(wrong)
+        with pytest.raises(ConfigError, match=said) as caught:
+            access("--context", "prod")
+        assert "t0ken" not in str(caught.value)
+
+
 def test_a_variable_that_is_not_set_is_named(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CONNECT_PASSWORD", raising=False)
     with pytest.raises(ConfigError, match=r"CONNECT_PASSWORD .*is no environment variable"):

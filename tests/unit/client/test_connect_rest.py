@@ -145,6 +145,14 @@ def test_a_server_that_is_no_connect_worker_is_an_error(given: HTTPResponse) -> 
         rest(in_turn(given)).status("msc")
 
 
+def test_a_token_is_sent_in_the_header_and_shown_nowhere() -> None:
+    http = in_turn(answer(200, []))
+    access = Access(URL, token="t0ken")
+    rest(http, access=access).connectors()
+    assert http.asked[0].headers["Authorization"] == "Bearer t0ken"
+    assert "t0ken" not in repr(access)
+
+
 def test_a_password_is_sent_in_the_header_and_shown_nowhere() -> None:
     http = in_turn(answer(200, []))
     access = Access(URL, "ops", "pässword")

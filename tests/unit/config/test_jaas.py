@@ -1,10 +1,12 @@
 """`sasl.jaas.config`, read as Java's StreamTokenizer cuts it."""
 
+import contextlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.config.jaas import parse_jaas
+from sparkmirror.config.jaas import JaasEntry, parse_jaas, parse_jaas_file
 
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
@@ -68,3 +70,46 @@ def test_any_text_is_read_or_refused_without_its_content(text: str) -> None:
     except ValueError as error:
         said = str(error)
     assert said in SENTENCES
+
+
+def test_a_file_has_entries_of_login_modules() -> None:
+    text = """
+    // of another program
+    Client { a.Module required useTicketCache=true; };
+    KafkaConnect {
+      b.Module optional
+        file="/etc/first users";
+      b.Module sufficient file="/etc/second" debug="true";
+    };
+    Empty { };
+    """
+    assert parse_jaas_file(text) == {
+        "Client": (JaasEntry("a.Module", {"useTicketCache": "true"}),),
+        "KafkaConnect": (
+            JaasEntry("b.Module", {"file": "/etc/first users"}),
+            JaasEntry("b.Module", {"file": "/etc/second", "debug": "true"}),
+        ),
+        "Empty": (),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a.Module required;", "must have entries of the form"),
+        ("Client { a.Module required; }", "lacks a semicolon"),
+        ("Client { a.Module required;", "lacks the brace"),
+        ("Client { a.Module file=x; };", "lacks `required`"),
+        ("Client", "must have entries of the form"),
+    ],
+)
+def test_a_broken_file_is_refused_without_its_text(text: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        parse_jaas_file(text)
+
+
+@given(st.text('aK{};="\\\n /*1.-', max_size=60))
+def test_any_text_of_a_file_is_read_or_refused_by_a_sentence(text: str) -> None:
+    with contextlib.suppress(ValueError):
+        for modules in parse_jaas_file(text).values():
+            assert all(isinstance(module, JaasEntry) for module in modules)

@@ -138,7 +138,7 @@ def test_all_errors_are_reported_at_once() -> None:
         ({"heartbeat.interval.ms": "10000"}, "must be lower than session.timeout.ms, 10000"),
         ({"status.storage.topic": "connect-configs"}, "is config.storage.topic too"),
         ({"inter.worker.signature.algorithm": "HmacSHA1"}, "is not in inter.worker.verification.algorithms"),
-        ({"rest.extension.classes": "com.example.Auth"}, "Put a proxy that does the same in front"),
+        ({"rest.extension.classes": "com.example.Auth"}, "Only org.apache.kafka.connect.rest.basic.auth."),
         ({"connector.client.config.override.policy": "com.example.Mine"}, "use one of All, None, Principal"),
         ({"bootstrap.servers": "nowhere"}, "Invalid url in bootstrap.servers: nowhere"),
         ({"offset.storage.partitions": "0"}, "Value must be a positive number, or -1"),

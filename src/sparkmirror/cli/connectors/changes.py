@@ -17,10 +17,11 @@ from sparkmirror.cli.connectors.rest_commands import (
     print_line,
     run_for_each,
 )
-from sparkmirror.cli.connectors.views import View, add_output_argument, masked, show
+from sparkmirror.cli.connectors.views import View, add_output_argument, show
 from sparkmirror.cli.connectors.wait import GONE, StateWait, WaitResult, add_wait_arguments
 from sparkmirror.client.connect_objects import ConnectorInfo
 from sparkmirror.client.connect_rest import ConnectRest
+from sparkmirror.config.masking import masked
 from sparkmirror.domain.errors import ConfigError
 
 _CREATE_HELP = """\

@@ -138,7 +138,7 @@ def _texts(settings: Iterable[tuple[str, object]], name: str) -> Iterable[tuple[
 def _without_masks(config: Mapping[str, str | None]) -> dict[str, str | None]:
     """Refuse the placeholder of a masked secret: it must not overwrite the secret."""
     for key, value in config.items():
-        if value == HIDDEN:
+        if value is not None and HIDDEN in value:
             raise ConfigError(key, HIDDEN, "is the placeholder of a secret: see --show-secrets")
     return dict(config)
 

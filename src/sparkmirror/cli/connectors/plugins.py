@@ -6,9 +6,10 @@ from typing import Any
 from sparkmirror.cli.connectors.input_files import GIVEN_HELP, read_given
 from sparkmirror.cli.connectors.queries import add_secrets_argument
 from sparkmirror.cli.connectors.rest_commands import DONE, REFUSED, RestCommand, add_rest_command
-from sparkmirror.cli.connectors.views import View, add_output_argument, masked, show
+from sparkmirror.cli.connectors.views import View, add_output_argument, show
 from sparkmirror.client.connect_objects import ConfigInfos
 from sparkmirror.client.connect_rest import ConnectRest
+from sparkmirror.config.masking import masked
 from sparkmirror.domain.errors import ConfigError
 
 _PLUGINS_HELP = """\

@@ -14,11 +14,12 @@ from sparkmirror.cli.connectors.rest_commands import (
     print_line,
     run_for_each,
 )
-from sparkmirror.cli.connectors.views import View, add_output_argument, masked, show
+from sparkmirror.cli.connectors.views import View, add_output_argument, show
 from sparkmirror.cli.connectors.wait import status_of
 from sparkmirror.cli.connectors.watch import add_watch_arguments, watch
 from sparkmirror.client.connect_objects import ConnectorStateInfo, RunState
 from sparkmirror.client.connect_rest import ConnectRest
+from sparkmirror.config.masking import masked
 
 _RUNNING = "RUNNING"
 
@@ -162,7 +163,9 @@ def _status(connect: ConnectRest, arguments: argparse.Namespace) -> int:
 
 
 def _config(connect: ConnectRest, arguments: argparse.Namespace) -> int:
-    config = masked(connect.config(arguments.name), show_secrets=arguments.show_secrets)
+    config = connect.config(arguments.name)
+    if not arguments.show_secrets:
+        config = masked(config)
     show(View(config, ("setting", "value"), sorted(config.items())), arguments.output)
     return DONE
 
@@ -176,7 +179,8 @@ def _tasks(connect: ConnectRest, arguments: argparse.Namespace) -> int:
         return DONE
     found = connect.tasks(arguments.name)
     for each in found:
-        each["config"] = masked(each["config"], show_secrets=arguments.show_secrets)
+        if not arguments.show_secrets:
+            each["config"] = masked(each["config"])
     settings = [
         (str(each["id"]["task"]), *setting) for each in found for setting in sorted(each["config"].items())
     ]

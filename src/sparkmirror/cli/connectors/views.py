@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,7 +13,6 @@ from rich.text import Text
 from sparkmirror.cli.printable import printable
 from sparkmirror.cli.terminal import aligned
 from sparkmirror.config.conversion.yaml_section import yaml_text
-from sparkmirror.config.properties import HIDDEN, is_sensitive
 
 _STYLES: Final = {"FAILED": "red", "RUNNING": "green", "UNASSIGNED": "yellow", "RESTARTING": "yellow"}
 
@@ -60,15 +59,3 @@ def show(view: View, output: str) -> None:
             Console().print(view.text(), soft_wrap=True)
         case _:
             sys.stdout.writelines(f"{line}\n" for line in view.lines())
-
-
-def masked(config: Mapping[str, str], *, show_secrets: bool = False) -> dict[str, str]:
-    """A connector's settings without its secrets. Placeholders of config providers are no secrets."""
-    return {
-        key: value if show_secrets or not _is_secret(key, value) else HIDDEN for key, value in config.items()
-    }
-
-
-def _is_secret(key: str, value: str | None) -> bool:
-    is_placeholder = value is not None and value.startswith("${") and value.find("}") == len(value) - 1
-    return bool(value) and is_sensitive(key) and not is_placeholder

@@ -9,14 +9,17 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sparkmirror.connect.logger_levels import LogLevels
+from sparkmirror.connect.rest.authentication import Authentication
 from sparkmirror.connect.rest.browser_requests import BrowserRequests
 from sparkmirror.connect.rest.connector_plugins import Plugins, PluginsResource
 from sparkmirror.connect.rest.connectors import ConnectorsResource
+from sparkmirror.connect.rest.failed_logins import FailedLogins
 from sparkmirror.connect.rest.forwarding import Forwarder
 from sparkmirror.connect.rest.herder_calls import LEADER_FOUND_S, HerderCalls
 from sparkmirror.connect.rest.herder_protocol import Herder
 from sparkmirror.connect.rest.internal_requests import InternalRequests
 from sparkmirror.connect.rest.loggers import LoggersResource
+from sparkmirror.connect.rest.login_settings import accepted_logins
 from sparkmirror.connect.rest.paths import CanonicalPaths
 from sparkmirror.connect.rest.response_headers import CrossOrigin, ResponseHeaders, SafeContent
 from sparkmirror.connect.rest.responses import error_response, http_error
@@ -44,9 +47,14 @@ class ConnectApp(NamedTuple):
 def connect_app(node: Node, settings: RestSettings, *, leader_found_s: float = LEADER_FOUND_S) -> ConnectApp:
     """Requests that only the leader can serve wait `leader_found_s` for the election of one."""
     main, admin = routes(node, settings, leader_found_s)
+    logins, failed = accepted_logins(settings.logins), FailedLogins()
+
+    def known(served: Sequence[Route]) -> ASGIApp:
+        return CanonicalPaths(Authentication(_router(served), logins, failed))
+
     if settings.admin_listeners is None:
-        return ConnectApp(_around([*main, *admin], settings))
-    return ConnectApp(_around(main, settings), _guarded(CanonicalPaths(_router(admin)), settings))
+        return ConnectApp(_around(known([*main, *admin]), settings))
+    return ConnectApp(_around(known(main), settings), _guarded(known(admin), settings))
 
 
 def routes(
@@ -63,9 +71,9 @@ def routes(
     return main, LoggersResource(node.herder, node.log_levels, calls).routes()
 
 
-def _around(served: Sequence[Route], settings: RestSettings) -> ASGIApp:
+def _around(app: ASGIApp, settings: RestSettings) -> ASGIApp:
     """Adds the configured headers, which Connect adds to the main listeners' responses only."""
-    app = _guarded(CanonicalPaths(_router(served)), settings)
+    app = _guarded(app, settings)
     if settings.header_rules:
         app = ResponseHeaders(app, settings.header_rules)
     if settings.allowed_origins is not None:

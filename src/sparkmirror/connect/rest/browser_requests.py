@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from sparkmirror.connect.rest.authentication import READING
 from sparkmirror.connect.rest.responses import error_response
 from sparkmirror.domain.connect import ConnectError
 from sparkmirror.policies.java_regex import JavaPattern
@@ -22,7 +23,6 @@ ANY_HOST: Final = "*"
 _PRIVATE_DOMAINS: Final = (".localhost", ".local", ".internal", ".svc", ".home.arpa", ".test")
 """Nobody can register a name below them, so nobody outside can let one resolve to this worker."""
 
-_READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _FOREIGN_SITES: Final = frozenset({"cross-site", "same-site"})
 
 
@@ -46,7 +46,7 @@ class BrowserRequests:
         host = headers.get("host", "")
         if not self._may_be_addressed(_name_of(f"//{host}")):
             return f"The host name {host!r} is not known to this worker; rest.allowed.hosts may list it"
-        if method in _READING:
+        if method in READING:
             return None
         origin = headers.get("origin")
         if origin is None:

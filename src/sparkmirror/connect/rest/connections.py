@@ -11,6 +11,7 @@ from typing import Any, Final
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
+from sparkmirror.connect.rest.authentication import PEER_NAME
 from sparkmirror.connect.rest.responses import json_bytes
 
 REQUEST_COMPLETE_S: Final = 30.0
@@ -33,6 +34,10 @@ class TimeoutProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         super().connection_made(transport)
+        peer = transport.get_extra_info("ssl_object")
+        certificate = None if peer is None else peer.getpeercert(binary_form=True)
+        if certificate is not None:
+            self.app_state = {**self.app_state, PEER_NAME: _subject(certificate)}
         self._drop_after(self.request_complete_s)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -81,3 +86,10 @@ class TimeoutProtocol(H11Protocol):
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+
+
+def _subject(certificate: bytes) -> str:
+    """The distinguished name as Java writes it: `CN=ops,O=Example`."""
+    from cryptography import x509  # noqa: PLC0415 - only where clients have certificates
+
+    return x509.load_der_x509_certificate(certificate).subject.rfc4514_string()

@@ -1,6 +1,7 @@
 """Serves `/connectors`: creates, changes and deletes connectors; shows their states, tasks and offsets."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Final
 
@@ -8,7 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from sparkmirror.config.masking import masked
 from sparkmirror.connect.rest import response_bodies
+from sparkmirror.connect.rest.authentication import Role, login_of
 from sparkmirror.connect.rest.dispatch import Endpoint
 from sparkmirror.connect.rest.herder_calls import HerderCalls
 from sparkmirror.connect.rest.herder_protocol import Herder
@@ -24,7 +27,7 @@ from sparkmirror.connect.rest.request_bodies import (
 )
 from sparkmirror.connect.rest.responses import empty_response, http_error, json_response
 from sparkmirror.connect.rest.rest_settings import TopicTracking
-from sparkmirror.domain.connect import ConnectError, ConnectorInfo, TargetState
+from sparkmirror.domain.connect import ConnectError, ConnectorConfig, ConnectorInfo, TargetState
 
 _ALTERED: Final = "The offsets for this connector have been altered successfully"
 _RESET: Final = "The offsets for this connector have been reset successfully"
@@ -77,21 +80,22 @@ class ConnectorsResource:
         expanded = {}
         for name in names:
             try:
-                expanded[name] = self._expanded(name, expansions)
+                expanded[name] = self._expanded(request, name, expansions)
             except ConnectError as error:
                 # It was removed, or has no status yet.
                 if error.status is not HTTPStatus.NOT_FOUND:
                     raise
         return json_response(expanded)
 
-    def _expanded(self, name: str, expansions: list[str]) -> response_bodies.Json:
+    def _expanded(self, request: Request, name: str, expansions: list[str]) -> response_bodies.Json:
         known = {"status": self._state_json, "info": self._info_json}
-        return {expansion: known[expansion](name) for expansion in expansions if expansion in known}
+        return {expansion: known[expansion](request, name) for expansion in expansions if expansion in known}
 
-    def _info_json(self, name: str) -> response_bodies.Json:
-        return response_bodies.connector_info(self._herder.info(name))
+    def _info_json(self, request: Request, name: str) -> response_bodies.Json:
+        info = self._herder.info(name)
+        return response_bodies.connector_info(replace(info, config=_visible(request, info.config)))
 
-    def _state_json(self, name: str) -> response_bodies.Json:
+    def _state_json(self, _request: Request, name: str) -> response_bodies.Json:
         status = self._herder.status(name)
         try:
             kind = response_bodies.connector_type(self._herder.info(name).config)
@@ -110,10 +114,11 @@ class ConnectorsResource:
         return await self._calls.run_on_leader(request, body, create)
 
     async def _info(self, request: Request) -> Response:
-        return json_response(self._info_json(parameter(request, "connector")))
+        return json_response(self._info_json(request, parameter(request, "connector")))
 
     async def _config(self, request: Request) -> Response:
-        return json_response(dict(self._herder.info(parameter(request, "connector")).config))
+        config = self._herder.info(parameter(request, "connector")).config
+        return json_response(dict(_visible(request, config)))
 
     async def _put(self, request: Request) -> Response:
         name = parameter(request, "connector")
@@ -142,7 +147,7 @@ class ConnectorsResource:
         return await self._done(request, HTTPStatus.NO_CONTENT, lambda: self._herder.delete(name))
 
     async def _status(self, request: Request) -> Response:
-        return json_response(self._state_json(parameter(request, "connector")))
+        return json_response(self._state_json(request, parameter(request, "connector")))
 
     async def _restart(self, request: Request) -> Response:
         name = parameter(request, "connector")
@@ -173,7 +178,8 @@ class ConnectorsResource:
 
     async def _tasks(self, request: Request) -> Response:
         name = parameter(request, "connector")
-        return json_response(response_bodies.task_infos(name, self._herder.task_configs(name)))
+        configs = [_visible(request, config) for config in self._herder.task_configs(name)]
+        return json_response(response_bodies.task_infos(name, configs))
 
     async def _task_status(self, request: Request) -> Response:
         name, task = parameter(request, "connector"), _task(request)
@@ -236,6 +242,11 @@ class ConnectorsResource:
             return empty_response(status)
 
         return await self._calls.run_on_leader(request, b"", act)
+
+
+def _visible(request: Request, config: ConnectorConfig) -> ConnectorConfig:
+    """The config as the request's user may see it."""
+    return masked(config) if login_of(request.scope).role is Role.VIEWER else config
 
 
 def _created(request: Request, info: ConnectorInfo) -> Response:

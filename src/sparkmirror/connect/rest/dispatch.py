@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from sparkmirror.connect.rest.authentication import READING, login_of
 from sparkmirror.connect.rest.responses import error_response, http_error
 from sparkmirror.domain.connect import ConnectError
 
@@ -24,7 +25,6 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 _JSON: Final = "application/json"
 _ACCEPTED: Final = frozenset({"", _JSON, "application/*", "*/*", "*"})
-_READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class Endpoint:
@@ -51,8 +51,10 @@ class Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         response = await self._response(request)
-        if request.method not in _READING:
-            logger.info("%s %s: %d", request.method, scope["path"], response.status_code)
+        if request.method not in READING:
+            user = login_of(scope).user
+            by = "" if user is None else f" by {user!r}"
+            logger.info("%s %s%s: %d", request.method, scope["path"], by, response.status_code)
         await response(scope, receive, send)
 
     async def _response(self, request: Request) -> Response:

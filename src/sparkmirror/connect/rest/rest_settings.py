@@ -1,7 +1,9 @@
 """Parses the REST API's settings from a worker's properties: listeners, advertised URL, TLS and headers."""
 
+import ipaddress
 import re
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -9,6 +11,7 @@ from sparkmirror.config.definitions import Definition, Values
 from sparkmirror.config.properties import Properties
 from sparkmirror.config.worker_options import WORKER
 from sparkmirror.connect.rest.internal_requests import is_known_algorithm
+from sparkmirror.connect.rest.login_settings import LoginSettings, login_settings
 from sparkmirror.connect.rest.response_headers import HeaderRule, header_rules
 from sparkmirror.connect.rest.tls import RestTls, rest_tls
 from sparkmirror.policies.java_regex import JavaPattern, compile_list
@@ -81,6 +84,20 @@ class RestSettings:
     header_rules: tuple[HeaderRule, ...] = ()
     topic_tracking: TopicTracking = field(default_factory=TopicTracking)
     verification_algorithms: tuple[str, ...] = ("HmacSHA256",)
+    logins: LoginSettings = field(default_factory=LoginSettings)
+
+    @property
+    def open_listeners(self) -> tuple[Listener, ...]:
+        """Those that everybody uses who reaches this machine, without a login."""
+        if self.logins.are_required:
+            return ()
+        served = [(self.listeners, self.tls), (self.admin_listeners or (), self.admin_tls)]
+        return tuple(
+            listener
+            for listeners, tls in served
+            for listener in listeners
+            if not (_is_local(listener.host) or _asks_for_certificates((listener,), tls))
+        )
 
     @property
     def own_hosts(self) -> frozenset[str]:
@@ -90,7 +107,7 @@ class RestSettings:
         return frozenset((*configured, socket.gethostname()))
 
 
-def rest_settings(worker: Properties) -> RestSettings:
+def rest_settings(worker: Properties, environment: Mapping[str, str] | None = None) -> RestSettings:
     """Raises ConfigError."""
     values = _OPTIONS.parse(worker)
     listeners = _listeners(worker, values, "listeners")
@@ -98,12 +115,14 @@ def rest_settings(worker: Properties) -> RestSettings:
         raise worker.error("listeners", "At least one URL is expected, ex: http://localhost:8080")
     admin = None if values["admin.listeners"] is None else _listeners(worker, values, "admin.listeners")
     advertised = _advertised(worker, values, listeners)
+    tls = _tls(worker, "listeners.https.", listeners, advertised.protocol)
+    admin_tls = _tls(worker, "admin.listeners.https.", admin or ())
     return RestSettings(
         listeners=listeners,
         admin_listeners=admin,
         advertised=advertised,
-        tls=_tls(worker, "listeners.https.", listeners, advertised.protocol),
-        admin_tls=_tls(worker, "admin.listeners.https.", admin or ()),
+        tls=tls,
+        admin_tls=admin_tls,
         allowed_origins=_origins(values),
         allowed_methods=_items(values, "access.control.allow.methods"),
         allowed_hosts=values.strings("rest.allowed.hosts"),
@@ -112,6 +131,12 @@ def rest_settings(worker: Properties) -> RestSettings:
             values.boolean("topic.tracking.enable"), values.boolean("topic.tracking.allow.reset")
         ),
         verification_algorithms=_algorithms(worker, values),
+        logins=login_settings(
+            worker,
+            environment or {},
+            has_certificates=_asks_for_certificates(listeners, tls)
+            and _asks_for_certificates(admin or (), admin_tls),
+        ),
     )
 
 
@@ -148,6 +173,22 @@ def _tls(
     if advertised != HTTPS and all(listener.protocol == HTTP for listener in listeners):
         return None
     return rest_tls(worker, prefix)
+
+
+def _asks_for_certificates(listeners: tuple[Listener, ...], tls: RestTls | None) -> bool:
+    """Whether nobody connects to one of the listeners without a certificate."""
+    if not listeners:
+        return True
+    is_private = all(listener.protocol == HTTPS for listener in listeners)
+    return is_private and tls is not None and tls.client_auth == "required"
+
+
+def _is_local(host: str) -> bool:
+    """Whether only this machine reaches the address, or the name."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 def _items(values: Values, key: str) -> tuple[str, ...]:

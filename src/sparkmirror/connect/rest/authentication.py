@@ -1,0 +1,181 @@
+"""Finds out who sends a request and what he may do, and refuses the others.
+
+A handler asks `login_of(request.scope)`. Where the API authenticates at all, every path needs a login, but
+those of `rest.open.paths` and the requests of Java's workers to each other, which have a signature instead.
+"""
+
+import logging
+import re
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from http import HTTPStatus
+from typing import Final, NamedTuple
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from sparkmirror.connect.rest.failed_logins import FailedLogins
+from sparkmirror.connect.rest.responses import error_response
+from sparkmirror.domain.connect import ConnectError
+
+logger = logging.getLogger(__name__)
+
+READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+PEER_NAME: Final = "peer_name"
+"""In the state of a connection: the distinguished name of the client's certificate, if it sent one."""
+
+_LOGIN: Final = "sparkmirror.login"
+_INTERNAL: Final = re.compile(r"POST /connectors/[^/]+/tasks|PUT /connectors/[^/]+/fence")
+_REFUSED: Final = "User cannot access the resource."
+"""As Java's filter says it."""
+
+
+class Role(Enum):
+    """A viewer may only read, and sees no secrets."""
+
+    VIEWER = "viewer"
+    ADMIN = "admin"
+
+
+class User(NamedTuple):
+    name: str
+    role: Role | None
+    """None: known, and without any right."""
+
+
+class Login(NamedTuple):
+    """Who sends a request. `user` is None when nobody had to tell.
+
+    `is_required` tells whether the API authenticates at all; where it doesn't, everybody is an administrator.
+    """
+
+    user: str | None
+    role: Role
+    is_required: bool
+
+
+class InvalidLoginError(Exception):
+    """The credentials are wrong, or can't be checked now; `str()` is for the log and holds none of them."""
+
+
+class Credentials(NamedTuple):
+    """The two words of an Authorization header."""
+
+    scheme: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """One way to log in. Failures count for what `name_of` returns; `check` raises InvalidLoginError."""
+
+    challenge: str
+    name_of: Callable[[str], str]
+    check: Callable[[str], Awaitable[User]]
+
+
+@dataclass(frozen=True, slots=True)
+class Logins:
+    """What an API accepts. `schemes` are by their names in small letters."""
+
+    schemes: Mapping[str, Scheme]
+    open_paths: Collection[str] = ()
+    user_of_certificate: Callable[[str], User] | None = None
+    """For a certificate's name, where a certificate alone is a login."""
+
+    @property
+    def are_required(self) -> bool:
+        return bool(self.schemes) or self.user_of_certificate is not None
+
+
+def login_of(scope: Scope) -> Login:
+    """Of the request with this scope. Each request that reaches a handler has one."""
+    login = scope[_LOGIN]
+    assert isinstance(login, Login)
+    return login
+
+
+class Authentication:
+    """Needs the canonical path, so it stands behind CanonicalPaths."""
+
+    def __init__(self, app: ASGIApp, logins: Logins, failed: FailedLogins) -> None:
+        self._app = app
+        self._logins = logins
+        self._failed = failed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            login = await self._login(scope)
+            _require_right(login, scope["method"])
+        except _RefusedError as refusal:
+            response = error_response(ConnectError(refusal.status, refusal.message))
+            for name, value in refusal.headers:
+                response.headers.append(name, value)
+            await response(scope, receive, send)
+        else:
+            await self._app({**scope, _LOGIN: login}, receive, send)
+
+    async def _login(self, scope: Scope) -> Login:
+        if not self._logins.are_required:
+            return Login(None, Role.ADMIN, is_required=False)
+        if _INTERNAL.fullmatch(f"{scope['method']} {scope['path']}"):
+            return Login(None, Role.ADMIN, is_required=True)
+        credentials = _credentials(Headers(scope=scope).get("authorization", ""))
+        scheme = self._logins.schemes.get(credentials.scheme)
+        if scheme is not None:
+            return _with_role(await self._checked(scheme, credentials.text, _address(scope)))
+        peer = scope.get("state", {}).get(PEER_NAME)
+        if self._logins.user_of_certificate is not None and peer is not None:
+            return _with_role(self._logins.user_of_certificate(peer))
+        if scope["path"] in self._logins.open_paths and scope["method"] in READING:
+            return Login(None, Role.VIEWER, is_required=True)
+        raise self._unauthorized()
+
+    async def _checked(self, scheme: Scheme, text: str, address: str) -> User:
+        name = scheme.name_of(text)
+        wait_s = self._failed.wait_s(address, name)
+        if wait_s > 0:
+            message = f"Too many failed logins; try again in {wait_s} s"
+            raise _RefusedError(HTTPStatus.TOO_MANY_REQUESTS, message, (("Retry-After", str(wait_s)),))
+        try:
+            user = await scheme.check(text)
+        except InvalidLoginError as error:
+            self._failed.note(address, name)
+            logger.warning("a login of %r from %s failed: %s", name, address, error)
+            raise self._unauthorized() from None
+        self._failed.forget(address, name)
+        return user
+
+    def _unauthorized(self) -> "_RefusedError":
+        challenges = tuple(("WWW-Authenticate", scheme.challenge) for scheme in self._logins.schemes.values())
+        return _RefusedError(HTTPStatus.UNAUTHORIZED, _REFUSED, challenges)
+
+
+class _RefusedError(Exception):
+    def __init__(self, status: HTTPStatus, message: str, headers: tuple[tuple[str, str], ...] = ()) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.headers = headers
+
+
+def _require_right(login: Login, method: str) -> None:
+    if login.role is Role.VIEWER and method not in READING:
+        raise _RefusedError(HTTPStatus.FORBIDDEN, f"{login.user} may only read; an administrator may do this")
+
+
+def _with_role(user: User) -> Login:
+    if user.role is None:
+        raise _RefusedError(HTTPStatus.FORBIDDEN, f"{user.name} has no role here")
+    return Login(user.name, user.role, is_required=True)
+
+
+def _credentials(header: str) -> Credentials:
+    scheme, _, text = header.partition(" ")
+    return Credentials(scheme.lower(), text.strip(" "))
+
+
+def _address(scope: Scope) -> str:
+    client = scope.get("client")
+    return "unknown" if client is None else str(client[0])
