@@ -5,10 +5,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Final, NamedTuple
 
-from tests.faults.faults import Area
+from tests.faults.fault import Area
+from tests.faults.numbered import NUMBERED, numbering
 from tests.faults.schedule import Injection, Round
 from tests.faults.stalls import StallWatch
 from tests.faults.testbed import ALIAS, PARTITIONS, PINGS, PINGS_PARTITIONS, TOPIC, DrillTestbed
@@ -61,6 +62,7 @@ class Drill:
             flowing(
                 source, PINGS, rate=_PINGS_RATE, partitions=PINGS_PARTITIONS, alike=True, settings=_PRODUCER
             ),
+            numbering(source) if self._testbed.has_numbered else nullcontext(),
             StallWatch(self._testbed.target) as watch,
         ):
             self._await_flow(watch)
@@ -117,6 +119,7 @@ class Drill:
             for side in self._testbed.sides:
                 side.await_in_sync()
         began = time.monotonic()
+        self._testbed.were_delayed |= injection.fault.delays
         with injection.fault.inject(self._testbed, random.Random(injection.seed)):
             time.sleep(injection.hold_s)  # as long as the fault lasts
         return time.monotonic() - began
@@ -128,7 +131,8 @@ class Drill:
         """After the load has ended: wait for all records, stop the mirror in order, compare everything."""
         testbed = self._testbed
         testbed.await_copying()
-        await_caught_up(testbed.source.cluster, testbed.target.cluster, ALIAS, [TOPIC, PINGS], _CATCH_UP_S)
+        topics = [TOPIC, PINGS, *(NUMBERED if testbed.has_numbered else ())]
+        await_caught_up(testbed.source.cluster, testbed.target.cluster, ALIAS, topics, _CATCH_UP_S)
         testbed.stop_mirror()
         return verify(testbed, to_the_end=True)
 
@@ -141,6 +145,7 @@ class Drill:
             **{f"  {name}": f"{count:,}" for name, count in sorted(self.injected.items())},
             "duplicates": f"{verdict.duplicates:,}",
             "losses": f"{verdict.losses:,}",
+            "removed by unclean elections": f"{sum(len(each.lost) for each in self._testbed.elections):,}",
             "other differences": f"{others:,}",
             "longest stall": f"{self.longest_stall_s:.1f} s",
         }

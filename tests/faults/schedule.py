@@ -5,7 +5,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tests.faults.faults import FAULTS, Area, Fault
+from tests.faults.fault import Area, Fault
+from tests.faults.faults import FAULTS
 
 _PAUSE_S: Final = (0.2, 2.0)
 _APART_S: Final = 3.0

@@ -15,7 +15,7 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.connection import Connection
-from tests.support.broker_data import admin, configure
+from tests.support.broker_data import admin, config, configure
 from tests.support.connections import connection
 from tests.support.freezing import frozen
 from tests.support.proxy import Proxy
@@ -27,6 +27,9 @@ SETTINGS: Final = {
     "broker.session.timeout.ms": "3000",
     # Followers without new records fetch five times per second.
     "replica.fetch.wait.max.ms": "200",
+    # Where records are old or compacted, brokers forget and clean within seconds.
+    "producer.id.expiration.check.interval.ms": "3000",
+    "log.cleaner.backoff.ms": "1000",
 }
 WAIT_S: Final = 180.0
 _RESPONSE_TIMEOUT_S: Final = 10.0
@@ -79,6 +82,26 @@ class Side:
             ]
 
         await_value(lambda: not lagging(), WAIT_S, lambda: f"{self.name}: {lagging()}")
+
+    def leader_of(self, partition: TopicPartition) -> int:
+        """-1 where there is none."""
+        return int(self._listed(partition.topic)[partition.topic].partitions[partition.partition].leader)
+
+    def in_sync(self, partition: TopicPartition) -> Sequence[int]:
+        return list(self._listed(partition.topic)[partition.topic].partitions[partition.partition].isrs)
+
+    def await_nothing_needs(self, broker: int) -> None:
+        """Wait until the stopped broker is no in-sync replica of anything."""
+
+        def needing() -> list[str]:
+            return [
+                f"{name}-{number}"
+                for name, topic in self._listed().items()
+                for number, listed in topic.partitions.items()
+                if broker in listed.isrs
+            ]
+
+        await_value(lambda: not needing(), WAIT_S, lambda: f"{self.name}: {needing()}")
 
     def controller(self) -> int:
         """The node that leads the metadata quorum."""
@@ -176,6 +199,14 @@ class Side:
         with closing(Connection.open(host, port, self.connection)) as opened:
             response = opened.request(request, AlterClientQuotasResponse, timeout_s=_RESPONSE_TIMEOUT_S)
         assert not [entry.error_message for entry in response.entries if entry.error_code]
+
+    @contextmanager
+    def configured(self, topic: str, name: str, value: str) -> Iterator[None]:
+        """The topic has this config during the block, and what it had before afterwards."""
+        before = config(self.cluster, topic)[name]
+        configure(self.cluster, topic, {name: value})
+        yield
+        configure(self.cluster, topic, {name: before})
 
     def require_in_sync(self, replicas: int) -> None:
         """Set `min.insync.replicas` of the topic."""

@@ -60,7 +60,10 @@ def _write(line: str) -> None:
 
 
 def _soak(options: argparse.Namespace, folder: Path) -> bool:
-    with clusters(folder) as (source, target), open_testbed(source, target, folder) as testbed:
+    with (
+        clusters(folder) as (source, target),
+        open_testbed(source, target, folder, with_numbered=True) as testbed,
+    ):
         drill = Drill(testbed, log)
         try:
             verdict = _rounds(drill, options)

@@ -1,6 +1,7 @@
 """Finds the processes of a mirror by kind: executors, Python daemons and workers."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import psutil
@@ -36,6 +37,12 @@ class SparkProcesses(NamedTuple):
             except (psutil.Error, AttributeError):  # it ended meanwhile, or its parent did
                 continue
         return cls(*(sorted(kind, key=_age) for kind in (executors, daemons, workers)))
+
+
+def kill_all(processes: Sequence[psutil.Process]) -> None:
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
 
 
 def _age(process: psutil.Process) -> tuple[float, int]:

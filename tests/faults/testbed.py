@@ -16,6 +16,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST
+from tests.faults.numbered import CONFIGS, FRAIL, FRAIL_REPLICAS, NUMBERED, NUMBERED_PARTITIONS
+from tests.faults.numbered_verdict import Election
 from tests.faults.side import BROKERS, SETTINGS, Side
 from tests.faults.spark_processes import SparkProcesses
 from tests.support.broker_data import admin
@@ -97,6 +99,12 @@ class DrillTestbed:
         """At most so many offsets can't be compared, as they expired on either side."""
         self.pings = dict.fromkeys(range(PINGS_PARTITIONS), (0, 0))
         """By partition of `PINGS`: the offsets on both sides of a record that counting begins with."""
+        self.has_numbered = False
+        """Whether the topics of `numbered` are mirrored too."""
+        self.were_delayed = False
+        """Whether a fault may have delayed a request until its sender had a successor."""
+        self.elections: list[Election] = []
+        """The unclean ones, in their order."""
         self._wall_clock = folder / "wall-clock"
         self.mirror = self._new_mirror()
         self.properties_for_all = folder / "direct.properties"
@@ -235,7 +243,9 @@ class DrillTestbed:
 
 
 @contextmanager
-def open_testbed(source: LocalCluster, target: LocalCluster, folder: Path) -> Iterator[DrillTestbed]:
+def open_testbed(
+    source: LocalCluster, target: LocalCluster, folder: Path, *, with_numbered: bool = False
+) -> Iterator[DrillTestbed]:
     """Start the mirror behind proxies; it may not copy yet when the block begins."""
     with ExitStack() as stack:
         proxies = [
@@ -246,11 +256,14 @@ def open_testbed(source: LocalCluster, target: LocalCluster, folder: Path) -> It
         for topic, partitions in mirrored.items():
             create(source, topic, partitions)
         await_leaders(source.bootstrap_servers, mirrored)
+        if with_numbered:
+            create_numbered(source, target)
         testbed = DrillTestbed(
             Side("source", source, proxies[0], TOPIC, PARTITIONS),
             Side("target", target, proxies[1], remote(TOPIC), PARTITIONS),
             folder,
         )
+        testbed.has_numbered = with_numbered
         stack.callback(testbed.close)
         testbed.start_mirror()
         yield testbed
@@ -260,8 +273,22 @@ def clusters(home: Path) -> AbstractContextManager[tuple[LocalCluster, LocalClus
     return cluster_pair_of(BROKERS, SETTINGS, home)
 
 
+def create_numbered(source: LocalCluster, target: LocalCluster) -> None:
+    """On both sides, before a mirror starts: it would give all of them three replicas."""
+    for cluster, names in ((source, str), (target, remote)):
+        for topic in NUMBERED:
+            replicas = FRAIL_REPLICAS if topic == FRAIL else (tuple(range(BROKERS)),) * NUMBERED_PARTITIONS
+            assigned = [list(of_partition) for of_partition in replicas]
+            new = NewTopic(names(topic), len(assigned), replica_assignment=assigned, config=CONFIGS[topic])
+            create_topic(cluster, new)
+        await_leaders(cluster.bootstrap_servers, {names(topic): NUMBERED_PARTITIONS for topic in NUMBERED})
+
+
 def create(cluster: LocalCluster, topic: str, partitions: int) -> None:
-    new_topic = NewTopic(topic, partitions, BROKERS)
+    create_topic(cluster, NewTopic(topic, partitions, BROKERS))
+
+
+def create_topic(cluster: LocalCluster, new_topic: NewTopic) -> None:
     exists = confluent.KafkaError.TOPIC_ALREADY_EXISTS
     _await_done(cluster, lambda client: client.create_topics([new_topic]), exists)
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from sparkmirror.domain.ids import TopicPartition
-from tests.faults.testbed import PINGS, TOPIC, DrillTestbed, remote
+from tests.faults.numbered_verdict import judge_numbered
+from tests.faults.testbed import ALIAS, PINGS, TOPIC, DrillTestbed, remote
 from tests.support.broker_data import end_offsets
 from tests.support.mirror import COMMAND
 from tests.support.topic_reader import TopicReader
@@ -58,8 +59,12 @@ def verify(testbed: DrillTestbed, *, to_the_end: bool) -> Verdict:
     if not ended.stdout:
         return Verdict(ended.returncode, 0, {}, [ended.stderr.strip()])
     verdict = judge(ended.returncode, ended.stdout, _ends(testbed) if to_the_end else {}, testbed.expired)
-    miscounted = _miscounted_pings(testbed) if to_the_end else []
-    return replace(verdict, problems=[*verdict.problems, *miscounted])
+    others = _miscounted_pings(testbed) if to_the_end else []
+    if to_the_end and testbed.has_numbered:
+        sides = testbed.source.cluster, testbed.target.cluster
+        late = testbed.were_delayed
+        others += judge_numbered(*sides, ALIAS, testbed.elections, were_delayed=late)
+    return replace(verdict, problems=[*verdict.problems, *others])
 
 
 def judge(exit_code: int, output: str, ends: Ends, expired_max: int = 0) -> Verdict:

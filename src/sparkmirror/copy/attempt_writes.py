@@ -20,7 +20,8 @@ from sparkmirror.copy.partition_states import UNREACHABLE
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.topic_log import TopicWriter
-from sparkmirror.offsets.sequence_ends import EndsAhead, SequenceEnd
+from sparkmirror.offsets.ends_ahead import EndsAhead
+from sparkmirror.offsets.sequence_ends import SequenceEnd
 from sparkmirror.storage.attempts import Attempt, Stage, attempt_record
 
 _log = logging.getLogger(__name__)
@@ -173,7 +174,7 @@ class AttemptWrites:
             writing = self._writings[source]
             writing.is_due = False
             writing.ends.acknowledged(writing.copy.written)
-            records.append(self._attempt_record(source, replace(writing.attempt, ends=writing.ends.ends)))
+            records.append(self._attempt_record(source, writing.attempt, writing.ends.encode()))
         if not records:
             return
         try:
@@ -184,9 +185,9 @@ class AttemptWrites:
                     self._writings[source].is_due = True
             raise
 
-    def _attempt_record(self, source: TopicPartition, attempt: Attempt) -> LogRecord:
+    def _attempt_record(self, source: TopicPartition, attempt: Attempt, ends: str | None = None) -> LogRecord:
         assert self._claims is not None
-        return attempt_record(self._claims.owner, source, attempt)
+        return attempt_record(self._claims.owner, source, attempt, ends)
 
     async def _send(self, records: Sequence[LogRecord]) -> None:
         assert self._claims is not None

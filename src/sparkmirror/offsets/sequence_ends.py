@@ -7,19 +7,22 @@ and in each leader epoch of the source.
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import repeat
 from operator import attrgetter
 from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from sparkmirror.batches.record_batch import SEQUENCE_MODULUS, OutgoingBatch
+from sparkmirror.batches.log_records import compact_json
+from sparkmirror.batches.record_batch import SEQUENCE_MODULUS
 from sparkmirror.domain.errors import SparkmirrorError
 
-_FAR: Final = SEQUENCE_MODULUS // 2
+FAR: Final = SEQUENCE_MODULUS // 2
 """An end is noted at least so often, so that sequences, which start again at 0, can't be mistaken."""
 
 _RECORDS: Final = attrgetter("records")
+
+Column = npt.NDArray[np.int64]
 
 
 class SequenceEnd(NamedTuple):
@@ -61,89 +64,54 @@ def end_behind(ends: Sequence[SequenceEnd], next_sequence: int) -> SequenceEnd:
 def _nearest(sequence: int, count: int) -> int:
     """The count nearest to this one at which the next record has the sequence."""
     ahead = (sequence - count) % SEQUENCE_MODULUS
-    return count + (ahead if ahead < _FAR else ahead - SEQUENCE_MODULUS)
+    return count + (ahead if ahead < FAR else ahead - SEQUENCE_MODULUS)
 
 
-class EndsAhead:
-    """The ends of an epoch that is written with: those behind what is acknowledged, and of what follows.
+class EncodedEnds(NamedTuple):
+    """Ends in their order, at least one: `differences` are the JSON of those between them, by column.
 
-    `take` tells which batches need a record of their ends first. It is called for each batch, so it compares
-    numbers before it makes anything.
+    What is encoded once can be joined to others again and again.
     """
 
-    __slots__ = ("_ends", "_epoch", "_far", "_is_stale", "_records", "_shift")
+    first: SequenceEnd
+    last: SequenceEnd
+    differences: tuple[str, str, str]
 
-    def __init__(self, start: SequenceEnd) -> None:
-        self._ends: list[SequenceEnd] = []
-        self._records = start.records
-        """How many were taken."""
-        self._is_stale = False
-        """Whether ends may be recorded that hold no more."""
-        self._note(start)
-
-    @property
-    def ends(self) -> tuple[SequenceEnd, ...]:
-        return tuple(self._ends)
-
-    @property
-    def taken(self) -> SequenceEnd:
-        """Behind the last batch that was taken."""
-        return self._ends[-1].after(self._records)
-
-    def take(self, batch: OutgoingBatch, epoch: int) -> bool:
-        """Count a batch, read in this leader epoch; whether its end must be recorded before it is sent."""
-        offsets = batch.offsets
-        before = self._records
-        self._records = records = before + len(offsets)
-        # Gaps only ever add to the difference.
-        if offsets[-1] + 1 - records == self._shift and epoch == self._epoch and records < self._far:
-            was_stale, self._is_stale = self._is_stale, False
-            return was_stale
-        self._is_stale = False
-        if batch.is_contiguous:
-            self._note(SequenceEnd(before, offsets[0], epoch))
-        else:
-            self._note_pieces(before, offsets, epoch)
-        return True
-
-    def go_to(self, records: int, offset: int, epoch: int) -> None:
-        """What was taken behind so many records is dropped; the next one is at this offset."""
-        known = self.ends
-        while self._ends and self._ends[-1].records >= records:
-            self._ends.pop()
-        self._records, reached = records, SequenceEnd(records, offset, epoch)
-        follows = self._ends and self._ends[-1].after(records) == reached
-        self._note(self._ends.pop() if follows else reached)
-        self._is_stale = self._is_stale or known != self.ends
-
-    def acknowledged(self, records: int) -> None:
-        """So many records are acknowledged: ends before the one that counts for them are not needed."""
-        at = bisect_right(self._ends, records, key=_RECORDS)
-        del self._ends[: at - 1]
-
-    def _note_pieces(self, records: int, offsets: Sequence[int], epoch: int) -> None:
-        """Each run of consecutive offsets has an end: the writer may split the batch."""
-        found = np.array(offsets, np.int64)
-        starts = np.flatnonzero(np.diff(found, prepend=found[0] - 2) != 1)
-        first, *others = zip((starts + records).tolist(), found[starts].tolist(), repeat(epoch), strict=False)
-        self._note(SequenceEnd(*first))
-        if others:
-            self._ends += map(SequenceEnd._make, others)
-            self._note(self._ends[-1])
-
-    def _note(self, end: SequenceEnd) -> None:
-        if self._ends and self._ends[-1].records == end.records:
-            self._ends.pop()
-        self._ends.append(end)
-        self._shift, self._epoch = end.offset - end.records, end.epoch
-        self._far = end.records + _FAR // 2
+    @classmethod
+    def of(cls, columns: Sequence[Column]) -> "EncodedEnds":
+        """`columns` are records, offsets and epochs."""
+        first, last = (SequenceEnd._make(int(column[at]) for column in columns) for at in (0, -1))
+        records, offsets, epochs = (_differences(column) for column in columns)
+        return cls(first, last, (records, offsets, epochs))
 
 
-def encode_ends(ends: Sequence[SequenceEnd]) -> list[list[int]]:
-    """A column of records, one of offsets, one of epochs: each number as its difference to the one before."""
-    return [np.diff(np.array(column, np.int64), prepend=0).tolist() for column in zip(*ends, strict=True)]
+def columns_of(ends: Sequence[SequenceEnd]) -> Sequence[Column]:
+    return [np.array(column, np.int64) for column in zip(*ends, strict=True)]
+
+
+def _differences(column: Column) -> str:
+    """Each with a comma before it."""
+    numbers = compact_json(np.diff(column).tolist()).decode()[1:-1]
+    return f",{numbers}" if numbers else ""
+
+
+def encode_ends(ends: Sequence[SequenceEnd]) -> str:
+    """JSON: columns of records, offsets and epochs, each number as its difference to the one before."""
+    return join_ends([EncodedEnds.of(columns_of(ends))] if ends else [])
+
+
+def join_ends(encoded: Sequence[EncodedEnds]) -> str:
+    """The same of several that follow each other."""
+    columns = ["", "", ""]
+    before = SequenceEnd(0, 0, 0)
+    for each in encoded:
+        for at, differences in enumerate(each.differences):
+            columns[at] += f",{each.first[at] - before[at]}{differences}"
+        before = each.last
+    return f"[{','.join(f'[{column[1:]}]' for column in columns)}]"
 
 
 def decode_ends(encoded: Sequence[Sequence[int]]) -> tuple[SequenceEnd, ...]:
+    """From what `encode_ends` made, parsed."""
     columns = [np.cumsum(np.array(column, np.int64)).tolist() for column in encoded]
     return tuple(map(SequenceEnd._make, zip(*columns, strict=True)))

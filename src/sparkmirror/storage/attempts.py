@@ -57,14 +57,18 @@ class Attempt:
         return self.stage is not Stage.CLOSED
 
 
-def attempt_record(owner: str, partition: TopicPartition, attempt: Attempt) -> LogRecord:
+def attempt_record(
+    owner: str, partition: TopicPartition, attempt: Attempt, ends: str | None = None
+) -> LogRecord:
+    """`ends` are its ends where they are encoded already."""
     value = {
         "state": attempt.stage.value,
         "generation": attempt.generation,
         "offset": attempt.target_offset,
-        "ends": encode_ends(attempt.ends),
     }
-    return LogRecord(_key(owner, partition, attempt.producer), compact_json(value))
+    json_of_ends = encode_ends(attempt.ends) if ends is None else ends
+    text = compact_json(value).removesuffix(b"}") + f',"ends":{json_of_ends}}}'.encode()
+    return LogRecord(_key(owner, partition, attempt.producer), text)
 
 
 def deletion_record(owner: str, partition: TopicPartition, producer: ProducerId) -> LogRecord:

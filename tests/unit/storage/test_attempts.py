@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from sparkmirror.batches.producer import ProducerId
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.offsets.sequence_ends import SequenceEnd
+from sparkmirror.offsets.sequence_ends import SequenceEnd, encode_ends
 from sparkmirror.storage.attempts import Attempt, Stage, attempt_record, attempts_of, deletion_record
 
 OWNER = "offsets-MirrorSourceConnector"
@@ -45,3 +45,13 @@ def test_a_value_that_cannot_be_read_is_a_claim() -> None:
     (found,) = attempts_of([record], OWNER, [ORDERS])[ORDERS]
     assert found == Attempt(OPEN.producer, 0)
     assert found.may_write
+
+
+def test_records_have_the_format_of_the_versions_before() -> None:
+    value = b'{"state":"open","generation":0,"offset":1000,"ends":[[0,5],[900,20],[2,1]]}'
+    assert attempt_record(OWNER, ORDERS, OPEN).value == value
+    assert attempt_record(OWNER, ORDERS, OPEN, encode_ends(OPEN.ends)).value == value
+    claim = attempt_record(OWNER, ORDERS, CLAIM)._replace(
+        value=b'{"state":"claimed","generation":0,"offset":0,"ends":[]}'
+    )
+    assert attempts_of([claim], OWNER, [ORDERS]) == {ORDERS: [CLAIM]}
