@@ -130,6 +130,7 @@ class CopyLoop:
         if self._has_started:
             await self._loop.run_in_executor(None, self._state.close, self._copies())
             await pipeline.writes.close(self._copies(), unanswered)
+        await self._loop.run_in_executor(None, pipeline.gaps.close)
 
     def _report(self) -> None:
         """Once a second."""
