@@ -176,7 +176,7 @@ class PreservedResume:
                 text = f"{plan.source}: {incident.text}, if it may: on.data.loss is fail. Set it to record"
                 return KafkaError(text)
             _log.warning("%s: %s", plan.source, incident.text)
-        return Start(position, tail.state, incident, self._logs(reason, found), claimed=found.claimed)
+        return Start(position, tail.state, incident, _read_logs(reason, found), claimed=found.claimed)
 
     def _refusal(
         self, plan: CopyPartition, reason: ResumeReason, found: _Found, tail: Tail
@@ -220,11 +220,13 @@ class PreservedResume:
             return None
         return self.beginnings.move({plan.target: end})[plan.target]
 
-    def _logs(self, reason: ResumeReason, found: _Found) -> LogIdentity:
-        """The leader epoch counts only if it was read from this very log."""
-        if reason.position is None or _is_new(reason, found):
-            return found.logs
-        return found.logs._replace(source_epoch=reason.position.logs.source_epoch)
+
+def _read_logs(reason: ResumeReason, found: _Found) -> LogIdentity:
+    """The leader epoch counts only if it is that of the record before the target's end."""
+    position = reason.position
+    if position is None or _is_new(reason, found) or position.offset + 1 != found.target.end:
+        return found.logs
+    return found.logs._replace(source_epoch=position.logs.source_epoch)
 
 
 def _is_new(reason: ResumeReason, found: _Found) -> bool:

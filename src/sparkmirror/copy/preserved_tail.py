@@ -12,8 +12,9 @@ from sparkmirror.batches.filler import is_filler
 from sparkmirror.batches.producer import ProducerId, ProducerState
 from sparkmirror.batches.record_batch import CONTROL, SEQUENCE_MODULUS, BatchHeader, FetchedBatch
 from sparkmirror.domain.client_settings import ConsumerSettings
-from sparkmirror.domain.errors import UnsupportedVersionError
+from sparkmirror.domain.errors import RetriableError, SparkmirrorError, UnsupportedVersionError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.kafka.offsets import LATEST, list_offsets
 from sparkmirror.kafka.partition_reader import SpanReader
 from sparkmirror.kafka.producers import known_producer
 
@@ -100,6 +101,17 @@ def _suffices(batches: Sequence[BatchHeader]) -> bool:
     return any(not header.attributes & CONTROL for header in batches)
 
 
+def _require_replicated(target: ConsumerSettings, partition: TopicPartition, end: int) -> None:
+    """What the leader remembers must be about this end. Raises KafkaError."""
+    found = list_offsets(target, [partition], LATEST, unreplicated=True)[partition]
+    if isinstance(found, SparkmirrorError):
+        raise found
+    if found != end:
+        raise RetriableError(
+            f"{partition}: offsets from {end} on are not replicated: waiting for the followers"
+        )
+
+
 def _remembered(
     target: ConsumerSettings,
     partition: TopicPartition,
@@ -113,6 +125,7 @@ def _remembered(
     except UnsupportedVersionError:
         known = None
     if known is not None:
+        _require_replicated(target, partition, end)
         return ProducerState(
             ProducerId(own.id, known.epoch), (known.last_sequence + 1) % SEQUENCE_MODULUS, end
         )
