@@ -186,7 +186,11 @@ def copy_partitions(
     waiting: list[CopyPartition] = []
     for topic, remote in _mirrored(settings, source) if pairs is None else pairs:
         existing = target.get(remote, 0)
-        preserves = preserved is not None and preserved.fullmatch(topic)
+        preserves = (
+            preserved is not None
+            and not settings.policy.is_heartbeats_topic(topic)  # the target may have its own in it
+            and preserved.fullmatch(topic)
+        )
         for partition in range(source[topic].partitions):
             copied = CopyPartition(TopicPartition(topic, partition), remote, preserves_offsets=preserves)
             (ready if partition < existing else waiting).append(copied)
