@@ -1,22 +1,30 @@
 """Offsets are preserved: every record has that of its source, on brokers in memory and real ones."""
 
 import re
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import Final
 
 import confluent_kafka as confluent
 import pytest
 
+from sparkmirror.batches.producer import ProducerId
 from sparkmirror.batches.record_batch import CONTROL
+from sparkmirror.copy.claims import transactional_id_of
 from sparkmirror.copy.copy_plan import TaskPlan
+from sparkmirror.copy.log_start_watch import CHECK_INTERVAL_S, LogStartWatch
+from sparkmirror.copy.preserved_start import Beginning, PreservedStarts
+from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import IncidentKind
+from sparkmirror.kafka.fencing import Fencing
+from sparkmirror.kafka.offsets import EARLIEST, list_offsets
 from sparkmirror.storage.progress import PartitionState
 from tests.contract.copying import Bench, ProgressReports, remote, running
 from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import Keyed, append, delete_records, end_offsets, numbered
 from tests.support.broker_requests import stored_batches
+from tests.support.connections import connection
 from tests.support.topic_reader import TopicReader
 from tests.support.waiting import await_value
 
@@ -47,15 +55,16 @@ def placed(cluster: AnyCluster, topic: str, *, read_committed: bool = True) -> l
 
 
 def await_same(bench: Bench, topic: str, count: int) -> None:
-    wanted = placed(bench.source, topic)
-    assert len(wanted) == count
+    wanted: list[Placed] = []
     seen: list[Placed] = []
 
     def are_there() -> bool:
+        wanted[:] = placed(bench.source, topic)  # the last commit shows when its marker is written
         seen[:] = placed(bench.target, remote(topic))
-        return len(seen) >= count
+        return len(seen) >= count and len(wanted) >= count
 
     await_value(are_there, WAIT_S, lambda: f"{len(seen)} of {count} records: {seen[-3:]}")
+    assert len(wanted) == count
     assert seen == wanted == placed(bench.target, remote(topic), read_committed=False)
 
 
@@ -157,3 +166,44 @@ def test_a_topic_that_is_not_empty_is_refused(bench: Bench, topic: str, watch: P
     with running(plan_of(bench, topic)):
         watch.await_progress(topic, lambda report: "offsets can't be preserved" in str(report.error))
     assert len(placed(bench.target, remote(topic))) == 1
+
+
+def test_a_log_start_that_went_back_is_moved_again(bench: Bench, topic: str) -> None:
+    """As brokers restore it that were killed: here it was never moved."""
+    append(bench.target, remote(topic), numbered(9))
+    target = connection(bench.target)
+    watch, partition = LogStartWatch(target), TopicPartition(remote(topic), 0)
+    assert not watch.is_due(0.0), "no log starts later than 0"
+    watch.begin(partition, 4)
+    assert watch.is_due(0.0)
+    assert not watch.is_due(CHECK_INTERVAL_S / 2)
+    watch.check()
+    assert list_offsets(ConsumerSettings(target), [partition], EARLIEST) == {partition: 4}
+    delete_records(bench.target, remote(topic), 6)
+    watch.check()
+    assert list_offsets(ConsumerSettings(target), [partition], EARLIEST) == {partition: 6}
+
+
+def test_a_beginning_goes_on_where_it_was_interrupted(bench: Bench, topic: str) -> None:
+    """And what retention removes from the source meanwhile is filled, too."""
+    append(bench.source, topic, numbered(30))
+    delete_records(bench.source, topic, 10)
+    starts = PreservedStarts.of(plan_of(bench, topic))
+    target = TopicPartition(remote(topic), 0)
+    with closing(Fencing(connection(bench.target))) as fencing:
+        own_id = transactional_id_of(plan_of(bench, topic), TopicPartition(topic, 0))
+        claimed = fencing.claim([own_id])[own_id]
+    assert isinstance(claimed, ProducerId)
+    assert starts.fill({target: Beginning(claimed.id, 0, 10)}) == {target: None}
+    delete_records(bench.source, topic, 17)
+    with running(plan_of(bench, topic)):
+        await_same(bench, topic, 13)
+    assert list_offsets(ConsumerSettings(connection(bench.target)), [target], EARLIEST) == {target: 17}
+
+
+def test_a_beginning_that_takes_too_long_waits_and_says_so(bench: Bench, topic: str) -> None:
+    plan = plan_of(bench, topic)
+    target = TopicPartition(remote(topic), 0)
+    starts = PreservedStarts(plan.producer, fill_timeout_s=5.0)
+    error = starts.fill({target: Beginning(77, 0, 1 << 40)})[target]
+    assert "raise offsets.preserve.fill.timeout.ms" in str(error)

@@ -7,6 +7,7 @@ partitions that wait at the time; then what is held goes on. Also where the sour
 
 import asyncio
 import logging
+import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from sparkmirror.copy.attempt_writes import Writer
 from sparkmirror.copy.claims import transactional_id_of
 from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.copy.copy_state import Phase
+from sparkmirror.copy.log_start_watch import LogStartWatch
 from sparkmirror.copy.partition_copy import PartitionCopy
 from sparkmirror.copy.partition_events import Event, Fenced, OffsetMismatch, SequenceLost, Start, WriteFailed
 from sparkmirror.domain.errors import FencedError, KafkaError, SparkmirrorError
@@ -86,6 +88,10 @@ class GapFilling:
         self._writings: dict[TopicPartition, _Writing] = {}
         self._markers = ControlMarkers(plan.producer.connection)
         self._is_filling = False
+        self._busy = threading.Lock()
+        self._has_ended = False
+        self._starts = LogStartWatch(plan.producer.connection)
+        self._checking: asyncio.Future[None] | None = None
 
     def begin(self, copy: PartitionCopy, start: Start) -> None:
         """Write from there on."""
@@ -93,6 +99,7 @@ class GapFilling:
         state = start.producer
         writing = _Writing(copy, start.claimed, state.next_offset, state.producer == start.claimed)
         self._writings[copy.plan.source] = writing
+        self._starts.begin(copy.plan.target, start.log_start)
         self._fill_soon()
 
     def append(self, copy: PartitionCopy, batch: OutgoingBatch) -> None:
@@ -131,9 +138,18 @@ class GapFilling:
         if writing := self._writings.get(copy.plan.source):
             writing.end = copy.written_end
 
+    def check_starts(self) -> None:
+        """Look now and then, in the background, whether logs start where they should. Once a second."""
+        is_free = self._checking is None or self._checking.done()
+        if is_free and self._starts.is_due(self._loop.time()):
+            self._checking = self._loop.run_in_executor(None, self._starts.check)
+
     def close(self) -> None:
-        """Nothing is sent any more. Blocks."""
-        self._markers.close()
+        """Nothing is sent any more. Markers that are being written are left to their thread."""
+        self._has_ended = True
+        if self._busy.acquire(blocking=False):
+            self._markers.close()
+            self._busy.release()
 
     # filling
 
@@ -159,10 +175,14 @@ class GapFilling:
             self._is_filling = False
 
     def _filled(self, gaps: list[Gap]) -> Mapping[TopicPartition, int | SparkmirrorError]:
-        try:
-            return self._markers.fill(gaps)
-        except SparkmirrorError as error:
-            return dict.fromkeys((gap.partition for gap in gaps), error)
+        with self._busy:
+            try:
+                return {} if self._has_ended else self._markers.fill(gaps)
+            except SparkmirrorError as error:
+                return dict.fromkeys((gap.partition for gap in gaps), error)
+            finally:
+                if self._has_ended:
+                    self._markers.close()
 
     def _gap(self, source: TopicPartition, writing: _Writing) -> Gap:
         own_id = transactional_id_of(self._plan, source)

@@ -54,6 +54,8 @@ class Start(NamedTuple):
     """That begins here; None where the one before goes on, or none is recorded."""
     claimed: ProducerId | None = None
     """The epoch of the markers that fill gaps; None where offsets aren't preserved."""
+    log_start: int = 0
+    """Where the target's log starts, if offsets are preserved."""
 
 
 # events. `randomness`, a number in [0, 1), is for the jitter of a retry

@@ -160,7 +160,11 @@ class PreservedResume:
         end, start = found.target.end, found.source.start
         if tail.is_filler and end < start:
             return Beginning(found.claimed.id, end, start)
-        return self._move_start(plan, found) or self._start(plan, reason, found, tail)
+        log_start = self._hide_filler(plan, found)
+        if isinstance(log_start, SparkmirrorError):
+            return log_start
+        started = self._start(plan, reason, found, tail)
+        return started._replace(log_start=log_start) if isinstance(started, Start) else started
 
     def _start(
         self, plan: CopyPartition, reason: ResumeReason, found: _Found, tail: Tail
@@ -211,14 +215,15 @@ class PreservedResume:
             else KafkaError(f"{plan.target}: offsets can't be preserved: {what}. {_REMEDY}")
         )
 
-    def _move_start(self, plan: CopyPartition, found: _Found) -> SparkmirrorError | None:
-        """See that no filler shows: a broker that was killed may come back with an earlier log start."""
-        if found.target.start >= found.target.end or found.source.start == 0:
-            return None
-        end = self.beginnings.filler_end(plan.target, found.target)
-        if end == found.target.start:
-            return None
-        return self.beginnings.move({plan.target: end})[plan.target]
+    def _hide_filler(self, plan: CopyPartition, found: _Found) -> int | SparkmirrorError:
+        """Where the log starts then, without filler, which comes back where a broker was killed."""
+        start, end = found.target
+        if start >= end or found.source.start == 0:
+            return start
+        filler_end = self.beginnings.filler_end(plan.target, found.target)
+        if filler_end == start:
+            return start
+        return self.beginnings.move({plan.target: filler_end})[plan.target] or filler_end
 
 
 def _read_logs(reason: ResumeReason, found: _Found) -> LogIdentity:
