@@ -49,6 +49,7 @@ class CheckedFlow:
         *,
         is_transactional: bool,
         is_lossy: bool,
+        preserves_offsets: bool = False,
         added: Headers = (),
     ) -> None:
         """`added` are the headers that the flow adds to its records."""
@@ -58,6 +59,7 @@ class CheckedFlow:
         """The last progress record of each partition."""
         self._is_transactional = is_transactional
         self._is_lossy = is_lossy
+        self._preserves_offsets = preserves_offsets
         self._added = added
         self._violated = violated
         self._last = [-1] * partitions
@@ -157,6 +159,14 @@ class CheckedFlow:
                 for record in committed_records(self.ends.target.log(TopicPartition(POSITIONS, at))):
                     self._judge_position(record)
 
+    @property
+    def has_bounds(self) -> bool:
+        """Whether both logs start and end alike, where offsets are preserved."""
+        pairs = [(self.records.log(at), self.target_log(at)) for at in self.partitions]
+        return not self._preserves_offsets or all(
+            (source.start, source.end) == (target.start, target.end) for source, target in pairs
+        )
+
     def check_letters(self) -> None:
         """At the end: each record that was skipped is named."""
         for ledger, letters in zip(self.records.ledgers, self._letters, strict=True):
@@ -191,6 +201,12 @@ class CheckedFlow:
         ledger = self.records.ledgers[at]
         for record in decoded(stored.data).records:
             number = self.records.number_of(record.value)
+            if self._preserves_offsets:
+                if record.value is None and record.offset < self.records.log(at).start:
+                    continue  # filler
+                if record.offset != ledger.offset_of(number):
+                    wanted = ledger.offset_of(number)
+                    self._violated(f"{partition}: record {number} of offset {wanted} is at {record.offset}")
             # In transactions a record may come again after an abort: see `check_committed`.
             before = number - 1 if self._is_transactional else self._last[at]
             failure = ledger.misplaced(number, before)

@@ -211,6 +211,12 @@ class PartitionLog:
 
     # what happens to a log
 
+    def begin_at(self, offset: int) -> None:
+        """As if what was before had expired. Nothing may be there."""
+        assert not self.batches
+        self.start = self.end = offset
+        self.begun = [(0, offset)]
+
     def lead(self, leader: int | None) -> None:
         """Another leader, with everything; one that is None leaves the partition without."""
         self.leader = leader

@@ -53,6 +53,9 @@ class Shape:
     provenance_header: bool = False
     is_fenced: bool = True
     """Whether attempts are recorded and fenced."""
+    preserves_offsets: bool = False
+    source_start: int = 0
+    """The offset where the source's logs begin."""
 
 
 class RunningTask:
@@ -111,6 +114,8 @@ class Stage:
         self.clusters = self.source, self.target
         self.violations: list[str] = []
         self.source.create(TOPIC, shape.partitions)
+        for at in range(shape.partitions):
+            self.source.log(TopicPartition(TOPIC, at)).begin_at(shape.source_start)
         remote = TOPIC if shape.is_two_way else REMOTE
         self.target.create(remote, shape.partitions, _config_of(shape))
         forward = Ends(Flow(NEAR, FAR), self.source, self.target, TOPIC, remote)
@@ -141,6 +146,7 @@ class Stage:
             self._violated,
             is_transactional=shape.is_transactional,
             is_lossy=shape.is_lossy,
+            preserves_offsets=shape.preserves_offsets,
             added=((HEADER.decode(), ends.flow.source.encode()),) if shape.provenance_header else (),
         )
 
@@ -154,7 +160,10 @@ class Stage:
             task=0,
             job_epoch=1,
             announced_at=0,
-            partitions=tuple(CopyPartition(partition, ends.remote) for partition in partitions),
+            partitions=tuple(
+                CopyPartition(partition, ends.remote, preserves_offsets=shape.preserves_offsets)
+                for partition in partitions
+            ),
             consumer=ConsumerSettings(source, read_committed=shape.reads_committed),
             producer=replace(ProducerSettings(target), in_flight_max=shape.in_flight_max),
             state=StatePlan(target, POSITIONS, PROGRESS, ATTEMPTS if shape.is_fenced else None),

@@ -39,6 +39,7 @@ _INVALID_TOPIC: Final = 17
 _EARLIEST: Final = -2
 _LATEST: Final = -1
 _COMMITTED: Final = 1
+_DEBUGGING_REPLICA_ID: Final = -2
 _TOPIC_RESOURCE: Final = 2
 _DYNAMIC_TOPIC_CONFIG: Final = 1
 _UNKNOWN_EPOCH: Final = -1
@@ -129,6 +130,8 @@ def _offset(exchange: "Exchange", log: PartitionLog, timestamp: int) -> tuple[in
     if timestamp == _EARLIEST:
         return log.start, -1
     if timestamp == _LATEST:
+        if exchange.request.replica_id == _DEBUGGING_REPLICA_ID:
+            return log.end, -1
         committed = exchange.request.isolation_level == _COMMITTED
         return (log.last_stable_offset if committed else log.high_watermark), -1
     return log.first_since(timestamp)

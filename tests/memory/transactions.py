@@ -39,6 +39,7 @@ _NO_PRODUCER_ID: Final = -1
 _EPOCH_MAX: Final = 32766
 _BUMPING_END_FROM: Final = 5
 _MARKERS_AFTER_S: Final = 0.004
+_REPLICATED_AFTER_S: Final = 0.1
 _TIMEOUT_MAX_MS: Final = 900_000
 """A broker's `transaction.max.timeout.ms`."""
 
@@ -191,8 +192,19 @@ class TransactionCoordinators:
                 self._cluster.log(partition).append_marker(
                     found.producer_id, found.epoch, self._cluster.now_ms(), commit=commit
                 )
+        self._cluster.changed()
+        self._complete(found)
+
+    def _complete(self, found: Transaction) -> None:
+        """When all markers are replicated: until then the coordinator knows of none of them."""
+        topics = self._cluster.topics
+        logs = [self._cluster.log(partition) for partition in found.partitions if partition.topic in topics]
+        if any(log.replicated_end is not None for log in logs):
+            self._cluster.scheduler.call_later(_REPLICATED_AFTER_S, self._complete, found)
+            return
         found.partitions.clear()
-        found.state = State.COMPLETE_COMMIT if commit else State.COMPLETE_ABORT
+        is_commit = found.state is State.PREPARE_COMMIT
+        found.state = State.COMPLETE_COMMIT if is_commit else State.COMPLETE_ABORT
         self._cluster.changed()
 
 

@@ -46,11 +46,13 @@ class CopyRules:
     check_crcs: bool = True
     merged_bytes_max: int = 0
     decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX
+    is_gapless: bool = False
+    """Whether batches end where offsets are missing, since these are filled on the target."""
 
     def encoding(self, codec: int) -> Encoding:
         """How batches are written that have this codec at the source."""
         codec = codec if self.codec is None else self.codec
-        return Encoding(codec, self.batch_bytes_max, self.decompressed_bytes_max)
+        return Encoding(codec, self.batch_bytes_max, self.decompressed_bytes_max, self.is_gapless)
 
 
 class Step(NamedTuple):

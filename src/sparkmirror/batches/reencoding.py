@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,6 +43,8 @@ class Encoding(NamedTuple):
     codec: int
     bytes_max: int
     decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX
+    is_gapless: bool = False
+    """Whether a batch ends where offsets are missing."""
 
 
 def reopen(
@@ -62,7 +64,21 @@ def reopen(
         low, high = batches[0].header.base_offset, batches[-1].header.last_offset
         _check_offsets(low, high, records[0].offset, records[-1].offset, increase=increase)
     wanted = [record for record in records if record.offset >= position]
-    return rewrite(wanted if carry is None else carry(wanted), encoding.codec, encoding.bytes_max)
+    kept = wanted if carry is None else carry(wanted)
+    if not encoding.is_gapless:
+        return rewrite(kept, encoding.codec, encoding.bytes_max)
+    runs = runs_of(np.array([record.offset for record in kept], np.int64))
+    return [
+        batch
+        for run in runs
+        for batch in rewrite(kept[run.start : run.stop], encoding.codec, encoding.bytes_max)
+    ]
+
+
+def runs_of(offsets: "np.ndarray[Any, Any]") -> list[range]:
+    """The rows as ranges of consecutive offsets."""
+    ends = [*(np.flatnonzero(np.diff(offsets) != 1) + 1).tolist(), len(offsets)]
+    return [range(begin, end) for begin, end in pairwise([0, *ends]) if begin < end]
 
 
 def _check_offsets(low: int, high: int, first: int, last: int, *, increase: bool) -> None:
@@ -91,7 +107,15 @@ def reopen_columns(
     high += int(headers["last_offset_delta"][-1])
     _check_offsets(low, high, int(index.offsets[0]), int(index.offsets[-1]), increase=increase)
     first = int(np.searchsorted(index.offsets, position))
-    return _pack(index, range(first, len(index)), encoding.codec, encoding.bytes_max)
+    if not encoding.is_gapless:
+        return _pack(index, range(first, len(index)), encoding.codec, encoding.bytes_max)
+    return [
+        batch
+        for run in runs_of(index.offsets[first:])
+        for batch in _pack(
+            index, range(first + run.start, first + run.stop), encoding.codec, encoding.bytes_max
+        )
+    ]
 
 
 def _pack(index: RecordIndex, rows: range, codec: int, bytes_max: int) -> list[OutgoingBatch]:

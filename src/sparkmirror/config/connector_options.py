@@ -87,6 +87,41 @@ OWN_SOURCE: Final = Definition(
             "nor through Java MM2. Needs every batch to be opened, and on.loop other than copy.",
         ),
         Option(
+            "offsets.preserve",
+            Type.BOOLEAN,
+            default=False,
+            doc="Whether each record has on the target the offset that it has at the source. Target topics "
+            "must be empty at first, and nobody else may write to them. Offsets without a record are filled "
+            "with control markers, which consumers never see; what is before a source that starts later than "
+            "0 with empty records, which are deleted before the first record is copied. Needs "
+            "enable.idempotence, auto.offset.reset=earliest, no transactions of the mirror's own, and on the "
+            "target WRITE on transactional ids that begin with sparkmirror-, READ and DELETE on the topics.",
+        ),
+        Option(
+            "offsets.preserve.topics",
+            Type.LIST,
+            (".*",),
+            "The topics whose offsets are preserved, as regexes of their names at the source. Others are "
+            "copied as without offsets.preserve.",
+        ),
+        Option(
+            "offsets.preserve.fill.timeout.ms",
+            Type.LONG,
+            900000,
+            "The longest that it may take to bring a target partition to the offset where its source starts: "
+            "a few million offsets a second. If it would take longer, that partition waits and says so.",
+            validator=AtLeast(1000),
+        ),
+        Option(
+            "offsets.gap",
+            Type.STRING,
+            "wait",
+            "What to do where a running partition has so many offsets without a record that to fill them "
+            "takes longer than offsets.preserve.fill.timeout.ms, at 500 control markers a second: fill them "
+            "all the same, or stop the partition.",
+            validator=OneOf(("wait", "stop")),
+        ),
+        Option(
             "lag.group.id",
             Type.STRING,
             "",

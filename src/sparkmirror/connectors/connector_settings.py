@@ -28,11 +28,13 @@ from sparkmirror.config.plugin_points import (
 from sparkmirror.config.properties import Properties
 from sparkmirror.connectors.checkpoint import MirrorCheckpointSettings
 from sparkmirror.connectors.heartbeat import MirrorHeartbeatSettings
-from sparkmirror.connectors.source import CopySettings, MirrorSourceSettings
+from sparkmirror.connectors.source import PRESERVED_TOPICS, CopySettings, MirrorSourceSettings
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.incidents import OnLoop, Reactions
 from sparkmirror.domain.option_fields import filled
+from sparkmirror.domain.preserving import Preserving
+from sparkmirror.policies.java_regex import compile_list
 from sparkmirror.policies.rate_limits import FLOW_KEY, TOPICS_KEY, RateLimits
 from sparkmirror.policies.replication import ReplicationPolicy
 
@@ -60,6 +62,7 @@ def mirror_source_settings(connector: Properties) -> MirrorSourceSettings:
         rate_limits=_rate_limits(connector, values),
         sync_users=_users_file(values),
         sync_accounts_interval_s=_accounts_interval_s(connector, values),
+        preserved_topics=_preserved_topics(values),
     )
     return filled(others, values)
 
@@ -137,11 +140,25 @@ def _are_syncs_on_source(values: Values) -> bool:
 
 
 def _copy_settings(connector: Properties, values: Values, policy: ReplicationPolicy) -> CopySettings:
-    settings = filled(partial(CopySettings, reactions=filled(partial(Reactions), values)), values)
+    nested = partial(
+        CopySettings,
+        reactions=filled(partial(Reactions), values),
+        preserving=filled(partial(Preserving), values),
+    )
+    settings = filled(nested, values)
     if settings.provenance_header and settings.reactions.on_loop is OnLoop.COPY:
         raise connector.error("provenance.header", "is of no use with on.loop=copy; use filter or fail")
     names_suffice = names_show_origin(policy, _flow(values).source)
     return replace(settings, provenance_header=False) if names_suffice else settings
+
+
+def _preserved_topics(values: Values) -> tuple[str, ...] | None:
+    """None for none. Raises ConfigError."""
+    if not values.boolean("offsets.preserve"):
+        return None
+    topics = tuple(values.strings(PRESERVED_TOPICS))
+    compile_list(topics, PRESERVED_TOPICS)
+    return topics
 
 
 def _offset_syncs_topic(values: Values, flow: Flow, policy: ReplicationPolicy) -> str:

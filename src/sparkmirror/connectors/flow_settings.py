@@ -23,7 +23,12 @@ from sparkmirror.connectors.connector_settings import (
 )
 from sparkmirror.connectors.heartbeat import MirrorHeartbeatSettings
 from sparkmirror.connectors.source import MirrorSourceSettings
-from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
+from sparkmirror.domain.client_settings import (
+    ConnectionSettings,
+    ConsumerSettings,
+    OffsetReset,
+    ProducerSettings,
+)
 from sparkmirror.domain.ids import ConnectorName, Flow
 
 _log = logging.getLogger(__name__)
@@ -144,7 +149,7 @@ def source_config(
     note = REPLICATION_POLICY.note(connector)
     if note is not None:
         _log.info("%s: %s", settings.flow, note)
-    return SourceConfig(
+    config = SourceConfig(
         name=ConnectorName(connector["name"].strip()),
         settings=settings,
         source_admin=client_layers.source_admin(connector),
@@ -158,6 +163,27 @@ def source_config(
         transactions=transaction_settings(worker, worker_properties, connector),
         admin_plugins=admin_plugins(connector, settings.flow),
     )
+    if settings.preserved_topics is not None:
+        _check_preserving(connector, config)
+    return config
+
+
+def _check_preserving(connector: Properties, config: SourceConfig) -> None:
+    """Raises ConfigError with what does not go together with preserved offsets."""
+    reason: str | None = None
+    if config.transactions is not None:
+        reason = (
+            "each commit of a transaction takes an offset: not with exactly.once.source.support=enabled. "
+            "Without it records are copied exactly once, too"
+        )
+    elif not config.producers[0].idempotent:
+        reason = "needs sequences: not with enable.idempotence=false, acks other than all, or retries=0"
+    elif config.consumers[0].offset_reset is not OffsetReset.EARLIEST:
+        reason = "begins where the source begins: needs auto.offset.reset=earliest"
+    elif config.settings.copying.provenance_header:
+        reason = "records are the source's: not with provenance.header=true"
+    if reason is not None:
+        raise connector.error("offsets.preserve", reason)
 
 
 def checkpoint_config(connector: Properties, worker_properties: Properties) -> CheckpointConfig | None:

@@ -11,10 +11,14 @@ from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX
 from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.incidents import DEFAULT_REACTIONS, Reactions
 from sparkmirror.domain.option_fields import FromOption
+from sparkmirror.domain.preserving import DEFAULT_PRESERVING, Preserving
 from sparkmirror.policies.config_filter import ConfigPropertyFilter
 from sparkmirror.policies.filters import TopicFilter
+from sparkmirror.policies.java_regex import JavaPattern, compile_list
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
 from sparkmirror.policies.replication import ReplicationPolicy, is_cycle
+
+PRESERVED_TOPICS: Final = "offsets.preserve.topics"
 
 
 class TopicDeletes(Enum):
@@ -35,6 +39,7 @@ class CopySettings:
     decompressed_bytes_max: Annotated[int, FromOption("batch.decompressed.bytes.max")] = (
         DECOMPRESSED_BYTES_MAX
     )
+    preserving: Preserving = DEFAULT_PRESERVING
 
 
 DEFAULT_COPY_SETTINGS: Final = CopySettings()
@@ -77,6 +82,8 @@ class MirrorSourceSettings:
     """The file that holds the passwords of the users to create."""
     sync_accounts_interval_s: float | None = None
     """The interval for quotas and users; None when neither is synced."""
+    preserved_topics: tuple[str, ...] | None = None
+    """Regexes of the topics whose offsets are preserved; None for no topic."""
 
     @property
     def names_show_origin(self) -> bool:
@@ -104,6 +111,12 @@ def why_not(settings: MirrorSourceSettings, topic: str) -> str | None:
     if is_cycle(policy, topic, settings.flow.target):
         return f"by its name it came from {settings.flow.target}, the target"
     return None
+
+
+def preserved_topics(settings: MirrorSourceSettings) -> JavaPattern | None:
+    """Which source topics' records keep their offsets (`offsets.preserve`); None for none."""
+    patterns = settings.preserved_topics
+    return None if patterns is None else compile_list(patterns, PRESERVED_TOPICS)
 
 
 def remote_topic(settings: MirrorSourceSettings, topic: str) -> str:

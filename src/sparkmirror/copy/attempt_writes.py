@@ -13,9 +13,11 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from sparkmirror.batches.log_records import LogRecord
+from sparkmirror.batches.producer import ProducerState
 from sparkmirror.batches.record_batch import OutgoingBatch
 from sparkmirror.copy.claims import Claims
 from sparkmirror.copy.partition_copy import PartitionCopy
+from sparkmirror.copy.partition_events import Start
 from sparkmirror.copy.partition_states import UNREACHABLE
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
@@ -33,6 +35,8 @@ RENEWAL_S: Final = 6 * 3600.0
 
 class Writer(Protocol):
     """What takes the batches; see `BatchWriter`."""
+
+    def begin(self, partition: TopicPartition, state: ProducerState, topic_id: bytes) -> None: ...
 
     def append(self, partition: TopicPartition, batch: OutgoingBatch) -> None: ...
 
@@ -80,9 +84,9 @@ class AttemptWrites:
         self._log = None if claims is None else TopicWriter(claims.plan.state.connection)
         self._is_recording = False
 
-    def begin(self, copy: PartitionCopy, attempt: Attempt | None) -> None:
-        """Write under the attempt from now on; None: the one before goes on from where the copy is."""
-        source = copy.plan.source
+    def begin(self, copy: PartitionCopy, start: Start) -> None:
+        """Write under its attempt from now on; None: the one before goes on from where the copy is."""
+        source, attempt = copy.plan.source, start.attempt
         if attempt is not None:
             copy.is_recorded = copy.is_settled = True
             copy.written = 0

@@ -99,7 +99,7 @@ class Claims:
     @property
     def owner(self) -> str:
         """Who keeps positions of its own has attempts of its own."""
-        return f"{self.plan.state.positions_topic}-{self.plan.connector}"
+        return owner_of(self.plan)
 
     def write(self, records: Sequence[LogRecord]) -> None:
         """Raises KafkaError."""
@@ -108,7 +108,7 @@ class Claims:
                 writer.write(self.topic, records)
 
     def _transactional_id(self, source: TopicPartition) -> str:
-        return f"sparkmirror-{self.owner}-{source.topic}-{source.partition}"
+        return transactional_id_of(self.plan, source)
 
     def _read(self, plans: Collection[CopyPartition]) -> Mapping[TopicPartition, list[Attempt]]:
         sources = [plan.source for plan in plans]
@@ -239,6 +239,16 @@ class Claims:
                     elif (following := _behind_marker(fetched, producer, offset)) is not None:
                         pending[fetched.partition] = following, producer
         return missing | pending.keys()
+
+
+def owner_of(plan: TaskPlan) -> str:
+    """Who keeps positions of its own has attempts of its own."""
+    return f"{plan.state.positions_topic}-{plan.connector}"
+
+
+def transactional_id_of(plan: TaskPlan, source: TopicPartition) -> str:
+    """Each source partition has its own, so that an attempt fences those before it."""
+    return f"sparkmirror-{owner_of(plan)}-{source.topic}-{source.partition}"
 
 
 def _behind_marker(fetched: FetchedPartition, producer: ProducerId, offset: int) -> int | None:

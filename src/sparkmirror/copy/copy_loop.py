@@ -130,6 +130,7 @@ class CopyLoop:
         if self._has_started:
             await self._loop.run_in_executor(None, self._state.close, self._copies())
             await pipeline.writes.close(self._copies(), unanswered)
+        pipeline.gaps.close()
 
     def _report(self) -> None:
         """Once a second."""
@@ -138,6 +139,7 @@ class CopyLoop:
             return
         self.pipeline.check_buffer()
         self.pipeline.renew()
+        self.pipeline.gaps.check_starts()
         write = self._state.collect(self._copies(), self._loop.time())
         if write is not None:
             self._writing = self._loop.run_in_executor(None, write)

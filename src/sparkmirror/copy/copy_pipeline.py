@@ -19,17 +19,20 @@ from sparkmirror.copy.copy_rules import copy_rules
 from sparkmirror.copy.copy_state import Phase, is_undisturbed
 from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.dead_letters import is_about_the_batch, with_fix
+from sparkmirror.copy.gap_filling import GapFilling
 from sparkmirror.copy.partition_copy import PartitionCopy
 from sparkmirror.copy.partition_events import Do, Event, Instruction
 from sparkmirror.copy.partition_lookups import PartitionLookups
 from sparkmirror.copy.partition_states import step
+from sparkmirror.copy.preserved_resume import PreservedResume
+from sparkmirror.copy.preserved_start import PreservedStarts
 from sparkmirror.copy.resume import Resumption
 from sparkmirror.copy.succession import Succession
 from sparkmirror.copy.task_state import TaskState
 from sparkmirror.copy.throttle import Throttle
 from sparkmirror.domain.errors import CorruptBatchError, KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.incidents import Incident, IncidentKind, OnBadBatch, cycle_found
+from sparkmirror.domain.incidents import Incident, IncidentKind, OnBadBatch, cycle_found, offset_mismatch
 from sparkmirror.kafka.batch_reader import BatchReader
 from sparkmirror.kafka.batch_writer import BatchWriter
 from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH
@@ -66,7 +69,8 @@ class CopyPipeline:
         topic = plan.state.attempts_topic
         claims = None if topic is None else Claims(plan, topic, cycles)
         resumption = Resumption(plan, rules, cycles, state.store, Succession(plan, claims))
-        self.lookups = PartitionLookups(loop, state, resumption, cycles, self.report)
+        preserved = PreservedResume(plan, cycles, PreservedStarts.of(plan))
+        self.lookups = PartitionLookups(loop, state, (resumption, preserved), cycles, self.report)
         self.writes = AttemptWrites(
             claims,
             loop,
@@ -74,6 +78,7 @@ class CopyPipeline:
             self.lookups.run,
             lambda source, error: self.report(source, events.WriteFailed(error)),
         )
+        self.gaps = GapFilling(plan, loop, lambda: self.writer, self.lookups.run, self.report, fenced_pause_s)
         self._throttle = Throttle(plan.rate_limits, plan.rate_shares, loop, self.reader.fetch_more)
         read_committed = plan.consumer.read_committed
         self._copies = {
@@ -139,6 +144,9 @@ class CopyPipeline:
         for copy in self.writes.old():
             self._report(copy, events.RenewalDue())
 
+    def _writes(self, copy: PartitionCopy) -> AttemptWrites | GapFilling:
+        return self.gaps if copy.preserves_offsets else self.writes
+
     # events in, instructions out
 
     def report_all(self, event: Event) -> None:
@@ -184,9 +192,9 @@ class CopyPipeline:
         copy.start(start.position, start.producer, logs)
         if start.incident is not None:
             copy.note(start.incident)
-        self.writes.begin(copy, start.attempt)
         self._state.resume_after(copy.plan.source, start.run)
         self.writer.begin(copy.plan.target, start.producer, logs.target_id)
+        self._writes(copy).begin(copy, start)
         self.reader.begin(copy.plan.source, start.position, logs.source_id, logs.source_epoch)
         self._fetch_soon()
 
@@ -230,12 +238,13 @@ class CopyPipeline:
         self._outstanding_bytes -= copy.outstanding_bytes
         copy.discard()
         copy.is_settled = False
-        self.writes.dropped(copy)
+        self._writes(copy).dropped(copy)
 
     def _free_buffer(self, copy: PartitionCopy) -> None:
-        dropped = self.writes.drop_held(copy) + self.writer.drop_unsent(copy.plan.target)
+        writes = self._writes(copy)
+        dropped = writes.drop_held(copy) + self.writer.drop_unsent(copy.plan.target)
         self._outstanding_bytes -= copy.drop_last(dropped)
-        self.writes.dropped(copy)
+        writes.dropped(copy)
 
     def budget_bytes(self) -> int:
         budget = self._plan.buffer_bytes_max - self._outstanding_bytes
@@ -250,7 +259,7 @@ class CopyPipeline:
         stuck = set(self._stuck())
         if any(copy.state.phase is Phase.COPYING for copy in self._copies.values() if copy not in stuck):
             for copy in stuck:
-                if self.writes.has_held(copy) or self.writer.has_unsent(copy.plan.target):
+                if self._writes(copy).has_held(copy) or self.writer.has_unsent(copy.plan.target):
                     self._report(copy, events.BufferNeeded(random.random()))
         self._fetch_soon()
 
@@ -278,11 +287,11 @@ class CopyPipeline:
         epoch = self.reader.read_epoch(fetched.partition)
         if epoch != copy.logs.source_epoch:
             copy.logs = copy.logs._replace(source_epoch=epoch)
-        before = copy.outstanding_bytes
+        before, writes = copy.outstanding_bytes, self._writes(copy)
         obstacle: Event | None = None
         try:
             for batch in copy.take(fetched, self._plan.outstanding_bytes_max - self._outstanding_bytes):
-                self.writes.append(copy, batch)
+                writes.append(copy, batch)
         except CorruptBatchError as error:
             obstacle = self._unreadable(copy, fetched, error)
         except UnknownWriterError:
@@ -293,6 +302,8 @@ class CopyPipeline:
         taken = copy.outstanding_bytes - before
         self._outstanding_bytes += taken
         self._throttle.taken(fetched.partition, taken)
+        if copy.preserves_offsets:
+            self.gaps.moved(copy)
         if obstacle is None:
             self._fetch_next(copy)
         else:
@@ -352,11 +363,20 @@ class CopyPipeline:
         copy.acknowledged(batch, base_offset, time.time() * 1000, completes=completes)
         self._outstanding_bytes += copy.outstanding_bytes - before
         self._state.note_sync(copy.plan.source, batch, base_offset)
+        if copy.preserves_offsets:
+            self._check_offset(copy, batch, base_offset)
         if copy.state is not copy.undisturbed:
             self._report_acknowledgement(copy)
         if self._starved and self._outstanding_bytes <= self._plan.buffer_bytes_max // 2:
             self._starved = False
             self._fetch_soon()
+
+    def _check_offset(self, copy: PartitionCopy, batch: OutgoingBatch, base_offset: int) -> None:
+        if base_offset == batch.offsets[0]:
+            self.gaps.moved(copy)
+        else:
+            incident = offset_mismatch(copy.plan.target, base_offset, batch.offsets[0])
+            self._report(copy, events.OffsetMismatch(incident))
 
     def _report_acknowledgement(self, copy: PartitionCopy) -> None:
         state = copy.state

@@ -19,6 +19,8 @@ class CopyPartition:
     target_topic: str
     target_stamps_append_time: bool = False
     """Whether the target topic has `message.timestamp.type=LogAppendTime`."""
+    preserves_offsets: bool = False
+    """Whether each record has the offset of its source (`offsets.preserve`)."""
 
     @property
     def target(self) -> TopicPartition:

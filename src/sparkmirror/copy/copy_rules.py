@@ -19,6 +19,10 @@ def copy_rules(plan: TaskPlan) -> Mapping[TopicPartition, CopyRules]:
         decompressed_bytes_max=plan.settings.decompressed_bytes_max,
     )
     return {
-        partition.source: replace(rules, target_stamps_append_time=partition.target_stamps_append_time)
+        partition.source: replace(
+            rules,
+            target_stamps_append_time=partition.target_stamps_append_time,
+            is_gapless=partition.preserves_offsets,
+        )
         for partition in plan.partitions
     }

@@ -64,6 +64,7 @@ class PartitionCopy:
     ) -> None:
         """`cycles` tells which batches come back from the target, None where that is not checked."""
         self.plan = plan
+        self.preserves_offsets = plan.preserves_offsets
         self.position = self.fetch_position = 0
         self.producer: ProducerState | None = None
         """As of the last acknowledgement; None while the position is not this task's."""
@@ -193,6 +194,13 @@ class PartitionCopy:
         # Of a batch that the writer has split a part may be acknowledged.
         first = self._outstanding[0].batch.offsets if self._outstanding else ()
         return self.written + outstanding - bisect_left(first, self.position)
+
+    @property
+    def written_end(self) -> int:
+        """Where the target ends when what is outstanding is written, if it has the source's offsets."""
+        if self._outstanding:
+            return self._outstanding[-1].batch.offsets[-1] + 1
+        return self.position if self.producer is None else self.producer.next_offset
 
     @property
     def last_replicated(self) -> int | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from sparkmirror.batches.producer import ProducerState
+from sparkmirror.batches.producer import ProducerId, ProducerState
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import UNKNOWN_LOGS, LogIdentity
 from sparkmirror.domain.incidents import Incident
@@ -52,6 +52,10 @@ class Start(NamedTuple):
     run: Run | None = None
     attempt: Attempt | None = None
     """That begins here; None where the one before goes on, or none is recorded."""
+    claimed: ProducerId | None = None
+    """The epoch of the markers that fill gaps; None where offsets aren't preserved."""
+    log_start: int = 0
+    """Where the target's log starts, if offsets are preserved."""
 
 
 # events. `randomness`, a number in [0, 1), is for the jitter of a retry
@@ -214,6 +218,13 @@ class SequenceLost:
 
 
 @dataclass(frozen=True, slots=True)
+class OffsetMismatch:
+    """Offsets are preserved, and a record is at another one than at the source."""
+
+    incident: Incident
+
+
+@dataclass(frozen=True, slots=True)
 class Fenced:
     error: SparkmirrorError
     pause_s: float
@@ -272,6 +283,7 @@ Event = (
     | TargetBatchFailed
     | TargetBatchSkipped
     | SequenceLost
+    | OffsetMismatch
     | Fenced
     | TargetRecreated
     | TransactionLost

@@ -20,6 +20,7 @@ from sparkmirror.copy.partition_events import (
     WritersKnown,
 )
 from sparkmirror.copy.partition_states import UNREACHABLE, USER_NEEDED
+from sparkmirror.copy.preserved_resume import PreservedResume
 from sparkmirror.copy.resume import Resumption
 from sparkmirror.copy.task_state import TaskState
 from sparkmirror.domain.errors import SparkmirrorError
@@ -30,19 +31,23 @@ _log = logging.getLogger(__name__)
 
 
 class PartitionLookups:
-    """`report` is called with the result for each source partition, on the loop's thread."""
+    """`report` is called with the result for each source partition, on the loop's thread.
+
+    The second resumption is for partitions whose offsets are preserved.
+    """
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         state: TaskState,
-        resumption: Resumption,
+        resumptions: tuple[Resumption, PreservedResume],
         cycles: CycleDetection,
         report: Callable[[TopicPartition, Event], None],
     ) -> None:
         self._loop = loop
         self._state = state
-        self._resumption = resumption
+        self._resumption, self._preserved = resumptions
+        self._preserved_ones = self._preserved.sources
         self._cycles = cycles
         self._report = report
         self._tasks: set[asyncio.Task[None]] = set()
@@ -64,6 +69,7 @@ class PartitionLookups:
         """Report nothing any more of what is under way."""
         for task in self._tasks:
             task.cancel()
+        self._preserved.end()
         self._looking_up = None
         self._reasons.clear()
         self._unresolved.clear()
@@ -111,12 +117,17 @@ class PartitionLookups:
 
     def _resolve_together(self) -> None:
         reasons, self._unresolved = self._unresolved, {}
+        preserved = {at: reasons.pop(at) for at in self._preserved_ones & reasons.keys()}
         if reasons:
-            self.run(self._resolve(reasons))
+            self.run(self._resolve(self._resumption, reasons))
+        if preserved:
+            self.run(self._resolve(self._preserved, preserved))
 
-    async def _resolve(self, reasons: Mapping[TopicPartition, ResumeReason]) -> None:
+    async def _resolve(
+        self, resumption: Resumption | PreservedResume, reasons: Mapping[TopicPartition, ResumeReason]
+    ) -> None:
         try:
-            starts = await self._loop.run_in_executor(None, self._resumption.starts, reasons)
+            starts = await self._loop.run_in_executor(None, resumption.starts, reasons)
         except SparkmirrorError as error:
             _log.warning("%d partitions can't start: %s; retrying", len(reasons), error)
             starts = dict.fromkeys(reasons, error)

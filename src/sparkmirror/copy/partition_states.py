@@ -27,6 +27,7 @@ from sparkmirror.copy.partition_events import (
     LookUp,
     LookUpFailed,
     Note,
+    OffsetMismatch,
     OutOfRange,
     PositionRead,
     PositionUnreadable,
@@ -57,6 +58,7 @@ from sparkmirror.copy.partition_events import (
     WriteWorks,
 )
 from sparkmirror.domain.backoff import Backoff
+from sparkmirror.domain.errors import KafkaError
 
 _EXPLAIN_ATTEMPTS: Final = 12
 """Checks of the target's log before refused sequences start at 0 again. They take 36 s: what another attempt
@@ -186,6 +188,12 @@ def _target_batch_skipped(state: CopyState, event: TargetBatchSkipped, _: float)
     return _resolve(state, ResumeReason(skipped=event.letter), Do.DISCARD, Do.PAUSE_FETCH)
 
 
+def _mismatched(state: CopyState, event: OffsetMismatch, _: float) -> Next:
+    """What is in flight arrives all the same; nothing more is sent."""
+    failed = replace(state, reason=ResumeReason(), write_error=KafkaError(event.incident.text))
+    return Next(failed, (Note(event.incident), Do.PAUSE_FETCH, Do.FREE_BUFFER, Do.AWAIT_DRAINED))
+
+
 def _fenced(state: CopyState, event: Fenced, now: float) -> Next:
     """The position is another task's, unless that ends soon: it is read again after a pause."""
     stop = Do.DISCARD, Do.FORGET_POSITION, Do.PAUSE_FETCH
@@ -285,6 +293,7 @@ _OUTSTANDING: Final[_Row] = {
     TargetBatchFailed: Transition(Phase.FAILED, _fail_writing),
     TargetBatchSkipped: Transition(Phase.RESOLVING, _target_batch_skipped),
     SequenceLost: Transition(Phase.RESOLVING, _sequence_lost),
+    OffsetMismatch: Transition(Phase.DRAINING, _mismatched),
     Fenced: Transition(Phase.FENCED, _fenced),
     TargetRecreated: Transition(Phase.RESOLVING, _target_recreated),
 }
@@ -363,7 +372,12 @@ TABLE: Final[Mapping[Phase, _Row]] = {
     Phase.DRAINING: _row(
         Phase.DRAINING,
         _REPORTED_AGAIN,
-        {**_OUTSTANDING, **_FREES_BUFFER, Drained: Transition(Phase.RESOLVING, _drained)},
+        {
+            **_OUTSTANDING,
+            **_FREES_BUFFER,
+            OffsetMismatch: Transition(Phase.DRAINING, _do(Do.FREE_BUFFER)),
+            Drained: Transition(Phase.RESOLVING, _drained),
+        },
     ),
     Phase.FENCED: _row(
         Phase.FENCED, _REPORTED_AGAIN, {TimerExpired: Transition(Phase.WAITING, _do(Do.READ_POSITION))}
@@ -380,6 +394,7 @@ TABLE: Final[Mapping[Phase, _Row]] = {
             **dict.fromkeys(
                 (TargetBatchFailed, TargetBatchSkipped, SequenceLost, TargetRecreated), _do(Do.DISCARD)
             ),
+            OffsetMismatch: _do(),
             Fenced: _fenced_at_stop,
             TransactionLost: _do(),
             Stop: _do(),

@@ -82,6 +82,10 @@ class IncidentKind(Enum):
     """The target may not be read: records behind the stored position may come twice."""
     NOT_IDEMPOTENT = "not-idempotent"
     """Written at least once: the target gives no producer id."""
+    OFFSET_MISMATCH = "offset-mismatch"
+    """Offsets are preserved, and the target has a record at another offset than the source: stopped."""
+    OFFSET_GAP = "offset-gap"
+    """Offsets are preserved, and a gap takes long to fill: said with counts."""
     BATCH_SKIPPED = "batch-skipped"
     LOOP = "loop"
     """The opposite flow's records are left out: said once, their number is counted elsewhere."""
@@ -148,6 +152,22 @@ def target_truncated(target: object, end: int, acknowledged: int, position: int)
         f"{target} ends at {end}, but was acknowledged up to {acknowledged}: the target lost "
         f"{acknowledged - end} records, or was recreated; continuing from offset {position} of the source",
         acknowledged - end,
+    )
+
+
+def offset_mismatch(target: object, seen: int, expected: int) -> Incident:
+    return Incident(
+        IncidentKind.OFFSET_MISMATCH,
+        f"a record of offset {expected} is at offset {seen} of {target}: somebody else writes to it, or it "
+        "was truncated or created again; the partition stops (offsets.preserve)",
+    )
+
+
+def offset_gap(first: int, last: int, cost_s: float) -> Incident:
+    return Incident(
+        IncidentKind.OFFSET_GAP,
+        f"offsets {first} to {last} have no record at the source: {last - first + 1} control markers take "
+        f"their places, which takes about {cost_s:.0f} s (offsets.gap)",
     )
 
 

@@ -61,6 +61,7 @@ class Need(Enum):
     WRITE_TOPIC = ("Produce", ResourceType.TOPIC, AclOperation.WRITE)
     DESCRIBE_TOPIC = ("Metadata, ListOffsets", ResourceType.TOPIC, AclOperation.DESCRIBE)
     CREATE_TOPIC = ("CreateTopics", ResourceType.TOPIC, AclOperation.CREATE)
+    DELETE_RECORDS = ("DeleteRecords", ResourceType.TOPIC, AclOperation.DELETE)
     DELETE_TOPIC = ("DeleteTopics", ResourceType.TOPIC, AclOperation.DELETE)
     GROW_TOPIC = ("CreatePartitions", ResourceType.TOPIC, AclOperation.ALTER)
     DESCRIBE_TOPIC_CONFIGS = ("DescribeConfigs", ResourceType.TOPIC, AclOperation.DESCRIBE_CONFIGS)

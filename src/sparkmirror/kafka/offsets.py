@@ -23,6 +23,8 @@ EARLIEST: Final = -2
 LATEST: Final = -1
 _VERSION_MAX: Final = 7
 _NO_REPLICA_ID: Final = -1
+_DEBUGGING_REPLICA_ID: Final = -2
+"""Kafka's name for it: the leader answers with what it has, replicated or not."""
 
 _STABLE_POLL: Final = Backoff(first_s=0.005, max_s=0.2)
 """The markers of a transaction that ends are written within milliseconds."""
@@ -33,10 +35,13 @@ def list_offsets(
     partitions: Collection[TopicPartition],
     which: int,
     metadata: Metadata | None = None,
+    *,
+    unreplicated: bool = False,
 ) -> Mapping[TopicPartition, int | SparkmirrorError]:
     """The EARLIEST or LATEST offset of each partition, or the error for it.
 
-    LATEST is the last stable offset under read_committed. `metadata` spares a request where that of these
+    LATEST is the last stable offset under read_committed, and the end of the leader's own log where
+    `unreplicated` is asked for. `metadata` spares a request where that of these
     topics has just been read. Raises RetriableError when no broker responds.
     """
     if not partitions:
@@ -47,6 +52,8 @@ def list_offsets(
             connection: Connection, led: Sequence[TopicPartition]
         ) -> Mapping[TopicPartition, int | SparkmirrorError]:
             request = _offsets_request(led, which, read_committed=settings.read_committed)
+            if unreplicated:
+                request.replica_id = _DEBUGGING_REPLICA_ID
             timeout_s = settings.connection.request_timeout_s
             response = connection.request(
                 request, ListOffsetsResponse, timeout_s=timeout_s, version_max=_VERSION_MAX

@@ -26,6 +26,22 @@ class Written(NamedTuple):
     timestamp: int
 
 
+class KnownProducer(NamedTuple):
+    """What a leader remembers of a producer id: its epoch, and the last sequence, -1 if only markers."""
+
+    epoch: int
+    last_sequence: int
+
+
+def known_producer(
+    settings: ConnectionSettings, partition: TopicPartition, producer_id: int
+) -> KnownProducer | None:
+    """What the leader remembers of it, replicated or not; None for nothing. Raises as `last_written`."""
+    known = [state for state in _states(settings, partition) if state.producer_id == producer_id]
+    newest = max(known, key=lambda state: state.producer_epoch, default=None)
+    return None if newest is None else KnownProducer(newest.producer_epoch, newest.last_sequence)
+
+
 def last_written(
     settings: ConnectionSettings, partition: TopicPartition, producer: ProducerId
 ) -> Written | None:
@@ -33,11 +49,15 @@ def last_written(
 
     Raises KafkaError, AuthorizationError without READ on the topic, UnsupportedVersionError before Kafka 2.8.
     """
+    return _last(_states(settings, partition), producer)
+
+
+def _states(settings: ConnectionSettings, partition: TopicPartition) -> Sequence[Any]:
     with closing(Cluster(settings)) as cluster:
 
         def ask(
             connection: Connection, led: Sequence[TopicPartition]
-        ) -> Mapping[TopicPartition, Written | SparkmirrorError | None]:
+        ) -> Mapping[TopicPartition, Sequence[Any] | SparkmirrorError]:
             del led  # the one partition
             topic = DescribeProducersRequest.TopicRequest(
                 name=partition.topic, partition_indexes=[partition.partition]
@@ -51,7 +71,7 @@ def last_written(
             if found.error_code:
                 action, need = f"DescribeProducers of {partition}", Need.READ_TOPIC.of(partition.topic)
                 return {partition: cluster.error(found.error_code, action, need)}
-            return {partition: _last(found.active_producers, producer)}
+            return {partition: found.active_producers}
 
         answer = cluster.ask_leaders([partition], ask)[partition]
     if isinstance(answer, SparkmirrorError):

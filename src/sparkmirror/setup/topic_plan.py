@@ -8,7 +8,13 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from sparkmirror.connectors.source import MirrorSourceSettings, TopicDeletes, remote_topic, should_replicate
+from sparkmirror.connectors.source import (
+    MirrorSourceSettings,
+    TopicDeletes,
+    preserved_topics,
+    remote_topic,
+    should_replicate,
+)
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.policies.config_filter import ConfigEntry, creation_configs
@@ -175,12 +181,18 @@ def copy_partitions(
     pairs: Pairs | None = None,
 ) -> CopyPlan:
     """The source partitions that can be copied now: those whose counterpart exists on the target."""
+    preserved = preserved_topics(settings)
     ready: list[CopyPartition] = []
     waiting: list[CopyPartition] = []
     for topic, remote in _mirrored(settings, source) if pairs is None else pairs:
         existing = target.get(remote, 0)
+        preserves = (
+            preserved is not None
+            and not settings.policy.is_heartbeats_topic(topic)  # the target may have its own in it
+            and preserved.fullmatch(topic)
+        )
         for partition in range(source[topic].partitions):
-            copied = CopyPartition(TopicPartition(topic, partition), remote)
+            copied = CopyPartition(TopicPartition(topic, partition), remote, preserves_offsets=preserves)
             (ready if partition < existing else waiting).append(copied)
     return CopyPlan(tuple(ready), tuple(waiting))
 

@@ -5,6 +5,7 @@ failed, the command that repeats it. The exit code is 1 if any did.
 """
 
 import argparse
+import functools
 import logging
 import multiprocessing
 import os
@@ -20,8 +21,8 @@ _MODULE: Final = "tests.memory.drill"
 _INTERRUPTED: Final = 130
 
 
-def run_seed(seed: int) -> Result:
-    return Drill(seed).run()
+def run_seed(seed: int, *, preserve: bool = False) -> Result:
+    return Drill(seed, preserves_offsets=preserve).run()
 
 
 def main() -> int:
@@ -29,6 +30,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1, help="of the first run")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes side by side")
+    parser.add_argument("--preserve", action="store_true", help="with offsets.preserve")
     parser.add_argument("--log", action="store_true", help="show what the tasks log")
     arguments = parser.parse_args()
     if os.environ.get("PYTHONHASHSEED") != "0":  # the order of sets must be the same each time
@@ -41,7 +43,8 @@ def main() -> int:
     with multiprocessing.Pool(min(arguments.jobs, arguments.runs)) as pool:
         try:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-            return report(pool.imap(run_seed, seeds, chunksize=4))
+            run = functools.partial(run_seed, preserve=arguments.preserve)
+            return report(pool.imap(run, seeds, chunksize=4), " --preserve" if arguments.preserve else "")
         except KeyboardInterrupt:
             # Ending the pool in order may wait for ever for a process that waits for its first task.
             for process in multiprocessing.active_children():
@@ -49,7 +52,7 @@ def main() -> int:
             os._exit(_INTERRUPTED)
 
 
-def report(results: Iterable[Result]) -> int:
+def report(results: Iterable[Result], options: str = "") -> int:
     began, runs, faults, failed = time.monotonic(), 0, 0, 0
     for result in results:
         runs += 1
@@ -57,7 +60,7 @@ def report(results: Iterable[Result]) -> int:
         if result.failure:
             failed += 1
             _say(f"seed {result.seed}: {result.failure}", *result.faults)
-            _say(f"  python -m {_MODULE} --runs 1 --seed {result.seed} --log")
+            _say(f"  python -m {_MODULE} --runs 1 --seed {result.seed}{options} --log")
     _say(f"{runs} runs, {faults} faults, {time.monotonic() - began:.0f} s, {failed} failures")
     return 1 if failed else 0
 

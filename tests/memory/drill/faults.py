@@ -61,7 +61,8 @@ class Faults:
             yield self._start_twice
         if shape.is_fenced:
             yield self._freeze
-        if shape.is_compacted:
+        if shape.is_compacted and not shape.preserves_offsets:
+            # An attempt that was given up may have in flight what the next one takes for a gap.
             yield self._compact
         if shape.bad is not None and shape.on_bad_batch is OnBadBatch.FAIL:
             yield self._refuse_all

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from sparkmirror.domain.incidents import OnBadBatch
 from tests.memory.drill.faults import DrawnFates, Fault, Faults
-from tests.memory.drill.shapes import shape_of
+from tests.memory.drill.shapes import preserving, shape_of
 from tests.memory.drill.tasks import Tasks
 from tests.memory.drill.traffic import Traffic
 from tests.memory.stage import Stage
@@ -47,11 +47,13 @@ class FailedRunError(Exception):
 
 
 class Drill:
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, preserves_offsets: bool = False) -> None:
         self.seed = seed
         self.rng = rng = random.Random(seed)
         random.seed(seed)  # the product's own jitter
-        self.stage = stage = Stage(rng, shape_of(seed, rng))
+        self.stage = stage = Stage(
+            rng, preserving(shape_of(seed, rng), rng) if preserves_offsets else shape_of(seed, rng)
+        )
         self.fates = DrawnFates(rng, rng.choice([0.0, 0.01, 0.05]))
         stage.network.faults = self.fates
         self.tasks = Tasks(stage)
@@ -88,6 +90,7 @@ class Drill:
             self._fail_and_repair()
         self._expect("complete", lambda: stage.is_complete, RECOVERY_S)
         self.tasks.kill_older()
+        self._expect("as long", lambda: all(flow.has_bounds for flow in stage.flows), RECOVERY_S)
         if not self._wait(lambda: self._stored, _STORED_WITHIN_S) and not self._overlapped:
             raise FailedRunError(f"not stored after {_STORED_WITHIN_S:g} s: {self._progress()}")
         self._stop()

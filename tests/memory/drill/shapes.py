@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from dataclasses import replace
 from enum import Enum
 from typing import Final
 
@@ -55,4 +56,20 @@ def shape_of(seed: int, rng: random.Random) -> Shape:
         is_two_way=is_two_way,
         provenance_header=is_two_way and rng.random() < 0.2,
         is_fenced=rng.random() < 0.8,
+    )
+
+
+def preserving(shape: Shape, rng: random.Random) -> Shape:
+    """The same with preserved offsets, as far as that goes together."""
+    return replace(
+        shape,
+        preserves_offsets=True,
+        source_start=rng.choice([0, 0, 1, 70, 3000]),
+        is_transactional=False,
+        is_lossy=False,
+        bad=None,
+        on_bad_batch=OnBadBatch.FAIL,
+        is_two_way=False,
+        provenance_header=False,
+        is_fenced=True,
     )

@@ -17,6 +17,7 @@ from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
 from sparkmirror.domain.incidents import OnBadBatch, OnDataLoss, OnLoop, OnTopicRecreated, Reactions
+from sparkmirror.domain.preserving import OnGap, Preserving
 from sparkmirror.offsets.resolution import ResolveOffsets
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
 from sparkmirror.policies.replication import DefaultReplicationPolicy, IdentityReplicationPolicy
@@ -40,6 +41,23 @@ def test_reactions(key: str, reaction: Enum) -> None:
     assert reaction in source(**{key: reaction.value}).copying.reactions
     with pytest.raises(ConfigError, match=re.escape(key)):
         source(**{key: "ignore"})
+
+
+def test_offsets_preserve() -> None:
+    assert source().preserved_topics is None
+    assert source(**{"offsets.preserve.topics": "orders"}).preserved_topics is None
+    assert source(**{"offsets.preserve": "true"}).preserved_topics == (".*",)
+    asked = {
+        "offsets.preserve": "true",
+        "offsets.preserve.topics": "orders, pay.*",
+        "offsets.preserve.fill.timeout.ms": "5000",
+        "offsets.gap": "stop",
+    }
+    settings = source(**asked)
+    assert settings.preserved_topics == ("orders", "pay.*")
+    assert settings.copying.preserving == Preserving(5.0, OnGap.STOP)
+    with pytest.raises(ConfigError, match=r"offsets\.preserve\.topics"):
+        source(**{**asked, "offsets.preserve.topics": "("})
 
 
 def test_provenance_header() -> None:

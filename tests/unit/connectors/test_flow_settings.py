@@ -98,3 +98,25 @@ def test_an_admin_of_peoples_own_is_every_connectors() -> None:
         assert connector.admin_plugins.properties["B"]["bootstrap.servers"] == "b:9092"
     with pytest.raises(ConfigError, match=r"forwarding\.admin\.class: there is no Java here"):
         settings(**{"A->B.enabled": "true", "forwarding.admin.class": "com.acme.Admin"})
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"B.exactly.once.source.support": "enabled"}, "each commit of a transaction takes an offset"),
+        ({"B.producer.enable.idempotence": "false"}, "needs sequences"),
+        ({"A->B.consumer.auto.offset.reset": "latest"}, "needs auto.offset.reset=earliest"),
+        (
+            {
+                "replication.policy.class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
+                "provenance.header": "true",
+            },
+            "records are the source's",
+        ),
+    ],
+)
+def test_what_does_not_go_with_preserved_offsets(more: dict[str, str], reason: str) -> None:
+    flow = {"A->B.enabled": "true"}
+    assert settings(**flow, **{"A->B.offsets.preserve": "true"})["A->B"].source is not None
+    with pytest.raises(ConfigError, match=rf"offsets\.preserve.*{reason}"):
+        settings(**flow, **more, **{"A->B.offsets.preserve": "true"})

@@ -1,0 +1,233 @@
+"""Holds back what must not be written before the target's log is as long as the source's.
+
+For partitions whose offsets are preserved, in the place of `AttemptWrites`. Where the next record is beyond
+the end, all before it is acknowledged first; then control markers fill up, in the background, for all
+partitions that wait at the time; then what is held goes on. Also where the source ends with a gap.
+"""
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from sparkmirror.batches.producer import ProducerId, ProducerState
+from sparkmirror.batches.record_batch import OutgoingBatch
+from sparkmirror.copy.attempt_writes import Writer
+from sparkmirror.copy.claims import transactional_id_of
+from sparkmirror.copy.copy_plan import TaskPlan
+from sparkmirror.copy.copy_state import Phase
+from sparkmirror.copy.log_start_watch import LogStartWatch
+from sparkmirror.copy.partition_copy import PartitionCopy
+from sparkmirror.copy.partition_events import Event, Fenced, OffsetMismatch, SequenceLost, Start, WriteFailed
+from sparkmirror.domain.errors import FencedError, KafkaError, SparkmirrorError
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.incidents import offset_gap, offset_mismatch
+from sparkmirror.domain.preserving import OnGap
+from sparkmirror.kafka.control_markers import ControlMarkers, Gap, WrongEndError
+
+_log = logging.getLogger(__name__)
+
+_RESTARTING: Final = frozenset({Phase.WAITING, Phase.RESOLVING, Phase.RETRYING, Phase.FENCED, Phase.STOPPED})
+"""What was under way before does not count in these."""
+
+_MARKERS_PER_S: Final = 500.0
+"""In one partition, as measured: 370 to 1,050 of a warm broker."""
+_LONG_S: Final = 10.0
+"""A gap that takes longer is an incident."""
+
+
+@dataclass(slots=True)
+class _Writing:
+    """`end` is where the target ends when what was handed to the writer is acknowledged."""
+
+    copy: PartitionCopy
+    claimed: ProducerId
+    end: int
+    is_own: bool
+    """Whether data has the claimed epoch: since the first own marker."""
+    held: deque[OutgoingBatch] = field(default_factory=deque)
+    reported: int = -1
+    """The end of the last gap that was an incident."""
+
+    @property
+    def gap_end(self) -> int:
+        return self.held[0].offsets[0] if self.held else self.copy.fetch_position
+
+    @property
+    def is_due(self) -> bool:
+        """Whether markers must be written now: nothing before the gap is unanswered."""
+        state = self.copy.producer
+        return (
+            state is not None
+            and self.copy.state.phase not in _RESTARTING
+            and state.next_offset == self.end < self.gap_end
+        )
+
+
+class GapFilling:
+    """On the loop's thread only. `run` runs a coroutine until the pipeline stops."""
+
+    def __init__(
+        self,
+        plan: TaskPlan,
+        loop: asyncio.AbstractEventLoop,
+        writer: Callable[[], Writer],
+        run: Callable[[Coroutine[None, None, None]], object],
+        report: Callable[[TopicPartition, Event], None],
+        fenced_pause_s: float,
+    ) -> None:
+        self._plan = plan
+        self._loop = loop
+        self._writer = writer
+        self._run = run
+        self._report = report
+        self._fenced_pause_s = fenced_pause_s
+        self._writings: dict[TopicPartition, _Writing] = {}
+        self._markers = ControlMarkers(plan.producer.connection)
+        self._is_filling = False
+        self._busy = threading.Lock()
+        self._has_ended = False
+        self._starts = LogStartWatch(plan.producer.connection)
+        self._checking: asyncio.Future[None] | None = None
+
+    def begin(self, copy: PartitionCopy, start: Start) -> None:
+        """Write from there on."""
+        assert start.claimed is not None
+        state = start.producer
+        writing = _Writing(copy, start.claimed, state.next_offset, state.producer == start.claimed)
+        self._writings[copy.plan.source] = writing
+        self._starts.begin(copy.plan.target, start.log_start)
+        self._fill_soon()
+
+    def append(self, copy: PartitionCopy, batch: OutgoingBatch) -> None:
+        """Hand the batch to the writer, now or when it is its turn."""
+        writing = self._writings[copy.plan.source]
+        if not writing.held and batch.offsets[0] == writing.end:
+            writing.end += len(batch.offsets)
+            self._writer().append(copy.plan.target, batch)
+            return
+        assert batch.is_contiguous, "rules split batches at gaps"
+        writing.held.append(batch)
+        self._fill_soon()
+
+    def moved(self, copy: PartitionCopy) -> None:
+        """Something was taken or acknowledged: perhaps a gap is due."""
+        writing = self._writings.get(copy.plan.source)
+        if writing is not None and writing.is_due:
+            self._fill_soon()
+
+    def has_held(self, copy: PartitionCopy) -> bool:
+        writing = self._writings.get(copy.plan.source)
+        return writing is not None and bool(writing.held)
+
+    def drop_held(self, copy: PartitionCopy) -> int:
+        """Forget the batches that are held. How many."""
+        writing = self._writings.get(copy.plan.source)
+        if writing is None:
+            return 0
+        count = len(writing.held)
+        writing.held.clear()
+        return count
+
+    def dropped(self, copy: PartitionCopy) -> None:
+        """The copy has gone back: its next batch begins at its `fetch_position`."""
+        self.drop_held(copy)
+        if writing := self._writings.get(copy.plan.source):
+            writing.end = copy.written_end
+
+    def check_starts(self) -> None:
+        """Look now and then, in the background, whether logs start where they should. Once a second."""
+        is_free = self._checking is None or self._checking.done()
+        if is_free and self._starts.is_due(self._loop.time()):
+            self._checking = self._loop.run_in_executor(None, self._starts.check)
+
+    def close(self) -> None:
+        """Nothing is sent any more. Markers that are being written are left to their thread."""
+        self._has_ended = True
+        if self._busy.acquire(blocking=False):
+            self._markers.close()
+            self._busy.release()
+
+    # filling
+
+    def _fill_soon(self) -> None:
+        if not self._is_filling and any(writing.is_due for writing in self._writings.values()):
+            self._is_filling = True
+            self._run(self._fill())
+
+    async def _fill(self) -> None:
+        try:
+            while due := {at: each for at, each in self._writings.items() if each.is_due}:
+                gaps = {at: self._gap(at, each) for at, each in due.items()}
+                allowed = {at: gap for at, gap in gaps.items() if self._is_allowed(due[at], gap)}
+                if not allowed:
+                    return
+                results = await self._loop.run_in_executor(None, self._filled, list(allowed.values()))
+                for at, gap in allowed.items():
+                    writing, result = due[at], results[gap.partition]
+                    if self._writings.get(at) is writing and writing.copy.state.phase not in _RESTARTING:
+                        self._settle(writing, gap, result)
+                self._writer().flush()
+        finally:
+            self._is_filling = False
+
+    def _filled(self, gaps: list[Gap]) -> Mapping[TopicPartition, int | SparkmirrorError]:
+        with self._busy:
+            try:
+                return {} if self._has_ended else self._markers.fill(gaps)
+            except SparkmirrorError as error:
+                return dict.fromkeys((gap.partition for gap in gaps), error)
+            finally:
+                if self._has_ended:
+                    self._markers.close()
+
+    def _gap(self, source: TopicPartition, writing: _Writing) -> Gap:
+        own_id = transactional_id_of(self._plan, source)
+        return Gap(own_id, writing.claimed, writing.copy.plan.target, writing.end, writing.gap_end)
+
+    def _is_allowed(self, writing: _Writing, gap: Gap) -> bool:
+        """A long gap is said, once, and filled if the user wants to wait."""
+        count, preserving = gap.end - gap.begin, self._plan.settings.preserving
+        cost_s = count / _MARKERS_PER_S
+        if cost_s > _LONG_S and writing.reported != gap.end:
+            writing.reported = gap.end
+            incident = offset_gap(gap.begin, gap.end - 1, cost_s)
+            _log.warning("%s: %s", gap.partition, incident.text)
+            writing.copy.note(incident)
+        if preserving.on_gap is OnGap.STOP and cost_s > preserving.fill_timeout_s:
+            text = f"{gap.partition}: {offset_gap(gap.begin, gap.end - 1, cost_s).text}: set it to wait"
+            self._report(writing.copy.plan.source, WriteFailed(KafkaError(text)))
+            return False
+        return True
+
+    def _settle(self, writing: _Writing, gap: Gap, result: int | SparkmirrorError) -> None:
+        source = writing.copy.plan.source
+        match result:
+            case int():
+                self._go_on(writing, result)
+            case WrongEndError():
+                incident = offset_mismatch(gap.partition, result.seen, result.expected)
+                self._report(source, OffsetMismatch(incident))
+            case FencedError():
+                self._report(source, Fenced(result, self._fenced_pause_s))
+            case _:
+                self._report(source, SequenceLost(result))
+
+    def _go_on(self, writing: _Writing, end: int) -> None:
+        """Behind the markers, which have no sequence."""
+        copy = writing.copy
+        assert copy.producer is not None
+        writing.end = end
+        if writing.is_own:
+            copy.producer = copy.producer._replace(next_offset=end)
+        else:
+            writing.is_own = True
+            copy.producer = ProducerState(writing.claimed, 0, end)
+            self._writer().begin(copy.plan.target, copy.producer, copy.logs.target_id)
+        while writing.held and writing.held[0].offsets[0] == writing.end:
+            batch = writing.held.popleft()
+            writing.end += len(batch.offsets)
+            self._writer().append(copy.plan.target, batch)

@@ -1,0 +1,209 @@
+"""Offsets are preserved: every record has that of its source, on brokers in memory and real ones."""
+
+import re
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from typing import Final
+
+import confluent_kafka as confluent
+import pytest
+
+from sparkmirror.batches.producer import ProducerId
+from sparkmirror.batches.record_batch import CONTROL
+from sparkmirror.copy.claims import transactional_id_of
+from sparkmirror.copy.copy_plan import TaskPlan
+from sparkmirror.copy.log_start_watch import CHECK_INTERVAL_S, LogStartWatch
+from sparkmirror.copy.preserved_start import Beginning, PreservedStarts
+from sparkmirror.domain.client_settings import ConsumerSettings
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.incidents import IncidentKind
+from sparkmirror.kafka.fencing import Fencing
+from sparkmirror.kafka.offsets import EARLIEST, list_offsets
+from sparkmirror.storage.progress import PartitionState
+from tests.contract.copying import Bench, ProgressReports, remote, running
+from tests.support.any_cluster import AnyCluster
+from tests.support.broker_data import Keyed, append, delete_records, end_offsets, numbered
+from tests.support.broker_requests import stored_batches
+from tests.support.connections import connection
+from tests.support.topic_reader import TopicReader
+from tests.support.waiting import await_value
+
+WAIT_S: Final = 30.0
+Placed = tuple[int, bytes | None, bytes | None, tuple[int, int]]
+
+
+@pytest.fixture
+def topic(bench: Bench, request: pytest.FixtureRequest) -> str:
+    name = "preserved." + re.sub(r"\W+", "-", request.node.name)
+    bench.create(name)
+    return name
+
+
+def plan_of(bench: Bench, topic: str, **consumer: object) -> TaskPlan:
+    plan = bench.plan(TopicPartition(topic, 0), **consumer)
+    partitions = tuple(replace(partition, preserves_offsets=True) for partition in plan.partitions)
+    return replace(plan, partitions=partitions)
+
+
+def placed(cluster: AnyCluster, topic: str, *, read_committed: bool = True) -> list[Placed]:
+    """Each record with its offset and timestamp."""
+    with TopicReader(cluster.bootstrap_servers, topic, read_committed=read_committed) as reader:
+        return [
+            (record.offset() or 0, record.key(), record.value(), record.timestamp())
+            for record in reader.read(0)
+        ]
+
+
+def await_same(bench: Bench, topic: str, count: int) -> None:
+    wanted: list[Placed] = []
+    seen: list[Placed] = []
+
+    def are_there() -> bool:
+        wanted[:] = placed(bench.source, topic)  # the last commit shows when its marker is written
+        seen[:] = placed(bench.target, remote(topic))
+        return len(seen) >= count and len(wanted) >= count
+
+    await_value(are_there, WAIT_S, lambda: f"{len(seen)} of {count} records: {seen[-3:]}")
+    assert len(wanted) == count
+    assert seen == wanted == placed(bench.target, remote(topic), read_committed=False)
+
+
+def await_end(bench: Bench, topic: str) -> None:
+    """The target ends where the source does."""
+    await_value(
+        lambda: ends(bench, topic)[0] == ends(bench, topic)[1], WAIT_S, lambda: f"{ends(bench, topic)}"
+    )
+
+
+def ends(bench: Bench, topic: str) -> tuple[int, int]:
+    source = end_offsets(bench.source, [topic])[TopicPartition(topic, 0)]
+    return source, end_offsets(bench.target, [remote(topic)])[TopicPartition(remote(topic), 0)]
+
+
+def transact(cluster: AnyCluster, topic: str, some: list[Keyed], *, commits: bool = True) -> None:
+    producer = confluent.Producer(
+        {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": f"app-{topic}", "log_level": 0}
+    )
+    producer.init_transactions(WAIT_S)
+    producer.begin_transaction()
+    for key, value in some:
+        producer.produce(topic, value, key, partition=0)
+    producer.flush(WAIT_S)
+    if commits:
+        producer.commit_transaction(WAIT_S)
+    else:
+        producer.abort_transaction(WAIT_S)
+
+
+def test_a_log_from_0_on_is_copied_as_it_is(bench: Bench, topic: str) -> None:
+    append(bench.source, topic, numbered(20))
+    with running(plan_of(bench, topic)):
+        await_same(bench, topic, 20)
+        append(bench.source, topic, numbered(10, 20))
+        await_same(bench, topic, 30)
+    assert not [b for b in stored_batches(bench.target, remote(topic)) if b.header.attributes & CONTROL]
+
+
+def test_a_log_that_starts_later_begins_there(bench: Bench, topic: str) -> None:
+    append(bench.source, topic, numbered(20))
+    delete_records(bench.source, topic, 13)
+    with running(plan_of(bench, topic)):
+        await_same(bench, topic, 7)
+    append(bench.source, topic, numbered(5, 20))
+    with running(plan_of(bench, topic)):
+        await_same(bench, topic, 12)
+
+
+def test_gaps_of_transactions_are_filled(bench: Bench, topic: str) -> None:
+    append(bench.source, topic, numbered(3))
+    transact(bench.source, topic, numbered(4, 3))
+    transact(bench.source, topic, numbered(6, 100), commits=False)
+    with running(plan_of(bench, topic, read_committed=True)):
+        await_same(bench, topic, 7)
+        await_end(bench, topic)
+        for number in range(3):
+            transact(bench.source, topic, numbered(2, 7 + 2 * number))
+        await_same(bench, topic, 13)
+        await_end(bench, topic)
+    append(bench.source, topic, numbered(3, 13))
+    with running(plan_of(bench, topic, read_committed=True)):
+        await_same(bench, topic, 16)
+
+
+def test_two_attempts_beside_each_other_fill_gaps_once(bench: Bench, topic: str) -> None:
+    plan = plan_of(bench, topic, read_committed=True)
+    with ExitStack() as attempts:
+        for number in range(4):
+            transact(bench.source, topic, numbered(3, 3 * number))
+            if number < 2:
+                attempts.enter_context(running(plan, fenced_pause_s=0.3))
+        append(bench.source, topic, numbered(4, 12))
+        await_same(bench, topic, 16)
+        await_end(bench, topic)
+
+
+def test_a_foreign_record_stops_the_partition(bench: Bench, topic: str, watch: ProgressReports) -> None:
+    append(bench.source, topic, numbered(5))
+    with running(plan_of(bench, topic)):
+        await_same(bench, topic, 5)
+        append(bench.target, remote(topic), [(b"foreign", b"record")])
+        append(bench.source, topic, numbered(5, 5))
+        report = watch.await_progress(
+            topic,
+            lambda report: report.state is PartitionState.FAILED and "somebody else" in str(report.error),
+        )
+        assert report.incidents == {IncidentKind.OFFSET_MISMATCH.value: 1}
+        assert "written offset 5" in str(report.error)
+    with running(plan_of(bench, topic)):  # nor does the next attempt go on
+        watch.await_progress(
+            topic, lambda report: report.incidents == {} and "somebody else" in str(report.error)
+        )
+
+
+def test_a_topic_that_is_not_empty_is_refused(bench: Bench, topic: str, watch: ProgressReports) -> None:
+    append(bench.source, topic, numbered(5))
+    append(bench.target, remote(topic), [(b"foreign", b"record")])
+    with running(plan_of(bench, topic)):
+        watch.await_progress(topic, lambda report: "offsets can't be preserved" in str(report.error))
+    assert len(placed(bench.target, remote(topic))) == 1
+
+
+def test_a_log_start_that_went_back_is_moved_again(bench: Bench, topic: str) -> None:
+    """As brokers restore it that were killed: here it was never moved."""
+    append(bench.target, remote(topic), numbered(9))
+    target = connection(bench.target)
+    watch, partition = LogStartWatch(target), TopicPartition(remote(topic), 0)
+    assert not watch.is_due(0.0), "no log starts later than 0"
+    watch.begin(partition, 4)
+    assert watch.is_due(0.0)
+    assert not watch.is_due(CHECK_INTERVAL_S / 2)
+    watch.check()
+    assert list_offsets(ConsumerSettings(target), [partition], EARLIEST) == {partition: 4}
+    delete_records(bench.target, remote(topic), 6)
+    watch.check()
+    assert list_offsets(ConsumerSettings(target), [partition], EARLIEST) == {partition: 6}
+
+
+def test_a_beginning_goes_on_where_it_was_interrupted(bench: Bench, topic: str) -> None:
+    """And what retention removes from the source meanwhile is filled, too."""
+    append(bench.source, topic, numbered(30))
+    delete_records(bench.source, topic, 10)
+    starts = PreservedStarts.of(plan_of(bench, topic))
+    target = TopicPartition(remote(topic), 0)
+    with closing(Fencing(connection(bench.target))) as fencing:
+        own_id = transactional_id_of(plan_of(bench, topic), TopicPartition(topic, 0))
+        claimed = fencing.claim([own_id])[own_id]
+    assert isinstance(claimed, ProducerId)
+    assert starts.fill({target: Beginning(claimed.id, 0, 10)}) == {target: None}
+    delete_records(bench.source, topic, 17)
+    with running(plan_of(bench, topic)):
+        await_same(bench, topic, 13)
+    assert list_offsets(ConsumerSettings(connection(bench.target)), [target], EARLIEST) == {target: 17}
+
+
+def test_a_beginning_that_takes_too_long_waits_and_says_so(bench: Bench, topic: str) -> None:
+    plan = plan_of(bench, topic)
+    target = TopicPartition(remote(topic), 0)
+    starts = PreservedStarts(plan.producer, fill_timeout_s=5.0)
+    error = starts.fill({target: Beginning(77, 0, 1 << 40)})[target]
+    assert "raise offsets.preserve.fill.timeout.ms" in str(error)

@@ -1,0 +1,142 @@
+"""Offsets are preserved by the command as users run it, killed under load, between two clusters.
+
+Not part of `make test`: `python -m pytest tests/system/check_preserved_offsets.py` takes two minutes.
+"""
+
+import random
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import confluent_kafka as confluent
+import pytest
+
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.domain.ids import TopicPartition
+from tests.support.broker_data import append, create_topic, end_offsets, move_log_starts, numbered
+from tests.support.mirror import Mirror, running_mirror
+from tests.support.topic_reader import TopicReader
+from tests.support.waiting import await_value
+from tests.system.dual_run import Sides
+
+PLAIN: Final = "kept.plain"
+TRANSACTIONAL: Final = "kept.transactional"
+PARTITIONS: Final = 2
+KILLS: Final = 4
+LOAD_S: Final = 6.0
+WAIT_S: Final = 90.0
+STARTS: Final = {TopicPartition(PLAIN, 0): 90_000, TopicPartition(PLAIN, 1): 40}
+
+
+def remote(topic: str) -> str:
+    return f"keep.{topic}"
+
+
+class Load(threading.Thread):
+    """Writes to both topics until `end`; every second transaction is aborted."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        super().__init__(daemon=True)
+        common = {"bootstrap.servers": bootstrap_servers, "log_level": 0, "linger.ms": 2}
+        self._plain = confluent.Producer(common)
+        self._transactional = confluent.Producer({**common, "transactional.id": "kept-load"})
+        self._transactional.init_transactions(30)
+        self._ended = threading.Event()
+        self.count = 0
+
+    def run(self) -> None:
+        while not self._ended.wait(0.02):
+            self._transactional.begin_transaction()
+            for _ in range(random.randint(1, 40)):
+                self.count += 1
+                value = b"%d" % self.count
+                self._plain.produce(PLAIN, value, b"key", partition=self.count % PARTITIONS)
+                self._transactional.produce(TRANSACTIONAL, value, partition=self.count % PARTITIONS)
+            if self.count % 2:
+                self._transactional.commit_transaction(30)
+            else:
+                self._transactional.abort_transaction(30)
+            self._plain.poll(0)
+
+    def end(self) -> None:
+        self._ended.set()
+        self.join()
+        self._plain.flush(30)
+
+
+@contextmanager
+def load(cluster: LocalCluster) -> Iterator[Load]:
+    made = Load(cluster.bootstrap_servers)
+    made.start()
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+def placed(cluster: LocalCluster, topic: str, *, read_committed: bool) -> list[tuple[object, ...]]:
+    with TopicReader(cluster.bootstrap_servers, topic, read_committed=read_committed) as reader:
+        return [
+            (record.partition(), record.offset(), record.key(), record.value(), record.timestamp())
+            for partition in range(PARTITIONS)
+            for record in reader.read(partition)
+        ]
+
+
+def bounds(cluster: LocalCluster, topic: str) -> list[tuple[int, int]]:
+    with TopicReader(cluster.bootstrap_servers, topic) as reader:
+        return [reader.offsets(partition) for partition in range(PARTITIONS)]
+
+
+def kill(mirror: Mirror) -> None:
+    """As an outage of the machine, with all that it has started."""
+    for process in mirror.processes():
+        process.send_signal(signal.SIGKILL)
+    mirror.assert_nothing_left(10)
+
+
+@pytest.mark.timeout(600)
+def test_every_record_is_at_its_offset_after_kills_under_load(sides: Sides, tmp_path: Path) -> None:
+    source, target = sides
+    for topic in (PLAIN, TRANSACTIONAL):
+        create_topic(source.bootstrap_servers, topic, partitions=PARTITIONS)
+    for partition, start in STARTS.items():
+        append(source, PLAIN, numbered(start + 20), partition=partition.partition)
+    move_log_starts(source, STARTS)
+    properties = {
+        "clusters": "keep, there",
+        "keep.bootstrap.servers": source.bootstrap_servers,
+        "there.bootstrap.servers": target.bootstrap_servers,
+        "keep->there.enabled": "true",
+        "keep->there.topics": r"kept\..*",
+        "keep->there.offsets.preserve": "true",
+        "keep.consumer.isolation.level": "read_committed",
+        "refresh.topics.interval.seconds": "1",
+        "tasks.max": "2",
+    }
+    with running_mirror(tmp_path / "mirror", properties) as mirror:
+        with load(source) as written:
+            for _ in range(KILLS):
+                before = end_offsets(target, [remote(TRANSACTIONAL)]) if written.count else {}
+                await_value(
+                    lambda before=before: end_offsets(target, [remote(TRANSACTIONAL)]) != before,  # type: ignore[misc]  # a default binds the loop's value
+                    WAIT_S,
+                    lambda: "nothing is copied",
+                )
+                written.join(LOAD_S * random.random())
+                kill(mirror)
+                mirror.start()
+        for topic in (PLAIN, TRANSACTIONAL):
+            await_value(
+                lambda topic=topic: bounds(source, topic) == bounds(target, remote(topic)),  # type: ignore[misc]  # likewise
+                WAIT_S,
+                lambda topic=topic: f"{bounds(source, topic)}, {bounds(target, remote(topic))}",  # type: ignore[misc]  # likewise
+            )
+            wanted = placed(source, topic, read_committed=True)
+            assert len(wanted) > 1000
+            for read_committed in (True, False):
+                assert placed(target, remote(topic), read_committed=read_committed) == wanted
+        mirror.stop()
