@@ -187,6 +187,13 @@ def _checkpoints(readings: Sequence[CheckpointReading]) -> Iterator[Family]:
         [(of, reading.groups) for of, reading in named if reading.groups is not None],
     )
     yield Family(
+        "sparkmirror_last_translation_timestamp_seconds",
+        "When the offsets of all groups were translated last, whether that made checkpoints or not.",
+        _CONNECTOR,
+        [(of, it.translated_at) for of, it in named if it.translated_at is not None],
+    )
+    yield from _translations(named)
+    yield Family(
         "sparkmirror_checkpoint_latencies_left_out",
         "Partitions of groups without a checkpoint latency of their own, because there are too many.",
         _CONNECTOR,
@@ -204,6 +211,41 @@ def _checkpoints(readings: Sequence[CheckpointReading]) -> Iterator[Family]:
         "Bytes of records, of both clusters, that were read to look up offsets of groups.",
         _CONNECTOR,
         [(of, reading.lookup_bytes) for of, reading in named],
+    )
+
+
+_GROUP = ("source", "target", "group")
+
+
+def _translations(named: Sequence[tuple[tuple[str, ...], CheckpointReading]]) -> Iterator[Family]:
+    groups = [
+        ((*of[:2], jmx_value(group)), its) for of, it in named for group, its in it.translations.items()
+    ]
+    yield Family(
+        "sparkmirror_group_reread_records",
+        "Records that the group would read again on the target at most, as far as that is known.",
+        _GROUP,
+        [(of, its.reread_max) for of, its in groups],
+    )
+    yield Family(
+        "sparkmirror_group_translation_timestamp_seconds",
+        "When the group's offsets were translated last.",
+        _GROUP,
+        [(of, its.at) for of, its in groups],
+    )
+    yield Family(
+        "sparkmirror_group_partitions",
+        "The group's partitions, by what their place on the target is: exact, approximate, or unknown.",
+        (*_GROUP, "translation"),
+        [
+            ((*of, kind), count)
+            for of, its in groups
+            for kind, count in (
+                ("exact", its.exact),
+                ("approximate", its.approximate),
+                ("unknown", its.unknown),
+            )
+        ],
     )
 
 

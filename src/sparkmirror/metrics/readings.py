@@ -104,12 +104,27 @@ class SourceReading(ConnectorReading):
     of_tasks: Mapping[int, TaskReading] = field(default_factory=dict)
 
 
+class GroupTranslation(NamedTuple):
+    """Where a group would continue on the target, by its partitions, as of `at` in epoch seconds.
+
+    Places are exact, approximate, or unknown for offsets that no offset sync covers. `reread_max` is how many
+    records it would read again there at most, as far as that is known.
+    """
+
+    at: float
+    exact: int
+    approximate: int
+    unknown: int
+    reread_max: int
+
+
 @dataclass(frozen=True, slots=True)
 class CheckpointReading(ConnectorReading):
     """`latencies` has the latency in ms of each group's partition on the target, up to a maximum number.
 
     `left_out` counts the rest. `groups` is None before groups were listed; `last_at` is in epoch seconds.
-    Look-ups are those of offsets in the records of both clusters.
+    Look-ups are those of offsets in the records of both clusters. `translated_at` is when all groups' offsets
+    were translated last, whether that made checkpoints or not.
     """
 
     groups: int | None
@@ -119,6 +134,8 @@ class CheckpointReading(ConnectorReading):
     left_out: int
     lookups_waiting: int
     lookup_bytes: int
+    translated_at: float | None = None
+    translations: Mapping[GroupId, GroupTranslation] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
