@@ -138,7 +138,7 @@ class CopyLoop:
             return
         self.pipeline.check_buffer()
         self.pipeline.renew()
-        write = self._state.collect(self._copies(), self._loop.time())
+        write = self._state.collect(self._copies(), self._loop.time(), self.pipeline.load())
         if write is not None:
             self._writing = self._loop.run_in_executor(None, write)
 

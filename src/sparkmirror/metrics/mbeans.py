@@ -169,8 +169,8 @@ def _clients(reading: SourceReading) -> Iterator[MBean]:
         yield MBean(
             "kafka.consumer",
             _of_client("consumer-fetch-manager-metrics", consumer),
-            ("fetch-latency-avg", "fetch-latency-max", "records-consumed-total", "bytes-consumed-total"),
-            (its.fetch.mean, its.fetch.high, records, copied),
+            ("fetch-latency-avg", "records-consumed-total", "bytes-consumed-total"),
+            (its.fetch.mean, records, copied),
         )
         yield MBean(
             "kafka.consumer",

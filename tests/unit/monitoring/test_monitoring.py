@@ -1,4 +1,4 @@
-"""The committed dashboards, rules and runbooks are those of `python -m monitoring`, and ask for what is there."""
+"""The committed dashboards, rules and runbooks are those of `python -m monitoring`; their metrics exist."""
 
 import re
 from dataclasses import replace
