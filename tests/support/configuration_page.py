@@ -9,6 +9,7 @@ from typing import Final
 
 from sparkmirror.config.connector_options import CHECKPOINT_CONNECTOR, OWN_OPTIONS, SOURCE_CONNECTOR
 from sparkmirror.config.definitions import Option, Required
+from sparkmirror.config.metrics_options import METRICS
 from sparkmirror.config.worker_options import OWN_WORKER
 from sparkmirror.connect.validation.descriptions import shown, without_package
 
@@ -29,6 +30,7 @@ _WORKER: Final = (
     "In the worker's properties. `standby.spark.session` also in `mm2.properties`, below the target's alias "
     "(`B.OPTION`)."
 )
+_METRICS: Final = "At the top level of `mm2.properties`, and in the worker's properties."
 
 
 def rendered() -> str:
@@ -37,7 +39,8 @@ def rendered() -> str:
         _section(without_package(name), _CONNECTOR, OWN_OPTIONS[name])
         for name in (SOURCE_CONNECTOR, CHECKPOINT_CONNECTOR)
     ]
-    return "\n".join((_HEAD, *connectors, _section("Connect worker", _WORKER, OWN_WORKER)))
+    worker = _section("Connect worker", _WORKER, OWN_WORKER)
+    return "\n".join((_HEAD, *connectors, worker, _section("`/metrics`", _METRICS, METRICS)))
 
 
 def _section(title: str, place: str, options: Iterable[Option]) -> str:

@@ -13,6 +13,7 @@ from sparkmirror.config.conversion import forms
 from sparkmirror.config.conversion.mirror_maker_properties import mirror_maker_properties
 from sparkmirror.config.conversion.model import Remarks
 from sparkmirror.config.known_keys import UnknownKey
+from sparkmirror.config.metrics_options import MetricsOptions
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties, parse_properties, read_text
 from sparkmirror.connectors.flow_settings import FlowSettings, flow_settings
@@ -33,6 +34,7 @@ class MirrorMakerFile(NamedTuple):
     spark: dict[str, str]
     unknown_keys: tuple[UnknownKey, ...]
     shared: bool = False
+    metrics: MetricsOptions = MetricsOptions()
 
 
 def read_mirror_maker_file(file: Path, into_clusters: Collection[str] | None = None) -> MirrorMakerFile:
@@ -45,8 +47,8 @@ def read_mirror_maker_file(file: Path, into_clusters: Collection[str] | None = N
         config = MirrorMakerConfig(properties)
         flows = [flow_settings(flow) for flow in config.flows(into_clusters)]
         _check_rings(config, flows)
-        spark = dict(config.spark_properties())
-        return MirrorMakerFile(flows, spark, config.unknown_keys(), config.internal_rest)
+        spark, metrics = dict(config.spark_properties()), config.metrics_options()
+        return MirrorMakerFile(flows, spark, config.unknown_keys(), config.internal_rest, metrics)
     except SparkmirrorError as error:
         raise SparkmirrorError(f"{file}: {error}") from error
 

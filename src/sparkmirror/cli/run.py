@@ -13,6 +13,7 @@ from sparkmirror.cli.process import stop_on_signals
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.metrics.metrics_server import PATH, MetricsServer
 from sparkmirror.metrics.page import Metrics
+from sparkmirror.metrics.settings import MetricsSettings, metrics_settings
 from sparkmirror.mirror.dedicated import MirrorMaker
 
 _log = logging.getLogger("sparkmirror.run")
@@ -68,6 +69,12 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         metavar="[HOST:]PORT",
         help="serve /metrics for Prometheus there, without authentication (0: a free port; default: none)",
     )
+    parser.add_argument(
+        "--metrics-rules",
+        metavar="NAME|FILE",
+        help="names of Java's metrics: connect, strimzi, strimzi-reporter, or a JMX exporter's rules file "
+        "(default: metrics.rules of the file, or connect)",
+    )
     add_logging_arguments(parser)
     parser.set_defaults(run=run, usage_exit_code=255)
 
@@ -76,7 +83,9 @@ def run(arguments: argparse.Namespace) -> int:
     began = time.monotonic()
     try:
         file = ChangedFile(arguments.file, arguments.clusters)
-        flows, spark, unknown_keys, shared = read_mirror_maker_file(arguments.file, arguments.clusters)
+        read = read_mirror_maker_file(arguments.file, arguments.clusters)
+        flows, spark, unknown_keys, shared = read[:4]
+        metrics = metrics_settings(read.metrics._replace(rules=arguments.metrics_rules or read.metrics.rules))
     except SparkmirrorError as error:
         _log.error("%s", error)
         return _FAILED
@@ -89,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
     _log.info("flows: %s", ", ".join(str(flow.flow) for flow in flows))
     try:
         if arguments.metrics_port:
-            _serve_metrics(mirror, *arguments.metrics_port)
+            _serve_metrics(mirror, metrics, *arguments.metrics_port)
         mirror.start()
         stop_on_signals(mirror.stop)
         _log.info("started in %.1f s; Ctrl-C or SIGTERM stops in order", time.monotonic() - began)
@@ -108,9 +117,9 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _serve_metrics(mirror: MirrorMaker, host: str, port: int) -> None:
+def _serve_metrics(mirror: MirrorMaker, settings: MetricsSettings, host: str, port: int) -> None:
     """Until the process ends. Raises SparkmirrorError when the port can't be used."""
-    server = MetricsServer(host, port, Metrics(mirror.readings).page)
+    server = MetricsServer(host, port, Metrics(mirror.readings, settings).page)
     _log.info("metrics are at http://%s:%d%s", host or socket.gethostname(), server.port, PATH)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from sparkmirror.cli.logging import add_logging_arguments
 from sparkmirror.cli.mirror_maker_file import require_java, spark_log_file
 from sparkmirror.cli.process import stop_on_signals
+from sparkmirror.config.metrics_options import metrics_options
 from sparkmirror.config.properties import Properties, read_properties
 from sparkmirror.connect import validation
 from sparkmirror.connect.herder import Herder
@@ -24,6 +25,7 @@ from sparkmirror.connect.worker_file import WorkerFile, worker_file
 from sparkmirror.connect.worker_node import WorkerNode
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.metrics.page import Metrics
+from sparkmirror.metrics.settings import metrics_settings
 
 _log = logging.getLogger("sparkmirror.worker")
 
@@ -70,6 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     began = time.monotonic()
     try:
         file, rest = _read(arguments.file, arguments.master)
+        names = metrics_settings(metrics_options(file.properties))
         server = RestServer(rest)
         server.bind()
     except SparkmirrorError as error:
@@ -80,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
     levels = LogLevels()
     node = WorkerNode(file, server.advertised_url, arguments.log_file or spark_log_file("worker"), levels)
     try:
-        metrics = Metrics(node.readings).page
+        metrics = Metrics(node.readings, names, node.node_reading).page
         server.start(connect_app(Node(node.herder, _Plugins(node.herder), levels, metrics), rest))
         node.start()
         stop_on_signals(node.stop)

@@ -5,7 +5,7 @@ known, but not in its place, is reported too: it has no effect, and MM2 never re
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sparkmirror.config.admin_plugins import FORWARDING_ADMIN
@@ -17,6 +17,7 @@ from sparkmirror.config.connector_options import (
     USE_DEFAULTS_FROM,
 )
 from sparkmirror.config.definitions import JAVA_WHITESPACE, nearest
+from sparkmirror.config.metrics_options import METRICS
 from sparkmirror.config.plugin_points import (
     CONFIG_PROPERTY_FILTER,
     GROUP_FILTER,
@@ -116,10 +117,12 @@ TOP: Final = Scope(
     | CONNECTOR_NAMES
     | OWN.names
     | SHARED_NAMES
+    | METRICS.names
     | {name for name in WORKER.names if name.startswith(_PASSED_TO_WORKERS)},
     (*_STORAGE, *_PLUGINS, "listeners.https.", "spark."),
 )
 CLUSTER: Final = Scope(WORKER.names, (*_STORAGE, *_PLUGINS, "listeners.https."), _CLIENTS)
+WORKER_FILE: Final = replace(CLUSTER, names=CLUSTER.names | METRICS.names)
 CONNECTOR: Final = Scope(
     CONNECTOR_NAMES | SOURCE_FRAMEWORK.names | OWN.names | {USE_DEFAULTS_FROM},
     (*_PLUGINS, "transforms.", "predicates.", "topic.creation."),
@@ -148,7 +151,7 @@ def unknown_connector_keys(keys: Iterable[str]) -> tuple[UnknownKey, ...]:
 
 def unknown_worker_keys(keys: Iterable[str]) -> tuple[UnknownKey, ...]:
     """The keys of a Connect worker's own properties that nothing reads."""
-    places = {"": CLUSTER}
+    places = {"": WORKER_FILE}
     return tuple(_explained(key, places) for key in keys if not _known(key, places))
 
 

@@ -19,6 +19,7 @@ from sparkmirror.config.connector_options import (
 )
 from sparkmirror.config.definitions import JAVA_WHITESPACE
 from sparkmirror.config.known_keys import UnknownKey, unknown_keys, unread
+from sparkmirror.config.metrics_options import METRICS, MetricsOptions, metrics_options
 from sparkmirror.config.properties import Properties
 from sparkmirror.config.providers import PREFIX as CONFIG_PROVIDERS
 from sparkmirror.config.providers import configured_providers, resolved
@@ -127,6 +128,10 @@ class MirrorMakerConfig:
         if "spark" in self.clusters:
             return Properties()
         return self.resolve(self._properties.starting(SPARK_PREFIX))
+
+    def metrics_options(self) -> MetricsOptions:
+        """The options of `/metrics`. Raises ConfigError."""
+        return metrics_options(self.resolve(self._properties.only(METRICS.names)))
 
     def unknown_keys(self) -> tuple[UnknownKey, ...]:
         """The keys of the file that nothing reads, each with the most similar known key."""

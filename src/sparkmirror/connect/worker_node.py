@@ -29,7 +29,7 @@ from sparkmirror.domain.leader_election import Membership
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.worker_group import WorkerGroup
-from sparkmirror.metrics.readings import ConnectorReading
+from sparkmirror.metrics.readings import ConnectorReading, NodeReading
 from sparkmirror.policies.admin_writes import TopicCreation
 from sparkmirror.spark.session import Session
 from sparkmirror.spark.spark_on_demand import SparkOnDemand
@@ -121,6 +121,16 @@ class WorkerNode:
     def readings(self) -> list[ConnectorReading]:
         """The metrics of the connectors that run here."""
         return self._leader.readings()
+
+    def node_reading(self) -> NodeReading:
+        """The node itself, for its metrics. Safe in any thread."""
+        now = self._membership
+        return NodeReading(
+            self._file.properties.get("client.id") or "connect-1",
+            now.leader_url,
+            is_leader=now.is_leader,
+            is_rebalancing=now.leader_url is None,
+        )
 
     @property
     def _membership(self) -> Membership:

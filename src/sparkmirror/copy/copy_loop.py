@@ -140,7 +140,7 @@ class CopyLoop:
         self.pipeline.check_buffer()
         self.pipeline.renew()
         self.pipeline.gaps.check_starts()
-        write = self._state.collect(self._copies(), self._loop.time())
+        write = self._state.collect(self._copies(), self._loop.time(), self.pipeline.load())
         if write is not None:
             self._writing = self._loop.run_in_executor(None, write)
 

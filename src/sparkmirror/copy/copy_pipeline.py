@@ -39,6 +39,7 @@ from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH
 from sparkmirror.kafka.fetch import FetchedPartition
 from sparkmirror.policies.rate_limits import RateLimits
 from sparkmirror.storage.dead_letters import DeadLetter
+from sparkmirror.storage.progress import TaskLoad
 
 _SILENT_S = 10.0
 """A partition without an acknowledgement for so long can't be written, even if no error says so yet."""
@@ -250,6 +251,20 @@ class CopyPipeline:
         budget = self._plan.buffer_bytes_max - self._outstanding_bytes
         self._starved = budget < self._plan.buffer_bytes_max // 2
         return self._throttle.allowed(budget)
+
+    def load(self) -> TaskLoad:
+        """What the task measures of itself; how long positions take to write is not known here."""
+        reader = self.reader
+        return TaskLoad(
+            sum(copy.fetch_position - copy.position for copy in self._copies.values()),
+            None,
+            reader.fetches,
+            reader.fetch_s * 1000,
+            *reader.traffic,
+            *self.writer.traffic,
+            self._plan.buffer_bytes_max,
+            self._outstanding_bytes,
+        )
 
     def check_buffer(self) -> None:
         """Take the buffer from partitions that can't be written, when others need it. Once a second."""

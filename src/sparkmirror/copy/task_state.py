@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from math import inf
 
 from sparkmirror.batches.batch_copying import CopyRules
 from sparkmirror.batches.log_records import LogRecord
@@ -24,11 +25,14 @@ from sparkmirror.offsets.offset_runs import Run
 from sparkmirror.offsets.offset_syncs import OffsetSyncQueue
 from sparkmirror.storage.offset_sync_topic import RunSync
 from sparkmirror.storage.positions import Position, position_record, read_positions
-from sparkmirror.storage.progress import PartitionProgress
+from sparkmirror.storage.progress import PartitionProgress, TaskLoad, TaskProgress
 
 _log = logging.getLogger(__name__)
 
 _STARTING = frozenset({Phase.RESOLVING, Phase.RETRYING})
+
+_LOAD_INTERVAL_S = 10.0
+"""While nothing is copied; else a task's load is written with its partitions' progress."""
 
 _SYNCS_KEPT = 4
 """How many of a partition's newest syncs are kept while they can't be written."""
@@ -97,6 +101,9 @@ class TaskState:
         self._syncs_flushed_at = 0.0
         self._stored: dict[TopicPartition, Position] = {}
         self._reported: dict[TopicPartition, Mark] = {}
+        self._load_at = -inf
+        self._commit_ms: float | None = None
+        """How long the last write of positions took."""
         self._busy = threading.Lock()
         self._writing_positions = network_of(state.connection).lock()
 
@@ -125,7 +132,9 @@ class TaskState:
         """Note that the partition resumes, behind the records of this run if it is known."""
         self._sync_queue.go_on_from(partition, run)
 
-    def collect(self, copies: Collection[PartitionCopy], now: float) -> Callable[[], None] | None:
+    def collect(
+        self, copies: Collection[PartitionCopy], now: float, load: TaskLoad | None = None
+    ) -> Callable[[], None] | None:
         """A call that writes the changes since the last one, and may block; None while that is under way."""
         if not self._busy.acquire(blocking=False):
             return None
@@ -138,10 +147,15 @@ class TaskState:
         positions = self._positions_to_write(copies)
         progress = self._changed_progress(copies)
         syncs = self._due_syncs()
+        is_due = load is not None and (bool(progress) or now - self._load_at >= _LOAD_INTERVAL_S)
+        if is_due:
+            self._load_at = now
 
         def write() -> None:
             try:
                 self._write(positions, syncs, progress)
+                if load is not None and is_due:
+                    self._report_load(load)
             finally:
                 self._busy.release()
 
@@ -198,13 +212,21 @@ class TaskState:
             for partition, position in positions.items()
         ]
         if records:
+            began = time.monotonic()
             with self._writing_positions:
                 are_stored = self._positions.write(records)
             if are_stored:
+                self._commit_ms = (time.monotonic() - began) * 1000
                 self._stored.update(positions)
         self._write_syncs(syncs)
         if progress and self._progress.write(report.to_record() for report in progress.values()):
             self._reported.update((report.source, mark) for mark, report in progress.items())
+
+    def _report_load(self, load: TaskLoad) -> None:
+        plan = self._plan
+        measured = load._replace(commit_ms=self._commit_ms)
+        report = TaskProgress(plan.connector, plan.task, plan.job_epoch, measured, time.time())
+        self._progress.write([report.to_record()])
 
     def _write_syncs(self, syncs: Iterable[RunSync]) -> None:
         """Syncs that failed before go first, so that the newest sync of a partition is written last."""

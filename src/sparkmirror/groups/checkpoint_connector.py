@@ -17,6 +17,7 @@ from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.domain.lag_groups import shows_lag
 from sparkmirror.groups.group_lookups import GroupLookups
+from sparkmirror.groups.group_translations import translation_of
 from sparkmirror.groups.offset_resolver import OffsetResolver
 from sparkmirror.groups.reverse_syncs import ReverseSyncs
 from sparkmirror.kafka.admin import Admin
@@ -184,7 +185,15 @@ class CheckpointConnector:
         if self._settings.resolve is not ResolveOffsets.OFF:
             improved = self._lookups.run(found, self._syncs.histories)
             self._emit_news({group: found[group] for group in improved})
+        self._measure(found)
         self._log_rest()
+
+    def _measure(self, found: Mapping[GroupId, Offsets]) -> None:
+        now, settings, histories = time.time(), self._settings, self._histories()
+        self.meter.translated(
+            {group: translation_of(settings, offsets, histories, now) for group, offsets in found.items()},
+            now,
+        )
 
     def _read_syncs(self) -> None:
         newest_only = not self._knows_own_checkpoints

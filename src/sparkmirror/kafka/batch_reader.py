@@ -16,7 +16,7 @@ from sparkmirror.domain.errors import DisconnectedError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka import error_codes, fetch
-from sparkmirror.kafka.broker_link import BrokerLink
+from sparkmirror.kafka.broker_link import BrokerLink, Traffic, traffic
 from sparkmirror.kafka.cluster_view import ClusterView
 from sparkmirror.kafka.fetch import FetchedPartition, FetchPosition, FetchSession, decode_fetch_response
 from sparkmirror.kafka.metadata import NO_EPOCH
@@ -125,6 +125,13 @@ class BatchReader:
         self._failures: dict[TopicPartition, int] = {}
         self._housekeeping: asyncio.TimerHandle | None = None
         self._stopped = False
+        self.fetches = 0
+        self.fetch_s = 0.0
+        """How many Fetch requests had a response, and how long these took, waits for data included."""
+
+    @property
+    def traffic(self) -> Traffic:
+        return traffic(source.link for source in self._sources.values())
 
     def start(self, partitions: Collection[TopicPartition], offsets: Mapping[TopicPartition, int]) -> None:
         """Partitions without an offset are not fetched until `advance` names one."""
@@ -274,6 +281,9 @@ class BatchReader:
         source = self._source_of[link]
         topics = source.session.topics
         response = decode_fetch_response(frame, source.version, source.correlation_id, topics)
+        if source.waiting_since is not None:
+            self.fetches += 1
+            self.fetch_s += self._loop.time() - source.waiting_since
         source.waiting_since = None
         if response.error:
             self._session_failed(source, response.error)

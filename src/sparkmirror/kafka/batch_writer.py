@@ -20,7 +20,7 @@ from sparkmirror.domain.errors import CorruptBatchError, DisconnectedError, Kafk
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka import error_codes
-from sparkmirror.kafka.broker_link import BrokerLink
+from sparkmirror.kafka.broker_link import BrokerLink, Traffic, traffic
 from sparkmirror.kafka.cluster_view import ClusterView
 from sparkmirror.kafka.partition_queue import PartitionQueue, PendingBatch, QueueEvent, QueuePhase, Route
 from sparkmirror.kafka.produce import ProducedPartition
@@ -66,6 +66,10 @@ class BatchWriter:
         self._correlation_id = 0
         self._housekeeping: asyncio.TimerHandle | None = None
         self._stopped = False
+
+    @property
+    def traffic(self) -> Traffic:
+        return traffic(connection.link for connection in self._connections.values())
 
     def start(self, partitions: Collection[TopicPartition]) -> None:
         """Find the partitions' leaders; each waits for its `begin`."""

@@ -6,8 +6,8 @@ Frames are sent and received on the loop's thread; only opening, which may block
 import asyncio
 import random
 import threading
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol
 
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.client_settings import ConnectionSettings
@@ -19,6 +19,26 @@ from sparkmirror.kafka.metadata import Broker
 
 _LOGIN_BACKOFF = Backoff(1.0, 30.0)
 """For what only a user can mend. A broker counts failed logins, and may lock the account."""
+
+
+_LENGTH_BYTES = 4
+
+
+class Traffic(NamedTuple):
+    """Bytes of some links, and how many of these are connected now."""
+
+    bytes_in: int
+    bytes_out: int
+    connections: int
+
+
+def traffic(links: Iterable["BrokerLink"]) -> Traffic:
+    every = list(links)
+    return Traffic(
+        sum(link.bytes_in for link in every),
+        sum(link.bytes_out for link in every),
+        sum(link.is_ready for link in every),
+    )
 
 
 class LinkOwner(Protocol):
@@ -52,6 +72,8 @@ class BrokerLink:
         self._opening: Connection | None = None
         self._renewal: LinkRenewal | None = None
         self._handing_over = threading.Lock()
+        self.bytes_in = self.bytes_out = 0
+        """Of all its connections, without what TLS adds."""
 
     @property
     def is_ready(self) -> bool:
@@ -81,6 +103,7 @@ class BrokerLink:
 
     def _transmit(self, buffers: Sequence[bytes | memoryview]) -> None:
         assert self._channel is not None
+        self.bytes_out += sum(map(len, buffers))
         try:
             self._channel.send(buffers)
         except DisconnectedError as error:
@@ -125,6 +148,7 @@ class BrokerLink:
             return
         try:
             for frame in channel.receive():
+                self.bytes_in += _LENGTH_BYTES + len(frame)
                 if self._renewal is not None and self._renewal.takes(frame):
                     continue
                 self._owner.link_received(self, frame)

@@ -1,10 +1,10 @@
 """Counts the checkpoints of a connector and measures their latencies, for `/metrics`."""
 
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from sparkmirror.domain.ids import ConnectorName, Flow, GroupId, TopicPartition
-from sparkmirror.metrics.readings import CheckpointReading
+from sparkmirror.metrics.readings import CheckpointReading, GroupTranslation
 from sparkmirror.metrics.windows import SampledValues
 from sparkmirror.offsets.wire_records import Checkpoint
 
@@ -23,6 +23,8 @@ class CheckpointMeter:
         self._last_at: float | None = None
         self._lookups_waiting = 0
         self._lookup_bytes = 0
+        self._translated_at: float | None = None
+        self._translations: dict[GroupId, GroupTranslation] = {}
         self._lock = threading.Lock()
 
     def take(self, checkpoints: Collection[Checkpoint], latency_ms: float, at: float) -> None:
@@ -43,6 +45,14 @@ class CheckpointMeter:
             self._lookups_waiting = waiting
             self._lookup_bytes += bytes_read
 
+    def translated(self, translations: Mapping[GroupId, GroupTranslation], at: float) -> None:
+        """A whole round: the groups whose offsets could be read. Others keep what they had."""
+        with self._lock:
+            self._translated_at = at
+            for group, translation in translations.items():
+                if group in self._translations or len(self._translations) < self._series_max:
+                    self._translations[group] = translation
+
     def reading(
         self, of: tuple[Flow, ConnectorName], groups: Collection[GroupId] | None, now: float
     ) -> CheckpointReading:
@@ -52,6 +62,9 @@ class CheckpointMeter:
                 followed = set(groups)
                 for gone in [key for key in self._latencies if key[0] not in followed]:
                     del self._latencies[gone]
+                self._translations = {
+                    group: its for group, its in self._translations.items() if group in followed
+                }
                 self._left_out = {key for key in self._left_out if key[0] in followed}
             return CheckpointReading(
                 *of,
@@ -63,4 +76,6 @@ class CheckpointMeter:
                 left_out=len(self._left_out),
                 lookups_waiting=self._lookups_waiting,
                 lookup_bytes=self._lookup_bytes,
+                translated_at=self._translated_at,
+                translations=dict(self._translations),
             )

@@ -1,29 +1,24 @@
-"""Defines every metric: its name, as dashboards and alerts for Java MM2 query it, its labels and its value.
-
-Names and values are what Prometheus' JMX exporter makes of Kafka's MBeans with the rules in use for Connect:
-`-metrics` is taken off the type, dashes become underscores, and a value that Kafka quotes in an object name
-(`ObjectName.quote`, for example of a client id with `>` in it) keeps its quotes. Everything is a gauge there,
-counts included; only `sparkmirror_…_total` are counters.
+"""Defines our own metrics: name, labels and value. `mbeans` has those of Java, which rules name.
 
 `destination` is the label of rules written for Kafka ≤ 3.9, whose MBeans begin with the target; `source` and
-`target` are the tags of 4.0 (KIP-911). Samples carry all three, so that queries of both kinds work.
+`target` are the tags of 4.0 (KIP-911). Samples carry all three, so queries of both kinds work. What Kafka
+would quote in an object name is quoted, as in the metrics of the MBeans.
 """
 
-import re
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.incidents import IncidentKind
+from sparkmirror.metrics.object_names import jmx_value
 from sparkmirror.metrics.readings import (
     CheckpointReading,
     ConnectorReading,
     HeartbeatReading,
+    NodeReading,
     PartitionReading,
     SourceReading,
 )
-from sparkmirror.metrics.windows import Summary
 
 
 class Family(NamedTuple):
@@ -39,62 +34,22 @@ class Family(NamedTuple):
         return self.name.startswith("sparkmirror_") and self.name.endswith("_total")
 
 
-_UNQUOTED = re.compile(r"[\w\-%. \t]*", re.ASCII)
-_ESCAPED = re.compile(r'(["*?\\])')
-
-
-def jmx_value(text: str) -> str:
-    """Quote a value as Kafka does in an object name (`Sanitizer.jmxSanitize`)."""
-    if _UNQUOTED.fullmatch(text):
-        return text
-    escaped = _ESCAPED.sub(r"\\\1", text).replace("\n", "\\n")
-    return f'"{escaped}"'
-
-
-def families(readings: Collection[ConnectorReading]) -> Iterator[Family]:
-    """Yield every metric of these connectors, each name once."""
-    yield from _worker(readings)
+def families(readings: Collection[ConnectorReading], node: NodeReading | None = None) -> Iterator[Family]:
+    """Yield our own metrics of these connectors, each name once; `node` is a node of a Connect group."""
+    yield from _node(node)
     yield from _sources([reading for reading in readings if isinstance(reading, SourceReading)])
     yield from _checkpoints([reading for reading in readings if isinstance(reading, CheckpointReading)])
     yield from _heartbeats([reading for reading in readings if isinstance(reading, HeartbeatReading)])
 
 
-# A Connect worker's connectors and tasks
-
-_TASK_STATES = ("running", "paused", "failed", "unassigned", "destroyed", "restarting")
-
-
-def _worker(readings: Collection[ConnectorReading]) -> Iterator[Family]:
-    tasks: dict[str, list[tuple[int, str]]] = {}  # Connectors of several flows may have the same name.
-    for reading in readings:
-        tasks.setdefault(jmx_value(reading.connector), []).extend(reading.tasks.items())
-    count = sum(map(len, tasks.values()))
+def _node(node: NodeReading | None) -> Iterator[Family]:
+    if node is None:
+        return
     yield Family(
-        "kafka_connect_worker_connector_count", "Connectors that run here.", (), [((), len(readings))]
-    )
-    yield Family("kafka_connect_worker_task_count", "Tasks that run here.", (), [((), count)])
-    yield Family(
-        "kafka_connect_worker_connector_total_task_count",
-        "Tasks of the connector.",
-        ("connector",),
-        [((connector,), len(its)) for connector, its in tasks.items()],
-    )
-    for state in _TASK_STATES:
-        yield Family(
-            f"kafka_connect_worker_connector_{state}_task_count",
-            f"Tasks of the connector that are {state}.",
-            ("connector",),
-            [((connector,), Counter(now for _, now in its)[state]) for connector, its in tasks.items()],
-        )
-    yield Family(
-        "kafka_connect_connector_status",
-        "1 for the state of the task.",
-        ("connector", "task", "status"),
-        [
-            ((connector, str(task), state), 1)
-            for connector, its in tasks.items()
-            for task, state in dict.fromkeys(its)
-        ],
+        "sparkmirror_leader",
+        "1 on the node of the Connect group that leads, else 0; `leader` is the one that this node knows of.",
+        ("leader",),
+        [((node.leader or "",), int(node.is_leader))],
     )
 
 
@@ -102,25 +57,7 @@ def _worker(readings: Collection[ConnectorReading]) -> Iterator[Family]:
 
 _PARTITION = ("source", "target", "destination", "topic", "partition")
 
-_SOURCE = "kafka_connect_mirror_source_connector_"
-
 _OF_PARTITIONS: tuple[tuple[str, str, Callable[[PartitionReading], float | None]], ...] = (
-    (_SOURCE + "record_count", "Records written to the target.", lambda it: it.records),
-    (_SOURCE + "record_rate", "Records written per second.", lambda it: it.record_rate),
-    (_SOURCE + "byte_count", "Bytes of the batches written to the target.", lambda it: it.bytes),
-    (_SOURCE + "byte_rate", "Bytes written per second.", lambda it: it.byte_rate),
-    (_SOURCE + "record_age_ms", "Age of records, as replication_latency_ms.", lambda it: it.latency.last),
-    (_SOURCE + "record_age_ms_min", "Lowest age of a record.", lambda it: it.latency.low),
-    (_SOURCE + "record_age_ms_max", "Highest age of a record.", lambda it: it.latency.high),
-    (_SOURCE + "record_age_ms_avg", "Mean age of records.", lambda it: it.latency.mean),
-    (
-        _SOURCE + "replication_latency_ms",
-        "From a record's timestamp to its acknowledgement by the target, the last ones.",
-        lambda it: it.latency.last,
-    ),
-    (_SOURCE + "replication_latency_ms_min", "The lowest replication latency.", lambda it: it.latency.low),
-    (_SOURCE + "replication_latency_ms_max", "The highest replication latency.", lambda it: it.latency.high),
-    (_SOURCE + "replication_latency_ms_avg", "The mean replication latency.", lambda it: it.latency.mean),
     (
         "sparkmirror_lag_records",
         "Records that the source has and the target has not, by offsets.",
@@ -162,55 +99,12 @@ def _sources(readings: Sequence[SourceReading]) -> Iterator[Family]:
             for kind, count in sorted(it.incidents.items())
         ],
     )
-    yield from _of_tasks(readings)
     yield from _of_connectors(readings)
 
 
 def _partition_labels(flow: Flow, reading: PartitionReading) -> tuple[str, ...]:
     source, target = jmx_value(flow.source), jmx_value(flow.target)
-    return source, target, target, jmx_value(reading.target_topic), str(reading.source.partition)
-
-
-def _of_tasks(readings: Sequence[SourceReading]) -> Iterator[Family]:
-    """Yield the metrics of MM2's consumers and Connect's tasks."""
-    yield Family(
-        "kafka_consumer_fetch_manager_records_lag",
-        "Records that the source has and the target has not, by the source's topics.",
-        ("clientId", "clientid", "topic", "partition"),
-        [
-            ((client, client, jmx_value(it.source.topic), str(it.source.partition)), it.lag)
-            for reading in readings
-            for it in reading.partitions
-            if it.lag is not None
-            for client in [_consumer(reading, it.task)]
-        ],
-    )
-    tasks = _by_task(readings).items()
-    name, labels = "kafka_connect_source_task_source_record_write", ("connector", "task")
-    yield Family(
-        f"{name}_total", "Records written to the target.", labels, [(of, total[0]) for of, total in tasks]
-    )
-    yield Family(
-        f"{name}_rate", "Records written per second.", labels, [(of, total[1]) for of, total in tasks]
-    )
-
-
-def _consumer(reading: SourceReading, task: int) -> str:
-    """The client id of Java MM2's consumer (KAFKA-14672, since 3.5)."""
-    return jmx_value(f"{reading.flow}|{reading.connector}-{task}|replication-consumer")
-
-
-def _by_task(readings: Sequence[SourceReading]) -> Mapping[tuple[str, str], tuple[int, float]]:
-    """Sum up records, and records per second, by the connector's name and the task's number."""
-    sums: dict[tuple[str, str], tuple[int, float]] = {}
-    for reading in readings:
-        connector = jmx_value(reading.connector)
-        for task in reading.tasks:
-            sums.setdefault((connector, str(task)), (0, 0.0))
-        for it in reading.partitions:
-            records, rate = sums.get((connector, str(it.task)), (0, 0.0))
-            sums[connector, str(it.task)] = records + it.records, rate + it.record_rate
-    return sums
+    return source, target, target, jmx_value(reading.target_topic), reading.partition_label
 
 
 _CONNECTOR = ("source", "target", "connector")
@@ -276,28 +170,9 @@ def _of_connectors(readings: Sequence[SourceReading]) -> Iterator[Family]:
 
 # MirrorCheckpointConnector and MirrorHeartbeatConnector
 
-_OF_GROUPS: tuple[tuple[str, str, Callable[[Summary], float]], ...] = (
-    ("", "From reading the group's offsets to the acknowledgement of its checkpoint.", lambda it: it.last),
-    ("_min", "The lowest checkpoint latency.", lambda it: it.low),
-    ("_max", "The highest checkpoint latency.", lambda it: it.high),
-    ("_avg", "The mean checkpoint latency.", lambda it: it.mean),
-)
-
 
 def _checkpoints(readings: Sequence[CheckpointReading]) -> Iterator[Family]:
     named = [(_connector_labels(reading), reading) for reading in readings]
-    groups = [
-        ((*of[:2], jmx_value(group), jmx_value(partition.topic), str(partition.partition)), latency)
-        for of, reading in named
-        for (group, partition), latency in reading.latencies.items()
-    ]
-    for suffix, text, value in _OF_GROUPS:
-        yield Family(
-            f"kafka_connect_mirror_checkpoint_connector_checkpoint_latency_ms{suffix}",
-            text,
-            ("source", "target", "group", "topic", "partition"),
-            [(labels, value(latency)) for labels, latency in groups],
-        )
     yield Family(
         "sparkmirror_checkpoints_total",
         "Checkpoints written.",
@@ -311,6 +186,13 @@ def _checkpoints(readings: Sequence[CheckpointReading]) -> Iterator[Family]:
         _CONNECTOR,
         [(of, reading.groups) for of, reading in named if reading.groups is not None],
     )
+    yield Family(
+        "sparkmirror_last_translation_timestamp_seconds",
+        "When the offsets of all groups were translated last, whether that made checkpoints or not.",
+        _CONNECTOR,
+        [(of, it.translated_at) for of, it in named if it.translated_at is not None],
+    )
+    yield from _translations(named)
     yield Family(
         "sparkmirror_checkpoint_latencies_left_out",
         "Partitions of groups without a checkpoint latency of their own, because there are too many.",
@@ -329,6 +211,41 @@ def _checkpoints(readings: Sequence[CheckpointReading]) -> Iterator[Family]:
         "Bytes of records, of both clusters, that were read to look up offsets of groups.",
         _CONNECTOR,
         [(of, reading.lookup_bytes) for of, reading in named],
+    )
+
+
+_GROUP = ("source", "target", "group")
+
+
+def _translations(named: Sequence[tuple[tuple[str, ...], CheckpointReading]]) -> Iterator[Family]:
+    groups = [
+        ((*of[:2], jmx_value(group)), its) for of, it in named for group, its in it.translations.items()
+    ]
+    yield Family(
+        "sparkmirror_group_reread_records",
+        "Records that the group would read again on the target at most, as far as that is known.",
+        _GROUP,
+        [(of, its.reread_max) for of, its in groups],
+    )
+    yield Family(
+        "sparkmirror_group_translation_timestamp_seconds",
+        "When the group's offsets were translated last.",
+        _GROUP,
+        [(of, its.at) for of, its in groups],
+    )
+    yield Family(
+        "sparkmirror_group_partitions",
+        "The group's partitions, by what their place on the target is: exact, approximate, or unknown.",
+        (*_GROUP, "translation"),
+        [
+            ((*of, kind), count)
+            for of, its in groups
+            for kind, count in (
+                ("exact", its.exact),
+                ("approximate", its.approximate),
+                ("unknown", its.unknown),
+            )
+        ],
     )
 
 

@@ -16,6 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Final
 
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.metrics.compression import gzipped, takes_gzip
 from sparkmirror.metrics.page import Page
 
 _log = logging.getLogger(__name__)
@@ -117,7 +118,13 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_error(HTTPStatus.NOT_FOUND, explain=f"There is only {PATH} here.")
             return
         content_type, body = self.server.page()
+        is_compressed = takes_gzip(self.headers.get("Accept-Encoding"))
+        if is_compressed:
+            body = gzipped(body)
         self.send_response(HTTPStatus.OK)
+        self.send_header("Vary", "Accept-Encoding")
+        if is_compressed:
+            self.send_header("Content-Encoding", "gzip")
         self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

@@ -6,12 +6,15 @@ from collections.abc import Callable, Collection, Iterator
 from importlib.metadata import version
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
-from prometheus_client.metrics_core import Metric
-from prometheus_client.registry import Collector
 
+from sparkmirror.metrics import exposition
+from sparkmirror.metrics.detail import by_topic
+from sparkmirror.metrics.exposition import CONTENT_TYPE, Heads, Written
 from sparkmirror.metrics.families import Family, families
-from sparkmirror.metrics.readings import ConnectorReading
+from sparkmirror.metrics.mbeans import mbeans
+from sparkmirror.metrics.naming import Naming
+from sparkmirror.metrics.readings import ConnectorReading, NodeReading
+from sparkmirror.metrics.settings import MetricsSettings, default_settings
 
 Page = tuple[str, bytes]
 """Content type and body."""
@@ -26,47 +29,42 @@ class Metrics:
     def __init__(
         self,
         readings: Callable[[], Collection[ConnectorReading]],
+        settings: MetricsSettings | None = None,
+        node: Callable[[], NodeReading | None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`node` is what a node of a Connect group knows of itself."""
+        self._readings = readings
+        self._settings = settings or default_settings()
+        self._node = node
+        self._naming = Naming(self._settings.name)
+        self._heads = Heads()
         # Its own registry: the library's global one would show every mirror of the process at once.
-        self._registry = CollectorRegistry(auto_describe=False)
-        self._registry.register(_Connectors(readings))
-        ProcessCollector(registry=self._registry)
+        self._process = CollectorRegistry(auto_describe=False)
+        ProcessCollector(registry=self._process)
         self._clock = clock
         self._lock = threading.Lock()
         self._made: tuple[float, bytes] | None = None
 
     def page(self) -> Page:
-        """In Prometheus' text format."""
+        """In Prometheus' text format. Raises ConfigError for a rule whose pattern takes too long."""
         with self._lock:
             now = self._clock()
             if self._made is None or now - self._made[0] >= _FRESH_S:
-                self._made = now, generate_latest(self._registry)
-            return CONTENT_TYPE_PLAIN_0_0_4, self._made[1]
+                text = exposition.page(self._metrics())
+                self._made = now, text.encode() + generate_latest(self._process)
+            return CONTENT_TYPE, self._made[1]
+
+    def _metrics(self) -> Iterator[Written]:
+        readings, node = self._readings(), self._node()
+        if self._settings.by_topic:
+            readings = by_topic(readings)
+        yield self._heads.written(_BUILD)
+        yield from self._naming.metrics(mbeans(readings, node))
+        yield from map(self._heads.written, families(readings, node))
+        self._heads.end_page()
 
 
-class _Connectors(Collector):
-    def __init__(self, readings: Callable[[], Collection[ConnectorReading]]) -> None:
-        self._readings = readings
-
-    def collect(self) -> Iterator[Metric]:
-        yield _metric(
-            Family(
-                "sparkmirror_build_info",
-                "1, with the version.",
-                ("version",),
-                [((version("sparkmirror"),), 1)],
-            )
-        )
-        yield from map(_metric, families(self._readings()))
-
-
-def _metric(family: Family) -> Metric:
-    """Counters carry `_total` on their samples only, as the library wants it."""
-    kind = "counter" if family.is_counter else "gauge"
-    metric = Metric(
-        family.name.removesuffix("_total") if family.is_counter else family.name, family.help, kind
-    )
-    for values, number in family.samples:
-        metric.add_sample(family.name, dict(zip(family.labels, values, strict=True)), number)
-    return metric
+_BUILD = Family(
+    "sparkmirror_build_info", "1, with the version.", ("version",), [((version("sparkmirror"),), 1)]
+)

@@ -29,6 +29,48 @@ class PartitionReading(NamedTuple):
     looped: int
     incidents: Mapping[str, int]
 
+    @property
+    def partition_label(self) -> str:
+        """`all` for the partitions of a topic together, whose number is -1."""
+        return str(self.source.partition) if self.source.partition >= 0 else "all"
+
+
+class Traffic(NamedTuple):
+    """Bytes to and from a cluster since the task started, and its open connections."""
+
+    bytes_in: int
+    bytes_out: int
+    connections: int
+
+
+class TaskReading(NamedTuple):
+    """What a copy task measures besides its partitions.
+
+    `in_flight` counts records that were fetched and are not acknowledged yet. `commit` is how long its writes
+    of positions took, `fetch` its Fetch requests, in ms. The buffer is in bytes. `failures` and `retries`
+    count how often one of its partitions began to fail or to retry.
+    """
+
+    in_flight: int
+    commit: Summary
+    fetch: Summary
+    source: Traffic
+    target: Traffic
+    buffer_total: int
+    buffer_available: int
+    failures: int
+    retries: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReading:
+    """A node of a Connect group. `leader` is the one that it knows of, None for none."""
+
+    client_id: str
+    leader: str | None
+    is_leader: bool
+    is_rebalancing: bool
+
 
 @dataclass(frozen=True, slots=True)
 class ConnectorReading:
@@ -45,7 +87,7 @@ class SourceReading(ConnectorReading):
 
     `lost`, `looped` and `incidents` include partitions that are no longer copied. `gone` is the number of
     topics that were deleted on the source while the target has copies of them, as far as is known. `up` tells
-    by alias whether a cluster answers, as far as is known.
+    by alias whether a cluster answers, as far as is known. `of_tasks` has the tasks that measured something.
     """
 
     partitions: Sequence[PartitionReading]
@@ -59,6 +101,21 @@ class SourceReading(ConnectorReading):
     incidents: Mapping[str, int]
     gone: int = 0
     up: Mapping[Alias, bool] = field(default_factory=dict)
+    of_tasks: Mapping[int, TaskReading] = field(default_factory=dict)
+
+
+class GroupTranslation(NamedTuple):
+    """Where a group would continue on the target, by its partitions, as of `at` in epoch seconds.
+
+    Places are exact, approximate, or unknown for offsets that no offset sync covers. `reread_max` is how many
+    records it would read again there at most, as far as that is known.
+    """
+
+    at: float
+    exact: int
+    approximate: int
+    unknown: int
+    reread_max: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +123,8 @@ class CheckpointReading(ConnectorReading):
     """`latencies` has the latency in ms of each group's partition on the target, up to a maximum number.
 
     `left_out` counts the rest. `groups` is None before groups were listed; `last_at` is in epoch seconds.
-    Look-ups are those of offsets in the records of both clusters.
+    Look-ups are those of offsets in the records of both clusters. `translated_at` is when all groups' offsets
+    were translated last, whether that made checkpoints or not.
     """
 
     groups: int | None
@@ -76,6 +134,8 @@ class CheckpointReading(ConnectorReading):
     left_out: int
     lookups_waiting: int
     lookup_bytes: int
+    translated_at: float | None = None
+    translations: Mapping[GroupId, GroupTranslation] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

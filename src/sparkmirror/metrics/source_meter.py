@@ -15,9 +15,10 @@ from sparkmirror.domain.ids import ConnectorName, Flow, TopicPartition
 from sparkmirror.domain.latency import EMPTY, LatencyHistogram, bucket_middle_ms
 from sparkmirror.metrics.readings import PartitionReading, SourceReading
 from sparkmirror.metrics.stalls import Stall
+from sparkmirror.metrics.task_meter import TaskMeter
 from sparkmirror.metrics.time_lag import TimeLag
 from sparkmirror.metrics.windows import NO_VALUES, WINDOW_S, WINDOWS, Summary, is_over, rate, summary_of
-from sparkmirror.storage.progress import JobEpoch, PartitionProgress, PartitionState
+from sparkmirror.storage.progress import JobEpoch, PartitionProgress, PartitionState, TaskProgress
 
 SILENT = "silent"
 UNKNOWN = "unknown"
@@ -162,6 +163,7 @@ class SourceMeter:
         self._partitions: dict[TopicPartition, _Partition] = {}
         self._retries = self._failures = self._stalls = 0
         self._stalled: set[TopicPartition] = set()
+        self._tasks = TaskMeter()
         self._job_epoch: JobEpoch | None = None
         self._taken_at: float | None = None
         self._lock = threading.Lock()
@@ -182,6 +184,12 @@ class SourceMeter:
         if before is None or report.state is not before.state:
             self._retries += report.state is PartitionState.RETRYING
             self._failures += report.state is PartitionState.FAILED
+            self._tasks.count(report)
+
+    def take_tasks(self, reports: Iterable[TaskProgress], now: float) -> None:
+        """Take the latest report of every task; `now` is of `take`'s clock."""
+        with self._lock:
+            self._tasks.take(reports, now)
 
     def take_stalls(self, stalls: Iterable[Stall]) -> None:
         with self._lock:
@@ -218,6 +226,7 @@ class SourceMeter:
                 stalled=len(self._stalled & copied),
                 lost=sum(counts.lost for counts in every),
                 looped=sum(counts.looped for counts in every),
+                of_tasks=self._tasks.readings(len(tasks), now) if cut_off_since is None else {},
                 incidents=_added_up(counts.incidents for counts in every if counts.incidents),
             )
 

@@ -66,10 +66,19 @@ class ProgressWatch:
         reports = [report for (connector, _), report in polled.items() if connector == self._connector]
         self._current = [report for report in reports if report.updated_at >= self._began_at]
         self.meter.take(self._current, self._reader.job_epochs.get(self._connector), time.monotonic())
+        self._take_tasks()
         self._log_changes()
         self._log_notices()
         self._log_stalls()
         self._log_silence(reports)
+
+    def _take_tasks(self) -> None:
+        tasks = [
+            report
+            for (connector, _), report in self._reader.tasks.items()
+            if connector == self._connector and report.updated_at >= self._began_at
+        ]
+        self.meter.take_tasks(tasks, time.monotonic())
 
     def _log_changes(self) -> None:
         changed = _changed(self._current, attrgetter("error"), self._errors)

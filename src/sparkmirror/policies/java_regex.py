@@ -6,7 +6,8 @@ flags, every set spelled out. What has no faithful counterpart is refused, as is
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final, NoReturn
 
@@ -106,12 +107,22 @@ def compile_list(patterns: Sequence[str], key: str) -> JavaPattern:
     joined = "|".join(patterns)
     if not patterns:
         return JavaPattern(key, joined, "(?!)", is_quick=True)
-    try:
+    with _named_errors(key, joined):
         translator = _Translator(joined)
         translation = translator.translate()
-        if translator.has_look_behinds:
-            re.compile(translation)  # refuses those without a fixed length, which `regex` takes
         return JavaPattern(key, joined, translation, is_quick=translator.steps <= _STEPS_MAX)
+
+
+def compile_capturing(pattern: str, key: str) -> "regex.Pattern[str]":
+    """One pattern whose groups capture, to be matched with a time-out. Raises as `compile_list`."""
+    with _named_errors(key, pattern):
+        return regex.compile(_Translator(pattern, captures=True).translate())
+
+
+@contextmanager
+def _named_errors(key: str, joined: str) -> Iterator[None]:
+    try:
+        yield
     except _UnsupportedError as exc:
         raise ConfigError(key, joined, f"not a usable Java regular expression: {exc}") from exc
     except (re.error, regex.error) as exc:
@@ -143,7 +154,9 @@ class _Flags:
 class _Translator:
     """Recursive descent over one Java pattern; each method returns the Python text of what it read."""
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, *, captures: bool = False) -> None:
+        """`captures`: groups capture, as in Java. Else nothing refers to their text, and they need not."""
+        self._captures = captures
         self._text = _QUOTE.sub(_without_quote, pattern)
         self._at = 0
         self._flags = _Flags()
@@ -163,6 +176,8 @@ class _Translator:
         translation = self._alternatives(self._whole_alternative)
         if self._at < len(self._text):
             self._fail("unmatched ')'")
+        if self.has_look_behinds:
+            re.compile(translation)  # refuses those without a fixed length, which `regex` takes
         return translation
 
     def _counted(self, chars: CharSet) -> CharSet:
@@ -282,10 +297,9 @@ class _Translator:
         self._flags = before
         return f"{opening}{body})"
 
-    # Nothing refers to a group's text, so groups that capture in Java need not capture here.
     def _group_opening(self) -> str | None:
         if self._peek() != "?":
-            return "(?:"
+            return "(" if self._captures else "(?:"
         head = self._take_match(_GROUP)
         if head is None:
             self._fail("unknown group type")
@@ -293,7 +307,7 @@ class _Translator:
             return f"(?{head['plain']}"
         if head["name"]:
             self._declare(head["name"])
-            return "(?:"
+            return f"(?P<{head['name']}>" if self._captures else "(?:"
         self._flags = self._flags.switched(head["on"], on=True).switched(head["off"] or "", on=False)
         return "(?:" if head["end"] == ":" else None
 

@@ -1,8 +1,8 @@
 """Reads and writes the progress topic, `mm2-progress.<source>.internal` on the target.
 
-Compacted; one partition. The key distinguishes three kinds of records: the progress of a source partition,
-which its task reports each second; the copy job of a connector, by which the driver lets its tasks run or
-stop; and the connector's rate limits.
+Compacted; one partition. The key distinguishes four kinds of records: the progress of a source partition,
+which its task reports each second; what the task measures of itself; the copy job of a connector, by which the
+driver lets its tasks run or stop; and the connector's rate limits.
 """
 
 import json
@@ -23,6 +23,7 @@ from sparkmirror.policies.rate_limits import RateLimits
 _PROGRESS = "progress"
 _GENERATION = "generation"
 _LIMITS = "limits"
+_TASK = "task"
 _ORDER_KEYS = (b'["generation",', b'["limits",')
 
 
@@ -89,6 +90,42 @@ class PartitionProgress:
         return LogRecord(compact_json([_PROGRESS, self.connector, *self.source]), compact_json(value))
 
 
+class TaskLoad(NamedTuple):
+    """What a task measures of itself since it started. Its buffer is in bytes, `in_flight` in records.
+
+    `commit_ms` is how long its last write of positions took, None without one; `fetch_ms` how long its
+    `fetches` took together. Bytes are from and to the source and the target.
+    """
+
+    in_flight: int
+    commit_ms: float | None
+    fetches: int
+    fetch_ms: float
+    source_in: int
+    source_out: int
+    source_connections: int
+    target_in: int
+    target_out: int
+    target_connections: int
+    buffer_total: int
+    buffer_used: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskProgress:
+    """`updated_at` is in epoch seconds."""
+
+    connector: ConnectorName
+    task: int
+    job_epoch: int
+    load: TaskLoad
+    updated_at: float
+
+    def to_record(self) -> LogRecord:
+        value = {"generation": self.job_epoch, "load": self.load._asdict(), "time": self.updated_at}
+        return LogRecord(compact_json([_TASK, self.connector, self.task]), compact_json(value))
+
+
 class Driver(NamedTuple):
     """A process that runs a connector, `since` in epoch seconds."""
 
@@ -152,10 +189,10 @@ def parse_order(record: LogRecord) -> JobEpoch | FlowLimits | None:
     if not (record.key or b"").startswith(_ORDER_KEYS):
         return None
     parsed = parse(record)
-    return None if isinstance(parsed, PartitionProgress) else parsed
+    return parsed if isinstance(parsed, JobEpoch | FlowLimits) else None
 
 
-def parse(record: LogRecord) -> PartitionProgress | JobEpoch | FlowLimits | None:
+def parse(record: LogRecord) -> PartitionProgress | TaskProgress | JobEpoch | FlowLimits | None:
     """None for a record that this project did not write."""
     try:
         key = json.loads(record.key or b"null")
@@ -164,6 +201,9 @@ def parse(record: LogRecord) -> PartitionProgress | JobEpoch | FlowLimits | None
             return _job_epoch(key, value)
         if key[0] == _PROGRESS:
             return _progress(key, value)
+        if key[0] == _TASK:
+            load = TaskLoad(**value["load"])
+            return TaskProgress(ConnectorName(key[1]), int(key[2]), value["generation"], load, value["time"])
         if key[0] == _LIMITS:
             return _limits(key, value)
     except (ValueError, TypeError, KeyError, IndexError, ConfigError):
@@ -227,6 +267,7 @@ class ProgressReader:
     def __init__(self, settings: ConnectionSettings, topic: str) -> None:
         self._tail = TopicTail(settings, topic)
         self._progress: dict[tuple[ConnectorName, TopicPartition], PartitionProgress] = {}
+        self._tasks: dict[tuple[ConnectorName, int], TaskProgress] = {}
         self._job_epochs: dict[ConnectorName, JobEpoch] = {}
         self._limits: dict[ConnectorName, RateLimits] = {}
 
@@ -241,6 +282,8 @@ class ProgressReader:
         for parsed in map(parse, records):
             if isinstance(parsed, PartitionProgress):
                 self._progress[parsed.connector, parsed.source] = parsed
+            elif isinstance(parsed, TaskProgress):
+                self._tasks[parsed.connector, parsed.task] = parsed
             elif isinstance(parsed, JobEpoch):
                 self._job_epochs[parsed.connector] = parsed
             elif parsed is not None:
@@ -249,6 +292,11 @@ class ProgressReader:
     def catch_up(self, deadline_s: float = 30.0) -> None:
         """Read up to the topic's end now. Raises KafkaError, RetriableError when it takes too long."""
         self._take(self._tail.read_to_end(deadline_s))
+
+    @property
+    def tasks(self) -> Mapping[tuple[ConnectorName, int], TaskProgress]:
+        """The latest of each task; a live view."""
+        return self._tasks
 
     @property
     def job_epochs(self) -> Mapping[ConnectorName, JobEpoch]:

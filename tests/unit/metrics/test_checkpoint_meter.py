@@ -1,5 +1,6 @@
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPartition
 from sparkmirror.metrics.checkpoint_meter import CheckpointMeter
+from sparkmirror.metrics.readings import GroupTranslation
 from sparkmirror.offsets.wire_records import Checkpoint
 
 OF = (Flow(Alias("source"), Alias("target")), ConnectorName("MirrorCheckpointConnector"))
@@ -37,3 +38,14 @@ def test_groups_beyond_the_maximum_are_only_counted() -> None:
     meter.take([checkpoint(group) for group in "abcd"], 5.0, 1001.0)
     reading = meter.reading(OF, [GroupId(group) for group in "abcd"], 1001.0)
     assert (len(reading.latencies), reading.left_out, reading.checkpoints) == (2, 2, 8)
+
+
+def test_a_group_whose_offsets_can_not_be_read_keeps_its_last_translation() -> None:
+    meter = CheckpointMeter(series_max=2)
+    first, later = GroupTranslation(1000.0, 1, 0, 0, 0), GroupTranslation(1060.0, 0, 1, 0, 5)
+    meter.translated({GroupId("a"): first, GroupId("b"): first}, 1000.0)
+    meter.translated({GroupId("a"): later, GroupId("c"): later}, 1060.0)
+    reading = meter.reading(OF, [GroupId("a"), GroupId("b"), GroupId("c")], 1060.0)
+    assert reading.translated_at == 1060.0
+    assert reading.translations == {"a": later, "b": first}  # and no more than the maximum
+    assert meter.reading(OF, [GroupId("b")], 1060.0).translations == {"b": first}

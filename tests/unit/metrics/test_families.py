@@ -1,10 +1,17 @@
-"""Metric names and labels equal those of Prometheus' JMX exporter for MM2's MBeans."""
+"""Our own metrics, and those of MM2's MBeans under the default names, which are the JMX exporter's."""
 
 from dataclasses import replace
 from math import nan
+from typing import NamedTuple
+
+from prometheus_client.parser import text_string_to_metric_families
 
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPartition
-from sparkmirror.metrics.families import Family, families, jmx_value
+from sparkmirror.metrics.exposition import Heads, page
+from sparkmirror.metrics.families import families
+from sparkmirror.metrics.mbeans import mbeans
+from sparkmirror.metrics.naming import Naming
+from sparkmirror.metrics.object_names import jmx_value
 from sparkmirror.metrics.readings import (
     CheckpointReading,
     ConnectorReading,
@@ -12,6 +19,7 @@ from sparkmirror.metrics.readings import (
     PartitionReading,
     SourceReading,
 )
+from sparkmirror.metrics.settings import default_settings
 from sparkmirror.metrics.windows import Summary
 
 FLOW = Flow(Alias("us-west"), Alias("b"))
@@ -59,19 +67,36 @@ CHECKPOINT = CheckpointReading(
 HEARTBEAT = HeartbeatReading(FLOW, ConnectorName("MirrorHeartbeatConnector"), {0: "running"}, 6, None)
 
 
-def families_of(*readings: ConnectorReading) -> dict[str, Family]:
-    every = list(families(readings))
-    assert len({family.name for family in every}) == len(every)
-    return {family.name: family for family in every}
+class Found(NamedTuple):
+    """A metric by its name; samples by their labels."""
+
+    kind: str
+    samples: list[tuple[dict[str, str], float]]
+
+    @property
+    def is_counter(self) -> bool:
+        return self.kind == "counter"
 
 
-def sample(family: Family, **labels: str) -> float:
-    """The one sample that has these labels."""
-    (number,) = (
-        number
-        for values, number in family.samples
-        if labels.items() <= dict(zip(family.labels, values, strict=True)).items()
+def families_of(*readings: ConnectorReading) -> dict[str, Found]:
+    text = page(
+        [
+            *Naming(default_settings().name).metrics(mbeans(readings)),
+            *map(Heads().written, families(readings)),
+        ]
     )
+    every = {}
+    for metric in text_string_to_metric_families(text):
+        assert len({str(sorted(each.labels.items())) for each in metric.samples}) == len(metric.samples)
+        name = f"{metric.name}_total" if metric.type == "counter" else metric.name
+        assert name not in every
+        every[name] = Found(metric.type, [(sample.labels, sample.value) for sample in metric.samples])
+    return every
+
+
+def sample(family: Found, **labels: str) -> float:
+    """The one sample that has these labels."""
+    (number,) = (number for its, number in family.samples if labels.items() <= its.items())
     return number
 
 
@@ -140,9 +165,6 @@ def test_connectors_of_the_same_name_in_two_flows_are_added_up_in_one_sample() -
     back = Flow(FLOW.target, FLOW.source)
     there = (SOURCE, CHECKPOINT, HEARTBEAT)
     every = families_of(*there, *(replace(reading, flow=back, tasks={0: "failed"}) for reading in there))
-    for family in every.values():
-        labels = [values for values, _ in family.samples]
-        assert len(set(labels)) == len(labels), family.name
     of = {"connector": "MirrorSourceConnector"}
     assert sample(every["kafka_connect_worker_connector_count"]) == 6
     assert sample(every["kafka_connect_worker_task_count"]) == 7
@@ -183,7 +205,7 @@ def test_partitions_without_incidents_have_no_incident_samples() -> None:
     assert every["sparkmirror_partition_lost_records"].samples == []
     assert every["sparkmirror_lag_records"].samples == []
     assert every["sparkmirror_lag_seconds"].samples == []
-    assert every["kafka_consumer_fetch_manager_records_lag"].samples == []
+    assert "kafka_consumer_fetch_manager_records_lag" not in every
 
 
 def _fields(reading: SourceReading) -> dict[str, object]:
@@ -202,7 +224,7 @@ def test_checkpoints_and_heartbeats_are_counted() -> None:
 
 
 def test_without_connectors_the_counts_are_zero() -> None:
-    assert families_of()["kafka_connect_worker_connector_count"].samples == [((), 0)]
+    assert families_of()["kafka_connect_worker_connector_count"].samples == [({}, 0)]
 
 
 def test_topics_deleted_on_the_source_are_counted() -> None:

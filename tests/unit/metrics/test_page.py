@@ -1,6 +1,8 @@
+import gzip
 from collections.abc import Collection, Iterator
 from http.client import HTTPConnection
 from importlib.metadata import version
+from math import inf, nan
 from socket import create_connection
 
 import pytest
@@ -8,9 +10,13 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow
+from sparkmirror.metrics import exposition
+from sparkmirror.metrics.compression import takes_gzip
+from sparkmirror.metrics.exposition import Heads
+from sparkmirror.metrics.families import Family
 from sparkmirror.metrics.metrics_server import CONNECTIONS_MAX, MetricsServer
 from sparkmirror.metrics.page import Metrics, Page
-from sparkmirror.metrics.readings import ConnectorReading, HeartbeatReading
+from sparkmirror.metrics.readings import ConnectorReading, HeartbeatReading, NodeReading
 
 FLOW = Flow(Alias("a"), Alias("b"))
 
@@ -36,6 +42,24 @@ def test_prometheus_can_parse_the_page() -> None:
     assert read["sparkmirror_heartbeats_total", frozenset(labels.items())] == 3
     assert read["sparkmirror_build_info", frozenset({("version", version("sparkmirror"))})] == 1
     assert read["process_cpu_seconds_total", frozenset()] > 0
+
+
+def test_a_node_tells_who_leads_and_what_is_assigned() -> None:
+    node = NodeReading("connect-1", "http://a:8083", is_leader=True, is_rebalancing=False)
+    read = samples(Metrics(lambda: [heartbeats("beat", 3)], node=lambda: node).page())
+    assert read["sparkmirror_leader", frozenset({("leader", "http://a:8083")})] == 1
+    of = frozenset({("clientId", "connect-1"), ("clientid", "connect-1")})
+    assert read["kafka_connect_coordinator_assigned_connectors", of] == 1
+    assert read["kafka_connect_coordinator_assigned_tasks", of] == 1
+    assert read["kafka_connect_worker_rebalance_rebalancing", frozenset()] == 0
+
+
+def test_special_values_are_written_as_prometheus_writes_them() -> None:
+    family = Family("x", "h\\\n", ("l",), [(('a"\\\n',), nan), (("b",), inf), (("c",), -inf), (("d",), 1)])
+    assert exposition.page([Heads().written(family)]) == (
+        "# HELP x h\\\\\\n\n# TYPE x gauge\n"
+        'x{l="a\\"\\\\\\n"} NaN\nx{l="b"} +Inf\nx{l="c"} -Inf\nx{l="d"} 1\n'
+    )
 
 
 def test_frequent_requests_share_a_page() -> None:
@@ -78,6 +102,18 @@ def test_the_server_serves_one_path(server: MetricsServer) -> None:
     assert ask(server, "HEAD", "/metrics") == (200, "text/plain", b"")
     assert ask(server, "GET", "/")[0] == 404
     assert ask(server, "POST", "/metrics")[0] == 501
+
+
+def test_pages_are_compressed_for_who_takes_gzip(server: MetricsServer) -> None:
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=10)
+    connection.request("GET", "/metrics", headers={"Accept-Encoding": "deflate, gzip;q=0.5"})
+    response = connection.getresponse()
+    assert response.getheader("Content-Encoding") == "gzip"
+    assert gzip.decompress(response.read()) == b"one 1\n"
+    connection.close()
+    assert [takes_gzip(text) for text in (None, "", "br", "gzip;q=0", "*", "GZIP")] == [False] * 4 + [
+        True
+    ] * 2
 
 
 def test_a_taken_port_is_an_error_that_names_the_option(server: MetricsServer) -> None:

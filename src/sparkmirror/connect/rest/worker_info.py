@@ -25,6 +25,7 @@ from sparkmirror.connect.rest.herder_protocol import Herder
 from sparkmirror.connect.rest.response_headers import CONTENT_POLICY
 from sparkmirror.connect.rest.responses import json_response
 from sparkmirror.connect.validation import KAFKA_VERSION
+from sparkmirror.metrics.compression import gzipped, takes_gzip
 
 Metrics = Callable[[], tuple[str, bytes]]
 """Returns content type and body of `/metrics`."""
@@ -66,10 +67,14 @@ class WorkerInfoResource:
             state, status = "healthy", HTTPStatus.OK
         return json_response({"status": state, "message": health.message}, status)
 
-    async def _metrics_page(self, _request: Request) -> Response:
+    async def _metrics_page(self, request: Request) -> Response:
         assert self._metrics is not None
         content_type, body = await self._calls.run(self._metrics)
-        return Response(body, headers={"Content-Type": content_type})
+        headers = {"Content-Type": content_type, "Vary": "Accept-Encoding"}
+        if takes_gzip(request.headers.get("Accept-Encoding")):
+            body = await self._calls.run(lambda: gzipped(body))
+            headers["Content-Encoding"] = "gzip"
+        return Response(body, headers=headers)
 
 
 async def _openapi(_request: Request) -> Response:

@@ -1,0 +1,1 @@
+"""Grafana dashboards, Prometheus rules and runbooks for sparkmirror; `python -m monitoring` writes the files."""

@@ -1,0 +1,1 @@
+"""Names for Java's metrics: rules as Prometheus' JMX exporter reads them."""
