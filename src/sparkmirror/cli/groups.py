@@ -45,7 +45,6 @@ exit codes: 0 the group's offsets are synced, 1 not all of them are, or a cluste
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "groups",
-        help="consumer groups and their offsets on a target, explained",
         description="Explain what a mirror does with consumer groups.",
     )
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -53,7 +52,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "explain",
         help="a group's offsets on a target, partition by partition",
         description=_EXPLAIN_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     explaining.add_argument("group", metavar="GROUP", help="a consumer group's id")
     add_explain_arguments(explaining)

@@ -45,9 +45,7 @@ cluster can't be read, the flow has not begun with a partition, wrong usage
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "lag",
-        help="how far a mirror is behind, also Java's; wait until it has caught up",
         description=_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("file", type=Path, metavar="FILE", help="the mm2.properties of the mirror")
     add_flow_argument(parser)

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +17,6 @@ from sparkmirror.config.properties import Properties, parse_properties, read_tex
 from sparkmirror.connectors.flow_settings import FlowSettings, flow_settings
 from sparkmirror.connectors.rings import RingFlow, check_rings
 from sparkmirror.domain.errors import ConfigError, SparkmirrorError
-from sparkmirror.spark.session import log_directory
 
 _log = logging.getLogger(__name__)
 
@@ -76,8 +74,3 @@ def require_java() -> None:
     java, home = find_java(), os.environ.get("JAVA_HOME")
     if home and not java.executable.startswith(home):
         del os.environ["JAVA_HOME"]
-
-
-def spark_log_file(command: str) -> Path:
-    """The file for Spark's own log when none is named."""
-    return log_directory() / f"spark-{command}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"

@@ -78,9 +78,7 @@ _DUMPS = (
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "translate-offsets",
-        help="where consumer groups continue in the cluster that they move to",
         description=_TRANSLATE_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_cluster(parser)
     parser.add_argument("--source", required=True, metavar="ALIAS", help="the cluster that the groups are on")
@@ -95,7 +93,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.set_defaults(run=translate_offsets)
     parser = subparsers.add_parser(
         "topics",
-        help="print the topics that were replicated into a cluster, or why one is mirrored or not",
         description="Print the topics that were replicated into a cluster, a line each: the topic, the "
         "cluster it comes from, its name there, and all clusters on its way, the nearest first.",
     )
@@ -174,7 +171,6 @@ def _client(arguments: argparse.Namespace) -> MirrorClient:
 def _add_dump(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]", dump: _Dump) -> None:
     parser = subparsers.add_parser(
         dump.name,
-        help=dump.help,
         description=f"{dump.help[0].upper()}{dump.help[1:]}, a line each, as Kafka's own formatters do.",
     )
     _add_cluster(parser)

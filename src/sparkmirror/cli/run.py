@@ -8,12 +8,13 @@ from pathlib import Path
 
 from sparkmirror.cli.changed_file import ChangedFile
 from sparkmirror.cli.logging import add_logging_arguments
-from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, require_java, spark_log_file
+from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, require_java
 from sparkmirror.cli.process import stop_on_signals
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.metrics.metrics_server import PATH, MetricsServer
 from sparkmirror.metrics.page import Metrics
 from sparkmirror.mirror.dedicated import MirrorMaker
+from sparkmirror.spark.log_files import spark_log_file
 
 _log = logging.getLogger("sparkmirror.run")
 
@@ -49,10 +50,8 @@ a flow of the file now, 3 could not start, 255 bad arguments
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "run",
-        help="mirror clusters as configured in an mm2.properties file",
         description="Mirror clusters as configured in an mm2.properties file, until SIGINT, SIGTERM, SIGHUP.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("file", type=Path, help="the mm2.properties file, or a Strimzi resource")
     parser.add_argument(

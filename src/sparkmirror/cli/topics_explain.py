@@ -37,7 +37,6 @@ def add_command(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         "explain",
         help="why a topic is mirrored or not, rule by rule, and its progress",
         description=_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("topic", metavar="TOPIC", help="a topic, by its name on the source")
     add_explain_arguments(parser)

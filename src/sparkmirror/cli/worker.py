@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sparkmirror.cli.logging import add_logging_arguments
-from sparkmirror.cli.mirror_maker_file import require_java, spark_log_file
+from sparkmirror.cli.mirror_maker_file import require_java
 from sparkmirror.cli.process import stop_on_signals
 from sparkmirror.config.properties import Properties, read_properties
 from sparkmirror.connect import validation
@@ -23,6 +23,7 @@ from sparkmirror.connect.worker_file import WorkerFile, worker_file
 from sparkmirror.connect.worker_node import WorkerNode
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.metrics.page import Metrics
+from sparkmirror.spark.log_files import spark_log_file
 
 _log = logging.getLogger("sparkmirror.worker")
 
@@ -50,11 +51,9 @@ exit codes: 0 stopped in order, 1 the node failed, 2 bad file or settings
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "worker",
-        help="run MirrorMaker's connectors behind Kafka Connect's REST API",
         description="Run a node of a Connect group, whose REST API configures MirrorMaker's connectors, "
         "until SIGINT, SIGTERM or SIGHUP.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("file", type=Path, help="the worker's connect-distributed.properties")
     parser.add_argument("--master", help="Spark's master URL (default: spark.master of the file, or local)")

@@ -56,7 +56,6 @@ def add_commands(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         "offsets",
         help="show, alter and reset a connector's offsets",
         description=_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     parser = add_rest_command(actions, RestCommand("show", "print them", _SHOW_HELP, _show))

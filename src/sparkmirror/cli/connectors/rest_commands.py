@@ -44,7 +44,6 @@ def add_rest_command(
         command.name,
         help=command.help,
         description=f"{command.text}\n{EXIT_CODES}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_access_arguments(parser)
     parser.set_defaults(run=partial(run, command), prog=parser.prog)

@@ -65,7 +65,6 @@ examples:
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "migrate",
-        help="move consumer groups and producers to the target of a flow",
         description="Move consumer groups and producers to the target of a flow, step by step.",
     )
     kinds = parser.add_subparsers(title="what moves", metavar="WHAT", required=True)
@@ -78,7 +77,6 @@ def _add_consumers(kinds: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "consumers",
         help="consumer groups, exactly to where they are",
         description=_CONSUMERS_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--group", required=True, action="append", dest="groups", metavar="GROUP", help="may be repeated"
@@ -103,7 +101,6 @@ def _add_producers(kinds: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "producers",
         help="producers, once all that they wrote is on the target",
         description=_PRODUCERS_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--topic",

@@ -20,7 +20,7 @@ from sparkmirror.cli.printable import printable
 from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest, ConnectUnreachableError
 from sparkmirror.config.conversion.yaml_section import yaml_text
 from sparkmirror.config.properties import read_properties
-from sparkmirror.connect.connector_factory import ConnectorSettings
+from sparkmirror.connect.connector_configs import ConnectorSettings
 from sparkmirror.connect.worker_file import worker_file
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.setup.plan.flow_plan import FlowPlan, Rate
@@ -63,10 +63,8 @@ unusable file, 3 a cluster, or a worker, can't be reached
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "plan",
-        help="what a mirror would create, alter, copy and leave out, and what blocks it",
         description="Show what a mirror would do, and change nothing.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "names",

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from sparkmirror.cli.arguments import positive
-from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, require_java, spark_log_file
+from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, require_java
 from sparkmirror.cli.mirroring_flows import add_flow_argument, mirroring_flows
 from sparkmirror.cli.process import interrupt_on_signals
 from sparkmirror.cli.terminal import StatusLines
@@ -17,6 +17,7 @@ from sparkmirror.cli.verify.verdict import FlowVerdict, State, print_table, to_j
 from sparkmirror.cli.verify.verification import Verification
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.policies.java_regex import compile_list
+from sparkmirror.spark.log_files import spark_log_file
 from sparkmirror.spark.session import Session
 from sparkmirror.verify.job import SETTINGS, verification_master, verify_ranges
 from sparkmirror.verify.ranges import RangeOutcome, RangePlan
@@ -55,10 +56,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add `verify` to the command line; its `run` takes the parsed arguments and returns the exit code."""
     parser = subparsers.add_parser(
         "verify",
-        help="prove that a mirror is exact, record by record",
         description="Prove that what an mm2.properties file mirrors is the same on both clusters.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("file", type=Path, help="the mm2.properties file that the mirror runs with")
     add_flow_argument(parser)
