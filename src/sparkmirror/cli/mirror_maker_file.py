@@ -22,15 +22,21 @@ _log = logging.getLogger(__name__)
 
 
 class MirrorMakerFile(NamedTuple):
-    """`spark` holds the file's `spark.*`; `unknown_keys` are ignored.
-
-    `shared`: other processes run the same file, and share its flows (KIP-710).
-    """
+    """`spark` holds the file's `spark.*`; `config` is what it says, also of flows that are not to run."""
 
     flows: list[FlowSettings]
     spark: dict[str, str]
-    unknown_keys: tuple[UnknownKey, ...]
-    shared: bool = False
+    config: MirrorMakerConfig
+
+    @property
+    def unknown_keys(self) -> tuple[UnknownKey, ...]:
+        """The keys of the file that are ignored."""
+        return self.config.unknown_keys()
+
+    @property
+    def shared(self) -> bool:
+        """Whether other processes run the same file, and share its flows (KIP-710)."""
+        return self.config.internal_rest
 
 
 def read_mirror_maker_file(file: Path, into_clusters: Collection[str] | None = None) -> MirrorMakerFile:
@@ -44,7 +50,7 @@ def read_mirror_maker_file(file: Path, into_clusters: Collection[str] | None = N
         flows = [flow_settings(flow) for flow in config.flows(into_clusters)]
         _check_rings(config, flows)
         spark = dict(config.spark_properties())
-        return MirrorMakerFile(flows, spark, config.unknown_keys(), config.internal_rest)
+        return MirrorMakerFile(flows, spark, config)
     except SparkmirrorError as error:
         raise SparkmirrorError(f"{file}: {error}") from error
 

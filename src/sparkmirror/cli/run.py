@@ -10,10 +10,12 @@ from sparkmirror.cli.changed_file import ChangedFile
 from sparkmirror.cli.logging import add_logging_arguments
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, require_java
 from sparkmirror.cli.process import stop_on_signals
+from sparkmirror.connectors.flow_settings import FlowSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.metrics.metrics_server import PATH, MetricsServer
 from sparkmirror.metrics.page import Metrics
 from sparkmirror.mirror.dedicated import MirrorMaker
+from sparkmirror.setup.plan.file_findings import file_findings
 from sparkmirror.spark.log_files import spark_log_file
 
 _log = logging.getLogger("sparkmirror.run")
@@ -75,17 +77,18 @@ def run(arguments: argparse.Namespace) -> int:
     began = time.monotonic()
     try:
         file = ChangedFile(arguments.file, arguments.clusters)
-        flows, spark, unknown_keys, shared = read_mirror_maker_file(arguments.file, arguments.clusters)
+        read = read_mirror_maker_file(arguments.file, arguments.clusters)
     except SparkmirrorError as error:
         _log.error("%s", error)
         return _FAILED
-    if unknown_keys:
-        _log.warning("unknown keys, which are ignored: %s", "; ".join(map(str, unknown_keys)))
+    for finding in file_findings(read.config):
+        _log.warning("%s", finding)
     if arguments.master:
-        spark["spark.master"] = arguments.master
+        read.spark["spark.master"] = arguments.master
     require_java()
-    mirror = MirrorMaker(flows, spark, arguments.log_file or spark_log_file("run"), shared=shared)
-    _log.info("flows: %s", ", ".join(str(flow.flow) for flow in flows))
+    log_file = arguments.log_file or spark_log_file("run")
+    mirror = MirrorMaker(read.flows, read.spark, log_file, shared=read.shared)
+    _log.info("flows: %s", ", ".join(map(_named, read.flows)))
     try:
         if arguments.metrics_port:
             _serve_metrics(mirror, *arguments.metrics_port)
@@ -105,6 +108,10 @@ def run(arguments: argparse.Namespace) -> int:
         mirror.close()
     _log.info("stopped")
     return 0
+
+
+def _named(flow: FlowSettings) -> str:
+    return str(flow.flow) if flow.source is not None else f"{flow.flow} (only heartbeats)"
 
 
 def _serve_metrics(mirror: MirrorMaker, host: str, port: int) -> None:

@@ -21,7 +21,10 @@ from sparkmirror.cli.connectors.views import View, add_output_argument, masked, 
 from sparkmirror.cli.connectors.wait import GONE, StateWait, WaitResult, add_wait_arguments
 from sparkmirror.client.connect_objects import ConnectorInfo
 from sparkmirror.client.connect_rest import ConnectRest
+from sparkmirror.config.known_keys import unread_connector_keys
 from sparkmirror.domain.errors import ConfigError
+
+_MIRROR_MAKERS = ("MirrorSourceConnector", "MirrorCheckpointConnector", "MirrorHeartbeatConnector")
 
 _CREATE_HELP = """\
 Create a connector; its name must be new. The name is given in the file, or as name=…
@@ -206,12 +209,21 @@ def _report(
     connect: ConnectRest, arguments: argparse.Namespace, info: ConnectorInfo, done: str, wanted: str
 ) -> int:
     """Print what was done, and wait for the wanted state with `--wait`."""
+    _warn_of_unread_keys(info)
     content = {**info, "config": masked(info["config"])}
     if arguments.output == "table":
         print_line(f"{info['name']}: {done}")
     else:
         show(View(content, (), ()), arguments.output)
     return _wait(connect, arguments, [info["name"]], wanted) if arguments.wait else DONE
+
+
+def _warn_of_unread_keys(info: ConnectorInfo) -> None:
+    """The worker's log has them too, and whoever typed them does not read it."""
+    config = info["config"]
+    if config.get("connector.class", "").rpartition(".")[2] in _MIRROR_MAKERS:
+        for key in unread_connector_keys(config):
+            print_error(info["name"], f"nothing reads {key}")
 
 
 def _change_state(connect: ConnectRest, arguments: argparse.Namespace, change: _StateChange) -> int:

@@ -1,9 +1,11 @@
 """Formats a flow's plan as text: changes, what is copied, what is left out, and what blocks it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import Final
+from typing import Any, Final
 
+from sparkmirror.domain.ids import Flow
 from sparkmirror.setup.plan.flow_plan import (
     Action,
     Change,
@@ -14,6 +16,7 @@ from sparkmirror.setup.plan.flow_plan import (
     Skipped,
     by_task,
 )
+from sparkmirror.setup.plan.flow_plan_json import to_json
 
 _SIGNS: Final = {Action.CREATE: "+", Action.ALTER: "~", Action.DELETE: "-"}
 _WHOSE: Final = {"configs": "topic", "partitions": "topic", "quotas": "account"}
@@ -28,9 +31,48 @@ _HOUR_S: Final = 3600.0
 _DAY_S: Final = 86400.0
 
 
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """The plans of a file, a connector or a worker; the errors of flows without one; the file's findings."""
+
+    plans: Sequence[FlowPlan]
+    failed: Mapping[Flow, str] = field(default_factory=dict)
+    file: str = ""
+    findings: Sequence[Finding] = ()
+
+    @property
+    def is_blocked(self) -> bool:
+        is_file_blocked = any(finding.severity is Severity.BLOCKS for finding in self.findings)
+        return is_file_blocked or any(plan.is_blocked for plan in self.plans)
+
+    @property
+    def has_changes(self) -> bool:
+        return any(plan.changes for plan in self.plans)
+
+    def lines(self, *, detail: bool = False) -> Iterator[str]:
+        """As text: what concerns the whole file, each flow, the summary."""
+        if self.findings:
+            yield from (self.file, "")
+            yield from (f"  {line}" for line in _findings(self.findings, detail=detail))
+            yield ""
+        for plan in self.plans:
+            yield from flow_lines(plan, detail=detail)
+            yield ""
+        yield summary(self)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """An entry for each flow; what concerns the file is among each flow's findings."""
+        plans = [replace(plan, findings=(*self.findings, *plan.findings)) for plan in self.plans]
+        failed = [
+            {"source": flow.source, "target": flow.target, "error": error}
+            for flow, error in self.failed.items()
+        ]
+        return [*map(to_json, plans), *failed]
+
+
 def flow_lines(plan: FlowPlan, *, detail: bool = False) -> Iterator[str]:
     """One flow's plan. Without `detail` long lists are cut, with a note."""
-    yield f"{plan.flow}"
+    yield f"{plan.flow}" + ("" if plan.connector else " (only heartbeats: it is not enabled)")
     sections = (
         _changes(plan.changes, detail=detail),
         _copy(plan, detail=detail),
@@ -44,15 +86,19 @@ def flow_lines(plan: FlowPlan, *, detail: bool = False) -> Iterator[str]:
             yield from (f"  {line}" for line in lines)
 
 
-def summary(plans: Sequence[FlowPlan]) -> str:
+def summary(planned: Planned) -> str:
     """The last line. A change or finding of several flows counts once."""
+    plans, failed = planned.plans, len(planned.failed)
+    missing = f"could not be made for {failed} of {_counted(failed + len(plans), 'flow')}" if failed else ""
+    if not plans:
+        return f"Plan: {missing or 'there is no connector to plan'}."
     changes = {
         (change.action, change.kind, change.cluster, change.name, change.text)
         for plan in plans
         for change in plan.changes
     }
     counts = {action: sum(change[0] is action for change in changes) for action in Action}
-    found = {finding for plan in plans for finding in plan.findings}
+    found = {finding for plan in plans for finding in plan.findings} | {*planned.findings}
     blocking = sum(finding.severity is Severity.BLOCKS for finding in found)
     what = ", ".join(f"{count:,} to {action.value}" for action, count in counts.items())
     records = sum(plan.records for plan in plans)
@@ -63,7 +109,7 @@ def summary(plans: Sequence[FlowPlan]) -> str:
     blocked = (
         f" {_counted(blocking, 'thing')} {'blocks' if blocking == 1 else 'block'} it." if blocking else ""
     )
-    return f"Plan: {what}.{blocked}"
+    return f"Plan: {what}.{blocked}" + (f" It {missing}." if missing else "")
 
 
 def _changes(changes: Sequence[Change], *, detail: bool) -> Iterator[str]:
