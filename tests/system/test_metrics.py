@@ -155,7 +155,7 @@ def test_a_group_on_the_source_shows_the_lag_and_is_not_mirrored(
     await_value(
         lambda: 0 < committed(sides.source, LAG_GROUP, SLOW, 1).get(0, 0) < end, WAIT_S, lambda: "no lag"
     )
-    mirror.await_log("checkpoints 1 groups of", timeout_s=WAIT_S)
+    mirror.await_log("writes checkpoints of 1 of", timeout_s=WAIT_S)
     assert committed(sides.target, LAG_GROUP, f"{ALIAS}.{QUICK}", 2) == {}
 
 

@@ -33,7 +33,7 @@ def run_command(words: Sequence[str]) -> int:
         sys.stderr.write(f"sparkmirror: {suggestion(first)}\n")
         return _WRONG_USAGE
     arguments = build_parser(_modules(first)).parse_args(words)
-    configure_logging(arguments.log_format)
+    configure_logging(arguments.log_format, level=arguments.log_level)
     try:
         return int(arguments.run(arguments))
     except (SparkmirrorError, OSError) as error:  # a folder that can't be written, for example
@@ -55,7 +55,7 @@ def build_parser(modules: Sequence[str] = MODULES) -> argparse.ArgumentParser:
     """
     parser = _Parser(prog="sparkmirror")
     parser.add_argument("--version", action="version", version=f"sparkmirror {__version__}")
-    parser.set_defaults(log_format="text")
+    parser.set_defaults(log_format="text", log_level="info")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, action=_Commands)
     for module in modules:
         import_module(f"sparkmirror.cli.{module}").add_parser(subparsers)

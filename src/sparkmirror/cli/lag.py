@@ -15,6 +15,7 @@ from sparkmirror.cli.arguments import not_negative, positive
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import add_flow_argument, mirroring_flows
 from sparkmirror.cli.printable import printable
+from sparkmirror.cli.reachability import clusters_of, require_clusters
 from sparkmirror.cli.terminal import StatusLines, aligned
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.migrate.flow_access import FlowAccess
@@ -77,6 +78,8 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         flows = mirroring_flows(arguments.file, read_mirror_maker_file(arguments.file).flows, arguments.flow)
         topics = compile_list(arguments.topics or [".*"], "--topic")
+        if not arguments.wait:
+            require_clusters(clusters_of(flow.settings for flow in flows))
         with ExitStack() as opened:
             readers = [
                 opened.enter_context(

@@ -4,7 +4,7 @@ What does not answer is named by its alias, its setting and its addresses.
 """
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import Final
@@ -23,18 +23,20 @@ Ask = Callable[[ConnectionSettings], object]
 """Raises SparkmirrorError when the cluster does not answer."""
 
 
-def require_clusters(flows: Iterable[FlowSettings]) -> None:
-    """Raises DisconnectedError with a line for each cluster that does not answer."""
-    silent = silent_clusters(flows)
+def require_clusters(clusters: Iterable[ConnectionSettings]) -> None:
+    """Raises DisconnectedError naming each cluster that does not answer."""
+    silent = silent_clusters(clusters)
     if silent:
-        raise DisconnectedError("\n".join(silent.values()))
+        raise DisconnectedError("; ".join(silent.values()))
 
 
 def silent_clusters(
-    flows: Iterable[FlowSettings], ask: Ask | None = None, tell: Callable[[str], object] = sys.stderr.write
+    clusters: Iterable[ConnectionSettings],
+    ask: Ask | None = None,
+    tell: Callable[[str], object] | None = None,
 ) -> Mapping[str, str]:
-    """The error of each cluster of the flows that does not answer, by its alias."""
-    asked = {settings.cluster: settings for flow in flows for settings in _clusters(flow)}
+    """The error of each cluster that does not answer, by its alias. `tell` shows that it is waited for."""
+    asked = {settings.cluster: settings for settings in clusters}
     if not asked:
         return {}
     with ThreadPoolExecutor(len(asked)) as threads:
@@ -44,16 +46,18 @@ def silent_clusters(
         late = wait(answers.values(), _SIGN_OF_LIFE_AFTER_S).not_done
         if late:
             slow = [f"{alias} ({asked[alias].servers})" for alias, each in answers.items() if each in late]
-            tell(f"waiting for {' and '.join(slow)} …\n")
+            (tell or sys.stderr.write)(f"waiting for {' and '.join(slow)} …\n")
         found = {alias: each.result() for alias, each in answers.items()}
     return {alias: error for alias, error in found.items() if error is not None}
 
 
-def _clusters(flow: FlowSettings) -> Sequence[ConnectionSettings]:
+def clusters_of(flows: Iterable[FlowSettings]) -> Iterator[ConnectionSettings]:
     """A flow that only emits heartbeats writes to its target, and reads nothing."""
-    if flow.source is None:
-        return (flow.heartbeat.admin,)
-    return (flow.source.source_admin, flow.source.target_admin)
+    for flow in flows:
+        if flow.source is None:
+            yield flow.heartbeat.admin
+        else:
+            yield from (flow.source.source_admin, flow.source.target_admin)
 
 
 def _brokers(settings: ConnectionSettings) -> None:

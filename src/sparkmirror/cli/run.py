@@ -94,13 +94,14 @@ def run(arguments: argparse.Namespace) -> int:
             _serve_metrics(mirror, *arguments.metrics_port)
         mirror.start()
         stop_on_signals(mirror.stop)
-        _log.info("started in %.1f s; Ctrl-C or SIGTERM stops in order", time.monotonic() - began)
+        start = _Start(mirror, began)
+        start.check()
     except SparkmirrorError as error:
         _log.error("%s", error)
         mirror.close()
         return _START_FAILED
     try:
-        mirror.wait(each_second=lambda: mirror.change_limits(file.poll()))
+        mirror.wait(lambda: _each_second(mirror, file, start))
     except SparkmirrorError as error:
         _log.error("%s", error)
         return _FAILED
@@ -108,6 +109,36 @@ def run(arguments: argparse.Namespace) -> int:
         mirror.close()
     _log.info("stopped")
     return 0
+
+
+def _each_second(mirror: MirrorMaker, file: ChangedFile, start: "_Start") -> None:
+    mirror.change_limits(file.poll())
+    start.check()
+
+
+class _Start:
+    """Says once that the mirror has started: when every cluster that it mirrors has answered."""
+
+    def __init__(self, mirror: MirrorMaker, began: float) -> None:
+        self._mirror = mirror
+        self._began = began
+        self._is_said = False
+        self._is_waiting = False
+
+    def check(self) -> None:
+        """Called about once a second."""
+        if self._is_said:
+            return
+        up = self._mirror.up()
+        took_s = time.monotonic() - self._began
+        silent = sorted(alias for alias, is_up in up.items() if not is_up)
+        if not silent:
+            reached = f", reached {' and '.join(sorted(up))}" if up else ""
+            _log.info("started in %.1f s%s; Ctrl-C or SIGTERM stops in order", took_s, reached)
+            self._is_said = True
+        elif not self._is_waiting:
+            _log.info("Spark is ready after %.1f s; waiting for %s", took_s, " and ".join(silent))
+            self._is_waiting = True
 
 
 def _named(flow: FlowSettings) -> str:

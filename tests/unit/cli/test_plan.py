@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sparkmirror.cli.main import main
-from sparkmirror.cli.plan.report import Planned, as_size, as_time, flow_lines, summary
+from sparkmirror.cli.plan.report import Planned, flow_lines, summary
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.setup.plan.flow_plan import (
     Action,
@@ -137,21 +137,6 @@ def test_what_concerns_the_file_comes_first_and_is_said_of_each_flow_in_json() -
 def test_flows_that_only_emit_heartbeats_are_named_so() -> None:
     (line,) = flow_lines(FlowPlan(PLAN.flow, None))
     assert line == "us->eu (only heartbeats: it is not enabled)"
-
-
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [(0, "0 B"), (999, "999 B"), (1500, "1.5 KB"), (123_456_789, "123 MB"), (5e12, "5.0 TB")],
-)
-def test_sizes(number: float, text: str) -> None:
-    assert as_size(number) == text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0.1, "1 s"), (59, "59 s"), (600, "10 min"), (7200, "2.0 h"), (2e5, "2.3 days")]
-)
-def test_times(seconds: float, text: str) -> None:
-    assert as_time(seconds) == text
 
 
 @pytest.mark.parametrize(

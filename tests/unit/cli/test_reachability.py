@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
-from sparkmirror.cli.reachability import silent_clusters
+from sparkmirror.cli.reachability import clusters_of, silent_clusters
 from sparkmirror.connectors.flow_settings import FlowSettings
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthenticationError, DisconnectedError
@@ -32,7 +32,7 @@ def test_each_cluster_is_asked_once_and_named_with_its_setting(flows: list[FlowS
         if settings.alias == "east":
             raise DisconnectedError("can't connect to e:1: refused")
 
-    assert silent_clusters(flows, ask) == {
+    assert silent_clusters(clusters_of(flows), ask) == {
         "east": "east does not answer (east.bootstrap.servers = e:1,e:2): can't connect to e:1: refused"
     }
     assert sorted(asked) == ["east", "west"]
@@ -43,7 +43,7 @@ def test_what_a_cluster_answers_is_told_as_it_is(flows: list[FlowSettings]) -> N
         if settings.alias == "west":
             raise AuthenticationError("west: wrong password")
 
-    assert silent_clusters(flows, refuse) == {"west": "west: wrong password"}
+    assert silent_clusters(clusters_of(flows), refuse) == {"west": "west: wrong password"}
 
 
 def test_a_slow_cluster_is_told_while_it_is_waited_for(flows: list[FlowSettings]) -> None:
@@ -58,5 +58,5 @@ def test_a_slow_cluster_is_told_while_it_is_waited_for(flows: list[FlowSettings]
         if settings.alias == "east":
             assert is_told.wait(30)
 
-    assert silent_clusters(flows, ask, tell) == {}
+    assert silent_clusters(clusters_of(flows), ask, tell) == {}
     assert told == ["waiting for east (e:1,e:2) …\n"]

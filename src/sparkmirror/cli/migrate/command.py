@@ -9,6 +9,7 @@ from sparkmirror.cli.migrate.execution import MigrationKind, carry_out, fail
 from sparkmirror.cli.migrate.report import drain_rows, move_rows, rollback_rows
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import mirroring_flows
+from sparkmirror.cli.reachability import require_clusters
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow, GroupId
 from sparkmirror.migrate.consumers import ConsumerMigration
@@ -159,6 +160,7 @@ def _run_consumers(arguments: argparse.Namespace) -> int:
         return fail(arguments, why, _NOT_DONE)
     groups = list(dict.fromkeys(map(GroupId, arguments.groups)))
     try:
+        require_clusters((access.source_admin, access.target_admin))
         migration = ConsumerMigration(access, checkpoint, leave_untranslated=arguments.leave_untranslated)
         with closing(migration):
             if arguments.roll_back:
@@ -201,6 +203,7 @@ def _run_producers(arguments: argparse.Namespace) -> int:
     except SparkmirrorError as error:
         return fail(arguments, error, _WRONG_USAGE)
     try:
+        require_clusters((access.source_admin, access.target_admin))
         with closing(ProducerMigration(access, topics, arguments.still_for)) as migration:
             return carry_out(arguments, _drain(access.flow, migration, arguments.topics))
     except SparkmirrorError as error:

@@ -18,7 +18,7 @@ from sparkmirror.cli.contexts import add_access_arguments, connected
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.plan.report import Planned
 from sparkmirror.cli.printable import printable
-from sparkmirror.cli.reachability import silent_clusters
+from sparkmirror.cli.reachability import clusters_of, silent_clusters
 from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest, ConnectUnreachableError
 from sparkmirror.config.conversion.yaml_section import yaml_text
 from sparkmirror.config.properties import read_properties
@@ -157,7 +157,7 @@ def _planned(arguments: argparse.Namespace) -> Planned:
 
 def _of_file(file: Path, into_clusters: Sequence[str] | None, rate: Rate | None) -> Planned:
     read = read_mirror_maker_file(file, into_clusters)
-    silent = silent_clusters(read.flows)
+    silent = silent_clusters(clusters_of(read.flows))
     plans: list[FlowPlan] = []
     failed: dict[Flow, str] = {}
     for settings in read.flows:

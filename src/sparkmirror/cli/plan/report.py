@@ -6,6 +6,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from sparkmirror.domain.ids import Flow
+from sparkmirror.domain.quantities import as_size, as_time, counted
 from sparkmirror.setup.plan.flow_plan import (
     Action,
     Change,
@@ -26,9 +27,6 @@ _SHOWN: Final = 20
 """Lines of a kind without `detail`."""
 _NAMED: Final = 8
 """Topics named in a line."""
-_MINUTE_S: Final = 60.0
-_HOUR_S: Final = 3600.0
-_DAY_S: Final = 86400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +87,7 @@ def flow_lines(plan: FlowPlan, *, detail: bool = False) -> Iterator[str]:
 def summary(planned: Planned) -> str:
     """The last line. A change or finding of several flows counts once."""
     plans, failed = planned.plans, len(planned.failed)
-    missing = f"could not be made for {failed} of {_counted(failed + len(plans), 'flow')}" if failed else ""
+    missing = f"could not be made for {failed} of {counted(failed + len(plans), 'flow')}" if failed else ""
     if not plans:
         return f"Plan: {missing or 'there is no connector to plan'}."
     changes = {
@@ -107,7 +105,7 @@ def summary(planned: Planned) -> str:
     else:
         what += f", {_about(records)} to copy"
     blocked = (
-        f" {_counted(blocking, 'thing')} {'blocks' if blocking == 1 else 'block'} it." if blocking else ""
+        f" {counted(blocking, 'thing')} {'blocks' if blocking == 1 else 'block'} it." if blocking else ""
     )
     return f"Plan: {what}.{blocked}" + (f" It {missing}." if missing else "")
 
@@ -119,9 +117,9 @@ def _changes(changes: Sequence[Change], *, detail: bool) -> Iterator[str]:
         first = found[0]
         whose = _WHOSE.get(first.kind)
         what = (
-            _counted(len(found), first.kind)
+            counted(len(found), first.kind)
             if whose is None
-            else f"the {first.kind} of {_counted(len(found), whose)}"
+            else f"the {first.kind} of {counted(len(found), whose)}"
         )
         yield f"{_SIGNS[first.action]} {first.action.value} {what} on {first.cluster}"
         yield from _some([f"    {change.name}: {change.text}" for change in found], detail=detail)
@@ -132,8 +130,8 @@ def _copy(plan: FlowPlan, *, detail: bool) -> Iterator[str]:
         return
     topics = len({copy.source.topic for copy in plan.copies})
     yield (
-        f"copy {_counted(len(plan.copies), 'partition')} of {_counted(topics, 'topic')} "
-        f"in {_counted(plan.tasks, 'task')}, if Spark has slots for them"
+        f"copy {counted(len(plan.copies), 'partition')} of {counted(topics, 'topic')} "
+        f"in {counted(plan.tasks, 'task')}, if Spark has slots for them"
     )
     size = plan.bytes
     words = [
@@ -145,7 +143,7 @@ def _copy(plan: FlowPlan, *, detail: bool) -> Iterator[str]:
     yield f"    {', '.join(words)}" if plan.records else "    nothing is left to copy"
     if detail:
         for task in by_task(plan.copies):
-            yield f"    task {task[0].task}: {_counted(len(task), 'partition')}"
+            yield f"    task {task[0].task}: {counted(len(task), 'partition')}"
             yield from (f"        {_copied(copy)}" for copy in task)
 
 
@@ -161,7 +159,7 @@ def _skipped(skipped: Sequence[Skipped], *, detail: bool) -> Iterator[str]:
     """By reason, the most frequent first."""
     if not skipped:
         return
-    yield f"leave out {_counted(len(skipped), 'topic')}"
+    yield f"leave out {counted(len(skipped), 'topic')}"
     reasons: dict[str, list[str]] = {}
     for each in skipped:
         reasons.setdefault(each.why, []).append(each.topic)
@@ -189,26 +187,3 @@ def _some(lines: Sequence[str], *, detail: bool) -> Iterable[str]:
 
 def _about(records: int) -> str:
     return f"at most {records:,} {'record' if records == 1 else 'records'}"
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
-
-
-def as_size(number: float) -> str:
-    """Bytes, in units of a thousand, as networks and Kafka's own documents count."""
-    for unit in ("B", "KB", "MB", "GB"):
-        if number < 1000:
-            return f"{number:,.0f} {unit}" if unit == "B" else f"{number:.3g} {unit}"
-        number /= 1000
-    return f"{number:,.1f} TB"
-
-
-def as_time(seconds: float) -> str:
-    if seconds < _MINUTE_S:
-        return f"{max(1, round(seconds))} s"
-    if seconds < _HOUR_S:
-        return f"{seconds / _MINUTE_S:.0f} min"
-    if seconds < _DAY_S:
-        return f"{seconds / _HOUR_S:.1f} h"
-    return f"{seconds / _DAY_S:.1f} days"

@@ -12,6 +12,7 @@ from sparkmirror.cli.arguments import positive
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, require_java
 from sparkmirror.cli.mirroring_flows import add_flow_argument, mirroring_flows
 from sparkmirror.cli.process import interrupt_on_signals
+from sparkmirror.cli.reachability import clusters_of, require_clusters
 from sparkmirror.cli.terminal import StatusLines
 from sparkmirror.cli.verify.verdict import FlowVerdict, State, print_table, to_json, to_junit
 from sparkmirror.cli.verify.verification import Verification
@@ -112,6 +113,7 @@ def _verify(arguments: argparse.Namespace) -> list[FlowVerdict]:
     read = read_mirror_maker_file(arguments.file)
     flows = mirroring_flows(arguments.file, read.flows, arguments.flow)
     topics = compile_list(arguments.topics, "--topics") if arguments.topics else None
+    require_clusters(clusters_of(flow.settings for flow in flows))
     status.print(f"Reading both clusters of {', '.join(flow.name for flow in flows)} …")
     verification = Verification(flows, topics, arguments.report)
     if not verification.is_finished:
