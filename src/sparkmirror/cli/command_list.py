@@ -17,7 +17,7 @@ GROUPS: Final = {
     "mirror clusters": {
         "run": Command("run", "mirror clusters as configured in an mm2.properties"),
         "plan": Command("plan.command", "what a mirror would do, and what blocks it"),
-        "status": Command("deploy", "the states of a mirror's connectors"),
+        "status": Command("status", "how a mirror is: flows, lag, failures, groups"),
         "lag": Command("lag", "how far a mirror is behind; wait until it has caught up"),
         "verify": Command("verify.command", "prove that a mirror is exact, record by record"),
     },

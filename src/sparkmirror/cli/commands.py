@@ -1,6 +1,7 @@
 """Defines the commands of `sparkmirror`, runs one, and turns its errors into one line and an exit code."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -10,11 +11,13 @@ from sparkmirror import __version__
 from sparkmirror.cli.command_list import COMMANDS, MODULES, overview, suggestion
 from sparkmirror.cli.help_format import HelpFormatter, help_width
 from sparkmirror.cli.logging import configure_logging
-from sparkmirror.domain.errors import JavaMissingError, SparkmirrorError
+from sparkmirror.cli.printable import printable
+from sparkmirror.domain.errors import JavaMissingError, KafkaError, SparkmirrorError
 
 _FAILED = 1
 _WRONG_USAGE = 2
-_JAVA_MISSING = 2
+_CANNOT_TELL = 2
+"""A cluster can't be read, or there is no Java: what was asked for has not even begun."""
 
 _ALL_COMMANDS: Final = "completion"
 """The command whose module needs the parsers of all."""
@@ -36,9 +39,12 @@ def run_command(words: Sequence[str]) -> int:
     configure_logging(arguments.log_format, level=arguments.log_level)
     try:
         return int(arguments.run(arguments))
+    except BrokenPipeError:  # whoever read has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _FAILED
     except (SparkmirrorError, OSError) as error:  # a folder that can't be written, for example
-        sys.stderr.write(f"sparkmirror: {error}\n")
-        return _JAVA_MISSING if isinstance(error, JavaMissingError) else _FAILED
+        sys.stderr.write(f"sparkmirror: {printable(str(error))}\n")
+        return _CANNOT_TELL if isinstance(error, JavaMissingError | KafkaError) else _FAILED
 
 
 def _modules(command: str) -> Sequence[str]:

@@ -11,6 +11,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from sparkmirror.cli.arguments import not_empty
 from sparkmirror.cli.connectors.changes import print_result
 from sparkmirror.cli.connectors.input_files import read_file
 from sparkmirror.cli.connectors.queries import status_view
@@ -19,11 +20,10 @@ from sparkmirror.cli.connectors.rest_commands import (
     REFUSED,
     RestCommand,
     add_rest_command,
-    not_empty,
     print_error,
     print_line,
 )
-from sparkmirror.cli.connectors.views import View, add_output_argument, show
+from sparkmirror.cli.connectors.views import View, show
 from sparkmirror.cli.connectors.wait import GONE, StateWait, add_timeout_argument, status_of
 from sparkmirror.cli.printable import printable
 from sparkmirror.client.connect_objects import ConnectorStateInfo
@@ -60,14 +60,6 @@ Remove the connectors of a mirror, if they are there, and deploy them again. The
 {_FILES_HELP}
 example:
   sparkmirror redeploy source-0
-"""
-_STATUS_HELP = """\
-Print the states of a mirror's connectors. The exit code is 0 when they and all their tasks are RUNNING, else
-1.
-
-examples:
-  sparkmirror status source-0
-  sparkmirror status source-0 -o json
 """
 
 
@@ -134,10 +126,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
             help="with --dry-run: the worker's properties, to plan what the source connector would do",
         )
     _add(subparsers, RestCommand("undeploy", "remove the connectors of a mirror", _UNDEPLOY_HELP, _undeploy))
-    status = RestCommand("status", "the states of a mirror's connectors", _STATUS_HELP, _status)
-    parser = add_rest_command(subparsers, status)
-    parser.add_argument("cluster", type=not_empty, metavar="CLUSTER", help="the cluster that is mirrored")
-    add_output_argument(parser)
 
 
 def _add(
@@ -180,7 +168,8 @@ def _undeploy(connect: ConnectRest, arguments: argparse.Namespace) -> int:
     return _remove_all(connect, arguments)
 
 
-def _status(connect: ConnectRest, arguments: argparse.Namespace) -> int:
+def show_status(connect: ConnectRest, arguments: argparse.Namespace) -> int:
+    """Of the three connectors, as mm2.sh prints it; the exit code tells whether all of them run."""
     found = {each: status_of(connect, each.name) for each in _connectors(arguments.cluster)}
     if arguments.output != "table":
         show(View({each.name: status for each, status in found.items()}, (), ()), arguments.output)

@@ -28,7 +28,7 @@ examples:
   sparkmirror topics explain orders mm2.properties
   sparkmirror topics explain orders mm2.properties --flow 'us-west->us-east' -o json
 
-exit codes: 0 it is mirrored, 1 not, or not all of it, or a cluster can't be read, 2 wrong usage
+exit codes: 0 it is mirrored, 1 not, or not all of it, 2 wrong usage, or a cluster can't be read
 """
 
 

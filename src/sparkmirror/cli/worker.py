@@ -71,7 +71,8 @@ def run(arguments: argparse.Namespace) -> int:
         server = RestServer(rest)
         server.bind()
     except SparkmirrorError as error:
-        _log.error("%s: %s", arguments.file, error)
+        named = str(error).startswith(f"{arguments.file}: ")  # as errors of reading it are
+        _log.error("%s", error if named else f"{arguments.file}: {error}")
         return _BAD_FILE
     require_java()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)

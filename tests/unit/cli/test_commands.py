@@ -130,3 +130,10 @@ def test_missing_java_is_one_line_and_exit_code_2(
     assert captured.out == ""
     assert captured.err.startswith("sparkmirror: No Java was found in JAVA_HOME and PATH. ")
     assert captured.err.count("\n") == 1
+
+
+def test_a_reader_that_has_seen_enough_gets_no_error() -> None:
+    program = "import sys; from sparkmirror.cli.main import main; sys.exit(main(['completion', 'bash']))"
+    command = f'{sys.executable} -c "{program}" | head -1 > /dev/null'
+    ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert ended.stderr == ""

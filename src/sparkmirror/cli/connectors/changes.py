@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from sparkmirror.cli.arguments import not_negative
+from sparkmirror.cli.arguments import not_empty, not_negative
 from sparkmirror.cli.connectors.input_files import GIVEN_HELP, read_given
 from sparkmirror.cli.connectors.queries import cause
 from sparkmirror.cli.connectors.rest_commands import (
@@ -12,7 +12,6 @@ from sparkmirror.cli.connectors.rest_commands import (
     REFUSED,
     RestCommand,
     add_rest_command,
-    not_empty,
     print_error,
     print_line,
     run_for_each,

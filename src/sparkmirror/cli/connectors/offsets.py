@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from sparkmirror.cli.arguments import not_empty
 from sparkmirror.cli.connectors.input_files import read_offsets
 from sparkmirror.cli.connectors.rest_commands import (
     DONE,
@@ -13,7 +14,6 @@ from sparkmirror.cli.connectors.rest_commands import (
     REFUSED,
     RestCommand,
     add_rest_command,
-    not_empty,
     print_error,
     print_line,
 )

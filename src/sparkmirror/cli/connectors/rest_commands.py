@@ -63,13 +63,6 @@ def run(command: RestCommand, arguments: argparse.Namespace, connect: Connect = 
         return NOT_SENT
 
 
-def not_empty(text: str) -> str:
-    """An argument's type: a REST path without the name would mean something else."""
-    if not text.strip():
-        raise argparse.ArgumentTypeError("it can't be empty")
-    return text
-
-
 def run_for_each(names: Sequence[str], act: Callable[[str], int]) -> int:
     """Call `act` for each name, also when others fail; returns the worst exit code."""
     code = DONE

@@ -147,7 +147,10 @@ def _planned(arguments: argparse.Namespace) -> Planned:
         with connected(arguments) as connect:
             return Planned(_of_worker(connect, arguments.names))
     if len(arguments.names) != 1:
-        raise SparkmirrorError("one FILE is required, or --url, or --context")
+        hint = ""
+        if not arguments.names and arguments.clusters and Path(arguments.clusters[-1]).is_file():
+            hint = f": put {arguments.clusters[-1]} before --clusters"
+        raise SparkmirrorError(f"one FILE is required, or --url, or --context{hint}")
     file = Path(arguments.names[0])
     rate = None if arguments.rate is None else Rate(arguments.rate, "--rate")
     if arguments.worker is not None:
