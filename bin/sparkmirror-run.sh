@@ -11,7 +11,7 @@ base=$(cd "$(dirname "$0")/.." && pwd)
 if [ -x "$base/.venv/bin/sparkmirror" ]; then
   sparkmirror=$base/.venv/bin/sparkmirror
 elif ! sparkmirror=$(command -v sparkmirror); then
-  echo "sparkmirror is neither in $base/.venv (make setup) nor on PATH (pip install sparkmirror)" >&2
+  echo "sparkmirror is neither in $base/.venv (make setup) nor on PATH (pip install . in the checkout)" >&2
   exit 127
 fi
 

@@ -60,7 +60,7 @@ def test_every_committed_offset_is_translated_exactly_where_the_logs_allow_it(
         ]
 
     with running_mirror(tmp_path / "mirror", properties) as mirror:
-        mirror.await_log("checkpoints 20 groups")
+        mirror.await_log("checkpoints of 20 of")
         await_value(lambda: not wrong(), WAIT_S, lambda: "\n".join([*wrong(), mirror.log_text()]))
         mirror.stop()
 

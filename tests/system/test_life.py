@@ -163,8 +163,8 @@ def test_terminal_shows_sparkmirrors_log_lines_only(mirrors: dict[str, Mirror], 
     ours = mirrors[alias].log_text().splitlines()
     assert ours
     for line in ours:
-        clock, level, *_ = line.split()
-        assert clock.count(":") == 2, line
+        date, clock, level, *_ = line.split()
+        assert (date.count("-"), clock.count(":")) == (2, 2), line
         assert level in {"INFO", "WARNING", "ERROR"}, line
     assert "WARN" in mirrors[alias].spark_log.read_text(), "Spark's noise has gone elsewhere"
 
@@ -173,7 +173,7 @@ def test_json_lines_name_flow_and_connector(mirrors: dict[str, Mirror]) -> None:
     lines = [json.loads(line) for line in mirrors["jvmless"].log_text().splitlines()]
     assert all(line["logger"].startswith("sparkmirror.") for line in lines)
     assert all({"time", "level", "message"} <= line.keys() for line in lines)
-    created = [line for line in lines if line["message"] == "created jvmless.life.jvmless"]
+    created = [line for line in lines if line["message"] == "created jvmless.life.jvmless on B"]
     assert [(line["flow"], line["connector"]) for line in created] == [
         ("jvmless->B", "MirrorSourceConnector")
     ]

@@ -144,6 +144,20 @@ def test_lag_command_tells_scripts_whether_the_mirror_has_caught_up(
     assert "no flow B->nowhere" in capsys.readouterr().err
 
 
+def test_status_command_tells_how_the_mirror_is(
+    mirror: Mirror, page: Page, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["status", str(mirror.file), "-o", "json"]) == 0
+    (flow,) = json.loads(capsys.readouterr().out)
+    assert (flow["state"], flow["running"], flow["unknown_partitions"]) == ("catching up", True, 0)
+    assert flow["process"].startswith("process ")
+    topics = {each["topic"]: each for each in flow["topics"]}
+    assert topics[SLOW]["lag_records"] > 0
+    assert (topics[QUICK]["partitions"], topics[QUICK]["lag_records"]) == (2, 0)
+    assert main(["status", str(mirror.file)]) == 0
+    assert f"{ALIAS}->B: catching up, " in capsys.readouterr().out
+
+
 def test_a_group_on_the_source_shows_the_lag_and_is_not_mirrored(
     sides: Sides, mirror: Mirror, page: Page
 ) -> None:
@@ -155,7 +169,7 @@ def test_a_group_on_the_source_shows_the_lag_and_is_not_mirrored(
     await_value(
         lambda: 0 < committed(sides.source, LAG_GROUP, SLOW, 1).get(0, 0) < end, WAIT_S, lambda: "no lag"
     )
-    mirror.await_log("checkpoints 1 groups of", timeout_s=WAIT_S)
+    mirror.await_log("writes checkpoints of 1 of", timeout_s=WAIT_S)
     assert committed(sides.target, LAG_GROUP, f"{ALIAS}.{QUICK}", 2) == {}
 
 

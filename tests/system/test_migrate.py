@@ -123,7 +123,10 @@ def test_group_moves_continues_exactly_and_moves_back(
         assert steps(plan) == expected
         assert committed(target, group, REMOTE, 2) == {1: 3}, "a dry run writes nothing"
         with running(migrated.consumers(group, "--yes", "-o", "json"), log) as process:
-            await_stderr(log, f"it has members on {ALIAS}: stop its consumers there, and let them commit")
+            await_stderr(
+                log,
+                f"it has members on {ALIAS} (rdkafka at 127.0.0.1): stop its consumers there",
+            )
             before += read(consumer, 5)
             consumer.close()
             printed = ended(process, log)
@@ -143,7 +146,7 @@ def test_group_moves_continues_exactly_and_moves_back(
         again = printed_by(migrated.consumers(group), capsys)
         assert set(steps(again).values()) == {"done"}, "nobody is asked when there is nothing to do"
         assert main(migrated.consumers(group, "--roll-back", "--yes", "--timeout", "1")) == 1
-        assert "it has members on B: stop its consumers there" in capsys.readouterr().err
+        assert "it has members on B" in capsys.readouterr().err
     assert main(migrated.consumers(group, "--roll-back", "--yes")) == 0
     assert committed(target, group, REMOTE, 2) == {1: 3}
     assert main(migrated.consumers(group, "--roll-back")) == 0
@@ -180,7 +183,7 @@ def test_impossible_migration_ends_with_1_and_the_reason(
         consumer.subscribe([TOPIC])
         read(consumer, 1)
         assert main(migrated.consumers("moved-busy", "--yes", "--timeout", "1")) == 1
-        assert f"not within 1 s: it has members on {ALIAS}" in capsys.readouterr().err
+        assert f"not within 1 s: it has members on {ALIAS} (" in capsys.readouterr().err
     assert main(migrated.consumers("moved-busy")) == 2, "nobody can be asked here"
     assert "--yes" in capsys.readouterr().err
     assert committed(migrated.target, "moved-busy", REMOTE, 2) == {}

@@ -1,6 +1,7 @@
 """`sparkmirror plan` before, during and after a mirror: it lists changes and makes none."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -8,8 +9,14 @@ import javaproperties
 import pytest
 
 from sparkmirror.cli.main import main
+from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST, ReservedPort
+from sparkmirror.domain.ids import Alias
+from sparkmirror.setup.flow_admins import FlowAdmins
+from sparkmirror.setup.plan.begun_anew import begins_anew, begun_anew
+from sparkmirror.setup.topic_plan import SourceTopic, TopicPlan
+from sparkmirror.setup.topic_sync import Topics
 from tests.support.broker_data import append, config, configure, create_topic, grow, numbered, topics
 from tests.support.mirror import REPLICATION, running_mirror
 from tests.support.progress import await_caught_up
@@ -52,15 +59,15 @@ def plan(tmp_path: Path, properties: dict[str, str], capsys: pytest.CaptureFixtu
 
 class Plan:
     def __init__(self, file: Path, properties: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-        self._file = file
+        self.file = file
         self._properties = properties
         self._capsys = capsys
 
     def run(self, *options: str, **changed: str) -> tuple[int, str, str]:
         properties = {**self._properties, **{key.replace("_", "."): value for key, value in changed.items()}}
-        self._file.write_text(javaproperties.dumps(properties), encoding="ascii")
+        self.file.write_text(javaproperties.dumps(properties), encoding="ascii")
         self._capsys.readouterr()
-        code = main(["plan", str(self._file), *options])
+        code = main(["plan", str(self.file), *options])
         return code, *self._capsys.readouterr()
 
     def flow(self, **changed: str) -> tuple[int, dict[str, Any]]:
@@ -158,6 +165,8 @@ def test_plan_after_a_mirror_lists_only_changes_made_by_hand(
     assert config(target, REMOTE)["retention.ms"] == "86400001"
     code, out, _ = plan.run()
     assert (code, out.splitlines()[-1]) == (0, "Plan: nothing to change, nothing to copy.")
+    assert plan.run("--detailed-exitcode")[0] == 0
+    assert_another_name_begins_anew(plan, tmp_path)
     code, topic = explained(properties, tmp_path, capsys)
     assert (code, topic["mirrored"], topic["target_topic"], topic["configs"]) == (0, True, REMOTE, [])
     copied = topic["partitions"][1]
@@ -185,6 +194,27 @@ def test_plan_after_a_mirror_lists_only_changes_made_by_hand(
     code, topic = explained(properties, tmp_path, capsys, "planned.secret")
     assert (code, topic["mirrored"], topic["partitions"]) == (1, False, [])
     assert [rule["passes"] for rule in topic["rules"]] == [False, True, True]
+
+
+def assert_another_name_begins_anew(plan: Plan, folder: Path) -> None:
+    """As `plan` and as a mirror that starts find it."""
+    code, flow = plan.flow(**{"pl->pt.name": "another"})
+    (planned,) = [finding for finding in flow["findings"] if finding["kind"] == "topic of others"]
+    assert (code, planned["severity"], planned["subject"]) == (0, "warns", REMOTE)
+    assert "continue where the connector MirrorSourceConnector has stopped" in planned["remedy"]
+    (settings,) = (each for each in read_mirror_maker_file(plan.file).flows if each.source is not None)
+    assert settings.source is not None
+    with closing(FlowAdmins(settings.flow, settings.source)) as admins:
+        counts = admins.source.partition_counts()
+        topics = Topics(
+            {TOPIC: SourceTopic(counts[TOPIC])},
+            admins.target.partition_counts(),
+            TopicPlan(),
+            [(TOPIC, REMOTE)],
+        )
+    (found,) = begun_anew(settings, settings.source, topics)
+    assert (found.subject, found.remedy) == (REMOTE, planned["remedy"])
+    assert begins_anew([found], Alias("pt")).startswith("begins anew: no position of this mirror is stored")
 
 
 def explained(

@@ -88,7 +88,8 @@ def cluster_to_start_later(folder: Path, stack: ExitStack) -> LocalCluster:
 
 
 def clock(line: str) -> datetime:
-    return datetime.strptime(line.split(maxsplit=1)[0], "%H:%M:%S.%f")  # noqa: DTZ007 - only differences count
+    moment = " ".join(line.split(maxsplit=2)[:2])
+    return datetime.strptime(moment, "%Y-%m-%d %H:%M:%S.%f")  # noqa: DTZ007 - only differences count
 
 
 def test_unreachable_cluster_is_reported_at_once(clusters: Clusters) -> None:

@@ -37,10 +37,8 @@ examples:
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "archive",
-        help="pack the Python packages for executors of a Spark cluster",
         description=_DESCRIPTION,
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("file", type=_archive_name, metavar="OUT.tar.gz", help="the archive to write")
     parser.add_argument(

@@ -15,3 +15,10 @@ def not_negative(text: str) -> int:
     if number < 0:
         raise argparse.ArgumentTypeError(f"{number} is negative")
     return number
+
+
+def not_empty(text: str) -> str:
+    """For names: a REST path, or a request, without one would mean something else."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it can't be empty")
+    return text

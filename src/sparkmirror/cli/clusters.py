@@ -67,10 +67,8 @@ class ClusterStatus:
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "clusters",
-        help="local Kafka clusters for trying things out",
         description="Start, stop and show local Kafka clusters: real brokers, which run until `down`.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     _add_up(actions)

@@ -37,9 +37,7 @@ complete -o bashdefault -o default -F _sparkmirror sparkmirror
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "completion",
-        help="a script that completes commands in bash and zsh",
         description=_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("shell", choices=("bash", "zsh"), help="the shell that runs the script")
     parser.set_defaults(run=lambda arguments: _print(arguments.shell, subparsers))

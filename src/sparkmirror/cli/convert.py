@@ -51,10 +51,8 @@ exit codes: 0 everything is converted, 2 an unusable file, or wrong usage, 3 som
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "convert",
-        help="between mm2.properties, connector JSON and Strimzi resources",
         description=_HELP,
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="the files of one configuration")
     parser.add_argument(

@@ -11,6 +11,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from sparkmirror.cli.arguments import not_empty
 from sparkmirror.cli.connectors.changes import print_result
 from sparkmirror.cli.connectors.input_files import read_file
 from sparkmirror.cli.connectors.queries import status_view
@@ -19,12 +20,12 @@ from sparkmirror.cli.connectors.rest_commands import (
     REFUSED,
     RestCommand,
     add_rest_command,
-    not_empty,
     print_error,
     print_line,
 )
-from sparkmirror.cli.connectors.views import View, add_output_argument, show
+from sparkmirror.cli.connectors.views import View, show
 from sparkmirror.cli.connectors.wait import GONE, StateWait, add_timeout_argument, status_of
+from sparkmirror.cli.printable import printable
 from sparkmirror.client.connect_objects import ConnectorStateInfo
 from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest
 from sparkmirror.domain.errors import ConfigError, SparkmirrorError
@@ -44,6 +45,7 @@ not changed: `redeploy` applies changed files.
 examples:
   sparkmirror deploy source-0
   sparkmirror deploy source-0 --dir mirrors/mm2 --url http://connect-1:8083 --dry-run
+  sparkmirror deploy source-0 --dry-run --worker connect-distributed.properties
 """
 _UNDEPLOY_HELP = """\
 Remove the connectors of a mirror, and wait until they are gone. Their offsets stay: a mirror that is deployed
@@ -58,14 +60,6 @@ Remove the connectors of a mirror, if they are there, and deploy them again. The
 {_FILES_HELP}
 example:
   sparkmirror redeploy source-0
-"""
-_STATUS_HELP = """\
-Print the states of a mirror's connectors. The exit code is 0 when they and all their tasks are RUNNING, else
-1.
-
-examples:
-  sparkmirror status source-0
-  sparkmirror status source-0 -o json
 """
 
 
@@ -125,11 +119,13 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
             "--dir", type=Path, default=_FOLDER, metavar="DIR", help="where the files are (%(default)s)"
         )
         parser.add_argument("--no-wait", action="store_true", help="do not wait until they run")
+        parser.add_argument(
+            "--worker",
+            type=Path,
+            metavar="FILE",
+            help="with --dry-run: the worker's properties, to plan what the source connector would do",
+        )
     _add(subparsers, RestCommand("undeploy", "remove the connectors of a mirror", _UNDEPLOY_HELP, _undeploy))
-    status = RestCommand("status", "the states of a mirror's connectors", _STATUS_HELP, _status)
-    parser = add_rest_command(subparsers, status)
-    parser.add_argument("cluster", type=not_empty, metavar="CLUSTER", help="the cluster that is mirrored")
-    add_output_argument(parser)
 
 
 def _add(
@@ -145,7 +141,7 @@ def _add(
 def _deploy(connect: ConnectRest, arguments: argparse.Namespace) -> int:
     wanted = _read_files(arguments)
     if arguments.dry_run:
-        return max(_print_plan(connect, each) for each in wanted)
+        return max(*(_print_plan(connect, each) for each in wanted), _print_findings(arguments, wanted))
     print_line(f"Deploying cluster {arguments.cluster}")
     return _put_all(connect, arguments, wanted)
 
@@ -153,7 +149,8 @@ def _deploy(connect: ConnectRest, arguments: argparse.Namespace) -> int:
 def _redeploy(connect: ConnectRest, arguments: argparse.Namespace) -> int:
     wanted = _read_files(arguments)
     if arguments.dry_run:
-        return max(_print_plan(connect, each, is_removed_first=True) for each in wanted)
+        codes = [_print_plan(connect, each, is_removed_first=True) for each in wanted]
+        return max(*codes, _print_findings(arguments, wanted))
     print_line(f"Redeploying cluster {arguments.cluster}")
     code = _remove_all(connect, arguments)
     return code if code != DONE else _put_all(connect, arguments, wanted)
@@ -171,7 +168,8 @@ def _undeploy(connect: ConnectRest, arguments: argparse.Namespace) -> int:
     return _remove_all(connect, arguments)
 
 
-def _status(connect: ConnectRest, arguments: argparse.Namespace) -> int:
+def show_status(connect: ConnectRest, arguments: argparse.Namespace) -> int:
+    """Of the three connectors, as mm2.sh prints it; the exit code tells whether all of them run."""
     found = {each: status_of(connect, each.name) for each in _connectors(arguments.cluster)}
     if arguments.output != "table":
         show(View({each.name: status for each, status in found.items()}, (), ()), arguments.output)
@@ -278,6 +276,22 @@ def _print_plan(connect: ConnectRest, wanted: _Wanted, *, is_removed_first: bool
         for error in each["value"]["errors"]:
             print_error(connector.name, error)
     return REFUSED if infos["error_count"] else DONE
+
+
+def _print_findings(arguments: argparse.Namespace, wanted: Sequence[_Wanted]) -> int:
+    """What `sparkmirror plan` finds for the source connector: above all, whether it would begin anew."""
+    file = wanted[-1].connector.file
+    if arguments.worker is None:
+        print_line(f"with --worker FILE, or by sparkmirror plan {file}: what it would do to topics")
+        return DONE
+    # Loaded here, since the other commands of this module ask no broker.
+    from sparkmirror.cli.plan.command import plan_of_connector  # noqa: PLC0415
+    from sparkmirror.cli.plan.report import flow_lines  # noqa: PLC0415
+
+    plan = plan_of_connector(file, arguments.worker, None)
+    for line in flow_lines(plan):
+        print_line(printable(line))
+    return REFUSED if plan.is_blocked else DONE
 
 
 def _state(connect: ConnectRest, name: str) -> str | None:

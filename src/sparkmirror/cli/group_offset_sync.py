@@ -61,9 +61,7 @@ exit codes: 0 the group is at its checkpoints, or the command was stopped; 1 the
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "group-offset-sync",
-        help="keep a group's offsets at its checkpoints, as MM2GroupOffsetSync does",
         description=_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "-cgi",

@@ -1,21 +1,21 @@
 """Defines `sparkmirror groups`: explains the offsets of a consumer group on the target, as tables or JSON."""
 
 import argparse
-from typing import Any
+from typing import Any, Final
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from sparkmirror.cli.mirroring_flows import WRONG_USAGE, add_explain_arguments, explained
 from sparkmirror.cli.printable import printable
-from sparkmirror.domain.ids import GroupId
+from sparkmirror.cli.terminal import aligned
+from sparkmirror.domain.ids import Flow, GroupId
 from sparkmirror.groups.group_explanation import GroupExplanation, PartitionExplanation, explain
 from sparkmirror.groups.group_facts import group_facts
 
 _FOLLOWS = 0
 _KEPT_BACK = 1
+_NUMBERS: Final = (1, 2, 4, 5, 6, 7, 8)
 
 _EXPLAIN_HELP = """\
 Explains for every partition of a consumer group its offset on the target of a flow, by the current state of
@@ -38,14 +38,13 @@ examples:
   sparkmirror groups explain billing mm2.properties
   sparkmirror groups explain billing mm2.properties --flow 'us-west->us-east' -o json
 
-exit codes: 0 the group's offsets are synced, 1 not all of them are, or a cluster can't be read, 2 wrong usage
+exit codes: 0 the group's offsets are synced, 1 not all of them are, 2 wrong usage, or a cluster can't be read
 """
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "groups",
-        help="consumer groups and their offsets on a target, explained",
         description="Explain what a mirror does with consumer groups.",
     )
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -53,7 +52,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "explain",
         help="a group's offsets on a target, partition by partition",
         description=_EXPLAIN_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     explaining.add_argument("group", metavar="GROUP", help="a consumer group's id")
     add_explain_arguments(explaining)
@@ -81,7 +79,10 @@ def show(console: Console, found: GroupExplanation) -> None:
     for line in found.notes:
         console.print(f"  {printable(line)}", highlight=False, markup=False, soft_wrap=True)
     if found.partitions:
-        console.print(_table(found))
+        rows = [_row(each) for each in found.partitions]
+        table = aligned([_headings(found.flow), *rows], right=_NUMBERS)
+        for line in ("", *table, ""):
+            console.print(f"  {line}".rstrip(), highlight=False, markup=False, soft_wrap=True)
     for partition in found.partitions:
         mark = "✓" if partition.is_following else "✗"
         console.print(
@@ -89,28 +90,24 @@ def show(console: Console, found: GroupExplanation) -> None:
         )
 
 
-def _table(found: GroupExplanation) -> Table:
-    table = Table(box=SIMPLE_HEAD)
-    table.add_column(f"on {found.flow.source}")
-    for name in ("committed", "lag"):
-        table.add_column(name, justify="right")
-    table.add_column(f"on {found.flow.target}")
-    for name in ("translated", "checkpoint", "committed", "lag", "next sync writes"):
-        table.add_column(name, justify="right")
-    for each in found.partitions:
-        translated = None if each.place is None else each.place.offset
-        table.add_row(
-            str(each.source),
-            _number(each.committed),
-            _number(each.lag),
-            str(each.target),
-            _number(translated),
-            _number(each.checkpoint),
-            _number(each.target_committed),
-            _number(each.target_lag),
-            _number(each.next_write),
-        )
-    return table
+def _headings(flow: Flow) -> tuple[str, ...]:
+    here, there = f"on {flow.source}", f"on {flow.target}"
+    return here, "committed", "lag", there, "translated", "checkpoint", "committed", "lag", "next sync writes"
+
+
+def _row(each: PartitionExplanation) -> tuple[str, ...]:
+    translated = None if each.place is None else each.place.offset
+    return (
+        str(each.source),
+        _number(each.committed),
+        _number(each.lag),
+        str(each.target),
+        _number(translated),
+        _number(each.checkpoint),
+        _number(each.target_committed),
+        _number(each.target_lag),
+        _number(each.next_write),
+    )
 
 
 def _number(number: int | None) -> str:

@@ -15,6 +15,7 @@ from sparkmirror.cli.arguments import not_negative, positive
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import add_flow_argument, mirroring_flows
 from sparkmirror.cli.printable import printable
+from sparkmirror.cli.reachability import clusters_of, require_clusters
 from sparkmirror.cli.terminal import StatusLines, aligned
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.migrate.flow_access import FlowAccess
@@ -45,9 +46,7 @@ cluster can't be read, the flow has not begun with a partition, wrong usage
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "lag",
-        help="how far a mirror is behind, also Java's; wait until it has caught up",
         description=_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("file", type=Path, metavar="FILE", help="the mm2.properties of the mirror")
     add_flow_argument(parser)
@@ -79,6 +78,8 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         flows = mirroring_flows(arguments.file, read_mirror_maker_file(arguments.file).flows, arguments.flow)
         topics = compile_list(arguments.topics or [".*"], "--topic")
+        if not arguments.wait:
+            require_clusters(clusters_of(flow.settings for flow in flows))
         with ExitStack() as opened:
             readers = [
                 opened.enter_context(

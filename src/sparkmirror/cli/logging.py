@@ -14,37 +14,52 @@ from sparkmirror.cli.printable import printable
 
 LogFormat = Literal["text", "json"]
 
+LEVELS = ("debug", "info", "warning", "error")
 _CHATTY_LIBRARIES = ("kafka", "py4j")
 """Their failures are raised as errors, which are logged once, by us."""
 _PLAIN_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"asctime", "message", "taskName"}
 
 
 def add_logging_arguments(parser: ArgumentParser) -> None:
-    """Add `--log-format`, to be passed to `configure_logging`."""
+    """Add what `configure_logging` takes."""
     parser.add_argument(
         "--log-format",
         choices=["text", "json"],
         default="text",
         help="text, or one JSON object per line (default: text)",
     )
+    parser.add_argument(
+        "--log-level",
+        choices=LEVELS,
+        default="info",
+        help="the least important lines to log (default: info)",
+    )
+    parser.add_argument(
+        "-v",
+        "--verbose",
+        dest="log_level",
+        action="store_const",
+        const="debug",
+        help="as --log-level debug: also each connection, and how long each job took",
+    )
 
 
-def configure_logging(log_format: LogFormat, stream: TextIO | None = None) -> None:
+def configure_logging(log_format: LogFormat, stream: TextIO | None = None, *, level: str = "info") -> None:
     """Send every logger of this process to one handler, replacing earlier handlers."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     # Py4J logs to the root logger, with a stack trace, when the JVM is gone; our loggers have names.
     handler.addFilter(lambda record: record.name != "root")
-    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     for name in _CHATTY_LIBRARIES:
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 class TextFormatter(logging.Formatter):
-    """`12:00:00.123 INFO  [source->target MirrorSourceConnector] message`, in local time."""
+    """`2026-11-24 12:00:00.123 INFO    [source->target MirrorSourceConnector] message`, in local time."""
 
     def format(self, record: logging.LogRecord) -> str:
-        time = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S.%f")[:-3]
+        time = datetime.fromtimestamp(record.created).astimezone().strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
         about = " ".join(str(vars(record)[key]) for key in ("flow", "connector") if key in vars(record))
         place = f"[{about}] " if about else ""
         line = f"{time} {record.levelname:<7} {place}{printable(record.getMessage())}"

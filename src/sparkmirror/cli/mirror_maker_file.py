@@ -2,7 +2,6 @@
 
 import logging
 import os
-import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -19,22 +18,31 @@ from sparkmirror.config.properties import Properties, parse_properties, read_tex
 from sparkmirror.connectors.flow_settings import FlowSettings, flow_settings
 from sparkmirror.connectors.rings import RingFlow, check_rings
 from sparkmirror.domain.errors import ConfigError, SparkmirrorError
-from sparkmirror.spark.session import log_directory
 
 _log = logging.getLogger(__name__)
 
 
 class MirrorMakerFile(NamedTuple):
-    """`spark` holds the file's `spark.*`; `unknown_keys` are ignored.
-
-    `shared`: other processes run the same file, and share its flows (KIP-710).
-    """
+    """`spark` holds the file's `spark.*`; `config` is what it says, also of flows that are not to run."""
 
     flows: list[FlowSettings]
     spark: dict[str, str]
-    unknown_keys: tuple[UnknownKey, ...]
-    shared: bool = False
-    metrics: MetricsOptions = MetricsOptions()
+    config: MirrorMakerConfig
+
+    @property
+    def unknown_keys(self) -> tuple[UnknownKey, ...]:
+        """The keys of the file that are ignored."""
+        return self.config.unknown_keys()
+
+    @property
+    def shared(self) -> bool:
+        """Whether other processes run the same file, and share its flows (KIP-710)."""
+        return self.config.internal_rest
+
+    @property
+    def metrics(self) -> MetricsOptions:
+        """Raises ConfigError."""
+        return self.config.metrics_options()
 
 
 def read_mirror_maker_file(file: Path, into_clusters: Collection[str] | None = None) -> MirrorMakerFile:
@@ -47,8 +55,8 @@ def read_mirror_maker_file(file: Path, into_clusters: Collection[str] | None = N
         config = MirrorMakerConfig(properties)
         flows = [flow_settings(flow) for flow in config.flows(into_clusters)]
         _check_rings(config, flows)
-        spark, metrics = dict(config.spark_properties()), config.metrics_options()
-        return MirrorMakerFile(flows, spark, config.unknown_keys(), config.internal_rest, metrics)
+        spark = dict(config.spark_properties())
+        return MirrorMakerFile(flows, spark, config)
     except SparkmirrorError as error:
         raise SparkmirrorError(f"{file}: {error}") from error
 
@@ -78,8 +86,3 @@ def require_java() -> None:
     java, home = find_java(), os.environ.get("JAVA_HOME")
     if home and not java.executable.startswith(home):
         del os.environ["JAVA_HOME"]
-
-
-def spark_log_file(command: str) -> Path:
-    """The file for Spark's own log when none is named."""
-    return log_directory() / f"spark-{command}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"

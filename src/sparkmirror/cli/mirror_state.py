@@ -3,14 +3,16 @@
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from sparkmirror.cli import topics_explain
 from sparkmirror.client.mirror_client import MirrorClient
 from sparkmirror.config.properties import read_properties
-from sparkmirror.domain.errors import MalformedRecordError
+from sparkmirror.domain.errors import KafkaError, MalformedRecordError
+from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from sparkmirror.offsets import formatters
 from sparkmirror.offsets.wire_records import Checkpoint, Heartbeat, OffsetSync
 from sparkmirror.policies.replication import sources
@@ -26,8 +28,7 @@ examples:
   sparkmirror translate-offsets --bootstrap-server east-1:9092 --source us-west --group billing
   sparkmirror translate-offsets --bootstrap-server east-1:9092 --source us-west --group a --group b -o json
 
-exit codes: 0 found, 1 no checkpoint of any of the groups, or the cluster can't be read, 2 wrong
-usage
+exit codes: 0 found, 1 no checkpoint of any of the groups, 2 wrong usage, or the cluster can't be read
 """
 
 
@@ -38,6 +39,8 @@ class _Dump(NamedTuple):
     help: str
     alias: tuple[str, str] | None
     """The option that names a cluster, and its help."""
+    place: str
+    """Where that topic is, for those who look elsewhere."""
     topic: Callable[[MirrorClient, argparse.Namespace], str]
     parse: Callable[[bytes, bytes], Any]
     text: Callable[[Any], str]
@@ -49,6 +52,7 @@ _DUMPS = (
         "checkpoints",
         "print the checkpoints of an upstream cluster's groups",
         ("--source", "the upstream cluster"),
+        "checkpoints are stored on the target of their flow, by its checkpoint connector",
         lambda client, arguments: client.policy.checkpoints_topic(arguments.source),
         Checkpoint.decode,
         formatters.checkpoint_text,
@@ -58,6 +62,7 @@ _DUMPS = (
         "heartbeats",
         "print the heartbeats of the flows into a cluster",
         None,
+        "heartbeats are stored on the target of a flow, unless emit.heartbeats.enabled=false",
         lambda client, _: client.policy.heartbeats_topic(),
         Heartbeat.decode,
         formatters.heartbeat_text,
@@ -67,6 +72,8 @@ _DUMPS = (
         "offset-syncs",
         "print the offset syncs that are stored on a cluster",
         ("--other", "the flow's cluster that they are not stored on"),
+        "offset syncs of A->B are stored on A (--bootstrap-server of A, --other B), or on B with "
+        "offset-syncs.topic.location=target (--bootstrap-server of B, --other A)",
         lambda client, arguments: client.policy.offset_syncs_topic(arguments.other),
         OffsetSync.decode,
         formatters.offset_sync_text,
@@ -78,9 +85,7 @@ _DUMPS = (
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "translate-offsets",
-        help="where consumer groups continue in the cluster that they move to",
         description=_TRANSLATE_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_cluster(parser)
     parser.add_argument("--source", required=True, metavar="ALIAS", help="the cluster that the groups are on")
@@ -95,7 +100,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.set_defaults(run=translate_offsets)
     parser = subparsers.add_parser(
         "topics",
-        help="print the topics that were replicated into a cluster, or why one is mirrored or not",
         description="Print the topics that were replicated into a cluster, a line each: the topic, the "
         "cluster it comes from, its name there, and all clusters on its way, the nearest first.",
     )
@@ -152,9 +156,30 @@ def topics(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> in
 
 def _dump(arguments: argparse.Namespace, dump: _Dump) -> int:
     with _client(arguments) as client:
-        for record in _records(client, dump, arguments):
-            _write(json.dumps(dump.json(record)) if arguments.output == "json" else dump.text(record))
+        try:
+            if getattr(arguments, "last", False):
+                _write_last_heartbeats(_records(client, dump, arguments), arguments.output)
+                return _DONE
+            for record in _records(client, dump, arguments):
+                _write(json.dumps(dump.json(record)) if arguments.output == "json" else dump.text(record))
+        except KafkaError as error:
+            if error.code != UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            topic = dump.topic(client, arguments)
+            raise KafkaError(f"{arguments.bootstrap_server} has no topic {topic}: {dump.place}") from error
     return _DONE
+
+
+def _write_last_heartbeats(heartbeats: Iterable[Heartbeat], output: str) -> None:
+    """A line for each flow, with the age of its last heartbeat."""
+    last = {heartbeat.flow: heartbeat.timestamp_ms for heartbeat in heartbeats}
+    for flow, timestamp_ms in sorted(last.items()):
+        age_s = max(0.0, time.time() - timestamp_ms / 1000)
+        if output == "json":
+            row = {"source": flow.source, "target": flow.target, "timestamp": timestamp_ms}
+            _write(json.dumps({**row, "ageSeconds": round(age_s, 1)}))
+        else:
+            _write(f"{flow}  {age_s:,.1f} s ago")
 
 
 def _records(client: MirrorClient, dump: _Dump, arguments: argparse.Namespace) -> Iterator[Any]:
@@ -174,13 +199,16 @@ def _client(arguments: argparse.Namespace) -> MirrorClient:
 def _add_dump(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]", dump: _Dump) -> None:
     parser = subparsers.add_parser(
         dump.name,
-        help=dump.help,
         description=f"{dump.help[0].upper()}{dump.help[1:]}, a line each, as Kafka's own formatters do.",
     )
     _add_cluster(parser)
     if dump.alias is not None:
         option, what = dump.alias
         parser.add_argument(option, required=True, metavar="ALIAS", help=what)
+    else:
+        parser.add_argument(
+            "--last", action="store_true", help="only the last heartbeat of each flow, and how old it is"
+        )
     parser.set_defaults(run=lambda arguments: _dump(arguments, dump))
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from rich.console import Console
 
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
+from sparkmirror.cli.reachability import clusters_of, require_clusters
 from sparkmirror.connectors.flow_settings import FlowSettings, SourceConfig
 from sparkmirror.domain.errors import SparkmirrorError
 
@@ -67,6 +68,7 @@ def explained(
     except (SparkmirrorError, OSError) as error:
         sys.stderr.write(f"sparkmirror {command}: {error}\n")
         return None
+    require_clusters(clusters_of(flow.settings for flow in flows))
     found = [explain(flow) for flow in flows]
     if arguments.output == "json":
         sys.stdout.write(json.dumps([to_json(each) for each in found], indent=2) + "\n")

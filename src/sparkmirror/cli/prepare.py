@@ -4,9 +4,10 @@ import argparse
 
 from rich.console import Console
 
-from sparkmirror.cli.mirror_maker_file import require_java, spark_log_file
+from sparkmirror.cli.mirror_maker_file import require_java
 from sparkmirror.cli.terminal import StatusLines
 from sparkmirror.clusters.local import archive_broker_classes
+from sparkmirror.spark.log_files import spark_log_file
 from sparkmirror.spark.session import archive_spark_classes
 
 _DESCRIPTION = """\
@@ -20,9 +21,7 @@ an upgrade of Java.
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "prepare",
-        help="halve the time of later starts",
         description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(run=run)
 

@@ -8,13 +8,16 @@ from pathlib import Path
 
 from sparkmirror.cli.changed_file import ChangedFile
 from sparkmirror.cli.logging import add_logging_arguments
-from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, require_java, spark_log_file
+from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, require_java
 from sparkmirror.cli.process import stop_on_signals
+from sparkmirror.connectors.flow_settings import FlowSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.metrics.metrics_server import PATH, MetricsServer
 from sparkmirror.metrics.page import Metrics
 from sparkmirror.metrics.settings import MetricsSettings, metrics_settings
 from sparkmirror.mirror.dedicated import MirrorMaker
+from sparkmirror.setup.plan.file_findings import file_findings
+from sparkmirror.spark.log_files import spark_log_file
 
 _log = logging.getLogger("sparkmirror.run")
 
@@ -50,10 +53,8 @@ a flow of the file now, 3 could not start, 255 bad arguments
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "run",
-        help="mirror clusters as configured in an mm2.properties file",
         description="Mirror clusters as configured in an mm2.properties file, until SIGINT, SIGTERM, SIGHUP.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("file", type=Path, help="the mm2.properties file, or a Strimzi resource")
     parser.add_argument(
@@ -84,30 +85,32 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         file = ChangedFile(arguments.file, arguments.clusters)
         read = read_mirror_maker_file(arguments.file, arguments.clusters)
-        flows, spark, unknown_keys, shared = read[:4]
-        metrics = metrics_settings(read.metrics._replace(rules=arguments.metrics_rules or read.metrics.rules))
+        options = read.metrics
+        metrics = metrics_settings(options._replace(rules=arguments.metrics_rules or options.rules))
     except SparkmirrorError as error:
         _log.error("%s", error)
         return _FAILED
-    if unknown_keys:
-        _log.warning("unknown keys, which are ignored: %s", "; ".join(map(str, unknown_keys)))
+    for finding in file_findings(read.config):
+        _log.warning("%s", finding)
     if arguments.master:
-        spark["spark.master"] = arguments.master
+        read.spark["spark.master"] = arguments.master
     require_java()
-    mirror = MirrorMaker(flows, spark, arguments.log_file or spark_log_file("run"), shared=shared)
-    _log.info("flows: %s", ", ".join(str(flow.flow) for flow in flows))
+    log_file = arguments.log_file or spark_log_file("run")
+    mirror = MirrorMaker(read.flows, read.spark, log_file, shared=read.shared)
+    _log.info("flows: %s", ", ".join(map(_named, read.flows)))
     try:
         if arguments.metrics_port:
             _serve_metrics(mirror, metrics, *arguments.metrics_port)
         mirror.start()
         stop_on_signals(mirror.stop)
-        _log.info("started in %.1f s; Ctrl-C or SIGTERM stops in order", time.monotonic() - began)
+        start = _Start(mirror, began)
+        start.check()
     except SparkmirrorError as error:
         _log.error("%s", error)
         mirror.close()
         return _START_FAILED
     try:
-        mirror.wait(each_second=lambda: mirror.change_limits(file.poll()))
+        mirror.wait(lambda: _each_second(mirror, file, start))
     except SparkmirrorError as error:
         _log.error("%s", error)
         return _FAILED
@@ -115,6 +118,40 @@ def run(arguments: argparse.Namespace) -> int:
         mirror.close()
     _log.info("stopped")
     return 0
+
+
+def _each_second(mirror: MirrorMaker, file: ChangedFile, start: "_Start") -> None:
+    mirror.change_limits(file.poll())
+    start.check()
+
+
+class _Start:
+    """Says once that the mirror has started: when every cluster that it mirrors has answered."""
+
+    def __init__(self, mirror: MirrorMaker, began: float) -> None:
+        self._mirror = mirror
+        self._began = began
+        self._is_said = False
+        self._is_waiting = False
+
+    def check(self) -> None:
+        """Called about once a second."""
+        if self._is_said:
+            return
+        up = self._mirror.up()
+        took_s = time.monotonic() - self._began
+        silent = sorted(alias for alias, is_up in up.items() if not is_up)
+        if not silent:
+            reached = f", reached {' and '.join(sorted(up))}" if up else ""
+            _log.info("started in %.1f s%s; Ctrl-C or SIGTERM stops in order", took_s, reached)
+            self._is_said = True
+        elif not self._is_waiting:
+            _log.info("Spark is ready after %.1f s; waiting for %s", took_s, " and ".join(silent))
+            self._is_waiting = True
+
+
+def _named(flow: FlowSettings) -> str:
+    return str(flow.flow) if flow.source is not None else f"{flow.flow} (only heartbeats)"
 
 
 def _serve_metrics(mirror: MirrorMaker, settings: MetricsSettings, host: str, port: int) -> None:

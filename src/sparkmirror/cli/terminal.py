@@ -18,8 +18,15 @@ _PLAIN_EVERY_S: Final = 5.0
 class StatusLines:
     """Prints lines that stay, each with the seconds since the object was made, and updates in between."""
 
-    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        console: Console,
+        clock: Callable[[], float] = time.monotonic,
+        plain_every_s: float = _PLAIN_EVERY_S,
+    ) -> None:
+        """`plain_every_s`: how often an update becomes a line where there is no terminal."""
         self._console = console
+        self._plain_every_s = plain_every_s
         self._clock = clock
         self._started = clock()
 
@@ -43,7 +50,7 @@ class StatusLines:
 
         def update(text: str) -> None:
             nonlocal printed_at
-            if self._clock() - printed_at >= _PLAIN_EVERY_S:
+            if self._clock() - printed_at >= self._plain_every_s:
                 printed_at = self._clock()
                 self.print(text)
 

@@ -1,13 +1,13 @@
 """Defines `sparkmirror topics explain`: why a topic is mirrored or not, and its progress."""
 
 import argparse
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 
 from sparkmirror.cli.mirroring_flows import WRONG_USAGE, add_explain_arguments, explained
+from sparkmirror.cli.terminal import aligned
 from sparkmirror.setup.topic_explanation import PartitionExplanation, TopicExplanation, explain
 from sparkmirror.setup.topic_facts import topic_facts
 
@@ -28,7 +28,7 @@ examples:
   sparkmirror topics explain orders mm2.properties
   sparkmirror topics explain orders mm2.properties --flow 'us-west->us-east' -o json
 
-exit codes: 0 it is mirrored, 1 not, or not all of it, or a cluster can't be read, 2 wrong usage
+exit codes: 0 it is mirrored, 1 not, or not all of it, 2 wrong usage, or a cluster can't be read
 """
 
 
@@ -37,7 +37,6 @@ def add_command(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         "explain",
         help="why a topic is mirrored or not, rule by rule, and its progress",
         description=_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("topic", metavar="TOPIC", help="a topic, by its name on the source")
     add_explain_arguments(parser)
@@ -59,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def show(console: Console, found: TopicExplanation) -> None:
     facts = found.facts
-    console.print(f"[bold]{facts.topic}[/]  {facts.flow}  as {facts.remote}", highlight=False)
+    console.print(f"[bold]{facts.topic}[/]  {facts.flow}  as {facts.remote}", highlight=False, soft_wrap=True)
     for verdict in facts.verdicts:
         _print(console, f"{'✓' if verdict.passes else '✗'} {verdict.rule}: {verdict.why}")
     for line in found.obstacles:
@@ -67,48 +66,45 @@ def show(console: Console, found: TopicExplanation) -> None:
     for line in found.notes:
         _print(console, line)
     if found.partitions:
-        console.print(_partitions(found))
+        _print_table(console, _partitions(found), right=(1, 2, 3, 4, 6))
     for partition in found.partitions:
         _print(console, f"{'✓' if partition.is_fine else '✗'} {partition.facts.source}: {partition.why}")
     if facts.configs:
-        console.print(_configs(found))
+        _print_table(console, _configs(found))
     for acl in facts.acls:
         _print(console, f"ACL that {facts.flow.target} lacks until the next sync: {acl}")
 
 
 def _print(console: Console, line: str) -> None:
-    console.print(f"  {line}", highlight=False, markup=False, soft_wrap=True)
+    console.print(f"  {line}".rstrip(), highlight=False, markup=False, soft_wrap=True)
 
 
-def _partitions(found: TopicExplanation) -> Table:
-    table = Table(box=SIMPLE_HEAD)
-    table.add_column(f"on {found.facts.flow.source}")
-    for name in ("first", "end", "mirrored to", "lag"):
-        table.add_column(name, justify="right")
-    table.add_column(f"on {found.facts.flow.target}")
-    table.add_column("end", justify="right")
-    for each in found.partitions:
-        facts = each.facts
-        table.add_row(
-            str(facts.source),
-            _number(facts.start),
-            _number(facts.end),
-            _number(facts.mirrored_to),
-            _number(each.lag),
-            str(facts.target),
-            _number(facts.target_end),
-        )
-    return table
+def _print_table(console: Console, rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> None:
+    for line in ("", *aligned(rows, right), ""):
+        _print(console, line)
 
 
-def _configs(found: TopicExplanation) -> Table:
-    table = Table(box=SIMPLE_HEAD)
+def _partitions(found: TopicExplanation) -> list[tuple[str, ...]]:
     flow = found.facts.flow
-    for name in ("config that differs", f"on {flow.source}", f"on {flow.target}", ""):
-        table.add_column(name)
-    for each in found.facts.configs:
-        table.add_row(each.name, _text(each.source), _text(each.target), each.why)
-    return table
+    rows = [
+        (
+            str(each.facts.source),
+            _number(each.facts.start),
+            _number(each.facts.end),
+            _number(each.facts.mirrored_to),
+            _number(each.lag),
+            str(each.facts.target),
+            _number(each.facts.target_end),
+        )
+        for each in found.partitions
+    ]
+    return [(f"on {flow.source}", "first", "end", "mirrored to", "lag", f"on {flow.target}", "end"), *rows]
+
+
+def _configs(found: TopicExplanation) -> list[tuple[str, ...]]:
+    flow = found.facts.flow
+    rows = [(each.name, _text(each.source), _text(each.target), each.why) for each in found.facts.configs]
+    return [("config that differs", f"on {flow.source}", f"on {flow.target}", ""), *rows]
 
 
 def _number(number: int | None) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sparkmirror.cli.logging import add_logging_arguments
-from sparkmirror.cli.mirror_maker_file import require_java, spark_log_file
+from sparkmirror.cli.mirror_maker_file import require_java
 from sparkmirror.cli.process import stop_on_signals
 from sparkmirror.config.metrics_options import metrics_options
 from sparkmirror.config.properties import Properties, read_properties
@@ -26,6 +26,7 @@ from sparkmirror.connect.worker_node import WorkerNode
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.metrics.page import Metrics
 from sparkmirror.metrics.settings import metrics_settings
+from sparkmirror.spark.log_files import spark_log_file
 
 _log = logging.getLogger("sparkmirror.worker")
 
@@ -53,11 +54,9 @@ exit codes: 0 stopped in order, 1 the node failed, 2 bad file or settings
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "worker",
-        help="run MirrorMaker's connectors behind Kafka Connect's REST API",
         description="Run a node of a Connect group, whose REST API configures MirrorMaker's connectors, "
         "until SIGINT, SIGTERM or SIGHUP.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("file", type=Path, help="the worker's connect-distributed.properties")
     parser.add_argument("--master", help="Spark's master URL (default: spark.master of the file, or local)")
@@ -76,7 +75,8 @@ def run(arguments: argparse.Namespace) -> int:
         server = RestServer(rest)
         server.bind()
     except SparkmirrorError as error:
-        _log.error("%s: %s", arguments.file, error)
+        named = str(error).startswith(f"{arguments.file}: ")  # as errors of reading it are
+        _log.error("%s", error if named else f"{arguments.file}: {error}")
         return _BAD_FILE
     require_java()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)

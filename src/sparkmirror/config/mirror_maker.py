@@ -91,6 +91,14 @@ class MirrorMakerConfig:
             raise ConfigError("clusters", ", ".join(self.clusters), "No source->target replication flows.")
         return tuple(chosen)
 
+    def mirroring(self) -> tuple[Flow, ...]:
+        """The flows that are enabled: the others that run emit heartbeats only."""
+        return tuple(flow for flow in self._pairs() if self._is_enabled(flow))
+
+    def names_topics(self, flow: Flow) -> bool:
+        """Whether the file says which topics this flow mirrors; else they are all of them."""
+        return "topics" in self._properties or f"{flow}.topics" in self._properties
+
     def cluster_properties(self, alias: Alias) -> Properties:
         """`alias.*` without the prefix, and with the settings that all clients share copied to each kind.
 
@@ -144,10 +152,14 @@ class MirrorMakerConfig:
         ]
 
     def _runs(self, flow: Flow) -> bool:
-        keys = (f"{flow}.enabled", f"{flow}.{_EMIT_HEARTBEATS}", _EMIT_HEARTBEATS)
+        keys = (f"{flow}.{_EMIT_HEARTBEATS}", _EMIT_HEARTBEATS)
         given = self.resolve(self._properties.only(keys))
-        heartbeats = given.get(keys[1], given.get(keys[2], "true"))
-        return _parse_boolean(given.get(keys[0], "false")) or _parse_boolean(heartbeats)
+        heartbeats = given.get(keys[0], given.get(keys[1], "true"))
+        return self._is_enabled(flow) or _parse_boolean(heartbeats)
+
+    def _is_enabled(self, flow: Flow) -> bool:
+        key = f"{flow}.enabled"
+        return _parse_boolean(self.resolve(self._properties.only((key,))).get(key, "false"))
 
     def _flow_config(self, flow: Flow) -> FlowConfig:
         for alias in flow:

@@ -43,7 +43,7 @@ def ensure_topics(
         elif error is not None and not isinstance(error, TopicExistsError):
             raise error
         elif error is None:
-            _log.info("created %s", name)
+            _log.info("created %s on %s", name, admin.cluster)
     return {topic.name for topic in missing}
 
 

@@ -135,6 +135,7 @@ class PeriodicThread:
     def _attempt(self, job: Job) -> None:
         if self._stopping.is_set() or not self.may_run:
             return
+        began = time.monotonic()
         try:
             job.action()
         except SupersededError as error:
@@ -144,7 +145,9 @@ class PeriodicThread:
         except Exception:  # noqa: BLE001 - a bug in one job must not end the others, nor the orderly stop
             self._log.exception("%s failed", job.name)
         else:
-            self._failures.worked(job.name, time.monotonic())
+            now = time.monotonic()
+            self._failures.worked(job.name, now)
+            self._log.debug("%s took %.3f s", job.name, now - began)
 
     def _fail(self, error: SparkmirrorError) -> None:
         self._log.error("%s", error)

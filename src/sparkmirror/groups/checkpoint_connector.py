@@ -158,7 +158,7 @@ class CheckpointConnector:
             elif any(is_followed(settings, topic) for topic, _ in offsets):
                 groups.append(group)
         if groups != self._groups or not self._are_groups_known:
-            self._log.info("checkpoints %d groups of %d", len(groups), len(listed))
+            self._log.info("writes checkpoints of %d of %d consumer groups", len(groups), len(listed))
         for group in sorted(set(wanted) - set(consumers)):
             self._log_problem(group, f"is a {listed[group].word} group: left alone", logging.INFO)
         self._groups, self._are_groups_known = groups, True

@@ -5,6 +5,7 @@ loop takes it over with `into_channel` and speaks raw Fetch and Produce.
 """
 
 import itertools
+import logging
 import math
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -20,6 +21,8 @@ from sparkmirror.kafka.error_codes import check
 from sparkmirror.kafka.login import LOGIN_ID, Ask, Login, renewal_s
 from sparkmirror.kafka.transport import network_of
 from sparkmirror.kafka.wire import UNREADABLE
+
+_log = logging.getLogger(__name__)
 
 _API_VERSIONS_OF_EVERY_BROKER = 2
 """ApiVersions v3 is refused by brokers before 2.4, in a way that costs a second round trip."""
@@ -61,6 +64,7 @@ class Connection:
         transport = network_of(settings).connect(host, port, settings)
         connection = cls(transport, f"{host}:{port}", settings.client_id)
         connection.negotiate(host, settings, min(settings.connect_timeout_s, settings.request_timeout_s))
+        _log.debug("connected to %s of %s", connection.address, settings.cluster)
         return connection
 
     def negotiate(self, host: str, settings: ConnectionSettings, timeout_s: float) -> None:

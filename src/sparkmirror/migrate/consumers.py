@@ -15,6 +15,7 @@ from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION
+from sparkmirror.kafka.group_members import Member
 from sparkmirror.kafka.groups import Committed, Groups, ListedGroup, Offsets
 from sparkmirror.kafka.offsets import EARLIEST, LATEST
 from sparkmirror.kafka.topic_log import TopicWriter
@@ -87,6 +88,7 @@ class ConsumerMigration:
         on_source, on_target = self._source.listed(), self._target.listed()
         committed = _committed(self._source, groups)
         target_committed = _committed(self._target, groups)
+        members = [_members(self._source, groups, on_source), _members(self._target, groups, on_target)]
         mirrored = {group: self._mirrored(committed[group]) for group in groups}
         partitions = {partition for offsets in mirrored.values() for partition in offsets}
         self._offsets.read(partitions)
@@ -99,7 +101,7 @@ class ConsumerMigration:
                 (on_source.get(group), on_target.get(group)),
                 self._moves(mirrored[group], target_committed[group], book.of_group(group), logs),
                 logs,
-            )
+            ).with_members(*(known.get(group, ()) for known in members))
             for group in groups
         ]
 
@@ -346,6 +348,21 @@ def _committed(cluster: Groups, groups: Collection[GroupId]) -> Mapping[GroupId,
         if isinstance(offsets, KafkaError) and offsets.retriable:
             raise offsets
     return found
+
+
+def _members(
+    cluster: Groups, groups: Collection[GroupId], listed: Mapping[GroupId, ListedGroup]
+) -> Mapping[GroupId, Sequence[Member]]:
+    """Of the groups that have any. Who may not be described is not named."""
+    active = {
+        group: listed[group]
+        for group in groups
+        if group in listed and listed[group].is_active and listed[group].commits_offsets
+    }
+    if not active:
+        return {}
+    found = cluster.members(active)
+    return {group: members for group, members in found.items() if not isinstance(members, KafkaError)}
 
 
 def _without_offset(moves: Sequence[PartitionMove], counts: Mapping[str, int]) -> list[TopicPartition]:

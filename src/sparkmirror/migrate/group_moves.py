@@ -4,10 +4,12 @@ Everything follows from what both clusters hold, so that an interrupted move can
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Self
 
 from sparkmirror.domain.ids import Flow, GroupId, TopicPartition
+from sparkmirror.domain.quantities import counted
 from sparkmirror.migrate.steps import Step, StepState, some_of
 
 
@@ -87,8 +89,14 @@ class GroupMove:
     not_mirrored: Sequence[NotMirrored] = ()
     has_members_on_source: bool = False
     has_members_on_target: bool = False
+    members_on_source: Sequence[object] = ()
+    members_on_target: Sequence[object] = ()
+    """As far as they can be described."""
     obstacle: str | None = None
     leave_untranslated: bool = False
+
+    def with_members(self, on_source: Sequence[object], on_target: Sequence[object]) -> Self:
+        return replace(self, members_on_source=on_source, members_on_target=on_target)
 
     def in_state(self, *states: MoveState) -> list[PartitionMove]:
         return [partition for partition in self.partitions if partition.state in states]
@@ -99,7 +107,19 @@ class GroupMove:
 
     def steps(self) -> list[Step]:
         """All of them, in order. Steps after one that waits state what they would do now."""
+        if self.obstacle is not None or not self.partitions:
+            return [self._check(), *self._steps_of_nothing()]
         return [self._check(), self._wait(), self._mirrored(), self._sync(), self._verify()]
+
+    def _steps_of_nothing(self) -> list[Step]:
+        """Of a group of which nothing is known that could be moved: none of them is done."""
+        source, target = self.flow
+        return [
+            Step("wait", StepState.TO_DO, f"until its consumers on {source} are stopped"),
+            Step("mirror", StepState.TO_DO, "until the mirror has copied all that the group has read"),
+            Step("sync", StepState.TO_DO, f"write its translated offsets on {target}"),
+            Step("verify", StepState.TO_DO, f"read the offsets back from {target}"),
+        ]
 
     def _check(self) -> Step:
         why = self._impossible()
@@ -128,8 +148,9 @@ class GroupMove:
             )
         if self.has_members_on_target and self.to_write:
             names = some_of([partition.target for partition in self.to_write])
+            members = _named(self.members_on_target)
             return (
-                f"it has members on {target}, and its offsets there are behind in {names}: "
+                f"it has members on {target}{members}, and its offsets there are behind in {names}: "
                 "offsets can be written for a group without members only, so stop its consumers there"
             )
         return None
@@ -137,7 +158,8 @@ class GroupMove:
     def _wait(self) -> Step:
         source = self.flow.source
         if self.has_members_on_source:
-            text = f"it has members on {source}: stop its consumers there, and let them commit"
+            members = _named(self.members_on_source)
+            text = f"it has members on {source}{members}: stop its consumers there, and let them commit"
             return Step("wait", StepState.WAITING, text)
         return Step("wait", StepState.DONE, f"it has no members on {source}")
 
@@ -152,7 +174,9 @@ class GroupMove:
     def _sync(self) -> Step:
         target, count = self.flow.target, len(self.to_write)
         if count:
-            return Step("sync", StepState.TO_DO, f"write {count:,} offsets on {target}")
+            return Step("sync", StepState.TO_DO, f"write {counted(count, 'offset')} on {target}")
+        if self.in_state(MoveState.NOT_MIRRORED):
+            return Step("sync", StepState.TO_DO, f"write its offsets on {target}, once the mirror is as far")
         ahead = self.in_state(MoveState.AHEAD)
         text = f"its offsets are on {target}"
         if ahead:
@@ -167,7 +191,7 @@ class GroupMove:
             return Step("verify", StepState.IMPOSSIBLE, f"the log on {target} ends before {names}")
         if len(found) + len(self.in_state(MoveState.UNKNOWN)) < len(self.partitions):
             return Step("verify", StepState.TO_DO, f"read the offsets back from {target}")
-        return Step("verify", StepState.DONE, f"{len(found):,} offsets read back from {target}")
+        return Step("verify", StepState.DONE, f"{counted(len(found), 'offset')} read back from {target}")
 
 
 class RollbackState(StrEnum):
@@ -259,4 +283,8 @@ class GroupRollback:
 
 def _partitions(moves: Sequence[PartitionMove]) -> str:
     topics: Collection[str] = {move.source.topic for move in moves}
-    return f"{len(moves):,} partitions of {len(topics):,} topics"
+    return f"{counted(len(moves), 'partition')} of {counted(len(topics), 'topic')}"
+
+
+def _named(members: Sequence[object]) -> str:
+    return f" ({some_of(members)})" if members else ""

@@ -4,44 +4,40 @@ The step that is due follows from a survey of both clusters (`topic_drains`).
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.client_settings import ConsumerSettings
-from sparkmirror.domain.errors import MalformedRecordError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.offsets import LATEST
-from sparkmirror.kafka.topic_log import TopicTail
 from sparkmirror.migrate.flow_access import FlowAccess
 from sparkmirror.migrate.flow_offsets import FlowOffsets, Translation, existing_offsets
+from sparkmirror.migrate.last_heartbeat import LastHeartbeat
 from sparkmirror.migrate.mirrored_partitions import mirrored_partitions
 from sparkmirror.migrate.topic_drains import HeartbeatsSeen, PartitionDrain, TopicsDrain, UnchangedEnds
-from sparkmirror.offsets.wire_records import Heartbeat
 from sparkmirror.policies.java_regex import JavaPattern
-
-_HEARTBEATS_READ = 1000
-"""The last ones, of all flows into the target; a flow emits one a second."""
-_READ_TIMEOUT_S = 60.0
 
 
 class ProducerMigration:
     """A flow's topics whose whole names match. One owner. Every method raises KafkaError."""
 
-    def __init__(self, access: FlowAccess, topics: JavaPattern, still_for_s: float) -> None:
+    def __init__(
+        self, access: FlowAccess, topics: JavaPattern, still_for_s: float, wanted: Sequence[str] = ()
+    ) -> None:
+        """`wanted` are the topics' patterns as they were given, for errors."""
         self._access = access
         self._topics = topics
+        self._wanted = wanted or [topics.pattern]
         self._still_for_s = still_for_s
         self._ends = UnchangedEnds()
         self._offsets = FlowOffsets(access)
-        self._heartbeats: TopicTail | None = None
+        self._heartbeat = LastHeartbeat(access)
         self._first_heartbeat_ms: int | None = None
-        self._last_heartbeat_ms: int | None = None
         self._first_survey_at: float | None = None
 
     def close(self) -> None:
         self._offsets.close()
-        if self._heartbeats is not None:
-            self._heartbeats.close()
+        self._heartbeat.close()
 
     def survey(self) -> TopicsDrain:
         """The state of the topics on both clusters."""
@@ -78,7 +74,7 @@ class ProducerMigration:
 
     def _no_topic(self) -> str:
         flow = self._access.flow
-        return f"no topic that {flow} mirrors has a name like {self._topics.pattern} on {flow.source}"
+        return f"no topic that {flow} mirrors has a name like {' or '.join(self._wanted)} on {flow.source}"
 
     def _source_ends(self, sources: list[TopicPartition]) -> Mapping[TopicPartition, int]:
         """High watermarks: records of open transactions count as written."""
@@ -87,38 +83,17 @@ class ProducerMigration:
         return {partition: end for partition, end in found.items() if end is not None}
 
     def _heartbeats_seen(self) -> HeartbeatsSeen:
-        now = time.monotonic()
+        now, last_ms = time.monotonic(), self._heartbeat.read()
         if self._first_survey_at is None:
             self._first_survey_at = now
-            self._read_heartbeats()
-            self._first_heartbeat_ms = self._last_heartbeat_ms
-        else:
-            self._read_heartbeats()
+            self._first_heartbeat_ms = last_ms
         return HeartbeatsSeen(
             interval_s=self._access.heartbeat.interval_s,
             first_ms=self._first_heartbeat_ms,
-            last_ms=self._last_heartbeat_ms,
+            last_ms=last_ms,
             now_ms=int(time.time() * 1000),
             waited_s=now - self._first_survey_at,
         )
-
-    def _read_heartbeats(self) -> None:
-        topic, clients = self._access.heartbeat.topic, self._access.heartbeat_admin
-        if not self._access.heartbeat.emit:
-            return
-        if self._heartbeats is None:
-            partition = TopicPartition(topic, 0)
-            end = existing_offsets(ConsumerSettings(clients), [partition], LATEST)[partition]
-            if end is None:
-                return
-            self._heartbeats = TopicTail(clients, topic, max(0, end - _HEARTBEATS_READ))
-        for record in self._heartbeats.read_to_end(_READ_TIMEOUT_S):
-            try:
-                heartbeat = Heartbeat.decode(record.key or b"", record.value or b"")
-            except MalformedRecordError:
-                continue
-            if heartbeat.flow == self._access.flow:
-                self._last_heartbeat_ms = heartbeat.timestamp_ms
 
 
 def _next(

@@ -8,10 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sparkmirror.domain.ids import Flow, TopicPartition
+from sparkmirror.domain.quantities import counted
 from sparkmirror.migrate.steps import Step, StepState, some_of
 
 _HEARTBEATS_MISSED_MAX = 3
 _HEARTBEAT_GRACE_S = 5.0
+_GAPS_MAX = 100
+_GAPS_SHARE = 0.01
 
 
 class UnchangedEnds:
@@ -54,6 +57,16 @@ class PartitionDrain:
     def lag(self) -> int:
         """In offsets; 0 where only transaction markers are left."""
         return 0 if self.is_drained else max(0, self.source_end - (self.mirrored_to or 0))
+
+    @property
+    def extra(self) -> int:
+        """The offsets that the target has more than the source."""
+        return max(0, (self.target_end or 0) - self.source_end)
+
+    @property
+    def has_many_more(self) -> bool:
+        """More than what transaction markers and gaps make."""
+        return self.extra > max(_GAPS_MAX, self.source_end * _GAPS_SHARE)
 
     @property
     def is_exact(self) -> bool:
@@ -102,6 +115,8 @@ class TopicsDrain:
 
     def steps(self) -> list[Step]:
         """All of them, in order. Steps after one that waits state what holds now."""
+        if self.obstacle is not None:
+            return [self._check(), *self._steps_of_nothing()]
         return [
             self._check(),
             self._stop(),
@@ -110,11 +125,20 @@ class TopicsDrain:
             self._verify(),
         ]
 
+    def _steps_of_nothing(self) -> list[Step]:
+        source, target = self.flow
+        return [
+            Step("stop", StepState.TO_DO, f"until nothing is written on {source} any more"),
+            Step("drain", StepState.TO_DO, f"until all records are on {target}"),
+            Step("heartbeat", StepState.TO_DO, f"the flow's last one on {target}"),
+            Step("verify", StepState.TO_DO, "compare the end offsets of both clusters"),
+        ]
+
     def _check(self) -> Step:
         if self.obstacle is not None:
             return Step("check", StepState.IMPOSSIBLE, self.obstacle)
         lag = sum(partition.lag for partition in self.partitions)
-        count = f"{len(self.partitions):,} partitions of {len(self.topics):,} topics"
+        count = f"{counted(len(self.partitions), 'partition')} of {counted(len(self.topics), 'topic')}"
         return Step("check", StepState.DONE, f"{count}, {lag:,} records not mirrored yet")
 
     def _stop(self) -> Step:
@@ -154,6 +178,12 @@ class TopicsDrain:
         if not all(partition.is_drained for partition in self.partitions):
             return Step("verify", StepState.TO_DO, "compare the end offsets of both clusters")
         exact = sum(partition.is_exact for partition in self.partitions)
-        count = len(self.partitions)
-        text = f"{exact:,} of {count:,} partitions end on {target} exactly where their source does"
+        text = (
+            f"in {exact:,} of {len(self.partitions):,} partitions the last record on {target} is the copy of "
+            "the source's last"
+        )
+        more = [f"{each.target} ({each.extra:,} more)" for each in self.partitions if each.has_many_more]
+        if more:
+            text += "; these end at much higher offsets than their source, by records of others or second "
+            text += f"copies: {some_of(more)}"
         return Step("verify", StepState.DONE, text)

@@ -17,6 +17,7 @@ from sparkmirror.connectors.flow_settings import (
 )
 from sparkmirror.connectors.periodic import PeriodicThread
 from sparkmirror.domain.connect import ConnectorConfig
+from sparkmirror.domain.ids import Alias
 from sparkmirror.groups.checkpoint_connector import CheckpointConnector
 from sparkmirror.metrics.readings import CheckpointReading, ConnectorReading, HeartbeatReading, SourceReading
 from sparkmirror.mirror.cluster_watch import ClusterWatch
@@ -79,7 +80,7 @@ class SourceRun:
         self.limits = RateLimitUpdates(on, connector)
         self._source = SourceConnector(on, connector, session, slots_of, limits=lambda: self.limits.limits)
         reader = ProgressReader(on.worker_client, progress_topic(on.flow.source))
-        self._progress = ProgressWatch(on.flow, reader, connector.name)
+        self._progress = ProgressWatch(on.flow, reader, connector.name, self._is_copying)
         self._clusters = [
             ClusterWatch(on.flow, on.flow.source, connector.source_admin),
             ClusterWatch(on.flow, on.flow.target, connector.target_admin),
@@ -94,6 +95,14 @@ class SourceRun:
             *(cluster.thread for cluster in self._clusters),
             *(group.thread for group in lag_groups),
         )
+
+    def _is_copying(self) -> bool:
+        return self._source.assignment is not None
+
+    @property
+    def up(self) -> Mapping[Alias, bool | None]:
+        """Whether each cluster answered the last request; None before the first. Safe in any thread."""
+        return {watch.cluster: watch.is_up for watch in self._clusters}
 
     def tasks(self) -> Sequence[ConnectorConfig] | None:
         assignment = self._source.assignment

@@ -31,6 +31,7 @@ from sparkmirror.domain.assignment import Assignment, assign, assign_by_load
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.errors import SparkmirrorError, SupersededError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.quantities import counted
 from sparkmirror.kafka.topic_log import TopicTail, TopicWriter
 from sparkmirror.kafka.transactions import fence
 from sparkmirror.mirror.reassignment import Running
@@ -323,10 +324,10 @@ class CopyJobs:
         self._job = CopyJob(session, plans, partial(self._job_ended, self._ended))
         self._job.start()
         self._log.info(
-            "copy job %d copies %d partitions in %d tasks",
+            "copy job %d copies %s in %s",
             self._number,
-            len(partitions),
-            len(plans),
+            counted(len(partitions), "partition"),
+            counted(len(plans), "task"),
         )
 
     def _end_job(self) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from sparkmirror.connectors.flow_settings import FlowSettings
 from sparkmirror.domain.assignment import slots_share
 from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.domain.ids import Flow
+from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.metrics.readings import ConnectorReading
 from sparkmirror.mirror.flow_runs import FlowRun, SharedFlows, end_flows
 from sparkmirror.policies.rate_limits import RateLimits
@@ -82,6 +82,14 @@ class MirrorMaker:
         """The metrics of every connector. Safe in any thread."""
         connectors = [connector for run in self._runs.values() for connector in run.connectors]
         return [reading for connector in connectors if (reading := connector.reading())]
+
+    def up(self) -> Mapping[Alias, bool]:
+        """Whether each cluster of the flows that mirror and run here answers. Safe in any thread."""
+        found: dict[Alias, bool] = {}
+        for run in self._runs.values():
+            for alias, is_up in run.up.items():
+                found[alias] = found.get(alias, True) and bool(is_up)
+        return found
 
     @property
     def _runs(self) -> Mapping[Flow, FlowRun]:

@@ -15,7 +15,7 @@ from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.flow_settings import FlowSettings
 from sparkmirror.connectors.periodic import start_all, stop_all
 from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.domain.ids import Flow
+from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.kafka.worker_group import WorkerGroup
 from sparkmirror.mirror.connector_runs import CheckpointRun, ConnectorRun, HeartbeatRun, SourceRun
 from sparkmirror.policies.rate_limits import RateLimits
@@ -45,6 +45,11 @@ class FlowRun:
         """Why one of its connectors can't run before an operator changes something."""
         threads = (thread for connector in self.connectors for thread in connector.threads)
         return next((thread.failure for thread in threads if thread.failure is not None), None)
+
+    @property
+    def up(self) -> Mapping[Alias, bool | None]:
+        """Whether the clusters that it reads or mirrors into answer; None before the first request."""
+        return {} if self._source is None else self._source.up
 
     def change_limits(self, limits: RateLimits) -> None:
         """Replace the rate limits. Safe in any thread."""

@@ -8,12 +8,15 @@ from operator import attrgetter
 from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.periodic import Job, PeriodicThread
 from sparkmirror.domain.ids import ConnectorName, Flow, TopicPartition
+from sparkmirror.domain.quantities import as_size
 from sparkmirror.metrics.source_meter import SourceMeter
-from sparkmirror.metrics.stalls import SilentPartitions, StalledPartitions
+from sparkmirror.metrics.stalls import SILENT_AFTER_S, SilentPartitions, StalledPartitions
 from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader
 
 _POLL_INTERVAL_S = 1.0
 _SUMMARY_INTERVAL_S = 30.0
+_IDLE_SUMMARIES = 120
+"""Of a mirror without work one summary an hour is enough to tell that it lives."""
 _NAMED_MAX = 20
 """The most partitions that one poll names; a cluster that is down has thousands."""
 
@@ -21,8 +24,15 @@ _NAMED_MAX = 20
 class ProgressWatch:
     """Follows one connector's records in the progress topic of its flow."""
 
-    def __init__(self, flow: Flow, reader: ProgressReader, connector: ConnectorName) -> None:
-        """`reader` is closed when `thread` ends."""
+    def __init__(
+        self,
+        flow: Flow,
+        reader: ProgressReader,
+        connector: ConnectorName,
+        is_copying: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`reader` is closed when `thread` ends. No report is missed before `is_copying`: Spark may start."""
+        self._is_copying = is_copying
         self._log = flow_log(__name__, flow)
         self._connector = connector
         self.meter = SourceMeter()
@@ -37,6 +47,7 @@ class ProgressWatch:
         self._stalled = StalledPartitions()
         self._is_cut_off = False
         self._counted = (0, 0)
+        self._idle_summaries = 0
         self.thread = PeriodicThread("progress watch", self._log, self._jobs, self._reader.close)
 
     def failed_tasks(self) -> Mapping[int, str]:
@@ -113,6 +124,8 @@ class ProgressWatch:
 
     def _log_silence(self, reports: Collection[PartitionProgress]) -> None:
         """Warn of partitions without a report: their task can't start, or hangs."""
+        if not self._is_copying():
+            return
         job_epochs = [
             job_epoch
             for connector, job_epoch in self._reader.job_epochs.items()
@@ -121,13 +134,14 @@ class ProgressWatch:
         for job_epoch, missing in self._silent.check(job_epochs, reports, time.monotonic()):
             if missing:
                 self._log.warning(
-                    "%d of %d partitions are not copied yet: their tasks do not report; "
-                    "see Spark's log for their errors",
+                    "nothing has been reported of %d of %d partitions for %.0f s: their tasks may still be "
+                    "starting; if this lasts, Spark's log says why",
                     missing,
                     job_epoch.partitions,
+                    SILENT_AFTER_S,
                 )
             else:
-                self._log.info("all %d partitions are copied", job_epoch.partitions)
+                self._log.info("the tasks of all %d partitions report", job_epoch.partitions)
 
     def summarize(self) -> None:
         """Log the records copied since the last call. Called by `thread`."""
@@ -135,15 +149,17 @@ class ProgressWatch:
         counted = (sum(report.records for report in reports), sum(report.bytes for report in reports))
         records, copied = (now - before for now, before in zip(counted, self._counted, strict=True))
         self._counted = counted
-        if records <= 0 or self._is_cut_off:  # nothing new, or a new copy job started to count from 0
+        if records < 0 or self._is_cut_off or not reports:  # a new copy job started to count from 0
             return
-        self._log.info(
-            "%s records/s, %.1f MB/s, lag %s records over %d partitions",
-            f"{records / _SUMMARY_INTERVAL_S:,.0f}",
-            copied / _SUMMARY_INTERVAL_S / 1e6,
-            f"{sum(report.lag or 0 for report in reports):,}",
-            len(reports),
-        )
+        lag = f"lag {sum(report.lag or 0 for report in reports):,} records over {len(reports)} partitions"
+        if records:
+            self._idle_summaries = 0
+            rate = f"{records / _SUMMARY_INTERVAL_S:,.1f}".removesuffix(".0")
+            self._log.info("%s records/s, %s/s, %s", rate, as_size(copied / _SUMMARY_INTERVAL_S), lag)
+            return
+        if self._idle_summaries % _IDLE_SUMMARIES == 0:
+            self._log.info("nothing new to copy, %s", lag)
+        self._idle_summaries += 1
 
 
 def stall_line(report: PartitionProgress, seconds: float) -> str:

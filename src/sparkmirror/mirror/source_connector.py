@@ -32,6 +32,7 @@ from sparkmirror.setup.acl_sync import AclSync
 from sparkmirror.setup.append_time import AppendTimeTopics
 from sparkmirror.setup.config_sync import ConfigSync
 from sparkmirror.setup.flow_admins import FlowAdmins
+from sparkmirror.setup.plan.begun_anew import begins_anew, begun_anew
 from sparkmirror.setup.plan.flow_planning import obstacles
 from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
 from sparkmirror.setup.topic_plan import CopyPlan, copy_partitions
@@ -98,6 +99,7 @@ class SourceConnector:
         self._append_time: AppendTimeTopics | None = None
         self._unwritten = LogOnce(self._log)
         self._topics: Topics | None = None
+        self._is_checked = False
         self._copy = CopyPlan()
         self._wanted: tuple[CopyPartition, ...] = ()
         self.thread = PeriodicThread("source connector", self._log, self._prepare, self._finish)
@@ -225,7 +227,20 @@ class SourceConnector:
             self.thread.hasten(
                 _REFRESH, _PROBLEM_RETRY_S if self._topic_sync.has_problems else _WAITING_RETRY_S
             )
+        if not self._is_checked:
+            self._is_checked = True
+            self._warn_of_second_copies(topics)
         self._run(self._wanted)
+
+    def _warn_of_second_copies(self, topics: Topics) -> None:
+        """Once, before the first position is stored. Copying begins all the same, as with Java."""
+        try:
+            found = begun_anew(self._on, self._connector, topics)
+        except SparkmirrorError as error:
+            self._log.warning("can't tell whether this mirror begins anew: %s", error)
+            return
+        if found:
+            self._log.warning("%s", begins_anew(found, self._on.flow.target))
 
     def _report_obstacles(self) -> None:
         """Log once what blocks parts of the flow, with its remedy; the rest of the flow runs."""

@@ -191,11 +191,13 @@ class TopicSync:
         )
 
     def _tell_made(self, what: str, topics: Sequence[str]) -> None:
+        target = self._settings.flow.target
         if len(topics) > _LINES_MAX:
-            self._log.info("%s %d topics, %s to %s", what, len(topics), min(topics), max(topics))
+            first, last = min(topics), max(topics)
+            self._log.info("%s %d topics on %s, %s to %s", what, len(topics), target, first, last)
             return
         for topic in topics:
-            self._log.info("%s %s", what, topic)
+            self._log.info("%s %s on %s", what, topic, target)
 
 
 _NO_DELETES: Final = DeletePlan()

@@ -3,7 +3,6 @@
 import logging
 import os
 import shlex
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -266,17 +265,3 @@ def _classes() -> ClassArchive:
 
 def _unchanged(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
     yield from batches
-
-
-def log_directory() -> Path:
-    """Where logs go when the user names no file: a folder that other users can neither read nor prepare.
-
-    Raises SparkmirrorError where there is none.
-    """
-    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    folder = Path(state).expanduser() / "sparkmirror"
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except (OSError, RuntimeError):  # a container's user may have no home
-        return Path(tempfile.mkdtemp(prefix="sparkmirror-"))
-    return folder

@@ -67,6 +67,8 @@ class SparkOnDemand:
             made = Session.start(self._default_master, self._spark, self._log_file)
         except SparkmirrorError as error:
             session.set_exception(error)
+        except OSError as error:
+            session.set_exception(SparkmirrorError(f"Spark did not start: {error}; log: {self._log_file}"))
         except Exception as error:  # noqa: BLE001 - whatever it is, no thread may wait for ever
             session.set_exception(SparkmirrorError(f"Spark did not start: {error!r}"))
         else:

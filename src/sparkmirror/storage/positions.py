@@ -130,6 +130,21 @@ def read_all_positions(
     return _latest(settings, topic, of_connector)
 
 
+def connectors_with_positions(settings: ConnectionSettings, topic: str, source: Alias) -> set[str]:
+    """The names of all connectors of which positions in this source are stored. Raises KafkaError."""
+    found: dict[str, set[bytes]] = {}
+    for record in read_topic(settings, topic, read_committed=True):
+        place = parse_source_position_key(record.key)
+        if place is None or place.cluster_alias != source:
+            continue
+        held = found.setdefault(place.connector, set())
+        if parse_source_position_value(record.value) is None:
+            held.discard(record.key or b"")
+        else:
+            held.add(record.key or b"")
+    return {connector for connector, held in found.items() if held}
+
+
 def _latest(
     settings: ConnectionSettings, topic: str, partition_of: Callable[[bytes], TopicPartition | None]
 ) -> Mapping[TopicPartition, Position]:

@@ -1,8 +1,8 @@
 """Reads and writes the progress topic, `mm2-progress.<source>.internal` on the target.
 
 Compacted; one partition. The key distinguishes four kinds of records: the progress of a source partition,
-which its task reports each second; what the task measures of itself; the copy job of a connector, by which the
-driver lets its tasks run or stop; and the connector's rate limits.
+which its task reports each second; what the task measures of itself; the copy job of a connector, by which
+the driver lets its tasks run or stop; and the connector's rate limits.
 """
 
 import json

@@ -92,6 +92,15 @@ def test_a_refused_connector_does_not_stop_the_others(capsys: pytest.CaptureFixt
     assert said.err == "a: 404 Not Found: Connector a not found\n"
 
 
+def test_keys_that_nothing_reads_are_told_to_whoever_typed_them(capsys: pytest.CaptureFixture[str]) -> None:
+    connect = SmallConnect()
+    source = "connector.class=org.apache.kafka.connect.mirror.MirrorSourceConnector"
+    assert connect.run("connectors", "put", "msc", source, "topcis=orders") == 0
+    assert capsys.readouterr().err == "msc: nothing reads topcis (did you mean topics?)\n"
+    assert connect.run("connectors", "put", "sink", "connector.class=a.Sink", "topcis=orders") == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_waiting_ends_at_a_failure_with_its_cause(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     connect = SmallConnect()
     connect.put("msc", {})

@@ -2,6 +2,9 @@ import io
 import json
 import logging
 
+import pytest
+
+from sparkmirror.cli.commands import build_parser
 from sparkmirror.cli.logging import JsonFormatter, LogFormat, TextFormatter, configure_logging
 
 ABOUT = {"flow": "a->b", "connector": "MirrorSourceConnector"}
@@ -26,7 +29,8 @@ def lines(log_format: LogFormat) -> list[str]:
 
 def test_text_has_time_level_and_flow() -> None:
     line = TextFormatter().format(record("partition lost", **ABOUT))
-    time, rest = line.split(" ", 1)
+    date, time, rest = line.split(" ", 2)
+    assert date in {"2023-11-14", "2023-11-15"}  # in local time
     assert len(time) == len("12:00:00.123")
     assert time.endswith(".123")
     assert rest == "WARNING [a->b MirrorSourceConnector] partition lost"
@@ -64,7 +68,24 @@ def test_an_exception_is_part_of_the_line() -> None:
 
 
 def test_libraries_are_not_logged() -> None:
-    assert [line.split(" ", 1)[1] for line in lines("text")] == [
+    assert [line.split(" ", 2)[2] for line in lines("text")] == [
         "INFO    [a->b MirrorSourceConnector] started in 1.2 s"
     ]
     assert [json.loads(line)["message"] for line in lines("json")] == ["started in 1.2 s"]
+
+
+@pytest.mark.parametrize(
+    ("options", "levels"),
+    [
+        ([], ["info", "warning"]),
+        (["-v"], ["debug", "info", "warning"]),
+        (["--log-level", "warning"], ["warning"]),
+    ],
+)
+def test_the_command_line_chooses_the_least_important_lines(options: list[str], levels: list[str]) -> None:
+    arguments = build_parser(["run"]).parse_args(["run", "mm2.properties", *options])
+    stream = io.StringIO()
+    configure_logging("json", stream, level=arguments.log_level)
+    for level in ("debug", "info", "warning"):
+        logging.getLogger("sparkmirror.run").log(getattr(logging, level.upper()), level)
+    assert [json.loads(line)["message"] for line in stream.getvalue().splitlines()] == levels

@@ -57,7 +57,8 @@ def file(tmp_path: Path) -> Path:
 
 def test_the_resource_s_flow_would_run(file: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
-        flows, spark, unknown, *_ = read_mirror_maker_file(file)
+        read = read_mirror_maker_file(file)
+        flows, spark, unknown = read.flows, read.spark, read.unknown_keys
     (flow,) = flows
     assert str(flow.flow) == "cluster-a->cluster-b"
     assert flow.source is not None

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sparkmirror.cli.main import main
-from sparkmirror.cli.plan.report import as_size, as_time, flow_lines, summary
+from sparkmirror.cli.plan.report import Planned, flow_lines, summary
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.setup.plan.flow_plan import (
     Action,
@@ -76,14 +76,14 @@ def test_a_plan_lists_changes_copies_and_findings() -> None:
         "      kafka-acls.sh --add",
         "  · us.old: fine",
     ]
-    assert summary([PLAN]) == (
+    assert summary(Planned([PLAN])) == (
         "Plan: 2 to create, 1 to alter, 1 to delete, at most 1,200,000 records to copy. 1 thing blocks it."
     )
 
 
 def test_a_change_of_several_flows_counts_once() -> None:
     other = replace(PLAN, changes=(created("orders"), created("more")), copies=())
-    assert summary([PLAN, other]) == (
+    assert summary(Planned([PLAN, other])) == (
         "Plan: 3 to create, 1 to alter, 1 to delete, at most 1,200,000 records to copy. 1 thing blocks it."
     )
 
@@ -103,22 +103,40 @@ def test_long_lists_are_cut_without_detail() -> None:
 
 
 def test_an_empty_plan_says_that_there_is_nothing_to_do() -> None:
-    assert summary([FlowPlan(PLAN.flow, None)]) == "Plan: nothing to change, nothing to copy."
+    assert summary(Planned([FlowPlan(PLAN.flow, None)])) == "Plan: nothing to change, nothing to copy."
 
 
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [(0, "0 B"), (999, "999 B"), (1500, "1.5 KB"), (123_456_789, "123 MB"), (5e12, "5.0 TB")],
-)
-def test_sizes(number: float, text: str) -> None:
-    assert as_size(number) == text
+def test_a_plan_that_could_not_be_made_does_not_say_that_there_is_nothing_to_do() -> None:
+    other = Flow(EU, Alias("us"))
+    assert summary(Planned([], {PLAN.flow: "down", other: "down"})) == (
+        "Plan: could not be made for 2 of 2 flows."
+    )
+    assert summary(Planned([FlowPlan(PLAN.flow, None)], {other: "down"})) == (
+        "Plan: nothing to change, nothing to copy. It could not be made for 1 of 2 flows."
+    )
+    assert Planned([], {other: "us is down"}).to_json() == [
+        {"source": "eu", "target": "us", "error": "us is down"}
+    ]
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0.1, "1 s"), (59, "59 s"), (600, "10 min"), (7200, "2.0 h"), (2e5, "2.3 days")]
-)
-def test_times(seconds: float, text: str) -> None:
-    assert as_time(seconds) == text
+def test_what_concerns_the_file_comes_first_and_is_said_of_each_flow_in_json() -> None:
+    wrong = Finding("unknown key", Severity.BLOCKS, "us->eu.topcis", "nothing reads this key", "did you …?")
+    planned = Planned([replace(PLAN, findings=())], {}, "mm2.properties", [wrong])
+    assert list(planned.lines())[:5] == [
+        "mm2.properties",
+        "",
+        "  ✗ us->eu.topcis: nothing reads this key",
+        "      did you …?",
+        "",
+    ]
+    (flow,) = planned.to_json()
+    assert (planned.is_blocked, flow["blocked"]) == (True, True)
+    assert [finding["subject"] for finding in flow["findings"]] == ["us->eu.topcis"]
+
+
+def test_flows_that_only_emit_heartbeats_are_named_so() -> None:
+    (line,) = flow_lines(FlowPlan(PLAN.flow, None))
+    assert line == "us->eu (only heartbeats: it is not enabled)"
 
 
 @pytest.mark.parametrize(
@@ -147,3 +165,31 @@ def test_unusable_input_ends_with_2(
 def test_an_unreachable_worker_ends_with_3(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "--url", "http://127.0.0.1:1"]) == 3
     assert capsys.readouterr().err.startswith("sparkmirror plan: http://127.0.0.1:1")
+
+
+UNREACHABLE = """\
+clusters = a, b
+a.bootstrap.servers = 127.0.0.1:1
+b.bootstrap.servers = 127.0.0.1:1
+a->b.enabled = true
+"""
+
+
+@pytest.mark.parametrize(("options", "code"), [([], 3), (["--detailed-exitcode"], 1)])
+def test_clusters_that_do_not_answer_are_named_with_their_setting(
+    options: list[str], code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "mm2.properties"
+    file.write_text(UNREACHABLE)
+    assert main(["plan", str(file), *options]) == code
+    shown = capsys.readouterr()
+    assert shown.out.splitlines()[-1] == "Plan: could not be made for 2 of 2 flows."
+    assert "a->b: a does not answer (a.bootstrap.servers = 127.0.0.1:1): can't connect to" in shown.err
+
+
+@pytest.mark.parametrize(("options", "code"), [([], 2), (["--detailed-exitcode"], 1)])
+def test_no_wrong_usage_looks_like_changes(options: list[str], code: int) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["plan", *options, "mm2.properties", "--nonsense"])
+    assert ended.value.code == code
+    assert main(["plan", *options, "nowhere.properties"]) == code

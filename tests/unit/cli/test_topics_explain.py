@@ -1,5 +1,6 @@
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -70,3 +71,14 @@ def test_wrong_usage_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[s
         main(["topics"])
     assert ended.value.code == 2
     assert "--bootstrap-server is required" in capsys.readouterr().err
+
+
+def test_long_names_are_never_cut() -> None:
+    topic = "com.example.europe." + "payments." * 10
+    partition = PartitionFacts(TopicPartition(topic, 12), TopicPartition(f"us.{topic}", 12), 0, 100, 90, 90)
+    text = io.StringIO()
+    topics_explain.show(
+        Console(file=text, width=80), explain(replace(FACTS, topic=topic, partitions=[partition]))
+    )
+    (row,) = (line for line in text.getvalue().splitlines() if line.startswith(f"  {topic}-12 "))
+    assert f"us.{topic}-12" in row

@@ -50,7 +50,7 @@ def test_columns_without_a_count_may_be_left_out() -> None:
     out = io.StringIO()
     verdict = FlowVerdict("A->B", [EQUAL, partition(1, Comparison(equal=1, foreign=2))])
     print_table(Console(file=out, width=80), [verdict], brief=True)
-    assert "source   target     partitions   equal   foreign" in out.getvalue()
+    assert "  source  target    partitions  equal  foreign" in out.getvalue().splitlines()
 
 
 def test_a_difference_is_named_as_it_is() -> None:
@@ -95,3 +95,12 @@ def test_junit_has_a_case_for_every_partition() -> None:
         "orders-2": ["error", "system-out"],
         "orders-3": ["skipped", "system-out"],
     }
+
+
+def test_long_names_are_never_cut() -> None:
+    out = io.StringIO()
+    topic = "com.example.europe." + "payments." * 10
+    source, target = TopicPartition(topic, 0), TopicPartition(f"A.{topic}", 0)
+    verdict = FlowVerdict("A->B", [PartitionVerdict(source, target, Comparison(equal=1))])
+    print_table(Console(file=out, width=80), [verdict])
+    assert f"  {topic}  A.{topic}  " in out.getvalue()

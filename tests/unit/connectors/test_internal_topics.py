@@ -24,6 +24,10 @@ class Cluster(Admin):
         self.answers = answers
         self.asked: list[str] = []
 
+    @property
+    def cluster(self) -> str:
+        return "east"
+
     def partition_counts(self) -> dict[str, int]:
         return {"there": 5}
 
@@ -32,9 +36,11 @@ class Cluster(Admin):
         return {name: self.answers.get(name) for name in self.asked}
 
 
-def test_only_missing_topics_are_created() -> None:
+def test_only_missing_topics_are_created(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
     cluster = Cluster()
     ensure_topics(cluster, WANTED)
+    assert caplog.messages == ["created missing on east", "created also-missing on east"]
     assert cluster.asked == ["missing", "also-missing"]
 
 

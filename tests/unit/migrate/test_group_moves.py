@@ -54,7 +54,7 @@ def test_an_offset_is_written_only_forward(target_offset: int | None, state: Mov
 def test_nothing_is_written_while_the_translation_may_become_more_exact() -> None:
     unsettled = replace(SETTLED, is_settled=False, target_offset=3)
     assert unsettled.state is MoveState.NOT_MIRRORED
-    assert states(move(unsettled)) == [DONE, DONE, WAITING, DONE, TO_DO]
+    assert states(move(unsettled)) == [DONE, DONE, WAITING, TO_DO, TO_DO]
     assert "orders-0 up to 90" in step(move(unsettled), "mirror").text
 
 
@@ -105,7 +105,7 @@ def test_partitions_that_are_not_mirrored_are_named() -> None:
         not_mirrored=[NotMirrored(TopicPartition("payments", 0), "the topic filter does not select it")],
     )
     assert step(found, "check").text == (
-        "1 partitions of 1 topics, 10 records of lag on A; "
+        "1 partition of 1 topic, 10 records of lag on A; "
         "it has no offset for orders-1: auto.offset.reset decides there; "
         "this flow does not mirror payments-0 (the topic filter does not select it)"
     )
@@ -153,3 +153,14 @@ def test_a_rollback_warns_of_records_read_again_and_of_offset_syncs() -> None:
     text = step(read_on, "check").text
     assert "it has read further there since, in A.orders-0, and will read these records again" in text
     assert "sync.group.offsets.enabled" in text
+
+
+def test_of_an_unknown_group_no_step_is_done() -> None:
+    found = [each.state for each in replace(move(), obstacle="no such group").steps()]
+    assert found == [StepState.IMPOSSIBLE, *[StepState.TO_DO] * 4]
+
+
+def test_members_are_named() -> None:
+    waiting = replace(move(SETTLED), has_members_on_source=True).with_members(["till-7 at 10.0.0.1"], [])
+    (wait,) = (each for each in waiting.steps() if each.name == "wait")
+    assert wait.text.startswith("it has members on A (till-7 at 10.0.0.1): stop its consumers there")

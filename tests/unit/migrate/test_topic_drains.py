@@ -49,7 +49,7 @@ def test_a_new_partition_counts_as_a_change() -> None:
 def test_all_is_done_when_producers_have_stopped_and_records_are_mirrored() -> None:
     assert states(drain(DRAINED)) == [DONE] * 5
     assert step(drain(DRAINED), "verify").text == (
-        "1 of 1 partitions end on B exactly where their source does"
+        "in 1 of 1 partitions the last record on B is the copy of the source's last"
     )
 
 
@@ -79,7 +79,7 @@ def test_transaction_markers_do_not_count_as_lag() -> None:
 def test_an_unknown_end_is_not_reported_as_exact(target_next: int | None, target_end: int | None) -> None:
     found = drain(replace(DRAINED, target_next=target_next, target_end=target_end))
     assert states(found) == [DONE] * 5
-    assert step(found, "verify").text.startswith("0 of 1 partitions end on B exactly")
+    assert step(found, "verify").text.startswith("in 0 of 1 partitions the last record on B")
 
 
 def test_a_target_that_has_lost_records_is_impossible() -> None:
@@ -106,3 +106,15 @@ def test_heartbeats_show_whether_the_mirror_runs(seen: HeartbeatsSeen, state: St
     found = seen.step("B")
     assert found.state is state
     assert words in found.text
+
+
+def test_extra_records_on_the_target_are_named() -> None:
+    found = drain(replace(DRAINED, target_next=105, target_end=20_107))
+    assert "these end at much higher offsets than their source" in step(found, "verify").text
+    assert "A.orders-0 (20,007 more)" in step(found, "verify").text
+
+
+def test_without_a_topic_no_step_is_done() -> None:
+    assert (
+        states(TopicsDrain(FLOW, (), BEATING, 10.0, 10.0, obstacle="no topic"))[1:] == [StepState.TO_DO] * 4
+    )

@@ -113,7 +113,7 @@ def test_thousands_of_topics_are_logged_in_one_line(
     sides.target.topics = listing(**{f"source__gone{number:04}": 1 for number in range(3000)})
     assert len(sync.apply(sync.plan().plan)) == 3000
     assert len(caplog.messages) == 22
-    assert "created 3000 topics, source.t0000 to source.t2999" in caplog.messages
+    assert "created 3000 topics on target, source.t0000 to source.t2999" in caplog.messages
     assert caplog.messages[-1] == "similar problems of 2980 more topics"
     assert sync.plan() is sync.plan()
 

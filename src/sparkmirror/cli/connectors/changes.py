@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from sparkmirror.cli.arguments import not_negative
+from sparkmirror.cli.arguments import not_empty, not_negative
 from sparkmirror.cli.connectors.input_files import GIVEN_HELP, read_given
 from sparkmirror.cli.connectors.queries import cause
 from sparkmirror.cli.connectors.rest_commands import (
@@ -12,7 +12,6 @@ from sparkmirror.cli.connectors.rest_commands import (
     REFUSED,
     RestCommand,
     add_rest_command,
-    not_empty,
     print_error,
     print_line,
     run_for_each,
@@ -21,8 +20,11 @@ from sparkmirror.cli.connectors.views import View, add_output_argument, show
 from sparkmirror.cli.connectors.wait import GONE, StateWait, WaitResult, add_wait_arguments
 from sparkmirror.client.connect_objects import ConnectorInfo
 from sparkmirror.client.connect_rest import ConnectRest
+from sparkmirror.config.known_keys import unread_connector_keys
 from sparkmirror.config.masking import masked
 from sparkmirror.domain.errors import ConfigError
+
+_MIRROR_MAKERS = ("MirrorSourceConnector", "MirrorCheckpointConnector", "MirrorHeartbeatConnector")
 
 _CREATE_HELP = """\
 Create a connector; its name must be new. The name is given in the file, or as name=…
@@ -207,12 +209,21 @@ def _report(
     connect: ConnectRest, arguments: argparse.Namespace, info: ConnectorInfo, done: str, wanted: str
 ) -> int:
     """Print what was done, and wait for the wanted state with `--wait`."""
+    _warn_of_unread_keys(info)
     content = {**info, "config": masked(info["config"])}
     if arguments.output == "table":
         print_line(f"{info['name']}: {done}")
     else:
         show(View(content, (), ()), arguments.output)
     return _wait(connect, arguments, [info["name"]], wanted) if arguments.wait else DONE
+
+
+def _warn_of_unread_keys(info: ConnectorInfo) -> None:
+    """The worker's log has them too, and whoever typed them does not read it."""
+    config = info["config"]
+    if config.get("connector.class", "").rpartition(".")[2] in _MIRROR_MAKERS:
+        for key in unread_connector_keys(config):
+            print_error(info["name"], f"nothing reads {key}")
 
 
 def _change_state(connect: ConnectRest, arguments: argparse.Namespace, change: _StateChange) -> int:

@@ -31,10 +31,8 @@ usage, an unusable file, or a Connect REST API that can't be reached
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "connectors",
-        help="list, configure, stop, restart … connectors of any Connect worker",
         description=_HELP,
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for module in (queries, changes, offsets, plugins, loggers):
@@ -47,7 +45,6 @@ def _add_contexts(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "contexts",
         help="names for REST APIs, and how to define them",
         description=f"Print the defined contexts.\n\n{CONTEXTS_HELP}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_output_argument(parser)
     parser.set_defaults(run=_contexts)

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from sparkmirror.cli.arguments import not_empty
 from sparkmirror.cli.connectors.input_files import read_offsets
 from sparkmirror.cli.connectors.rest_commands import (
     DONE,
@@ -13,7 +14,6 @@ from sparkmirror.cli.connectors.rest_commands import (
     REFUSED,
     RestCommand,
     add_rest_command,
-    not_empty,
     print_error,
     print_line,
 )
@@ -56,7 +56,6 @@ def add_commands(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         "offsets",
         help="show, alter and reset a connector's offsets",
         description=_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     parser = add_rest_command(actions, RestCommand("show", "print them", _SHOW_HELP, _show))

@@ -19,6 +19,7 @@ examples:
   sparkmirror connectors plugins
   sparkmirror connectors plugins MirrorSourceConnector
 """
+_DEFAULT_MAX = 40
 _VALIDATE_HELP = """\
 Let a worker validate settings without applying them. The exit code is 1 when it finds an error.
 
@@ -47,7 +48,7 @@ def _plugins(connect: ConnectRest, arguments: argparse.Namespace) -> int:
     if arguments.plugin:
         options = connect.plugin_config(arguments.plugin)
         rows = [
-            (each["name"], each["type"], _text(each.get("default_value")), each["importance"])
+            (each["name"], each["type"], _default(each.get("default_value")), each["importance"])
             for each in options
         ]
         view = View(options, ("setting", "type", "default", "importance"), rows)
@@ -86,5 +87,7 @@ def _mask(infos: ConfigInfos) -> None:
             each["value"]["value"] = masked({name: value})[name]
 
 
-def _text(value: Any) -> str:
-    return "-" if value is None else str(value)
+def _default(value: Any) -> str:
+    """One list of topics would make every row as long as itself; -o json and yaml have it whole."""
+    text = "-" if value is None else str(value)
+    return text if len(text) <= _DEFAULT_MAX else f"{text[: _DEFAULT_MAX - 1]}…"

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from sparkmirror.cli.arguments import not_empty
 from sparkmirror.cli.connectors.rest_commands import (
     DONE,
     REFUSED,
     RestCommand,
     add_rest_command,
-    not_empty,
     print_line,
     run_for_each,
 )

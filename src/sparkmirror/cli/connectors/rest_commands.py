@@ -44,7 +44,6 @@ def add_rest_command(
         command.name,
         help=command.help,
         description=f"{command.text}\n{EXIT_CODES}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_access_arguments(parser)
     parser.set_defaults(run=partial(run, command), prog=parser.prog)
@@ -62,13 +61,6 @@ def run(command: RestCommand, arguments: argparse.Namespace, connect: Connect = 
     except (SparkmirrorError, OSError) as error:
         print_error(arguments.prog, error)
         return NOT_SENT
-
-
-def not_empty(text: str) -> str:
-    """An argument's type: a REST path without the name would mean something else."""
-    if not text.strip():
-        raise argparse.ArgumentTypeError("it can't be empty")
-    return text
 
 
 def run_for_each(names: Sequence[str], act: Callable[[str], int]) -> int:

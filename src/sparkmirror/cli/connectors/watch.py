@@ -18,6 +18,7 @@ from sparkmirror.cli.printable import printable
 from sparkmirror.cli.process import interrupt_on_signals
 from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectUnreachableError
 from sparkmirror.config.conversion.yaml_section import yaml_text
+from sparkmirror.domain.errors import KafkaError
 
 _EVERY_S: Final = 2
 
@@ -81,10 +82,10 @@ class Changes:
 
 
 def _polled(poll: Callable[[], View]) -> tuple[View | None, Exception | None]:
-    """A worker that is unreachable for a moment, as in a rolling restart, does not end the watch."""
+    """What is unreachable for a moment, as in a rolling restart, does not end the watch."""
     try:
         return poll(), None
-    except (ConnectRefusedError, ConnectUnreachableError) as error:
+    except (ConnectRefusedError, ConnectUnreachableError, KafkaError) as error:
         return None, error
 
 

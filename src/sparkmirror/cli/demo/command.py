@@ -24,7 +24,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add `demo` to the command line; its `run` takes the parsed arguments and returns the exit code."""
     parser = subparsers.add_parser(
         "demo",
-        help="two real Kafka clusters, live mirroring, proof, clean stop (about a minute)",
         description="Start two real Kafka clusters, fill one like a busy shop, mirror it live to the other, "
         "and compare every record as `sparkmirror verify` does. "
         "Exit code 0: all the same, 1: not, 2: Java is missing.",

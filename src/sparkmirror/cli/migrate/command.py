@@ -4,11 +4,12 @@ import argparse
 from contextlib import closing
 from pathlib import Path
 
-from sparkmirror.cli.arguments import positive
+from sparkmirror.cli.arguments import not_empty, positive
 from sparkmirror.cli.migrate.execution import MigrationKind, carry_out, fail
 from sparkmirror.cli.migrate.report import drain_rows, move_rows, rollback_rows
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import mirroring_flows
+from sparkmirror.cli.reachability import silent_clusters
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow, GroupId
 from sparkmirror.migrate.consumers import ConsumerMigration
@@ -25,7 +26,7 @@ _ENDING = """\
 An interrupted run can be repeated: it finds what is done already, and continues.
 
 exit codes: 0 done (or a plan that can be carried out), 1 not possible, or not within the timeout, with the
-reason; 2 wrong usage
+reason; 2 wrong usage, or a cluster that can't be reached; 130 interrupted
 """
 
 _CONSUMERS_HELP = f"""\
@@ -65,7 +66,6 @@ examples:
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "migrate",
-        help="move consumer groups and producers to the target of a flow",
         description="Move consumer groups and producers to the target of a flow, step by step.",
     )
     kinds = parser.add_subparsers(title="what moves", metavar="WHAT", required=True)
@@ -78,10 +78,15 @@ def _add_consumers(kinds: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "consumers",
         help="consumer groups, exactly to where they are",
         description=_CONSUMERS_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--group", required=True, action="append", dest="groups", metavar="GROUP", help="may be repeated"
+        "--group",
+        required=True,
+        action="append",
+        dest="groups",
+        type=not_empty,
+        metavar="GROUP",
+        help="may be repeated",
     )
     _add_common(parser)
     parser.add_argument(
@@ -103,13 +108,13 @@ def _add_producers(kinds: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "producers",
         help="producers, once all that they wrote is on the target",
         description=_PRODUCERS_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--topic",
         required=True,
         action="append",
         dest="topics",
+        type=not_empty,
         metavar="REGEX",
         help="whole names of topics on the source; may be repeated",
     )
@@ -161,6 +166,8 @@ def _run_consumers(arguments: argparse.Namespace) -> int:
         why = f"{flow} emits no checkpoints or no offset syncs: its groups' offsets can't be translated"
         return fail(arguments, why, _NOT_DONE)
     groups = list(dict.fromkeys(map(GroupId, arguments.groups)))
+    if (silent := _silent(access)) is not None:
+        return fail(arguments, silent, _WRONG_USAGE)
     try:
         migration = ConsumerMigration(access, checkpoint, leave_untranslated=arguments.leave_untranslated)
         with closing(migration):
@@ -169,6 +176,11 @@ def _run_consumers(arguments: argparse.Namespace) -> int:
             return carry_out(arguments, _move(flow, migration, groups))
     except SparkmirrorError as error:
         return fail(arguments, error, _NOT_DONE)
+
+
+def _silent(access: FlowAccess) -> str | None:
+    """The clusters that do not answer; None when both do."""
+    return "; ".join(silent_clusters((access.source_admin, access.target_admin)).values()) or None
 
 
 def _move(flow: Flow, migration: ConsumerMigration, groups: list[GroupId]) -> MigrationKind[GroupMove]:
@@ -203,8 +215,10 @@ def _run_producers(arguments: argparse.Namespace) -> int:
         topics = compile_list(arguments.topics, "--topic")
     except SparkmirrorError as error:
         return fail(arguments, error, _WRONG_USAGE)
+    if (silent := _silent(access)) is not None:
+        return fail(arguments, silent, _WRONG_USAGE)
     try:
-        with closing(ProducerMigration(access, topics, arguments.still_for)) as migration:
+        with closing(ProducerMigration(access, topics, arguments.still_for, arguments.topics)) as migration:
             return carry_out(arguments, _drain(access.flow, migration, arguments.topics))
     except SparkmirrorError as error:
         return fail(arguments, error, _NOT_DONE)

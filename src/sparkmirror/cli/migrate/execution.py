@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -18,6 +19,9 @@ from sparkmirror.migrate.steps import Step, StepState, are_done
 _DONE = 0
 _NOT_DONE = 1
 _WRONG_USAGE = 2
+_INTERRUPTED = 130
+_PLAIN_EVERY_S = 30.0
+"""Where the line that is updated is no terminal's: the wait may last for minutes."""
 _MARKS = {
     StepState.DONE: "✓",
     StepState.WAITING: "…",
@@ -51,7 +55,7 @@ class MigrationKind(Generic[M]):
 
 def carry_out(arguments: argparse.Namespace, kind: MigrationKind[M]) -> int:
     """The exit code. Raises KafkaError when a cluster does not answer."""
-    progress = StepProgress(StatusLines(Console(stderr=True)))
+    progress = StepProgress(StatusLines(Console(stderr=True), plain_every_s=_PLAIN_EVERY_S))
     run = MigrationRun(
         survey=kind.survey,
         apply=kind.apply,
@@ -68,7 +72,13 @@ def carry_out(arguments: argparse.Namespace, kind: MigrationKind[M]) -> int:
             return fail(arguments, text, _WRONG_USAGE)
         if not confirmed("Start?"):
             return fail(arguments, "nothing was changed", _NOT_DONE)
-    return _report(arguments, kind, run.run(arguments.timeout))
+    try:
+        with progress.status.updates() as update:
+            progress.begin(update, arguments.timeout)
+            results = run.run(arguments.timeout)
+    except KeyboardInterrupt:
+        return fail(arguments, "interrupted; the same command continues where it stopped", _INTERRUPTED)
+    return _report(arguments, kind, results)
 
 
 def plan_lines(title: str, named_steps: NamedSteps) -> list[str]:
@@ -86,24 +96,36 @@ def fail(arguments: argparse.Namespace, reason: object, code: int) -> int:
 
 
 class StepProgress:
-    """Prints on standard error which steps have changed since the last report."""
+    """Prints on standard error which steps have another state, and updates one line while it waits."""
 
-    def __init__(self, status: StatusLines) -> None:
+    def __init__(self, status: StatusLines, clock: Callable[[], float] = time.monotonic) -> None:
         self.status = status
-        self._printed: dict[tuple[str, str], tuple[StepState, str]] = {}
+        self._clock = clock
+        self._printed: dict[tuple[str, str], StepState] = {}
+        self._update: Callable[[str], None] | None = None
+        self._deadline = 0.0
+
+    def begin(self, update: Callable[[str], None], timeout_s: float) -> None:
+        """`update` shows what is waited for, until `timeout_s` from now."""
+        self._update = update
+        self._deadline = self._clock() + timeout_s
 
     def report(self, named_steps: NamedSteps) -> None:
         """Of each migration, the steps up to the first that is not done."""
+        waiting = []
         for name, steps in named_steps:
             for step in steps:
                 self._print_change(name, step)
                 if step.state is not StepState.DONE:
+                    waiting.append(f"{name}: {step.text}")
                     break
+        if waiting and self._update is not None:
+            left_s = max(0.0, self._deadline - self._clock())
+            self._update(f"{'; '.join(waiting)} ({left_s:.0f} s left)")
 
     def _print_change(self, name: str, step: Step) -> None:
-        now = (step.state, step.text)
-        if self._printed.get((name, step.name)) != now:
-            self._printed[name, step.name] = now
+        if self._printed.get((name, step.name)) != step.state:
+            self._printed[name, step.name] = step.state
             self.status.print(f"{name}: {_MARKS[step.state]} {step.name}: {step.text}")
 
 

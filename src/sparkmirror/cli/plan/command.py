@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -15,22 +16,29 @@ from sparkmirror.cli.arguments import positive
 from sparkmirror.cli.connectors.input_files import read_file
 from sparkmirror.cli.contexts import add_access_arguments, connected
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
-from sparkmirror.cli.plan.report import flow_lines, summary
+from sparkmirror.cli.plan.report import Planned
 from sparkmirror.cli.printable import printable
+from sparkmirror.cli.reachability import clusters_of, silent_clusters
 from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest, ConnectUnreachableError
 from sparkmirror.config.conversion.yaml_section import yaml_text
 from sparkmirror.config.properties import read_properties
-from sparkmirror.connect.connector_factory import ConnectorSettings
+from sparkmirror.connect.connector_configs import ConnectorSettings
 from sparkmirror.connect.worker_file import worker_file
-from sparkmirror.domain.errors import KafkaError, SparkmirrorError
+from sparkmirror.domain.errors import DisconnectedError, KafkaError, SparkmirrorError
+from sparkmirror.domain.ids import Flow
+from sparkmirror.setup.plan.file_findings import all_topics, file_findings
 from sparkmirror.setup.plan.flow_plan import FlowPlan, Rate
-from sparkmirror.setup.plan.flow_plan_json import from_json, to_json
+from sparkmirror.setup.plan.flow_plan_json import from_json
 from sparkmirror.setup.plan.flow_planning import DEFAULT_RATE, plan_flow, plan_source
 from sparkmirror.setup.plan.plan_findings import findings_between
 
 _NOTHING_BLOCKS = 0
 _BLOCKED = 2
 _UNREACHABLE = 3
+_NO_CHANGES = 0
+_ERROR = 1
+_CHANGES = 2
+"""With --detailed-exitcode, as Terraform's."""
 _SERVER_ERRORS = 500
 _PROG = "sparkmirror plan"
 _SOURCE_CLASS = "MirrorSourceConnector"
@@ -55,18 +63,19 @@ examples:
                                                                 a connector, before it is put on a worker
   sparkmirror plan --url http://connect-1:8083 [NAME …]         connectors of a running sparkmirror worker
 
+  sparkmirror plan mm2.properties --detailed-exitcode           in CI: has anything drifted?
+
 exit codes: 0 nothing blocks, whether there is something to do or not, 2 something blocks, wrong usage, or an
-unusable file, 3 a cluster, or a worker, can't be reached
+unusable file, 3 a cluster, or a worker, can't be reached. With --detailed-exitcode, as Terraform's: 0 nothing
+to change, 1 an error, or something blocks, 2 there are changes; records that are left to copy are no change.
 """
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "plan",
-        help="what a mirror would create, alter, copy and leave out, and what blocks it",
         description="Show what a mirror would do, and change nothing.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "names",
@@ -90,56 +99,91 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "-o", "--output", choices=("table", "json", "yaml"), default="table", help="the plan's form (table)"
     )
     parser.add_argument("--detail", action="store_true", help="show every line, topic and partition")
+    parser.add_argument(
+        "--detailed-exitcode",
+        action=_DetailedExitCode,
+        help="tell by the exit code whether there are changes: 0 none, 1 error or blocked, 2 changes",
+    )
     parser.set_defaults(run=run)
+
+
+class _DetailedExitCode(argparse._StoreTrueAction):  # noqa: SLF001 - argparse's only name for it
+    """Also lets wrong usage exit with 1, since 2 means changes."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *given: Any) -> None:
+        parser.set_defaults(usage_exit_code=_ERROR)
+        super().__call__(parser, *given)
 
 
 def run(arguments: argparse.Namespace) -> int:
     try:
-        plans, unreachable = _planned(arguments)
+        planned = _planned(arguments)
     except (KafkaError, ConnectUnreachableError) as error:
-        return _fail(error, _UNREACHABLE)
+        code = _fail(error, _UNREACHABLE)
     except ConnectRefusedError as error:
-        return _fail(error, _UNREACHABLE if error.status >= _SERVER_ERRORS else _BLOCKED)
+        code = _fail(error, _UNREACHABLE if error.status >= _SERVER_ERRORS else _BLOCKED)
     except (SparkmirrorError, OSError) as error:
-        return _fail(error, _BLOCKED)
-    _show(plans, arguments.output, detail=arguments.detail)
-    for line in unreachable:
-        _fail(line, _UNREACHABLE)
-    if unreachable:
-        return _UNREACHABLE
-    return _BLOCKED if any(plan.is_blocked for plan in plans) else _NOTHING_BLOCKS
+        code = _fail(error, _BLOCKED)
+    else:
+        return _exit_code(planned, arguments)
+    return _ERROR if arguments.detailed_exitcode else code
 
 
-def _planned(arguments: argparse.Namespace) -> tuple[list[FlowPlan], list[str]]:
-    """The plans, and the errors of flows that could not be planned."""
+def _exit_code(planned: Planned, arguments: argparse.Namespace) -> int:
+    """Print what was planned, and what could not be."""
+    _show(planned, arguments.output, detail=arguments.detail)
+    for flow, reason in planned.failed.items():
+        _fail(f"{flow}: {reason}", _UNREACHABLE)
+    code = _UNREACHABLE if planned.failed else _BLOCKED if planned.is_blocked else _NOTHING_BLOCKS
+    if not arguments.detailed_exitcode:
+        return code
+    if code != _NOTHING_BLOCKS:
+        return _ERROR
+    return _CHANGES if planned.has_changes else _NO_CHANGES
+
+
+def _planned(arguments: argparse.Namespace) -> Planned:
     if arguments.url is not None or arguments.context is not None:
         with connected(arguments) as connect:
-            return _of_worker(connect, arguments.names), []
+            return Planned(_of_worker(connect, arguments.names))
     if len(arguments.names) != 1:
-        raise SparkmirrorError("one FILE is required, or --url, or --context")
+        hint = ""
+        if not arguments.names and arguments.clusters and Path(arguments.clusters[-1]).is_file():
+            hint = f": put {arguments.clusters[-1]} before --clusters"
+        raise SparkmirrorError(f"one FILE is required, or --url, or --context{hint}")
     file = Path(arguments.names[0])
     rate = None if arguments.rate is None else Rate(arguments.rate, "--rate")
     if arguments.worker is not None:
-        return [_of_connector(file, arguments.worker, rate)], []
+        return Planned([plan_of_connector(file, arguments.worker, rate)])
     return _of_file(file, arguments.clusters, rate)
 
 
-def _of_file(
-    file: Path, into_clusters: Sequence[str] | None, rate: Rate | None
-) -> tuple[list[FlowPlan], list[str]]:
-    plans, unreachable = [], []
-    for flow in read_mirror_maker_file(file, into_clusters).flows:
+def _of_file(file: Path, into_clusters: Sequence[str] | None, rate: Rate | None) -> Planned:
+    read = read_mirror_maker_file(file, into_clusters)
+    silent = silent_clusters(clusters_of(read.flows))
+    plans: list[FlowPlan] = []
+    failed: dict[Flow, str] = {}
+    for settings in read.flows:
+        flow = settings.flow
+        needed = flow if settings.source is not None else (flow.target,)
+        errors = [silent[alias] for alias in needed if alias in silent]
         try:
-            plans.append(plan_flow(flow, rate))
+            if errors:
+                raise DisconnectedError("; ".join(errors))
+            plan = plan_flow(settings, rate)
         except KafkaError as error:
-            unreachable.append(f"{flow.flow}: {error}")
+            failed[flow] = str(error)
+        else:
+            notes = all_topics(read.config, flow)
+            plans.append(replace(plan, findings=(*plan.findings, *notes)))
     between = findings_between(plans)
-    return [
+    joined = [
         replace(plan, findings=(*found, *plan.findings)) for plan, found in zip(plans, between, strict=True)
-    ], unreachable
+    ]
+    return Planned(joined, failed, str(file), file_findings(read.config))
 
 
-def _of_connector(file: Path, worker: Path, rate: Rate | None) -> FlowPlan:
+def plan_of_connector(file: Path, worker: Path, rate: Rate | None) -> FlowPlan:
     worker_config = worker_file(read_properties(worker), os.environ)
     given = read_file(file)
     config = {**given.texts(), **({} if given.name is None else {"name": given.name})}
@@ -162,21 +206,16 @@ def _of_worker(connect: ConnectRest, names: Sequence[str]) -> list[FlowPlan]:
         ) from error
 
 
-def _show(plans: Sequence[FlowPlan], output: str, *, detail: bool) -> None:
+def _show(planned: Planned, output: str, *, detail: bool) -> None:
     match output:
         case "json":
-            sys.stdout.write(
-                json.dumps([to_json(plan) for plan in plans], indent=2, ensure_ascii=False) + "\n"
-            )
+            sys.stdout.write(json.dumps(planned.to_json(), indent=2, ensure_ascii=False) + "\n")
         case "yaml":
-            sys.stdout.write(yaml_text([to_json(plan) for plan in plans]))
+            sys.stdout.write(yaml_text(planned.to_json()))
         case _:
             write: Callable[[str], None] = _coloured(Console()) if sys.stdout.isatty() else _plainly
-            for plan in plans:
-                for line in flow_lines(plan, detail=detail):
-                    write(printable(line))
-                write("")
-            write(summary(plans))
+            for line in planned.lines(detail=detail):
+                write(printable(line))
 
 
 def _coloured(console: Console) -> Callable[[str], None]:

@@ -1,9 +1,12 @@
 """Formats a flow's plan as text: changes, what is copied, what is left out, and what blocks it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import Final
+from typing import Any, Final
 
+from sparkmirror.domain.ids import Flow
+from sparkmirror.domain.quantities import as_size, as_time, counted
 from sparkmirror.setup.plan.flow_plan import (
     Action,
     Change,
@@ -14,6 +17,7 @@ from sparkmirror.setup.plan.flow_plan import (
     Skipped,
     by_task,
 )
+from sparkmirror.setup.plan.flow_plan_json import to_json
 
 _SIGNS: Final = {Action.CREATE: "+", Action.ALTER: "~", Action.DELETE: "-"}
 _WHOSE: Final = {"configs": "topic", "partitions": "topic", "quotas": "account"}
@@ -23,14 +27,50 @@ _SHOWN: Final = 20
 """Lines of a kind without `detail`."""
 _NAMED: Final = 8
 """Topics named in a line."""
-_MINUTE_S: Final = 60.0
-_HOUR_S: Final = 3600.0
-_DAY_S: Final = 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """The plans of a file, a connector or a worker; the errors of flows without one; the file's findings."""
+
+    plans: Sequence[FlowPlan]
+    failed: Mapping[Flow, str] = field(default_factory=dict)
+    file: str = ""
+    findings: Sequence[Finding] = ()
+
+    @property
+    def is_blocked(self) -> bool:
+        is_file_blocked = any(finding.severity is Severity.BLOCKS for finding in self.findings)
+        return is_file_blocked or any(plan.is_blocked for plan in self.plans)
+
+    @property
+    def has_changes(self) -> bool:
+        return any(plan.changes for plan in self.plans)
+
+    def lines(self, *, detail: bool = False) -> Iterator[str]:
+        """As text: what concerns the whole file, each flow, the summary."""
+        if self.findings:
+            yield from (self.file, "")
+            yield from (f"  {line}" for line in _findings(self.findings, detail=detail))
+            yield ""
+        for plan in self.plans:
+            yield from flow_lines(plan, detail=detail)
+            yield ""
+        yield summary(self)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """An entry for each flow; what concerns the file is among each flow's findings."""
+        plans = [replace(plan, findings=(*self.findings, *plan.findings)) for plan in self.plans]
+        failed = [
+            {"source": flow.source, "target": flow.target, "error": error}
+            for flow, error in self.failed.items()
+        ]
+        return [*map(to_json, plans), *failed]
 
 
 def flow_lines(plan: FlowPlan, *, detail: bool = False) -> Iterator[str]:
     """One flow's plan. Without `detail` long lists are cut, with a note."""
-    yield f"{plan.flow}"
+    yield f"{plan.flow}" + ("" if plan.connector else " (only heartbeats: it is not enabled)")
     sections = (
         _changes(plan.changes, detail=detail),
         _copy(plan, detail=detail),
@@ -44,15 +84,19 @@ def flow_lines(plan: FlowPlan, *, detail: bool = False) -> Iterator[str]:
             yield from (f"  {line}" for line in lines)
 
 
-def summary(plans: Sequence[FlowPlan]) -> str:
+def summary(planned: Planned) -> str:
     """The last line. A change or finding of several flows counts once."""
+    plans, failed = planned.plans, len(planned.failed)
+    missing = f"could not be made for {failed} of {counted(failed + len(plans), 'flow')}" if failed else ""
+    if not plans:
+        return f"Plan: {missing or 'there is no connector to plan'}."
     changes = {
         (change.action, change.kind, change.cluster, change.name, change.text)
         for plan in plans
         for change in plan.changes
     }
     counts = {action: sum(change[0] is action for change in changes) for action in Action}
-    found = {finding for plan in plans for finding in plan.findings}
+    found = {finding for plan in plans for finding in plan.findings} | {*planned.findings}
     blocking = sum(finding.severity is Severity.BLOCKS for finding in found)
     what = ", ".join(f"{count:,} to {action.value}" for action, count in counts.items())
     records = sum(plan.records for plan in plans)
@@ -61,9 +105,9 @@ def summary(plans: Sequence[FlowPlan]) -> str:
     else:
         what += f", {_about(records)} to copy"
     blocked = (
-        f" {_counted(blocking, 'thing')} {'blocks' if blocking == 1 else 'block'} it." if blocking else ""
+        f" {counted(blocking, 'thing')} {'blocks' if blocking == 1 else 'block'} it." if blocking else ""
     )
-    return f"Plan: {what}.{blocked}"
+    return f"Plan: {what}.{blocked}" + (f" It {missing}." if missing else "")
 
 
 def _changes(changes: Sequence[Change], *, detail: bool) -> Iterator[str]:
@@ -73,9 +117,9 @@ def _changes(changes: Sequence[Change], *, detail: bool) -> Iterator[str]:
         first = found[0]
         whose = _WHOSE.get(first.kind)
         what = (
-            _counted(len(found), first.kind)
+            counted(len(found), first.kind)
             if whose is None
-            else f"the {first.kind} of {_counted(len(found), whose)}"
+            else f"the {first.kind} of {counted(len(found), whose)}"
         )
         yield f"{_SIGNS[first.action]} {first.action.value} {what} on {first.cluster}"
         yield from _some([f"    {change.name}: {change.text}" for change in found], detail=detail)
@@ -86,8 +130,8 @@ def _copy(plan: FlowPlan, *, detail: bool) -> Iterator[str]:
         return
     topics = len({copy.source.topic for copy in plan.copies})
     yield (
-        f"copy {_counted(len(plan.copies), 'partition')} of {_counted(topics, 'topic')} "
-        f"in {_counted(plan.tasks, 'task')}, if Spark has slots for them"
+        f"copy {counted(len(plan.copies), 'partition')} of {counted(topics, 'topic')} "
+        f"in {counted(plan.tasks, 'task')}, if Spark has slots for them"
     )
     size = plan.bytes
     words = [
@@ -99,7 +143,7 @@ def _copy(plan: FlowPlan, *, detail: bool) -> Iterator[str]:
     yield f"    {', '.join(words)}" if plan.records else "    nothing is left to copy"
     if detail:
         for task in by_task(plan.copies):
-            yield f"    task {task[0].task}: {_counted(len(task), 'partition')}"
+            yield f"    task {task[0].task}: {counted(len(task), 'partition')}"
             yield from (f"        {_copied(copy)}" for copy in task)
 
 
@@ -115,7 +159,7 @@ def _skipped(skipped: Sequence[Skipped], *, detail: bool) -> Iterator[str]:
     """By reason, the most frequent first."""
     if not skipped:
         return
-    yield f"leave out {_counted(len(skipped), 'topic')}"
+    yield f"leave out {counted(len(skipped), 'topic')}"
     reasons: dict[str, list[str]] = {}
     for each in skipped:
         reasons.setdefault(each.why, []).append(each.topic)
@@ -143,26 +187,3 @@ def _some(lines: Sequence[str], *, detail: bool) -> Iterable[str]:
 
 def _about(records: int) -> str:
     return f"at most {records:,} {'record' if records == 1 else 'records'}"
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
-
-
-def as_size(number: float) -> str:
-    """Bytes, in units of a thousand, as networks and Kafka's own documents count."""
-    for unit in ("B", "KB", "MB", "GB"):
-        if number < 1000:
-            return f"{number:,.0f} {unit}" if unit == "B" else f"{number:.3g} {unit}"
-        number /= 1000
-    return f"{number:,.1f} TB"
-
-
-def as_time(seconds: float) -> str:
-    if seconds < _MINUTE_S:
-        return f"{max(1, round(seconds))} s"
-    if seconds < _HOUR_S:
-        return f"{seconds / _MINUTE_S:.0f} min"
-    if seconds < _DAY_S:
-        return f"{seconds / _HOUR_S:.1f} h"
-    return f"{seconds / _DAY_S:.1f} days"

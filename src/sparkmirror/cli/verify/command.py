@@ -9,14 +9,16 @@ from pathlib import Path
 from rich.console import Console
 
 from sparkmirror.cli.arguments import positive
-from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, require_java, spark_log_file
+from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, require_java
 from sparkmirror.cli.mirroring_flows import add_flow_argument, mirroring_flows
 from sparkmirror.cli.process import interrupt_on_signals
+from sparkmirror.cli.reachability import clusters_of, require_clusters
 from sparkmirror.cli.terminal import StatusLines
 from sparkmirror.cli.verify.verdict import FlowVerdict, State, print_table, to_json, to_junit
 from sparkmirror.cli.verify.verification import Verification
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.policies.java_regex import compile_list
+from sparkmirror.spark.log_files import spark_log_file
 from sparkmirror.spark.session import Session
 from sparkmirror.verify.job import SETTINGS, verification_master, verify_ranges
 from sparkmirror.verify.ranges import RangeOutcome, RangePlan
@@ -55,10 +57,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add `verify` to the command line; its `run` takes the parsed arguments and returns the exit code."""
     parser = subparsers.add_parser(
         "verify",
-        help="prove that a mirror is exact, record by record",
         description="Prove that what an mm2.properties file mirrors is the same on both clusters.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("file", type=Path, help="the mm2.properties file that the mirror runs with")
     add_flow_argument(parser)
@@ -113,6 +113,7 @@ def _verify(arguments: argparse.Namespace) -> list[FlowVerdict]:
     read = read_mirror_maker_file(arguments.file)
     flows = mirroring_flows(arguments.file, read.flows, arguments.flow)
     topics = compile_list(arguments.topics, "--topics") if arguments.topics else None
+    require_clusters(clusters_of(flow.settings for flow in flows))
     status.print(f"Reading both clusters of {', '.join(flow.name for flow in flows)} …")
     verification = Verification(flows, topics, arguments.report)
     if not verification.is_finished:

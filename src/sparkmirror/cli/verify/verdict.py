@@ -7,10 +7,9 @@ from enum import StrEnum
 from typing import Any, Final
 from xml.etree import ElementTree as ET
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 
+from sparkmirror.cli.terminal import aligned
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.verify.comparison import Comparison
 from sparkmirror.verify.plan import Offsets
@@ -85,7 +84,8 @@ _COUNTS: Final[Mapping[str, Callable[[FlowVerdict], int]]] = {
 def print_table(console: Console, verdicts: Sequence[FlowVerdict], *, brief: bool = False) -> None:
     """A row for each topic; `brief` leaves out columns in which nothing is counted."""
     for verdict in verdicts:
-        console.print(_table(verdict, brief=brief))
+        for line in (verdict.flow, *_table(verdict, brief=brief), ""):
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
         for line in _summary(verdict):
             console.print(line, highlight=False, soft_wrap=True)
         wrong = [partition for partition in verdict.partitions if partition.problems]
@@ -159,22 +159,19 @@ def _partition_json(partition: PartitionVerdict) -> dict[str, Any]:
     }
 
 
-def _table(verdict: FlowVerdict, *, brief: bool) -> Table:
+def _table(verdict: FlowVerdict, *, brief: bool) -> list[str]:
+    """Never folded: topics that begin alike could not be told apart."""
     counts = {name: count for name, count in _COUNTS.items() if not brief or count(verdict)}
-    table = Table(box=SIMPLE_HEAD, title=verdict.flow, title_justify="left")
-    for name in ("source", "target"):
-        table.add_column(name)
-    for name in ("partitions", *counts):
-        table.add_column(name, justify="right")
-    table.add_column("")
     by_topic: dict[tuple[str, str], list[PartitionVerdict]] = {}
     for partition in verdict.partitions:
         by_topic.setdefault((partition.source.topic, partition.target.topic), []).append(partition)
+    rows = []
     for (source, target), partitions in by_topic.items():
         found = FlowVerdict(verdict.flow, partitions)
         cells = [f"{count(found):,}" for count in counts.values()]
-        table.add_row(source, target, str(len(partitions)), *cells, _mark(found))
-    return table
+        rows.append((source, target, str(len(partitions)), *cells, _mark(found)))
+    headings = ("source", "target", "partitions", *counts, "")
+    return [f"  {line}" for line in aligned([headings, *rows], right=range(2, 3 + len(counts)))]
 
 
 def _mark(found: FlowVerdict) -> str:

@@ -15,7 +15,6 @@ from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.cluster_survey import survey
-from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.policies.admin_writes import Results, TopicCreation
 from sparkmirror.policies.filters import DefaultTopicFilter
 from sparkmirror.setup.accounts import AccountPlan, AccountSync
@@ -25,6 +24,7 @@ from sparkmirror.setup.config_plan import ConfigPlan
 from sparkmirror.setup.config_sync import ConfigSync
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.plan.backlog import Backlog, backlog, mirrored_rate
+from sparkmirror.setup.plan.begun_anew import filled_topics, predecessors
 from sparkmirror.setup.plan.flow_plan import (
     Change,
     Finding,
@@ -113,13 +113,15 @@ class _Planning:
         assigned = self._assigned(surveyed)
         left = self._part("positions", lambda: backlog(self._on, self._connector, list(assigned)), Backlog())
         begun = {partition.topic for partition in left.positions}
+        filled = self._filled(surveyed, begun)
         surveyed = replace(
             surveyed,
             configs=configs,
             acls=acls,
             accounts=accounts,
             begun=begun,
-            filled=self._filled(surveyed, begun),
+            filled=filled,
+            predecessors=self._predecessors() if filled else (),
             lost=left.lost,
             homeless=left.homeless,
             refusals=self._refusals(surveyed, configs),
@@ -207,15 +209,11 @@ class _Planning:
 
     def _filled(self, surveyed: FlowSurvey, begun: Collection[str]) -> Collection[str]:
         """The remote topics that hold records without evidence that this mirror wrote them."""
-        partitions = [
-            TopicPartition(remote, number)
-            for topic, remote in surveyed.mirrored
-            if topic not in begun
-            for number in range(surveyed.target_topics.get(remote, 0))
-        ]
-        consumer = replace(self._connector.consumers[0], connection=self._connector.target_admin)
-        starts, ends = (list_offsets(consumer, partitions, which) for which in (EARLIEST, LATEST))
-        return {partition.topic for partition in partitions if starts[partition] != ends[partition]}
+        not_begun = [pair for pair in surveyed.mirrored if pair[0] not in begun]
+        return filled_topics(self._connector, not_begun, surveyed.target_topics)
+
+    def _predecessors(self) -> Collection[str]:
+        return self._part("positions", lambda: predecessors(self._on, self._connector), ())
 
     def _rate(self, wanted: Rate | None) -> Rate:
         measured = None

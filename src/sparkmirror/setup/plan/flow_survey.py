@@ -46,6 +46,8 @@ class FlowSurvey:
     accounts: AccountPlan = field(default_factory=AccountPlan)
     own: Sequence[OwnTopic] = ()
     begun: Collection[str] = ()
+    predecessors: Collection[str] = ()
+    """Other connectors that have positions of this source."""
     filled: Collection[str] = ()
     lost: Mapping[TopicPartition, int] = field(default_factory=dict)
     """Records that are gone from the source and were not copied."""

@@ -14,6 +14,7 @@ TOO_MANY_REPLICAS: Final = "too many replicas"
 BAD_NAME: Final = "name"
 COLLIDING: Final = "colliding names"
 MERGED: Final = "merged topics"
+SAME_CLUSTER: Final = "same cluster"
 STRANGER: Final = "topic of others"
 REFUSED: Final = "refused"
 UNREADABLE: Final = "unreadable"
@@ -100,7 +101,7 @@ def too_many_replicas(
                 TOO_MANY_REPLICAS,
                 Severity.BLOCKS,
                 setting,
-                f"{_named(topics)} can't have {replicas} replicas on {cluster}, which has {brokers} "
+                f"{named(topics)} can't have {replicas} replicas on {cluster}, which has {brokers} "
                 f"{'broker' if brokers == 1 else 'brokers'}",
                 f"set {setting} to {brokers}, or to -1 for the broker's default",
             )
@@ -151,23 +152,51 @@ def _merged(survey: FlowSurvey) -> Iterator[Finding]:
                 MERGED,
                 Severity.BLOCKS,
                 remote,
-                f"the replication policy gives {_named(topics)} of {survey.source.alias} this one name",
+                f"the replication policy gives {named(topics)} of {survey.source.alias} this one name",
                 "exclude all but one of them, or use a policy that tells them apart",
             )
 
 
+def _same_cluster(survey: FlowSurvey) -> Iterator[Finding]:
+    """Every refresh would find the copies of the one before, and mirror them too."""
+    source, target = survey.source, survey.target
+    if source.cluster_id and source.cluster_id == target.cluster_id:
+        yield Finding(
+            SAME_CLUSTER,
+            Severity.BLOCKS,
+            f"{target.alias}.bootstrap.servers",
+            f"{source.alias} and {target.alias} are one cluster (its id is {source.cluster_id}): "
+            "its topics, and their copies, would be mirrored into it again and again",
+            f"set {source.alias}.bootstrap.servers and {target.alias}.bootstrap.servers to two clusters",
+        )
+
+
 def _strangers(survey: FlowSurvey) -> Iterator[Finding]:
-    """Topics with records that came by another way than this mirror."""
-    for topic, remote in survey.mirrored:
-        if remote in survey.filled and topic not in survey.begun:
-            yield Finding(
-                STRANGER,
-                Severity.WARNS,
-                remote,
-                f"it holds records on {survey.target.alias}, and this mirror has no position in {topic}: "
-                "all of the source's records would come behind them",
-                "delete it on the target, hand over the positions of the mirror that made it, or exclude it",
-            )
+    begun = survey.begun
+    filled = [pair for pair in survey.mirrored if pair[1] in survey.filled and pair[0] not in begun]
+    return strangers(filled, survey.target.alias, survey.predecessors)
+
+
+def strangers(
+    filled: Iterable[tuple[str, str]], target: Alias, predecessors: Collection[str] = ()
+) -> Iterator[Finding]:
+    """Topics with records that came by another way than this mirror, each with its name on the target.
+
+    `predecessors` are other connectors that have positions of this source.
+    """
+    remedy = "delete it there, hand over the positions of the mirror that made it, or exclude the topic"
+    if predecessors:
+        names = " or ".join(sorted(predecessors))
+        remedy = f"to continue where the connector {names} has stopped, set name to that; else {remedy}"
+    for topic, remote in filled:
+        yield Finding(
+            STRANGER,
+            Severity.WARNS,
+            remote,
+            f"it holds records on {target}, and this mirror has no position in {topic}: "
+            "all of the source's records would come behind them, those that are there a second time",
+            remedy,
+        )
 
 
 def _notes(survey: FlowSurvey) -> Iterator[Finding]:
@@ -231,7 +260,7 @@ def _unknown_configs(survey: FlowSurvey) -> Iterator[Finding]:
             UNKNOWN_CONFIG,
             Severity.WARNS,
             name,
-            f"{survey.target.alias} does not know this config, so {_named(of)} can't follow the source there",
+            f"{survey.target.alias} does not know this config, so {named(of)} can't follow the source there",
             f"upgrade {survey.target.alias}, or add {name} to config.properties.exclude",
         )
 
@@ -263,6 +292,7 @@ _JUDGES: Final[Sequence[Callable[[FlowSurvey], Iterable[Finding]]]] = (
     _bad_names,
     _colliding,
     _merged,
+    _same_cluster,
     _strangers,
     _missing_topics,
     _no_position,
@@ -273,7 +303,7 @@ _JUDGES: Final[Sequence[Callable[[FlowSurvey], Iterable[Finding]]]] = (
 )
 
 
-def _named(topics: Sequence[str]) -> str:
+def named(topics: Sequence[str]) -> str:
     """A few of them, and how many more."""
     shown = ", ".join(topics[:_NAMED_MAX])
     more = len(topics) - _NAMED_MAX

@@ -261,6 +261,27 @@ def test_what_blocks_comes_first(survey: FlowSurvey) -> None:
     assert [finding.severity for finding in findings(several)] == list(Severity)
 
 
+def test_two_aliases_of_one_cluster(survey: FlowSurvey) -> None:
+    one = replace(survey, target=replace(survey.target, cluster_id=survey.source.cluster_id))
+    found = only(findings(one))
+    assert summary(found) == ("same cluster", Severity.BLOCKS, "target.bootstrap.servers")
+    assert "source and target are one cluster (its id is id of source)" in found.text
+    unknown = replace(
+        one, source=replace(one.source, cluster_id=""), target=replace(one.target, cluster_id="")
+    )
+    assert findings(unknown) == ()
+
+
+def test_a_mirror_with_another_name_is_told_whose_position_there_is(survey: FlowSurvey) -> None:
+    filled = replace(survey, filled={"source.orders"}, topics=TopicPlan())
+    assert "a second time" in only(findings(filled)).text
+    assert "set name" not in only(findings(filled)).remedy
+    renamed = replace(filled, predecessors={"MirrorSourceConnector"})
+    assert only(findings(renamed)).remedy.startswith(
+        "to continue where the connector MirrorSourceConnector has stopped, set name to that; else "
+    )
+
+
 def plan(source: str, topic: str, remote: str, *, target: str = "t", target_id: str = "id") -> FlowPlan:
     copy = PlannedCopy(TopicPartition(topic, 0), remote, 0)
     flow = Flow(Alias(source), Alias(target))

@@ -1,0 +1,91 @@
+"""Asks the clusters of a command whether they answer, before it begins: side by side, and not for long.
+
+What does not answer is named by its alias, its setting and its addresses.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
+from typing import Final
+
+from sparkmirror.connectors.flow_settings import FlowSettings
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.errors import DisconnectedError, SparkmirrorError
+from sparkmirror.kafka.cluster import Cluster
+
+_TIMEOUT_S: Final = 4.0
+_ADDRESS_TIMEOUT_S: Final = 1.0
+"""At least so long for each bootstrap server."""
+_SIGN_OF_LIFE_AFTER_S: Final = 1.0
+
+Ask = Callable[[ConnectionSettings], object]
+"""Raises SparkmirrorError when the cluster does not answer."""
+
+
+def require_clusters(clusters: Iterable[ConnectionSettings]) -> None:
+    """Raises DisconnectedError naming each cluster that does not answer."""
+    silent = silent_clusters(clusters)
+    if silent:
+        raise DisconnectedError("; ".join(silent.values()))
+
+
+def silent_clusters(
+    clusters: Iterable[ConnectionSettings],
+    ask: Ask | None = None,
+    tell: Callable[[str], object] | None = None,
+) -> Mapping[str, str]:
+    """The error of each cluster that does not answer, by its alias. `tell` shows that it is waited for."""
+    asked = {settings.cluster: settings for settings in clusters}
+    if not asked:
+        return {}
+    with ThreadPoolExecutor(len(asked)) as threads:
+        answers = {
+            alias: threads.submit(_error, settings, ask or _brokers) for alias, settings in asked.items()
+        }
+        late = wait(answers.values(), _SIGN_OF_LIFE_AFTER_S).not_done
+        if late:
+            slow = [f"{alias} ({asked[alias].servers})" for alias, each in answers.items() if each in late]
+            (tell or sys.stderr.write)(f"waiting for {' and '.join(slow)} …\n")
+        found = {alias: each.result() for alias, each in answers.items()}
+    return {alias: error for alias, error in found.items() if error is not None}
+
+
+def clusters_of(flows: Iterable[FlowSettings]) -> Iterator[ConnectionSettings]:
+    """A flow that only emits heartbeats writes to its target, and reads nothing."""
+    for flow in flows:
+        if flow.source is None:
+            yield flow.heartbeat.admin
+        else:
+            yield from (flow.source.source_admin, flow.source.target_admin)
+
+
+def _brokers(settings: ConnectionSettings) -> None:
+    each_s = max(_ADDRESS_TIMEOUT_S, _TIMEOUT_S / len(settings.bootstrap_servers))
+    soon = replace(
+        settings,
+        request_timeout_s=min(each_s, settings.request_timeout_s),
+        connect_timeout_s=min(each_s, settings.connect_timeout_s),
+    )
+    client = Cluster(soon)
+    try:
+        client.brokers("ask for the brokers")
+    finally:
+        client.close()
+
+
+def _error(settings: ConnectionSettings, ask: Ask) -> str | None:
+    try:
+        ask(settings)
+    except DisconnectedError as error:
+        # Other errors are answers: of a login, or of a certificate, they name their remedy.
+        setting = f" ({settings.alias}.bootstrap.servers = {settings.servers})" if settings.alias else ""
+        return f"{settings.cluster} does not answer{setting}: {_cause(error)}"
+    except SparkmirrorError as error:
+        return str(error)
+    return None
+
+
+def _cause(error: DisconnectedError) -> str:
+    """Without what was asked for, and where: the sentence says that already."""
+    return str(error.__cause__ or error)

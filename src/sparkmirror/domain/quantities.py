@@ -1,0 +1,31 @@
+"""Writes numbers, sizes and times for people."""
+
+from typing import Final
+
+_MINUTE_S: Final = 60.0
+_HOUR_S: Final = 3600.0
+_DAY_S: Final = 86400.0
+
+
+def counted(number: int, word: str) -> str:
+    """For words whose plural is regular: `1 task`, `2 tasks`."""
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+
+
+def as_size(number: float) -> str:
+    """Bytes, in units of a thousand, as networks and Kafka's own documents count."""
+    for unit in ("B", "KB", "MB", "GB"):
+        if number < 1000:
+            return f"{number:,.0f} {unit}" if unit == "B" else f"{number:.3g} {unit}"
+        number /= 1000
+    return f"{number:,.1f} TB"
+
+
+def as_time(seconds: float) -> str:
+    if seconds < _MINUTE_S:
+        return f"{max(1, round(seconds))} s"
+    if seconds < _HOUR_S:
+        return f"{seconds / _MINUTE_S:.0f} min"
+    if seconds < _DAY_S:
+        return f"{seconds / _HOUR_S:.1f} h"
+    return f"{seconds / _DAY_S:.1f} days"

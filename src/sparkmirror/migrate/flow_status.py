@@ -1,0 +1,168 @@
+"""Judges how a flow is, from what its mirror leaves in Kafka: positions, reports, heartbeats, checkpoints.
+
+So it is told of any mirror that a file describes, Java's too, from any machine. A task reports what has
+changed, Java reports nothing: of both, heartbeats show that they run.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from sparkmirror.domain.errors import KafkaError
+from sparkmirror.domain.ids import GroupId, TopicPartition
+from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION
+from sparkmirror.migrate.flow_access import FlowAccess
+from sparkmirror.migrate.flow_lag import FlowLag, LagReader
+from sparkmirror.migrate.last_heartbeat import LastHeartbeat
+from sparkmirror.storage.checkpoint_topic import read_checkpoints
+from sparkmirror.storage.progress import Driver, PartitionState, ProgressReader, progress_topic
+
+_SILENT_AFTER_S: Final = 15.0
+_HEARTBEATS_MISSED: Final = 3
+
+
+class FlowState(StrEnum):
+    """In the order in which they are looked for: the first that holds is the flow's."""
+
+    NOT_RUNNING = "not running"
+    NEEDS_A_PERSON = "needs a person"
+    RETRYING = "retrying"
+    UNKNOWN = "unknown"
+    CATCHING_UP = "catching up"
+    CAUGHT_UP = "caught up"
+
+
+_WELL: Final = (FlowState.CATCHING_UP, FlowState.CAUGHT_UP)
+
+
+@dataclass(frozen=True, slots=True)
+class FlowStatus:
+    """Ages are in seconds, None where there is no such thing. `failed` and `retrying` have errors.
+
+    `groups` are those with checkpoints, each with the number of its partitions. `heartbeat_interval_s` is
+    infinite for a flow that emits none.
+    """
+
+    lag: FlowLag
+    heartbeat_age_s: float | None = None
+    heartbeat_interval_s: float = 1.0
+    report_age_s: float | None = None
+    driver: Driver | None = None
+    is_stopped: bool = False
+    failed: Mapping[TopicPartition, str] = field(default_factory=dict)
+    retrying: Mapping[TopicPartition, str] = field(default_factory=dict)
+    groups: Mapping[GroupId, int] = field(default_factory=dict)
+    heartbeats_topic: str = "heartbeats"
+
+    @property
+    def state(self) -> FlowState:
+        return next(state for state, holds in self._verdicts() if holds)
+
+    @property
+    def is_well(self) -> bool:
+        return self.state in _WELL
+
+    @property
+    def is_running(self) -> bool | None:
+        """None where nothing shows it: no heartbeats are emitted, and no change was reported just now."""
+        if self.is_stopped:
+            return False
+        if self.report_age_s is not None and self.report_age_s <= _SILENT_AFTER_S:
+            return True
+        if self.heartbeat_interval_s == float("inf"):
+            return None
+        patience_s = max(_SILENT_AFTER_S, _HEARTBEATS_MISSED * self.heartbeat_interval_s)
+        return self.heartbeat_age_s is not None and self.heartbeat_age_s <= patience_s
+
+    @property
+    def _is_behind(self) -> bool:
+        """Heartbeats aside: one a second is always on its way."""
+        return any(each.records for each in self.lag.partitions if each.source.topic != self.heartbeats_topic)
+
+    def _verdicts(self) -> list[tuple[FlowState, bool]]:
+        return [
+            (FlowState.NOT_RUNNING, self.is_running is False),
+            (FlowState.NEEDS_A_PERSON, bool(self.failed)),
+            (FlowState.RETRYING, bool(self.retrying)),
+            (FlowState.UNKNOWN, bool(self.lag.unknown)),
+            (FlowState.CATCHING_UP, self._is_behind),
+            (FlowState.CAUGHT_UP, True),
+        ]
+
+
+class StatusReader:
+    """One owner, who closes it. What one look has read serves the next."""
+
+    def __init__(self, access: FlowAccess, now: Callable[[], float] = time.time) -> None:
+        """`now` gives epoch seconds."""
+        self._access = access
+        self._now = now
+        self._lag = LagReader(access, lambda _: True)
+        self._heartbeat = LastHeartbeat(access)
+        self._progress = ProgressReader(access.positions, progress_topic(access.flow.source))
+
+    def close(self) -> None:
+        with ExitStack() as stack:
+            for reader in (self._lag, self._heartbeat, self._progress):
+                stack.enter_context(closing(reader))
+
+    def read(self) -> FlowStatus:
+        """Raises KafkaError."""
+        connector = self._access.connector
+        lag = self._lag.read()
+        heartbeat_ms = self._heartbeat.read()
+        self._catch_up()
+        now = self._now()
+        current = {each.source for each in lag.partitions}
+        reports = [
+            report
+            for (name, source), report in self._progress.poll().items()
+            if name == connector and source in current
+        ]
+        job = self._progress.job_epochs.get(connector)
+        errors = {
+            state: {
+                report.source: report.error or "no error is reported"
+                for report in reports
+                if report.state is state
+            }
+            for state in (PartitionState.FAILED, PartitionState.RETRYING)
+        }
+        return FlowStatus(
+            lag,
+            None if heartbeat_ms is None else max(0.0, now - heartbeat_ms / 1000),
+            self._access.heartbeat.interval_s if self._access.heartbeat.emit else float("inf"),
+            min((max(0.0, now - report.updated_at) for report in reports), default=None),
+            None if job is None else job.driver,
+            job is not None and job.stopped,
+            errors[PartitionState.FAILED],
+            errors[PartitionState.RETRYING],
+            self._groups(),
+            self._access.heartbeat.topic,
+        )
+
+    def _catch_up(self) -> None:
+        """Java's mirror has no such topic."""
+        try:
+            self._progress.catch_up()
+        except KafkaError as error:
+            if error.code != UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+
+    def _groups(self) -> Mapping[GroupId, int]:
+        checkpoint = self._access.checkpoint
+        if checkpoint is None:
+            return {}
+        try:
+            found = read_checkpoints(checkpoint.checkpoints, checkpoint.settings.checkpoints_topic)
+        except KafkaError as error:
+            if error.code != UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            return {}
+        groups: dict[GroupId, int] = {}
+        for each in found:
+            groups[each.group] = groups.get(each.group, 0) + 1
+        return groups

@@ -1,0 +1,53 @@
+from dataclasses import replace
+
+import pytest
+
+from sparkmirror.domain.ids import Alias, Flow, TopicPartition
+from sparkmirror.migrate.flow_lag import FlowLag, PartitionLag
+from sparkmirror.migrate.flow_status import FlowState, FlowStatus
+
+FLOW = Flow(Alias("west"), Alias("east"))
+ORDERS = TopicPartition("orders", 0)
+EVEN = FlowLag(FLOW, [PartitionLag(ORDERS, 10, 10, 0)])
+BEHIND = FlowLag(FLOW, [PartitionLag(ORDERS, 10, 3, 7)])
+UNKNOWN = FlowLag(FLOW, [PartitionLag(ORDERS, 10, None, None, "not begun")])
+WELL = FlowStatus(EVEN, heartbeat_age_s=0.5, report_age_s=0.8)
+
+
+@pytest.mark.parametrize(
+    ("status", "state"),
+    [
+        (WELL, FlowState.CAUGHT_UP),
+        (replace(WELL, lag=BEHIND), FlowState.CATCHING_UP),
+        (replace(WELL, lag=BEHIND, heartbeats_topic="orders"), FlowState.CAUGHT_UP),
+        (replace(WELL, lag=UNKNOWN), FlowState.UNKNOWN),
+        (replace(WELL, lag=BEHIND, retrying={ORDERS: "away"}), FlowState.RETRYING),
+        (replace(WELL, retrying={ORDERS: "away"}, failed={ORDERS: "no right"}), FlowState.NEEDS_A_PERSON),
+        (replace(WELL, heartbeat_age_s=60.0, report_age_s=60.0, failed={ORDERS: "x"}), FlowState.NOT_RUNNING),
+        (replace(WELL, is_stopped=True), FlowState.NOT_RUNNING),
+        (replace(WELL, heartbeat_age_s=None, report_age_s=None), FlowState.NOT_RUNNING),
+    ],
+)
+def test_the_worst_that_holds_is_the_state(status: FlowStatus, state: FlowState) -> None:
+    assert status.state is state
+    assert status.is_well is (state in (FlowState.CAUGHT_UP, FlowState.CATCHING_UP))
+
+
+def test_either_sign_of_life_is_enough() -> None:
+    assert replace(WELL, heartbeat_age_s=None).is_running
+    assert replace(WELL, report_age_s=None).is_running, "as Java's"
+    assert replace(WELL, report_age_s=500.0).is_running, "an idle mirror has nothing to report"
+
+
+def test_rare_heartbeats_are_waited_for() -> None:
+    rare = replace(WELL, heartbeat_age_s=100.0, report_age_s=None, heartbeat_interval_s=60.0)
+    assert rare.is_running
+    assert replace(rare, heartbeat_age_s=181.0).is_running is False
+
+
+def test_without_heartbeats_and_reports_nobody_can_tell() -> None:
+    silent = FlowStatus(BEHIND, heartbeat_interval_s=float("inf"))
+    assert silent.is_running is None
+    assert silent.state is FlowState.CATCHING_UP
+    assert replace(silent, report_age_s=500.0).is_running is None, "nothing may have changed since"
+    assert replace(silent, report_age_s=1.0).is_running
