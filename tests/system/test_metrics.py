@@ -137,6 +137,11 @@ def test_lag_command_tells_scripts_whether_the_mirror_has_caught_up(
     said = capsys.readouterr().out
     assert f"{ALIAS}->B: " in said
     assert f"{SLOW}-0" in said
+    assert main(["lag", file, "--topic", SLOW, "--max-seconds", "1000000"]) == 0
+    capsys.readouterr()
+    assert main(["lag", file, "--topic", SLOW, "--max-seconds", "1", "-o", "json"]) == 1
+    ((slow,),) = (each["partitions"] for each in json.loads(capsys.readouterr().out))
+    assert slow["seconds"] > 1
     assert main(["lag", file, "--topic", SLOW, "--max-records", "1000"]) == 0
     assert "caught up, 1 partitions" in capsys.readouterr().out
     assert main(["lag", file, "--topic", "nothing"]) == 2

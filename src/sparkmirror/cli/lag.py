@@ -18,8 +18,9 @@ from sparkmirror.cli.printable import printable
 from sparkmirror.cli.reachability import clusters_of, require_clusters
 from sparkmirror.cli.terminal import StatusLines, aligned
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.quantities import as_time
 from sparkmirror.migrate.flow_access import FlowAccess
-from sparkmirror.migrate.flow_lag import FlowLag, LagReader, PartitionLag
+from sparkmirror.migrate.flow_lag import FlowLag, LagLimit, LagReader, PartitionLag
 from sparkmirror.policies.java_regex import compile_list
 
 _CAUGHT_UP: Final = 0
@@ -37,6 +38,7 @@ examples:
   sparkmirror lag mm2.properties
   sparkmirror lag mm2.properties --flow 'us-west->us-east' --topic 'orders.*' -o json
   sparkmirror lag mm2.properties --wait --max-records 100 --timeout 600 && echo caught up
+  sparkmirror lag mm2.properties --max-seconds 5            behind, but not by more than 5 s? then 0
 
 exit codes: 0 caught up, 1 behind (with --wait: still behind after the timeout), 2 it can't be told: a
 cluster can't be read, the flow has not begun with a partition, wrong usage
@@ -64,6 +66,12 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         metavar="N",
         help="a partition with at most so many records to copy has caught up (0)",
     )
+    parser.add_argument(
+        "--max-seconds",
+        type=positive,
+        metavar="S",
+        help="so has one whose oldest record to copy is at most so old (default: no such limit)",
+    )
     parser.add_argument("--wait", action="store_true", help="wait until every partition has caught up")
     parser.add_argument(
         "--timeout", type=positive, default=600, metavar="S", help="how long to wait, in seconds (600)"
@@ -83,7 +91,13 @@ def run(arguments: argparse.Namespace) -> int:
         with ExitStack() as opened:
             readers = [
                 opened.enter_context(
-                    closing(LagReader(FlowAccess.of(flow.settings, flow.connector), topics.fullmatch))
+                    closing(
+                        LagReader(
+                            FlowAccess.of(flow.settings, flow.connector),
+                            topics.fullmatch,
+                            reads_ages=arguments.max_seconds is not None or arguments.output == "json",
+                        )
+                    )
                 )
                 for flow in flows
             ]
@@ -95,8 +109,12 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stdout.write(json.dumps([_to_json(lag) for lag in found], indent=2) + "\n")
     else:
         for lag in found:
-            _show(lag, arguments.max_records)
-    return _exit_code(found, arguments.max_records)
+            _show(lag, _limit(arguments))
+    return _exit_code(found, _limit(arguments))
+
+
+def _limit(arguments: argparse.Namespace) -> LagLimit:
+    return LagLimit(arguments.max_records, arguments.max_seconds)
 
 
 def _read(readers: Sequence[LagReader]) -> list[FlowLag]:
@@ -117,42 +135,42 @@ def _awaited(readers: Sequence[LagReader], arguments: argparse.Namespace) -> lis
                     raise
                 update(str(error))
             else:
-                if is_over or _exit_code(found, arguments.max_records) == _CAUGHT_UP:
+                if is_over or _exit_code(found, _limit(arguments)) == _CAUGHT_UP:
                     return found
-                update(_waiting(found, arguments.max_records))
+                update(_waiting(found, _limit(arguments)))
             time.sleep(min(_LOOK_S, max(0.0, deadline - time.monotonic())))
 
 
-def _waiting(found: Sequence[FlowLag], records_max: int) -> str:
-    behind = sum(len(lag.beyond(records_max)) for lag in found)
+def _waiting(found: Sequence[FlowLag], limit: LagLimit) -> str:
+    behind = sum(len(lag.beyond(limit)) for lag in found)
     unknown = sum(len(lag.unknown) for lag in found)
     text = f"{sum(lag.records for lag in found):,} records in {behind:,} partitions to copy"
     return text + (f", {unknown:,} partitions unknown" if unknown else "")
 
 
-def _exit_code(found: Sequence[FlowLag], records_max: int) -> int:
-    if any(lag.beyond(records_max) for lag in found):
+def _exit_code(found: Sequence[FlowLag], limit: LagLimit) -> int:
+    if any(lag.beyond(limit) for lag in found):
         return _BEHIND
     return _UNKNOWN if any(lag.unknown or not lag.partitions for lag in found) else _CAUGHT_UP
 
 
-def _show(lag: FlowLag, records_max: int) -> None:
+def _show(lag: FlowLag, limit: LagLimit) -> None:
     """A line for the flow, and a table of the partitions that are behind or unknown, the worst first."""
-    _write(f"{lag.flow}: {_summary(lag, records_max)}")
-    listed = [*lag.unknown, *lag.beyond(records_max)]
+    _write(f"{lag.flow}: {_summary(lag, limit)}")
+    listed = [*lag.unknown, *lag.beyond(limit)]
     if not listed:
         return
-    rows = [("  partition", "end", "mirrored to", "lag", ""), *map(_row, listed[:_SHOWN_MAX])]
-    for line in aligned(rows, right=(1, 2, 3)):
+    rows = [("  partition", "end", "mirrored to", "lag", "age", ""), *map(_row, listed[:_SHOWN_MAX])]
+    for line in aligned(rows, right=(1, 2, 3, 4)):
         sys.stdout.write(f"{line.rstrip()}\n")
     if len(listed) > _SHOWN_MAX:
         _write(f"  and {len(listed) - _SHOWN_MAX:,} more; -o json has all")
 
 
-def _summary(lag: FlowLag, records_max: int) -> str:
+def _summary(lag: FlowLag, limit: LagLimit) -> str:
     if not lag.partitions:
         return "no topic that it mirrors has such a name"
-    behind, unknown, all_of_them = len(lag.beyond(records_max)), len(lag.unknown), len(lag.partitions)
+    behind, unknown, all_of_them = len(lag.beyond(limit)), len(lag.unknown), len(lag.partitions)
     if not behind and not unknown:
         return f"caught up, {all_of_them:,} partitions"
     parts = [f"{lag.records:,} records behind, in {behind:,} of {all_of_them:,} partitions"] if behind else []
@@ -166,6 +184,7 @@ def _row(each: PartitionLag) -> tuple[str, ...]:
         _number(each.end),
         _number(each.mirrored_to),
         "?" if each.records is None else f"{each.records:,}",
+        "" if each.seconds is None else as_time(each.seconds),
         each.why or "",
     )
 
@@ -186,6 +205,7 @@ def _to_json(lag: FlowLag) -> dict[str, Any]:
                 "end_offset": each.end,
                 "mirrored_to": each.mirrored_to,
                 "records": each.records,
+                "seconds": None if each.seconds is None else round(each.seconds, 1),
                 "why": each.why,
             }
             for each in lag.partitions

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, Literal
 
-from sparkmirror.domain.network import Network
+from sparkmirror.domain.network import Network, host_port
 from sparkmirror.domain.sasl import SaslSettings
 from sparkmirror.domain.tls import TlsSettings
 
@@ -79,9 +79,7 @@ class ConnectionSettings:
     @property
     def servers(self) -> str:
         """The bootstrap servers as an option of Kafka's tools takes them."""
-        return ",".join(
-            f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self.bootstrap_servers
-        )
+        return ",".join(host_port(host, port) for host, port in self.bootstrap_servers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,11 @@ if TYPE_CHECKING:
     from sparkmirror.domain.client_settings import ConnectionSettings
 
 
+def host_port(host: str, port: int) -> str:
+    """An address as Kafka's tools take it: IPv6 in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 class Transport(Protocol):
     """A stream that never blocks once `set_timeout(0)` was called.
 

@@ -11,6 +11,7 @@ from sparkmirror.domain.acls import AclOperation, ResourceType
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.domain.ids import Alias
+from sparkmirror.domain.network import host_port
 from sparkmirror.domain.rights import Right, grant_command, principal_of
 from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.error_codes import TOPIC_AUTHORIZATION_FAILED
@@ -106,7 +107,7 @@ def _surveyed(cluster: Cluster, broker: Any) -> SurveyedBroker:
         versions = {key: ApiRange(*offered) for key, offered in connection.versions.items()}
     except DisconnectedError:
         pass
-    return SurveyedBroker(f"{broker.host}:{broker.port}", versions)
+    return SurveyedBroker(host_port(broker.host, broker.port), versions)
 
 
 def _by_topic(topics: Iterable[Any]) -> Mapping[str, Operations]:

@@ -15,7 +15,7 @@ from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import DisconnectedError, UnsupportedVersionError
-from sparkmirror.domain.network import Transport
+from sparkmirror.domain.network import Transport, host_port
 from sparkmirror.kafka.channel import Channel
 from sparkmirror.kafka.error_codes import check
 from sparkmirror.kafka.login import LOGIN_ID, Ask, Login, renewal_s
@@ -62,7 +62,7 @@ class Connection:
         accept it, so that a hung broker delays its clients no longer than one that is gone.
         """
         transport = network_of(settings).connect(host, port, settings)
-        connection = cls(transport, f"{host}:{port}", settings.client_id)
+        connection = cls(transport, host_port(host, port), settings.client_id)
         connection.negotiate(host, settings, min(settings.connect_timeout_s, settings.request_timeout_s))
         _log.debug("connected to %s of %s", connection.address, settings.cluster)
         return connection

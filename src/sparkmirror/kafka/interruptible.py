@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.domain.known_brokers import Address
-from sparkmirror.domain.network import Network, Transport
+from sparkmirror.domain.network import Network, Transport, host_port
 from sparkmirror.kafka.connection import Connection
 from sparkmirror.kafka.transport import network_of
 
@@ -33,7 +33,7 @@ class InterruptibleConnection(Connection):
         host, port = address
         network = network_of(settings)
         transport = network.connect(host, port, settings)
-        connection = cls(transport, f"{host}:{port}", settings.client_id, pause, network)
+        connection = cls(transport, host_port(host, port), settings.client_id, pause, network)
         connection.negotiate(host, settings, settings.request_timeout_s)
         return connection
 

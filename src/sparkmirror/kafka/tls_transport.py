@@ -13,6 +13,7 @@ from typing import Final, cast
 
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import DisconnectedError
+from sparkmirror.domain.network import host_port
 from sparkmirror.security.tls_context import ClientContexts
 
 _JOINED_BYTES: Final = 64 << 10
@@ -124,7 +125,7 @@ def connect_tls(host: str, port: int, settings: ConnectionSettings, connect: Con
     """
     assert settings.tls is not None, "settings with TLS have its settings"
     context = _CONTEXTS.context_of(settings.tls)
-    address = f"{host}:{port}"
+    address = host_port(host, port)
     explain = _Explanations(host, address, settings)
     sock = connect(host, port, settings)
     try:

@@ -15,7 +15,7 @@ from typing import Final
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.domain.known_brokers import KnownBrokers
-from sparkmirror.domain.network import InterruptedWaitError, Interruption, Network, Transport
+from sparkmirror.domain.network import InterruptedWaitError, Interruption, Network, Transport, host_port
 
 _BUFFERS_PER_SEND = 64
 """Well below every system's IOV_MAX."""
@@ -27,7 +27,7 @@ _BOOTTIME: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 def _open_transport(host: str, port: int, settings: ConnectionSettings) -> Transport:
     """Connect within `connect_timeout_s`. Raises DisconnectedError naming the address, ConfigError."""
     if not settings.security_protocol.is_encrypted:
-        return PlainTransport(_connected(host, port, settings), f"{host}:{port}")
+        return PlainTransport(_connected(host, port, settings), host_port(host, port))
     from sparkmirror.kafka.tls_transport import connect_tls  # noqa: PLC0415 - starts are quicker without it
 
     return connect_tls(host, port, settings, _connected)
@@ -37,7 +37,7 @@ def _connected(host: str, port: int, settings: ConnectionSettings) -> socket.soc
     try:
         sock = socket.create_connection((host, port), timeout=settings.connect_timeout_s)
     except OSError as error:
-        raise DisconnectedError(f"can't connect to {host}:{port}: {error}") from error
+        raise DisconnectedError(f"can't connect to {host_port(host, port)}: {error}") from error
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, size in (

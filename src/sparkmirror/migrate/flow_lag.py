@@ -3,7 +3,8 @@
 So it is told of any mirror, Java's too, and of one that does not run. Java stores a position once a minute.
 """
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ from sparkmirror.kafka.offsets import EARLIEST, LATEST
 from sparkmirror.migrate.flow_access import FlowAccess
 from sparkmirror.migrate.flow_offsets import FlowOffsets, existing_offsets
 from sparkmirror.migrate.mirrored_partitions import mirrored_partitions
+from sparkmirror.migrate.oldest_records import oldest_records_ms
 
 NOT_BEGUN = "not begun, and auto.offset.reset decides where it begins"
 AHEAD = "its position is beyond the source's end: the topic was created again, or truncated"
@@ -31,6 +33,21 @@ class PartitionLag(NamedTuple):
     mirrored_to: int | None
     records: int | None
     why: str | None = None
+    seconds: float | None = None
+    """The age of the oldest record that is not copied; None where it is not asked for, or can't be told."""
+
+
+class LagLimit(NamedTuple):
+    """A partition is as good as caught up when it keeps one of them; `seconds` is None for no such limit."""
+
+    records: int = 0
+    seconds: float | None = None
+
+    def is_kept(self, lag: PartitionLag) -> bool:
+        """Of a partition whose lag is known."""
+        if lag.records is not None and lag.records <= self.records:
+            return True
+        return self.seconds is not None and lag.seconds is not None and lag.seconds <= self.seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +64,9 @@ class FlowLag:
     def unknown(self) -> list[PartitionLag]:
         return [each for each in self.partitions if each.records is None]
 
-    def beyond(self, records_max: int) -> list[PartitionLag]:
+    def beyond(self, limit: LagLimit) -> list[PartitionLag]:
         """The partitions that are further behind than that, the worst first."""
-        behind = [each for each in self.partitions if each.records is not None and each.records > records_max]
+        behind = [each for each in self.partitions if each.records is not None and not limit.is_kept(each)]
         return sorted(behind, key=lambda each: (-(each.records or 0), each.source))
 
 
@@ -59,8 +76,12 @@ class LagReader:
     What one look has read of the offset syncs serves the next.
     """
 
-    def __init__(self, access: FlowAccess, is_wanted: Callable[[str], object]) -> None:
+    def __init__(
+        self, access: FlowAccess, is_wanted: Callable[[str], object], *, reads_ages: bool = False
+    ) -> None:
+        """`reads_ages`: one more request to find how old the oldest record is that is not copied."""
         self._access = access
+        self._reads_ages = reads_ages
         self._is_wanted = is_wanted
         self._offsets = FlowOffsets(access)
 
@@ -88,7 +109,26 @@ class LagReader:
             records, why = _lag(end, begins[partition], is_left=partition in left)
             mirrored_to = offsets.mirrored_to(partition)
             found.append(PartitionLag(partition, end, mirrored_to, records, why or errors.get(partition)))
+        if self._reads_ages:
+            found = self._with_ages(found, begins)
         return FlowLag(self._access.flow, found)
+
+    def _with_ages(
+        self, found: Sequence[PartitionLag], begins: Mapping[TopicPartition, int | None]
+    ) -> list[PartitionLag]:
+        behind = {
+            each.source: begin
+            for each in found
+            if each.records and (begin := begins[each.source]) is not None
+        }
+        oldest_ms = oldest_records_ms(ConsumerSettings(self._access.consumer.connection), behind)
+        now_ms = time.time() * 1000
+        return [
+            each._replace(seconds=max(0.0, now_ms - oldest_ms[each.source]) / 1000)
+            if each.source in oldest_ms
+            else each
+            for each in found
+        ]
 
 
 def _lag(end: int | None, begin: int | None, *, is_left: bool) -> tuple[int | None, str | None]:

@@ -1,4 +1,6 @@
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -61,3 +63,18 @@ def test_another_shell_is_wrong_usage() -> None:
     with pytest.raises(SystemExit) as caught:
         main(["completion", "cmd"])
     assert caught.value.code == 2
+
+
+def test_bash_offers_the_contexts_that_are_defined(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "completion"
+    script.write_text(printed("bash", capsys), encoding="utf-8")
+    file = tmp_path / "sparkmirror" / "contexts.yaml"
+    file.parent.mkdir()
+    file.write_text("current: prod\ncontexts:\n  prod: {url: 'http://a:1'}\n  test: {url: 'http://b:1'}\n")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    command = ["bash", "-c", ASK, "bash", str(script), "sparkmirror", "connectors", "list", "--context", ""]
+    found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert found.stdout.splitlines() == ["prod", "test"]

@@ -1,7 +1,7 @@
 """What a flow's lag says of partitions whose lag can't be told."""
 
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
-from sparkmirror.migrate.flow_lag import AHEAD, NO_LEADER, NOT_BEGUN, FlowLag, PartitionLag, _lag
+from sparkmirror.migrate.flow_lag import AHEAD, NO_LEADER, NOT_BEGUN, FlowLag, LagLimit, PartitionLag, _lag
 
 FLOW = Flow(Alias("a"), Alias("b"))
 
@@ -23,7 +23,15 @@ def test_partitions_beyond_the_limit_are_listed_worst_first() -> None:
     lag = FlowLag(
         FLOW, [partition(0, 5), partition(1, None), partition(2, 70), partition(3, 0), partition(4, 70)]
     )
-    assert [each.source.partition for each in lag.beyond(0)] == [2, 4, 0]
-    assert [each.source.partition for each in lag.beyond(5)] == [2, 4]
+    assert [each.source.partition for each in lag.beyond(LagLimit())] == [2, 4, 0]
+    assert [each.source.partition for each in lag.beyond(LagLimit(5))] == [2, 4]
     assert [each.source.partition for each in lag.unknown] == [1]
     assert lag.records == 145
+
+
+def test_of_two_limits_one_is_enough() -> None:
+    young, old, unknown = (partition(0, 7)._replace(seconds=age) for age in (2.0, 9.0, None))
+    limit = LagLimit(5, 3.0)
+    assert [limit.is_kept(each) for each in (young, old, unknown)] == [True, False, False]
+    assert [LagLimit(7, 3.0).is_kept(each) for each in (old, unknown)] == [True, True]
+    assert not LagLimit(5).is_kept(young)
