@@ -19,6 +19,7 @@ from sparkmirror.clusters.ports import HOST, ReservedPort
 from sparkmirror.config import client_layers
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.rights import ANONYMOUS
 from sparkmirror.kafka.transport import SocketNetwork
 from tests.support.certificates import PASSWORD, Identity, authority, issued, write
 
@@ -33,7 +34,13 @@ _PROTOCOLS: Final = {
 }
 _MODULES: Final = "org.apache.kafka.common.security"
 _MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+_AUTHORIZER: Final = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": ANONYMOUS,
+}
 USER: Final = "alice"
+CLIENT: Final = "User:CN=client"
+"""The principal of the certificate `SecuredBroker.client`."""
 ODD_USER: Final = "a,b=c"
 """SCRAM has signs of its own for these characters."""
 LOGIN_PASSWORD: Final = 'pass, "word" = \\'
@@ -76,8 +83,8 @@ class SecuredBroker:
 
 
 @contextmanager
-def secured_broker(home: Path) -> Iterator[SecuredBroker]:
-    """It ends with the block."""
+def secured_broker(home: Path, *, guarded: bool = False) -> Iterator[SecuredBroker]:
+    """It ends with the block. A guarded one lets nobody but those without a login do what no ACL allows."""
     home.mkdir(parents=True, exist_ok=True)
     trusted = authority("the authority")
     broker, client = issued(trusted, "broker", HOST), issued(trusted, "client")
@@ -89,7 +96,8 @@ def secured_broker(home: Path) -> Iterator[SecuredBroker]:
         for port in reserved.values():
             held.callback(port.release)
         ports = {name: port.number for name, port in reserved.items()}
-        spec = ClusterSpec("secured", 1, _broker_settings(ports, key_store, trust_store), heap_mb=256)
+        settings = _broker_settings(ports, key_store, trust_store) | (_AUTHORIZER if guarded else {})
+        spec = ClusterSpec("secured", 1, settings, heap_mb=256)
         node = NodeState(ports["PLAINTEXT"], ports["CONTROLLER"])
         state = ClusterState.new(spec)
         ClusterState(spec, state.cluster_id, (node,)).save(home)
