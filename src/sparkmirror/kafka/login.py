@@ -16,7 +16,7 @@ from kafka.protocol.sasl import (
 )
 
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.errors import AuthenticationError
+from sparkmirror.domain.errors import AuthenticationError, ConfigError
 from sparkmirror.kafka.sasl_mechanisms import mechanism_of
 
 _AUTHENTICATE: Final = 36
@@ -44,15 +44,16 @@ class Login:
 
     def __init__(self, settings: ConnectionSettings, host: str, address: str) -> None:
         assert settings.sasl is not None, "settings with a login have its settings"
-        self._sasl = settings.sasl
+        self._settings = self._sasl = settings.sasl
         self._host = host
         self._at = f"{settings.cluster}: {address}"
 
     def steps(self, versions: Mapping[int, Any]) -> Steps:
         """Blocks until there is a token, where one is needed. Raises AuthenticationError, as the steps do."""
         try:
+            self._sasl = self._settings.current()
             mechanism = mechanism_of(self._sasl, self._host)
-        except AuthenticationError as error:
+        except (AuthenticationError, ConfigError) as error:
             raise self._error(str(error)) from error
         return self._steps(mechanism, versions)
 
