@@ -6,7 +6,7 @@ import logging
 import ssl
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -104,7 +104,9 @@ def test_token_of_a_file(broker: SecuredBroker, tmp_path: Path) -> None:
 
 @contextmanager
 def issuer(
-    status: int = 200, keys: ssl.SSLContext | None = None
+    status: int = 200,
+    keys: ssl.SSLContext | None = None,
+    token: Callable[[], str] = unsecured_token,
 ) -> Iterator[tuple[str, list[tuple[str | None, str]]]]:
     """A token endpoint, with these keys over TLS.
 
@@ -116,7 +118,7 @@ def issuer(
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"])).decode()
             asked.append((self.headers["Authorization"], body))
-            answer = json.dumps({"access_token": unsecured_token(), "expires_in": 3600}).encode()
+            answer = json.dumps({"access_token": token(), "expires_in": 3600}).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(answer)))
             self.end_headers()
@@ -176,6 +178,18 @@ def test_refusal_of_an_endpoint_is_told_without_the_secret(broker: SecuredBroker
             known_brokers(broker, settings)
     assert str(error.value).startswith("near: ")
     assert "hush" not in str(error.value)
+
+
+def test_a_refused_token_is_not_used_again(broker: SecuredBroker) -> None:
+    """As after a revocation: its life is not over yet."""
+    expired = Tokens().token(TokenSource(subject="alice", lifetime_s=-60))
+    tokens = iter((expired, unsecured_token()))
+    with issuer(token=lambda: next(tokens)) as (url, asked):
+        settings = oauth('clientId="me" clientSecret="hush"', token_endpoint_url=url)
+        with pytest.raises(AuthenticationError, match="check what issues the token, and the clocks"):
+            known_brokers(broker, settings)
+        assert known_brokers(broker, settings) == 1
+    assert len(asked) == 2
 
 
 def test_a_wrong_password_is_told(broker: SecuredBroker) -> None:

@@ -17,7 +17,8 @@ from kafka.protocol.sasl import (
 
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthenticationError, ConfigError
-from sparkmirror.kafka.sasl_mechanisms import mechanism_of
+from sparkmirror.domain.sasl import AWS_MSK_IAM, OAUTHBEARER
+from sparkmirror.kafka.sasl_mechanisms import forget_token, mechanism_of
 
 _AUTHENTICATE: Final = 36
 _AUTHENTICATE_MAX: Final = 2
@@ -89,9 +90,18 @@ class Login:
             raise self._error(f"sent what is no answer of {self._sasl.mechanism}") from error
 
     def _refused(self, said: str) -> AuthenticationError:
+        forget_token(self._sasl)
         who = f" of {self._sasl.username}" if self._sasl.username else ""
         text = f" ({said.splitlines()[0]})" if said else ""
-        return self._error(f"refused the login{who} by {self._sasl.mechanism}{text}: check sasl.jaas.config")
+        return self._error(f"refused the login{who} by {self._sasl.mechanism}{text}: {self._remedy}")
+
+    @property
+    def _remedy(self) -> str:
+        if self._sasl.mechanism == AWS_MSK_IAM:
+            return "check the policy of its AWS identity, which needs kafka-cluster:Connect, and the clock"
+        if self._sasl.mechanism == OAUTHBEARER:
+            return "check what issues the token, and the clocks"
+        return "check sasl.jaas.config"
 
     def _error(self, text: str) -> AuthenticationError:
         return AuthenticationError(f"{self._at} {text}")

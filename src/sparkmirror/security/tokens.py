@@ -28,7 +28,7 @@ class _Kept(NamedTuple):
 
 
 class Tokens:
-    """Thread-safe. Times are seconds since 1970, because an expiry is."""
+    """Thread-safe. How long a token lives is measured by a clock that nobody sets."""
 
     def __init__(self) -> None:
         self._kept: dict[TokenSource, _Kept] = {}
@@ -37,16 +37,21 @@ class Tokens:
     def token(self, source: TokenSource) -> str:
         """A valid one. Raises AuthenticationError, which holds no secret."""
         with self._lock:
-            now = time.time()
+            now = time.monotonic()
             kept = self._kept.get(source)
             if kept is None or kept.until <= now:
-                token, life_s = _fetched(source, now)
+                token, life_s = _fetched(source, time.time())
                 kept = self._kept[source] = _Kept(token, now + life_s * _REFRESH_AFTER)
             return kept.token
 
+    def forget(self, source: TokenSource) -> None:
+        """A broker has refused its token: the next login needs another one."""
+        with self._lock:
+            self._kept.pop(source, None)
+
 
 def _fetched(source: TokenSource, now: float) -> tuple[str, float]:
-    """The token and the seconds for which it is valid."""
+    """The token and the seconds for which it is valid; `now` is in seconds since 1970, as in a token."""
     if source.url is None:
         return _unsecured(source, now), source.lifetime_s
     if urlsplit(source.url).scheme.lower() == "file":
