@@ -73,17 +73,18 @@ class Grant:
         pattern = PatternType.PREFIXED if name.endswith("*") else PatternType.LITERAL
         return tuple(need.of(name.removesuffix("*"), pattern) for need in self.needs)
 
-    def bindings(self, principal: str) -> Iterator[AclBinding]:
-        for right in self.rights:
-            yield AclBinding(
-                right.resource_type,
-                right.pattern_type,
-                right.name,
-                principal,
-                "*",
-                right.operation,
-                AclPermission.ALLOW,
-            )
+
+def binding(right: Right, principal: str) -> AclBinding:
+    """The ACL that gives it."""
+    return AclBinding(
+        right.resource_type,
+        right.pattern_type,
+        right.name,
+        principal,
+        "*",
+        right.operation,
+        AclPermission.ALLOW,
+    )
 
 
 _STATE: Final = (Need.CREATE_TOPIC, Need.READ_TOPIC, Need.WRITE_TOPIC)

@@ -23,7 +23,7 @@ from tests.support.broker_data import (
 from tests.support.certificates import PASSWORD, jks_of, write
 from tests.support.connections import connection
 from tests.support.mirror import COMMAND, REPLICATION, running_mirror
-from tests.support.rights_page import Mode, Side, grants
+from tests.support.rights_page import Mode, Side, binding, grants
 from tests.support.secured_broker import CLIENT, LOGIN_PASSWORD, USER, SecuredBroker, login, secured_broker
 from tests.support.waiting import await_value
 from tests.system.consumer_groups import commit, committed
@@ -68,7 +68,7 @@ def allow(broker: SecuredBroker, principal: str, side: Side) -> None:
     """What docs/security.md lists for one principal, and nothing else."""
     modes = Mode.DEFAULT, Mode.GROUPS
     listed = [grant for grant in grants("near", "far") if grant.side is side and grant.mode in modes]
-    bindings = [binding for grant in listed for binding in grant.bindings(principal)]
+    bindings = [binding(right, principal) for grant in listed for right in grant.rights]
     with closing(Admin(connection(broker.cluster))) as admin:
         assert set(admin.create_acls(bindings).values()) == {None}
 
