@@ -26,9 +26,11 @@ from bench.workloads import (
     IDLE,
     LATENCY,
     MEMORY,
+    PLAINTEXT,
     REST,
     SLOW_ROAD,
     THROUGHPUT,
+    TLS,
     TOPICS,
     TRANSACTIONAL,
     TRANSLATION,
@@ -45,6 +47,10 @@ REST_P99_MS_MAX = 50.0
 THREADS_LEFT_MAX = 5.0
 SOCKETS_LEFT_MAX = 5.0
 KB_PER_DELETED_MAX = 10.0
+TLS_SHARE_MIN = 0.6
+TLS_CPU_TIMES_MAX = 2.2
+TLS_AGAINST_MM2_MIN = 5.0
+TLS_CPU_AGAINST_MM2_MAX = 0.125
 STALL_S_MAX = {Victim.WORKER: 2.0, Victim.EVERYTHING: 15.0}
 
 
@@ -87,6 +93,7 @@ def goals(results: Results) -> list[Goal]:
     rows = [row for workload in tried for row in _throughput_goals(results, workload)]
     others = [workload for workload in _OPENED if results.was_tried(workload.name)]
     rows += [_against_mm2(results, workload) for workload in others]
+    rows += _tls_goals(results) if results.was_tried(TLS.name) else ()
     rows += _pair_goals(results)
     rows += _latency_goals(results) if results.latency or results.was_tried(LATENCY) else ()
     rows += _memory_goals(results) if results.memory or results.was_tried(MEMORY) else ()
@@ -119,6 +126,21 @@ def _throughput_goals(results: Results, workload: Workload) -> Iterator[Goal]:
 def _against_mm2(results: Results, workload: Workload) -> Goal:
     times = ratio(results, workload, Side.OURS, Side.MM2, rate)
     return Goal(f"{workload.title}: throughput against MM2", "≥", 3.0, times)
+
+
+def _tls_goals(results: Results) -> Iterator[Goal]:
+    def against_plaintext(value: Callable[[ThroughputRun], float]) -> float | None:
+        tls, plain = (results.spread(name, Side.OURS, value) for name in (TLS.name, PLAINTEXT.name))
+        return tls.median / plain.median if tls and plain and plain.median else None
+
+    def against_mm2(value: Callable[[ThroughputRun], float]) -> float | None:
+        return ratio(results, TLS, Side.OURS, Side.MM2, value)
+
+    title, cpu_of = TLS.title, f"{TLS.title}: CPU per million records"
+    yield Goal(f"{title}: throughput against plaintext", "≥", TLS_SHARE_MIN, against_plaintext(rate))
+    yield Goal(f"{cpu_of} against plaintext", "≤", TLS_CPU_TIMES_MAX, against_plaintext(cpu))
+    yield Goal(f"{title}: throughput against MM2", "≥", TLS_AGAINST_MM2_MIN, against_mm2(rate))
+    yield Goal(f"{cpu_of} against MM2", "≤", TLS_CPU_AGAINST_MM2_MAX, against_mm2(cpu))
 
 
 def ratio(

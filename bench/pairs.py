@@ -19,6 +19,7 @@ from sparkmirror.connectors.flow_settings import FlowSettings
 from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.mirror.copy_jobs import Announced, task_plans
+from sparkmirror.storage.attempts import attempts_topic
 from sparkmirror.storage.progress import progress_topic
 
 _PRODUCER = f"{TARGET_ALIAS}.producer"
@@ -61,7 +62,8 @@ def _run(bed: Bed, data: Dataset, alias: str, settings: dict[str, str]) -> TaskR
     (flow,) = (flow for flow in read_mirror_maker_file(file).flows if flow.source is not None)
     target_topic = mirroring.target_topic(data.topic)
     try:
-        for state in (flow.worker.offset_topic.name, progress_topic(flow.flow.source)):
+        source = flow.flow.source
+        for state in (flow.worker.offset_topic.name, progress_topic(source), attempts_topic(source)):
             bed.target.topics.create(state, 1, {"cleanup.policy": "compact"})
         bed.target.topics.create(target_topic, PARTITIONS)
         return copy(_plan(flow, data.topic, target_topic), bed.target.topics, data.records)

@@ -304,7 +304,8 @@ def _job(workload: Workload, data: Dataset, side: Side, run: int) -> Job:
     alias = f"{data.workload}{run}{side.value}".replace("-", "")
     topic, records = (data.mm2_topic, data.mm2_records) if side.is_java else (data.topic, data.records)
     in_transactions = workload.name == TRANSACTIONAL.name
-    return Job(data.workload, run, alias, topic, records, dict(workload.settings), in_transactions)
+    settings = dict(workload.settings)
+    return Job(data.workload, run, alias, topic, records, settings, in_transactions, tls=workload.tls)
 
 
 def _copied(run: ThroughputRun) -> str:

@@ -10,7 +10,7 @@ written out as the page does.
 
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from importlib.resources import files
 from pathlib import Path
@@ -83,6 +83,8 @@ class Mirroring:
     target_bootstrap: str
     topics: str
     tasks_max: int
+    security: Mapping[str, str] = field(default_factory=dict)
+    """What clients of both clusters are given, to be written behind an alias."""
 
     def target_topic(self, topic: str) -> str:
         """DefaultReplicationPolicy's name."""
@@ -107,6 +109,11 @@ def properties(mirroring: Mirroring, side: Side, more: Mapping[str, str] = Mappi
         "tasks.max": str(mirroring.tasks_max),
         "sync.topic.acls.enabled": "false",
         **dict.fromkeys(_replication_factors(), "1"),
+        **{
+            f"{alias}.{key}": value
+            for alias in (mirroring.source_alias, TARGET_ALIAS)
+            for key, value in mirroring.security.items()
+        },
         **more,
     }
     if side is Side.MM2_TUNED:

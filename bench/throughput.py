@@ -43,6 +43,8 @@ class Job:
     records: int
     settings: Mapping[str, str] = field(default_factory=dict)
     in_transactions: bool = False
+    tls: bool = False
+    """Whether the mirrors reach both clusters over TLS."""
 
 
 def command(bed: Bed, side: Side, mirroring: Mirroring, job: Job) -> list[str]:
@@ -58,7 +60,7 @@ def command(bed: Bed, side: Side, mirroring: Mirroring, job: Job) -> list[str]:
 
 def measure(bed: Bed, side: Side, job: Job, tasks_max: int | None = None) -> ThroughputRun:
     """Create the target topic, run the side, take everything down again except the source's data."""
-    mirroring = bed.mirroring(job.alias, job.topic, tasks_max)
+    mirroring = bed.mirroring(job.alias, job.topic, tasks_max, tls=job.tls)
     target_topic = mirroring.target_topic(job.topic)
     bed.target.topics.create(target_topic, PARTITIONS)
     try:

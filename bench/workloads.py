@@ -63,6 +63,8 @@ class Workload:
     batches: Batches = Batches.FULL
     sides: tuple[Side, ...] = _COPYING
     settings: tuple[tuple[str, str], ...] = ()
+    tls: bool = False
+    """Whether the mirrors reach both clusters over TLS."""
 
     def scaled(self, factor: float) -> "Workload":
         return replace(self, records=int(self.records * factor), mm2_records=int(self.mm2_records * factor))
@@ -101,7 +103,10 @@ TRANSACTIONAL = Workload(
     sides=_MIRRORS,
     settings=_TRANSACTIONS,
 )
-COPIED = (*THROUGHPUT, *SLOW_ROAD, TRANSACTIONAL)
+TLS = Workload("tls", "1 KB, TLS on both sides", 1024, "none", 3_000_000, 500_000, sides=_MIRRORS, tls=True)
+PLAINTEXT = Workload("plaintext", "1 KB, without TLS", 1024, "none", 3_000_000, 500_000, sides=_MIRRORS)
+"""What TLS is compared with: as many records, right before."""
+COPIED = (*THROUGHPUT, *SLOW_ROAD, TRANSACTIONAL, PLAINTEXT, TLS)
 """Everything that is measured as throughput of whole mirrors."""
 
 BY_NAME = {workload.name: workload for workload in COPIED}

@@ -3,13 +3,15 @@
 import http.server
 import json
 import logging
+import ssl
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
+from urllib.parse import parse_qsl
 
 import pytest
 
@@ -21,6 +23,7 @@ from sparkmirror.kafka.cluster import Cluster, read_metadata
 from sparkmirror.security.tokens import Tokens
 from tests.contract.copying import Bench, ProgressReports, running
 from tests.support.broker_data import append, numbered
+from tests.support.certificates import issued, write
 from tests.support.secured_broker import (
     LOGIN_PASSWORD,
     ODD_USER,
@@ -100,15 +103,22 @@ def test_token_of_a_file(broker: SecuredBroker, tmp_path: Path) -> None:
 
 
 @contextmanager
-def issuer(status: int = 200) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """A token endpoint: its URL, and the Authorization header and body of each request."""
-    asked: list[tuple[str, str]] = []
+def issuer(
+    status: int = 200,
+    keys: ssl.SSLContext | None = None,
+    token: Callable[[], str] = unsecured_token,
+) -> Iterator[tuple[str, list[tuple[str | None, str]]]]:
+    """A token endpoint, with these keys over TLS.
+
+    Its URL, and the Authorization header and body of each request.
+    """
+    asked: list[tuple[str | None, str]] = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"])).decode()
             asked.append((self.headers["Authorization"], body))
-            answer = json.dumps({"access_token": unsecured_token(), "expires_in": 3600}).encode()
+            answer = json.dumps({"access_token": token(), "expires_in": 3600}).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(answer)))
             self.end_headers()
@@ -118,8 +128,11 @@ def issuer(status: int = 200) -> Iterator[tuple[str, list[tuple[str, str]]]]:
             pass
 
     with http.server.ThreadingHTTPServer((HOST, 0), Handler) as server:
+        if keys is not None:
+            server.socket = keys.wrap_socket(server.socket, server_side=True)
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://{HOST}:{server.server_port}/token", asked
+        scheme = "http" if keys is None else "https"
+        yield f"{scheme}://{HOST}:{server.server_port}/token", asked
         server.shutdown()
 
 
@@ -131,6 +144,33 @@ def test_token_of_an_endpoint_is_fetched_once(broker: SecuredBroker) -> None:
     assert asked == [("Basic bWU6aHVzaA==", "grant_type=client_credentials&scope=mirror")]
 
 
+def test_token_of_an_endpoint_by_an_assertion_over_tls(broker: SecuredBroker, tmp_path: Path) -> None:
+    """The endpoint's certificate is trusted by `ssl.*` of the login module's options, as in Java."""
+    keys, key_file = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), tmp_path / "key.pem"
+    identity = issued(broker.authority, "issuer", HOST)
+    certificate = write(tmp_path / "issuer.pem", identity.key_pem() + identity.certificate_pem())
+    keys.load_cert_chain(certificate)
+    key_file.write_text(identity.key_pem())
+    assertion = {
+        "jwt_retriever_class": "org.apache.kafka.common.security.oauthbearer.JwtBearerJwtRetriever",
+        "assertion_algorithm": "ES256",
+        "assertion_private_key_file": str(key_file),
+        "assertion_claim_iss": "mirror",
+        "scope": "kafka",
+    }
+    trusted = f'ssl.truststore.type="PEM" ssl.truststore.location="{broker.folder / "authority.pem"}"'
+    with issuer(keys=keys) as (url, asked):
+        assert known_brokers(broker, oauth(trusted, token_endpoint_url=url, **assertion)) == 1
+        with pytest.raises(AuthenticationError, match="can't be reached"):
+            known_brokers(broker, oauth("", token_endpoint_url=url, **assertion))
+    ((authorization, body),) = asked
+    fields = dict(parse_qsl(body))
+    assert authorization is None
+    assert fields["grant_type"] == "urn:ietf:params:oauth:grant-type:jwt-bearer"
+    assert fields["scope"] == "kafka"
+    assert fields["assertion"].count(".") == 2
+
+
 def test_refusal_of_an_endpoint_is_told_without_the_secret(broker: SecuredBroker) -> None:
     with issuer(401) as (url, _):
         settings = oauth('clientId="me" clientSecret="hush"', token_endpoint_url=url)
@@ -138,6 +178,18 @@ def test_refusal_of_an_endpoint_is_told_without_the_secret(broker: SecuredBroker
             known_brokers(broker, settings)
     assert str(error.value).startswith("near: ")
     assert "hush" not in str(error.value)
+
+
+def test_a_refused_token_is_not_used_again(broker: SecuredBroker) -> None:
+    """As after a revocation: its life is not over yet."""
+    expired = Tokens().token(TokenSource(subject="alice", lifetime_s=-60))
+    tokens = iter((expired, unsecured_token()))
+    with issuer(token=lambda: next(tokens)) as (url, asked):
+        settings = oauth('clientId="me" clientSecret="hush"', token_endpoint_url=url)
+        with pytest.raises(AuthenticationError, match="check what issues the token, and the clocks"):
+            known_brokers(broker, settings)
+        assert known_brokers(broker, settings) == 1
+    assert len(asked) == 2
 
 
 def test_a_wrong_password_is_told(broker: SecuredBroker) -> None:
@@ -220,6 +272,31 @@ def test_a_copy_begins_when_a_refused_login_is_mended(broker: SecuredBroker, ben
             watch.await_progress(topic, lambda seen: seen.error is None and seen.records == 10)
     finally:
         watch.close()
+
+
+def test_a_new_password_on_disk_is_used_without_a_restart(
+    broker: SecuredBroker, bench: Bench, tmp_path: Path
+) -> None:
+    """Sessions of the source end every 3 s, so the former password is of no use soon."""
+    topic, user, secrets = "rotated", "rotated", tmp_path / "secrets"
+    bench.create(topic)
+    plain = bench.plan(TopicPartition(topic, 0))
+
+    def change(password: str) -> None:
+        add_scram_users(broker.cluster.bootstrap_servers, user, password=password)
+        secrets.write_text(f"password = {password}\n")
+
+    change("first")
+    source = broker.settings("SHORT", login("SCRAM-SHA-512", user, f"${{file:{secrets}:password}}"))
+    plan = replace(plain, consumer=replace(plain.consumer, connection=source), offset_syncs=None)
+    with running(plan):
+        bench.await_copied(topic, bench.source_has(topic, 10))
+        change("second")
+        until = time.monotonic() + 2 * SESSION_S
+        while time.monotonic() < until:
+            bench.await_copied(topic, bench.source_has(topic, 10))
+    with pytest.raises(AuthenticationError):
+        known_brokers(broker, login("SCRAM-SHA-512", user, "first"), "SHORT")
 
 
 def test_a_copy_goes_on_while_sessions_end(broker: SecuredBroker, bench: Bench) -> None:

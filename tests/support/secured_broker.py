@@ -18,7 +18,9 @@ from sparkmirror.clusters.cluster_state import ClusterState, NodeState
 from sparkmirror.clusters.ports import HOST, ReservedPort
 from sparkmirror.config import client_layers
 from sparkmirror.config.properties import Properties
+from sparkmirror.config.providers import configured_providers, resolved
 from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.rights import ANONYMOUS
 from sparkmirror.kafka.transport import SocketNetwork
 from tests.support.certificates import PASSWORD, Identity, authority, issued, write
 
@@ -33,11 +35,23 @@ _PROTOCOLS: Final = {
 }
 _MODULES: Final = "org.apache.kafka.common.security"
 _MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+_AUTHORIZER: Final = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": ANONYMOUS,
+}
 USER: Final = "alice"
+CLIENT: Final = "User:CN=client"
+"""The principal of the certificate `SecuredBroker.client`."""
 ODD_USER: Final = "a,b=c"
 """SCRAM has signs of its own for these characters."""
 LOGIN_PASSWORD: Final = 'pass, "word" = \\'
 SESSION_S: Final = 3.0
+_PROVIDERS: Final = Properties(
+    {
+        "config.providers": "file",
+        "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +85,14 @@ class SecuredBroker:
         """As read from a configuration."""
         servers = {"bootstrap.servers": f"{host}:{self.ports[listener]}", "request.timeout.ms": "10000"}
         clusters = {f"source.cluster.{key}": value for key, value in (servers | dict(properties)).items()}
-        made = client_layers.source_admin(Properties({"source.cluster.alias": alias, **clusters}))
+        written = Properties({"source.cluster.alias": alias, **clusters})
+        made = client_layers.source_admin(resolved(written, configured_providers(_PROVIDERS, {})))
         return replace(made, network=SocketNetwork())  # which knows no broker by another connection
 
 
 @contextmanager
-def secured_broker(home: Path) -> Iterator[SecuredBroker]:
-    """It ends with the block."""
+def secured_broker(home: Path, *, guarded: bool = False) -> Iterator[SecuredBroker]:
+    """It ends with the block. A guarded one lets nobody but those without a login do what no ACL allows."""
     home.mkdir(parents=True, exist_ok=True)
     trusted = authority("the authority")
     broker, client = issued(trusted, "broker", HOST), issued(trusted, "client")
@@ -89,7 +104,8 @@ def secured_broker(home: Path) -> Iterator[SecuredBroker]:
         for port in reserved.values():
             held.callback(port.release)
         ports = {name: port.number for name, port in reserved.items()}
-        spec = ClusterSpec("secured", 1, _broker_settings(ports, key_store, trust_store), heap_mb=256)
+        settings = _broker_settings(ports, key_store, trust_store) | (_AUTHORIZER if guarded else {})
+        spec = ClusterSpec("secured", 1, settings, heap_mb=256)
         node = NodeState(ports["PLAINTEXT"], ports["CONTROLLER"])
         state = ClusterState.new(spec)
         ClusterState(spec, state.cluster_id, (node,)).save(home)
@@ -148,14 +164,14 @@ def login(mechanism: str, user: str = USER, password: str = LOGIN_PASSWORD) -> d
     }
 
 
-def add_scram_users(servers: str, *users: str) -> None:
-    """Users that log in with LOGIN_PASSWORD."""
+def add_scram_users(servers: str, *users: str, password: str = LOGIN_PASSWORD) -> None:
+    """Users that log in with this password, from now on."""
     admin = confluent.admin.AdminClient({"bootstrap.servers": servers})
     kinds = (confluent.admin.ScramMechanism.SCRAM_SHA_256, confluent.admin.ScramMechanism.SCRAM_SHA_512)
     for user in users:
         for kind in kinds:  # a request may change a user once
             wanted = confluent.admin.UserScramCredentialUpsertion(
-                user, confluent.admin.ScramCredentialInfo(kind, 4096), LOGIN_PASSWORD.encode()
+                user, confluent.admin.ScramCredentialInfo(kind, 4096), password.encode()
             )
             for done in admin.alter_user_scram_credentials([wanted]).values():
                 done.result()

@@ -10,7 +10,7 @@ import stat
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import javaproperties
 
@@ -32,13 +32,25 @@ def is_sensitive(key: str) -> bool:
     return _SENSITIVE.search(key) is not None
 
 
+class Provider(Protocol):
+    """A source of values that are kept outside of a configuration."""
+
+    def value(self, path: str, key: str) -> str | None:
+        """The value, None if there is none. Raises ConfigError, without values, if it can't be read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Property:
-    """One value, the key under which it was written, and the text that may be printed for it."""
+    """One value, the key under which it was written, and the text that may be printed for it.
+
+    One that has had placeholders keeps its text, and the providers that resolved them.
+    """
 
     value: str
     origin: str
     shown: str
+    text: str | None = None
+    providers: Mapping[str, Provider] | None = None
 
     def __repr__(self) -> str:
         return f"Property({self.origin}={self.shown})"
@@ -108,11 +120,26 @@ class Properties(Mapping[str, str]):
         """Put a prefix in front of each key; the inverse of `under`."""
         return _of({prefix + key: entry for key, entry in self._entries.items()})
 
-    def mapped(self, change: Callable[[str, str], str]) -> "Properties":
+    def resolved(self, change: Callable[[str, str], str], providers: Mapping[str, Provider]) -> "Properties":
         """Every value replaced by `change(key, value)`; what is printed stays what was written."""
-        return _of(
-            {key: replace(entry, value=change(key, entry.value)) for key, entry in self._entries.items()}
-        )
+        entries = dict(self._entries)
+        for key, entry in self._entries.items():
+            value = change(key, entry.value)
+            if value != entry.value:
+                entries[key] = replace(entry, value=value, text=entry.value, providers=providers)
+        return _of(entries)
+
+    @property
+    def providers(self) -> Mapping[str, Provider]:
+        """Those that resolved placeholders of these; empty where there were none."""
+        every = (entry.providers for entry in self._entries.values() if entry.providers is not None)
+        return {name: provider for providers in every for name, provider in providers.items()}
+
+    def as_written(self) -> Mapping[str, str]:
+        """The values with their placeholders."""
+        return {
+            key: entry.value if entry.text is None else entry.text for key, entry in self._entries.items()
+        }
 
 
 def _of(entries: dict[str, Property]) -> Properties:

@@ -5,14 +5,16 @@ placeholder of a provider that isn't configured stays as it is, as in Kafka; one
 value is an error here, because the placeholder itself is never a useful value.
 """
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePath
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from sparkmirror.config.definitions import JAVA_WHITESPACE
 from sparkmirror.config.properties import (
     HIDDEN,
     Properties,
+    Provider,
     read_regular_file,
     read_regular_properties,
 )
@@ -20,13 +22,7 @@ from sparkmirror.domain.errors import ConfigError
 from sparkmirror.policies.java_regex import JavaPattern, compile_list
 
 PREFIX: Final = "config.providers"
-
-
-class Provider(Protocol):
-    """A source of values."""
-
-    def value(self, path: str, key: str) -> str | None:
-        """The value, None if there is none. Raises ConfigError, without values, if it can't be read."""
+_ALLOWED: Final = "allowlist.pattern"
 
 
 class FileProvider:
@@ -66,6 +62,14 @@ class EnvironmentProvider:
         if path:
             raise ConfigError(path, None, "environment variables have no path; write ${provider:NAME}")
         return self._environment.get(key) if self._allowed.fullmatch(key) else None
+
+    def __reduce__(self) -> tuple[Callable[[str], "EnvironmentProvider"], tuple[str]]:
+        """In another process it is that one's environment: this one's stays here."""
+        return _of_this_process, (self._allowed.pattern,)
+
+
+def _of_this_process(allowed: str) -> EnvironmentProvider:
+    return EnvironmentProvider(os.environ, compile_list([allowed], _ALLOWED))
 
 
 class AllowedPaths:
@@ -122,7 +126,7 @@ def resolved(properties: Properties, providers: Mapping[str, Provider]) -> Prope
             for piece in _pieces(text)
         )
 
-    return properties.mapped(replace)
+    return properties.resolved(replace, providers)
 
 
 class _Placeholder(NamedTuple):
@@ -186,9 +190,9 @@ def _directory(settings: Properties, _: Mapping[str, str]) -> Provider:
 
 def _environment(settings: Properties, environment: Mapping[str, str]) -> Provider:
     try:
-        pattern = compile_list([settings.get("allowlist.pattern", ".*")], "allowlist.pattern")
+        pattern = compile_list([settings.get(_ALLOWED, ".*")], _ALLOWED)
     except ConfigError as error:
-        raise settings.error("allowlist.pattern", error.reason) from error
+        raise settings.error(_ALLOWED, error.reason) from error
     return EnvironmentProvider(environment, pattern)
 
 

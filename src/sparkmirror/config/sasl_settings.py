@@ -1,25 +1,39 @@
 """Reads the `sasl.*` keys of a client, as Java's clients understand them. Opens no file, calls nobody."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 from urllib.parse import urlsplit
 
+from sparkmirror.config.client_options import ADMIN
 from sparkmirror.config.definitions import Password, Values
 from sparkmirror.config.jaas import parse_jaas
 from sparkmirror.config.properties import Properties
+from sparkmirror.config.tls_settings import tls_settings
 from sparkmirror.domain.sasl import (
     AWS_MSK_IAM,
     MECHANISMS,
     OAUTHBEARER,
     PLAIN,
     SCRAM,
+    Assertion,
     AwsLogin,
     SaslSettings,
     TokenSource,
 )
+from sparkmirror.domain.tls import TlsSettings
 
 _JAAS: Final = "sasl.jaas.config"
 _URL: Final = "sasl.oauthbearer.token.endpoint.url"
+_RETRIEVER: Final = "sasl.oauthbearer.jwt.retriever.class"
+_RETRIEVERS: Final = (
+    "DefaultJwtRetriever",
+    "ClientCredentialsJwtRetriever",
+    "FileJwtRetriever",
+    "JwtBearerJwtRetriever",
+)
+_ASSERTION: Final = "sasl.oauthbearer.assertion"
+_ALGORITHMS: Final = ("RS256", "ES256")
 _SCHEMES: Final = ("http", "https", "file")
 _CLAIM: Final = "unsecuredLoginStringClaim_"
 _EXTENSION: Final = "unsecuredLoginExtension_"
@@ -66,21 +80,67 @@ def _token_source(properties: Properties, values: Values, options: Mapping[str, 
     scheme = urlsplit(url).scheme.lower()
     if scheme not in _SCHEMES:
         raise properties.error(_URL, f"must begin with one of {', '.join(_SCHEMES)}")
+    retriever = values.string(_RETRIEVER).strip().rpartition(".")[2]
+    if retriever not in _RETRIEVERS:
+        raise properties.error(_RETRIEVER, f"has no counterpart here. These have: {', '.join(_RETRIEVERS)}")
     if scheme == "file":
         return TokenSource(url)
+    source = TokenSource(
+        url,
+        scope=str(values["sasl.oauthbearer.scope"] or options.get("scope", "")) or None,
+        extensions=_extensions(options, "extension_"),
+        tls=_tls_of_endpoint(options),
+    )
+    if retriever == "JwtBearerJwtRetriever":
+        return replace(source, assertion=_assertion(properties, values))
+    client_id, client_secret = _client(properties, values, options)
+    return replace(source, client_id=client_id, client_secret=client_secret)
+
+
+def _client(properties: Properties, values: Values, options: Mapping[str, str]) -> tuple[str, str]:
     client = "sasl.oauthbearer.client.credentials.client."
     secret = values[f"{client}secret"]
     client_id = str(values[f"{client}id"] or options.get("clientId", ""))
     client_secret = secret.value if isinstance(secret, Password) else options.get("clientSecret", "")
     if not client_id or not client_secret:
         raise properties.error(_JAAS, "lacks clientId and clientSecret, which the token endpoint needs")
-    scope = str(values["sasl.oauthbearer.scope"] or options.get("scope", "")) or None
-    extensions = tuple(
-        (name.removeprefix("extension_"), text)
-        for name, text in sorted(options.items())
-        if name.startswith("extension_")
+    return client_id, client_secret
+
+
+def _extensions(options: Mapping[str, str], prefix: str) -> tuple[tuple[str, str], ...]:
+    found = sorted(options.items())
+    return tuple((name.removeprefix(prefix), text) for name, text in found if name.startswith(prefix))
+
+
+def _tls_of_endpoint(options: Mapping[str, str]) -> TlsSettings | None:
+    """From `ssl.*` among the login module's options, as Java has it."""
+    own = Properties(options).starting("ssl.")
+    return tls_settings(own, ADMIN.parse(own)) if own else None
+
+
+def _assertion(properties: Properties, values: Values) -> Assertion:
+    def given(name: str) -> str | None:
+        return str(values[f"{_ASSERTION}.{name}"] or "") or None
+
+    algorithm = given("algorithm") or _ALGORITHMS[0]
+    if algorithm.upper() not in _ALGORITHMS:
+        raise properties.error(f"{_ASSERTION}.algorithm", f"must be one of {', '.join(_ALGORITHMS)}")
+    if not (given("file") or given("private.key.file")):
+        reason = "is missing: it has the key that signs assertions"
+        raise properties.error(f"{_ASSERTION}.private.key.file", reason)
+    passphrase = values[f"{_ASSERTION}.private.key.passphrase"]
+    claims = ((name, given(f"claim.{name}")) for name in ("aud", "iss", "sub"))
+    return Assertion(
+        file=given("file"),
+        key_file=given("private.key.file"),
+        passphrase=passphrase.value if isinstance(passphrase, Password) else None,
+        algorithm=algorithm.upper(),
+        template_file=given("template.file"),
+        claims=tuple((name, text) for name, text in claims if text is not None),
+        expires_s=values.integer(f"{_ASSERTION}.claim.exp.seconds"),
+        valid_before_s=values.integer(f"{_ASSERTION}.claim.nbf.seconds"),
+        has_id=values.boolean(f"{_ASSERTION}.claim.jti.include"),
     )
-    return TokenSource(url, client_id, client_secret, scope, extensions=extensions)
 
 
 def _unsecured(properties: Properties, options: Mapping[str, str]) -> TokenSource:
@@ -92,11 +152,7 @@ def _unsecured(properties: Properties, options: Mapping[str, str]) -> TokenSourc
         lifetime_s = float(options.get(_LIFETIME, "3600"))
     except ValueError as error:
         raise properties.error(_JAAS, f"{_LIFETIME} must be a number of seconds") from error
-    extensions = tuple(
-        (name.removeprefix(_EXTENSION), text)
-        for name, text in sorted(options.items())
-        if name.startswith(_EXTENSION)
-    )
+    extensions = _extensions(options, _EXTENSION)
     scope = options.get(f"{_CLAIM}scope")
     return TokenSource(subject=subject, scope=scope, lifetime_s=lifetime_s, extensions=extensions)
 

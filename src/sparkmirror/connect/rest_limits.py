@@ -1,8 +1,11 @@
 """Refuses classes and files that a REST config may not name: its author is not the worker's."""
 
 import os
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
+from sparkmirror.config.jaas import parse_jaas
 from sparkmirror.config.properties import Properties
 from sparkmirror.config.worker_options import ALLOWED_PATHS, ALLOWED_URLS, WORKER
 from sparkmirror.connect.validation.classes import PLUGIN_KEYS, module_problem, plugin_modules
@@ -30,11 +33,18 @@ def require_allowed(connector: Properties, worker: Properties) -> None:
     for key in sorted(connector.keys()):
         if key.endswith(_URLS) and connector[key].strip() not in _items(worker, ALLOWED_URLS):
             raise connector.error(key, f"is none of the worker's {ALLOWED_URLS}")
-        if not key.endswith(_FILES):
-            continue
-        path = connector[key].strip()
-        if path and not _is_below(path, _items(worker, ALLOWED_PATHS)):
-            raise connector.error(key, f"is not below a folder of the worker's {ALLOWED_PATHS}")
+        for path in _files_of(key, connector[key]):
+            if path and not _is_below(path, _items(worker, ALLOWED_PATHS)):
+                raise connector.error(key, f"is not below a folder of the worker's {ALLOWED_PATHS}")
+
+
+def _files_of(key: str, value: str) -> Iterator[str]:
+    """The files that the value of an option names; a login module has stores for its token endpoint."""
+    if key.endswith(_FILES):
+        yield value.strip()
+    elif key.endswith("sasl.jaas.config"):
+        with suppress(ValueError):  # what can't be parsed is refused as a login
+            yield from (text for name, text in parse_jaas(value).options.items() if name.endswith(_FILES))
 
 
 def _is_below(path: str, folders: tuple[str, ...]) -> bool:

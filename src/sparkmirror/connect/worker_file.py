@@ -13,9 +13,9 @@ from sparkmirror.config.client_layers import worker_client
 from sparkmirror.config.client_options import ADMIN, CONSUMER, PRODUCER
 from sparkmirror.config.definitions import JAVA_WHITESPACE, Values
 from sparkmirror.config.known_keys import REMOVED, UnknownKey, unknown_worker_keys, unread_connector_keys
-from sparkmirror.config.properties import Properties
+from sparkmirror.config.properties import Properties, Provider
 from sparkmirror.config.providers import PREFIX as PROVIDERS
-from sparkmirror.config.providers import Provider, configured_providers, resolved
+from sparkmirror.config.providers import configured_providers, resolved
 from sparkmirror.config.worker_options import TOKENS, WORKER
 from sparkmirror.config.worker_settings import WorkerSettings, worker_settings
 from sparkmirror.connect.rest.login_settings import BASIC_AUTHENTICATION, EXTENSIONS

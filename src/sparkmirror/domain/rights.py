@@ -5,6 +5,7 @@ would do as well (CREATE), the narrower one is named.
 """
 
 import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
@@ -93,12 +94,19 @@ def principal_of(connection: ConnectionSettings) -> str:
     return ANONYMOUS if connection.security_protocol in _NO_AUTHENTICATION else _PLACEHOLDER
 
 
-def grant_command(right: Right, principal: str, bootstrap_servers: str) -> str:
-    """The whole line for a shell. Operations are spelled as kafka-acls.sh knows them: `DescribeConfigs`."""
+def grant_command(
+    right: Right, principal: str, bootstrap_servers: str, also: Iterable[AclOperation] = ()
+) -> str:
+    """The whole line for a shell, for this operation and `also` others on the same resource.
+
+    Operations are spelled as kafka-acls.sh knows them: `DescribeConfigs`.
+    """
     kind = _KINDS[right.resource_type]
     words = ["kafka-acls.sh", "--bootstrap-server", bootstrap_servers, "--add"]
     words += ["--allow-principal", principal]
-    words += ["--operation", right.operation.name.title().replace("_", ""), kind.option]
+    for operation in (right.operation, *also):
+        words += ["--operation", operation.name.title().replace("_", "")]
+    words.append(kind.option)
     if right.resource_type is not ResourceType.CLUSTER:
         words.append(right.name)
     if right.pattern_type is PatternType.PREFIXED:

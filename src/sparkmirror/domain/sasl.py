@@ -1,7 +1,9 @@
 """Holds how a client logs in. No repr shows a secret."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
+
+from sparkmirror.domain.tls import TlsSettings
 
 PLAIN: Final = "PLAIN"
 SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -11,10 +13,29 @@ MECHANISMS: Final = (PLAIN, *SCRAM, OAUTHBEARER, AWS_MSK_IAM)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class Assertion:
+    """A JWT that asks for tokens: a ready one in `file`, or what it says and the key that signs it.
+
+    `template_file` is JSON with more of its header and payload.
+    """
+
+    file: str | None = None
+    key_file: str | None = None
+    passphrase: str | None = None
+    algorithm: str = "RS256"
+    template_file: str | None = None
+    claims: tuple[tuple[str, str], ...] = ()
+    expires_s: int = 300
+    valid_before_s: int = 60
+    has_id: bool = False
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class TokenSource:
     """Where an OAuth token comes from: `url` is that of an endpoint (http, https) or of a file (file).
 
-    Without a URL the token is not signed, as for development, and names the `subject`.
+    An endpoint is asked by the client's id and secret, or by an assertion. Without a URL the token is not
+    signed, as for development, and names the `subject`.
     """
 
     url: str | None = None
@@ -24,6 +45,14 @@ class TokenSource:
     subject: str = ""
     lifetime_s: float = 3600.0
     extensions: tuple[tuple[str, str], ...] = ()
+    assertion: Assertion | None = None
+    tls: TlsSettings | None = None
+    """Towards the endpoint; None for what the system trusts."""
+
+    @property
+    def holds_secrets(self) -> bool:
+        has_passphrase = self.assertion is not None and bool(self.assertion.passphrase)
+        return bool(self.client_secret) or has_passphrase or (self.tls is not None and self.tls.holds_secrets)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -36,9 +65,23 @@ class AwsLogin:
     sts_region: str | None = None
 
 
+class Kept(Protocol):
+    """Login settings that are kept elsewhere."""
+
+    @property
+    def holds_secrets(self) -> bool: ...
+
+    def read(self) -> "SaslSettings":
+        """As they are now. Raises ConfigError."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class SaslSettings:
-    """`is_token` is set where name and password are those of a delegation token (KIP-48)."""
+    """`is_token` is set where name and password are those of a delegation token (KIP-48).
+
+    With `kept`, nothing but the mechanism is known here.
+    """
 
     mechanism: str
     username: str = ""
@@ -46,7 +89,14 @@ class SaslSettings:
     is_token: bool = False
     token: TokenSource | None = None
     aws: AwsLogin | None = None
+    kept: Kept | None = None
+
+    def current(self) -> "SaslSettings":
+        """With what is kept elsewhere as it is now. Raises ConfigError."""
+        return self if self.kept is None else self.kept.read()
 
     @property
     def holds_secrets(self) -> bool:
-        return bool(self.password) or (self.token is not None and bool(self.token.client_secret))
+        if self.kept is not None:
+            return self.kept.holds_secrets
+        return bool(self.password) or (self.token is not None and self.token.holds_secrets)

@@ -16,8 +16,9 @@ from kafka.protocol.sasl import (
 )
 
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.errors import AuthenticationError
-from sparkmirror.kafka.sasl_mechanisms import mechanism_of
+from sparkmirror.domain.errors import AuthenticationError, ConfigError
+from sparkmirror.domain.sasl import AWS_MSK_IAM, OAUTHBEARER
+from sparkmirror.kafka.sasl_mechanisms import forget_token, mechanism_of
 
 _AUTHENTICATE: Final = 36
 _AUTHENTICATE_MAX: Final = 2
@@ -44,15 +45,16 @@ class Login:
 
     def __init__(self, settings: ConnectionSettings, host: str, address: str) -> None:
         assert settings.sasl is not None, "settings with a login have its settings"
-        self._sasl = settings.sasl
+        self._settings = self._sasl = settings.sasl
         self._host = host
         self._at = f"{settings.cluster}: {address}"
 
     def steps(self, versions: Mapping[int, Any]) -> Steps:
         """Blocks until there is a token, where one is needed. Raises AuthenticationError, as the steps do."""
         try:
+            self._sasl = self._settings.current()
             mechanism = mechanism_of(self._sasl, self._host)
-        except AuthenticationError as error:
+        except (AuthenticationError, ConfigError) as error:
             raise self._error(str(error)) from error
         return self._steps(mechanism, versions)
 
@@ -88,9 +90,18 @@ class Login:
             raise self._error(f"sent what is no answer of {self._sasl.mechanism}") from error
 
     def _refused(self, said: str) -> AuthenticationError:
+        forget_token(self._sasl)
         who = f" of {self._sasl.username}" if self._sasl.username else ""
         text = f" ({said.splitlines()[0]})" if said else ""
-        return self._error(f"refused the login{who} by {self._sasl.mechanism}{text}: check sasl.jaas.config")
+        return self._error(f"refused the login{who} by {self._sasl.mechanism}{text}: {self._remedy}")
+
+    @property
+    def _remedy(self) -> str:
+        if self._sasl.mechanism == AWS_MSK_IAM:
+            return "check the policy of its AWS identity, which needs kafka-cluster:Connect, and the clock"
+        if self._sasl.mechanism == OAUTHBEARER:
+            return "check what issues the token, and the clocks"
+        return "check sasl.jaas.config"
 
     def _error(self, text: str) -> AuthenticationError:
         return AuthenticationError(f"{self._at} {text}")

@@ -34,6 +34,12 @@ def mechanism_of(settings: SaslSettings, host: str) -> SaslMechanism:
             return _Scram(settings)
 
 
+def forget_token(settings: SaslSettings) -> None:
+    """A broker has refused it."""
+    if settings.token is not None:
+        _TOKENS.forget(settings.token)
+
+
 class _Scram(SaslMechanismScram):  # type: ignore[misc]  # kafka-python has no types here
     """Escapes the name, asks for enough iterations, and knows delegation tokens."""
 

@@ -16,8 +16,8 @@ from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.domain.network import host_port
 from sparkmirror.security.tls_context import ClientContexts
 
-_JOINED_BYTES: Final = 64 << 10
-"""OpenSSL takes one buffer at a time and makes a record of 16 KiB or less of it: small ones are joined."""
+_RECORD_BYTES: Final = 16 << 10
+"""OpenSSL takes one buffer at a time, and sends each record of at most so many bytes by itself."""
 
 _CONTEXTS: Final = ClientContexts()
 
@@ -52,9 +52,11 @@ class TlsTransport:
 
     def __init__(self, sock: ssl.SSLSocket, address: str, explain: "_Explanations") -> None:
         self._sock = sock
+        # Below `recv_into`: given a buffer, it returns how many bytes it read.
+        self._read_record = cast("Callable[[int, memoryview], int]", sock.read)
         self._address = address
         self._explain = explain
-        self._refused = b""
+        self._refused: bytes | memoryview = b""
         """OpenSSL wants what it did not take again, unchanged."""
 
     def fileno(self) -> int:
@@ -64,10 +66,16 @@ class TlsTransport:
         self._sock.settimeout(timeout_s)
 
     def receive_into(self, view: memoryview) -> int | None:
+        # OpenSSL returns one record at a time, and a broker's are 11 KB long on average: a close loop.
+        read_record, wanted, received = self._read_record, len(view), 0
         try:
-            received = self._sock.recv_into(view)
+            while received < wanted:
+                record_bytes = read_record(wanted - received, view[received:])
+                if record_bytes == 0:
+                    break
+                received += record_bytes
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError, InterruptedError):
-            return None
+            return received or None
         except TimeoutError as error:
             raise DisconnectedError(f"{self._address} did not answer in time") from error
         except OSError as error:
@@ -77,11 +85,11 @@ class TlsTransport:
         return received
 
     def send(self, buffers: Sequence[bytes | memoryview]) -> int:
-        data = self._refused or _joined(buffers)
+        data = self._refused or next_records(buffers)
         try:
             sent = self._sock.send(data)
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError, InterruptedError):
-            self._refused = bytes(data)
+            self._refused = data
             return 0
         except OSError as error:
             raise self._explain.lost(self._alert() or error) from error
@@ -102,17 +110,19 @@ class TlsTransport:
         return None
 
 
-def _joined(buffers: Sequence[bytes | memoryview]) -> bytes | memoryview:
-    """The first buffers, as one."""
+def next_records(buffers: Sequence[bytes | memoryview]) -> bytes | memoryview:
+    """What to send first: whole records of a large buffer, uncopied; else pieces, joined to one record."""
     first = buffers[0]
-    if len(first) >= _JOINED_BYTES or len(buffers) == 1:
+    if len(first) >= _RECORD_BYTES:
+        return memoryview(first)[: len(first) - len(first) % _RECORD_BYTES]
+    if len(buffers) == 1:
         return first
-    joined = bytearray()
+    record = bytearray()
     for buffer in buffers:
-        if joined and len(joined) + len(buffer) > _JOINED_BYTES:
+        record += buffer[: _RECORD_BYTES - len(record)]
+        if len(record) == _RECORD_BYTES:
             break
-        joined += buffer
-    return bytes(joined)
+    return bytes(record)
 
 
 Connect = Callable[[str, int, ConnectionSettings], socket.socket]

@@ -10,12 +10,16 @@ from urllib.parse import unquote, urlsplit
 
 from sparkmirror.domain.errors import AuthenticationError
 from sparkmirror.domain.sasl import TokenSource
+from sparkmirror.security.assertions import assertion_of, encoded
+from sparkmirror.security.tls_context import ClientContexts
 
 _TIMEOUT_S: Final = 10.0
 _REFRESH_AFTER: Final = 0.8
 """Of a token's life: as `sasl.login.refresh.window.factor` has it by default."""
 _DEFAULT_LIFE_S: Final = 300.0
 _BYTES_MAX: Final = 1 << 20
+_JWT_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+_CONTEXTS: Final = ClientContexts()
 
 
 class _Kept(NamedTuple):
@@ -24,7 +28,7 @@ class _Kept(NamedTuple):
 
 
 class Tokens:
-    """Thread-safe. Times are seconds since 1970, because an expiry is."""
+    """Thread-safe. How long a token lives is measured by a clock that nobody sets."""
 
     def __init__(self) -> None:
         self._kept: dict[TokenSource, _Kept] = {}
@@ -33,21 +37,26 @@ class Tokens:
     def token(self, source: TokenSource) -> str:
         """A valid one. Raises AuthenticationError, which holds no secret."""
         with self._lock:
-            now = time.time()
+            now = time.monotonic()
             kept = self._kept.get(source)
             if kept is None or kept.until <= now:
-                token, life_s = _fetched(source, now)
+                token, life_s = _fetched(source, time.time())
                 kept = self._kept[source] = _Kept(token, now + life_s * _REFRESH_AFTER)
             return kept.token
 
+    def forget(self, source: TokenSource) -> None:
+        """A broker has refused its token: the next login needs another one."""
+        with self._lock:
+            self._kept.pop(source, None)
+
 
 def _fetched(source: TokenSource, now: float) -> tuple[str, float]:
-    """The token and the seconds for which it is valid."""
+    """The token and the seconds for which it is valid; `now` is in seconds since 1970, as in a token."""
     if source.url is None:
         return _unsecured(source, now), source.lifetime_s
     if urlsplit(source.url).scheme.lower() == "file":
         return _of_file(source.url), 0.0  # read at each login: who writes it renews it
-    return _of_endpoint(source, source.url)
+    return _of_endpoint(source, source.url, now)
 
 
 def _unsecured(source: TokenSource, now: float) -> str:
@@ -55,12 +64,7 @@ def _unsecured(source: TokenSource, now: float) -> str:
     claims: dict[str, object] = {"sub": source.subject, "iat": now, "exp": now + source.lifetime_s}
     if source.scope is not None:
         claims["scope"] = source.scope.split()
-    return f"{_encoded({'alg': 'none'})}.{_encoded(claims)}."
-
-
-def _encoded(content: object) -> str:
-    text = json.dumps(content, separators=(",", ":")).encode()
-    return base64.urlsafe_b64encode(text).rstrip(b"=").decode()
+    return f"{encoded({'alg': 'none'})}.{encoded(claims)}."
 
 
 def _of_file(url: str) -> str:
@@ -76,29 +80,32 @@ def _of_file(url: str) -> str:
     return token
 
 
-def _of_endpoint(source: TokenSource, url: str) -> tuple[str, float]:
-    """By client credentials (RFC 6749, 4.4)."""
+def _of_endpoint(source: TokenSource, url: str, now: float) -> tuple[str, float]:
+    """By client credentials (RFC 6749, 4.4), or by an assertion (RFC 7523, 2.1)."""
     import urllib3  # noqa: PLC0415 - no other client of executors needs it
 
-    fields = {"grant_type": "client_credentials"}
-    if source.scope is not None:
-        fields["scope"] = source.scope
-    login = base64.b64encode(f"{source.client_id}:{source.client_secret}".encode()).decode()
+    fields, headers = _request(source, now)
+    context = None if source.tls is None else _CONTEXTS.context_of(source.tls)
     try:
-        with urllib3.PoolManager(retries=False, timeout=_TIMEOUT_S) as pools:
-            answer = pools.request(
-                "POST",
-                url,
-                fields=fields,
-                encode_multipart=False,
-                headers={"Authorization": f"Basic {login}", "Accept": "application/json"},
-            )
+        with urllib3.PoolManager(retries=False, timeout=_TIMEOUT_S, ssl_context=context) as pools:
+            answer = pools.request("POST", url, fields=fields, encode_multipart=False, headers=headers)
             content = answer.data
     except urllib3.exceptions.HTTPError as error:
         raise AuthenticationError(f"the token endpoint {url} can't be reached") from error
     if answer.status != 200:
         raise AuthenticationError(f"the token endpoint {url} refused the client with status {answer.status}")
     return _parsed(url, content)
+
+
+def _request(source: TokenSource, now: float) -> tuple[dict[str, str], dict[str, str]]:
+    """Its fields and headers."""
+    scope = {} if source.scope is None else {"scope": source.scope}
+    accept = {"Accept": "application/json"}
+    if source.assertion is not None:
+        assertion = assertion_of(source.assertion, now)
+        return {"grant_type": _JWT_BEARER, "assertion": assertion, **scope}, accept
+    login = base64.b64encode(f"{source.client_id}:{source.client_secret}".encode()).decode()
+    return {"grant_type": "client_credentials", **scope}, {"Authorization": f"Basic {login}", **accept}
 
 
 def _parsed(url: str, content: bytes) -> tuple[str, float]:

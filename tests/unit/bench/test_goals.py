@@ -37,6 +37,17 @@ def test_throughput_and_cpu_are_ratios_of_medians() -> None:
     assert goal(results, "1 KB, no codec: CPU per million records against MM2").reached == 0.25
 
 
+def test_tls_is_compared_with_plaintext_and_with_mm2() -> None:
+    results = Results()
+    results.throughput += [
+        throughput_run(Side.OURS, rate=400_000, cpu_per_million=1.0, workload="plaintext"),
+        throughput_run(Side.OURS, rate=200_000, cpu_per_million=2.0, workload="tls"),
+        throughput_run(Side.MM2, rate=25_000, cpu_per_million=20.0, workload="tls"),
+    ]
+    found = [(each.reached, each.is_met) for each in goals(results) if each.what.startswith("1 KB, TLS")]
+    assert found == [(0.5, False), (2.0, True), (8.0, True), (0.1, True)]
+
+
 def test_goal_without_measurement_is_neither_met_nor_missed() -> None:
     missing = goals(Results(failures=[Failure("1kb", Side.OURS, 1, "why")]))[0]
     assert (missing.reached, missing.is_met, missing.missed_by) == (None, False, None)

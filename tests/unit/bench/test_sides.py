@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from bench.relay import shares
 from bench.sides import Mirroring, Side, properties, relay_command
 from bench.workloads import PARTITIONS
@@ -29,6 +31,12 @@ def test_the_target_topic_has_the_default_policys_name() -> None:
 def test_a_workloads_settings_are_added() -> None:
     plain, more = properties(MIRRORING, Side.OURS), properties(MIRRORING, Side.OURS, {"a": "1"})
     assert more == f"{plain}a = 1\n"
+
+
+def test_both_ends_get_what_their_clients_need() -> None:
+    secured = replace(MIRRORING, security={"security.protocol": "SSL"})
+    more = set(properties(secured, Side.MM2).splitlines()) - set(properties(MIRRORING, Side.MM2).splitlines())
+    assert more == {"run1.security.protocol = SSL", "target.security.protocol = SSL"}
 
 
 def test_relay_processes_get_every_partition_once_as_tasks_do() -> None:

@@ -86,6 +86,15 @@ def test_stores_and_assertions_are_such_files(key: str, tmp_path: Path) -> None:
     require_allowed(connector, Properties({"connector.allowed.paths": str(tmp_path)}))
 
 
+def test_stores_of_a_token_endpoint_are_such_files(tmp_path: Path) -> None:
+    options = f'ssl.truststore.location="{tmp_path / "file"}"'
+    jaas = {"source.cluster.sasl.jaas.config": f"OAuthBearerLoginModule required {options};"}
+    with pytest.raises(ConfigError, match=r"connector\.allowed\.paths") as error:
+        require_allowed(Properties(jaas), Properties())
+    assert "file" not in str(error.value)
+    require_allowed(Properties(jaas), Properties({"connector.allowed.paths": str(tmp_path)}))
+
+
 @pytest.mark.parametrize("url", ["http://169.254.169.254/token", "file:///etc/passwd"])
 def test_urls_are_those_of_the_worker(url: str) -> None:
     connector = Properties({"source.cluster.sasl.oauthbearer.token.endpoint.url": url})

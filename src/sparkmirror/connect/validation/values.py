@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from sparkmirror.config.definitions import JAVA_WHITESPACE, Option, Required, Type, Value
-from sparkmirror.config.properties import HIDDEN, Properties, is_sensitive
-from sparkmirror.config.providers import Provider, resolved
+from sparkmirror.config.properties import HIDDEN, Properties, Provider, is_sensitive
+from sparkmirror.config.providers import resolved
 from sparkmirror.config.validators import AtLeast, DistinctItems, OneOf, OneOfAnyCase, UniqueAliases
 from sparkmirror.connect.validation.classes import class_problem, converter_class, converter_error
 from sparkmirror.connect.validation.descriptions import shown
