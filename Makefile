@@ -5,7 +5,11 @@ BIN := $(VENV)/bin
 WALKS ?= 1000000
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test prepared lint check format bench soak clean
+# Pinned here and not in the lock: they run on demand, outside of the environment that they look at.
+AUDIT_TOOLS := cyclonedx-bom==7.5.0 pip-audit==2.10.1
+AUDIT := build/audit
+
+.PHONY: help setup demo test prepared lint check format bench soak sbom audit clean
 
 help:
 	@echo "make demo    two Kafka clusters, live mirroring, proof, clean stop (about a minute)"
@@ -14,6 +18,8 @@ help:
 	@echo "make bench   throughput, CPU, memory and latency beside Java MirrorMaker 2"
 	@echo "make soak    random walks of the model, then faults at random moments under load, for half an hour;"
 	@echo "             WALKS=10000000 ARGS='--seed 7 --minutes 60'"
+	@echo "make sbom    a bill of materials of what users install (CycloneDX), from requirements.lock"
+	@echo "make audit   known vulnerabilities of the same packages; asks pypi.org"
 
 setup: $(STAMP)
 
@@ -56,6 +62,19 @@ bench: setup
 soak: setup
 	$(BIN)/python -m tests.model --walks $(WALKS) --seed $$(date +%s)
 	$(BIN)/python -m tests.faults.soak $(ARGS)
+
+$(AUDIT)/runtime.txt: $(STAMP) tests/support/runtime_requirements.py Makefile
+	@mkdir -p $(AUDIT)
+	@test -x $(AUDIT)/bin/python || $(PYTHON) -m venv $(AUDIT)
+	@$(AUDIT)/bin/python -m pip install --quiet $(AUDIT_TOOLS)
+	@$(BIN)/python -m tests.support.runtime_requirements >$@
+
+sbom: $(AUDIT)/runtime.txt
+	$(AUDIT)/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible \
+	  --output-file build/sparkmirror.cdx.json $<
+
+audit: $(AUDIT)/runtime.txt
+	$(AUDIT)/bin/pip-audit --requirement $< --require-hashes --disable-pip --strict $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -17,6 +17,8 @@ LogFormat = Literal["text", "json"]
 LEVELS = ("debug", "info", "warning", "error")
 _CHATTY_LIBRARIES = ("kafka", "py4j")
 """Their failures are raised as errors, which are logged once, by us."""
+_INDISCREET_LIBRARIES = ("py4j", "botocore")
+"""Below INFO they log what they send and receive: Spark's settings, the JVM's token, credentials of AWS."""
 _PLAIN_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"asctime", "message", "taskName"}
 
 
@@ -48,11 +50,18 @@ def configure_logging(log_format: LogFormat, stream: TextIO | None = None, *, le
     """Send every logger of this process to one handler, replacing earlier handlers."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
-    # Py4J logs to the root logger, with a stack trace, when the JVM is gone; our loggers have names.
-    handler.addFilter(lambda record: record.name != "root")
+    handler.addFilter(_is_wanted)
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     for name in _CHATTY_LIBRARIES:
         logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+def _is_wanted(record: logging.LogRecord) -> bool:
+    """Whatever level somebody sets over `/admin/loggers`."""
+    if record.levelno < logging.INFO and record.name.partition(".")[0] in _INDISCREET_LIBRARIES:
+        return False
+    # Py4J logs to the root logger, with a stack trace, when the JVM is gone; our loggers have names.
+    return record.name != "root"
 
 
 class TextFormatter(logging.Formatter):

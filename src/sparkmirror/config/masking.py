@@ -4,10 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from sparkmirror.config.properties import HIDDEN, is_sensitive
+from sparkmirror.config.properties import HIDDEN, is_sensitive, without_user_info
 
-_USER_INFO: Final = re.compile(r"://[^/?#\s@]*@")
-"""The user and password of a URL."""
 _WRITTEN_OUT: Final = re.compile(
     r"(?P<name>(?:password|passphrase|secret)[\"']?\s*[=:]\s*)(?:\"[^\"]*\"|'[^']*'|[^\s,;\"']+)",
     re.IGNORECASE,
@@ -28,7 +26,7 @@ def _masked_value(key: str, value: str) -> str:
         return value
     if is_sensitive(key):
         return HIDDEN
-    return _WRITTEN_OUT.sub(rf"\g<name>{HIDDEN}", _USER_INFO.sub(f"://{HIDDEN}@", value))
+    return _WRITTEN_OUT.sub(rf"\g<name>{HIDDEN}", without_user_info(value))
 
 
 def _is_placeholder(value: str) -> bool:

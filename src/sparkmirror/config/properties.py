@@ -27,6 +27,15 @@ _SENSITIVE = re.compile(
 )
 
 
+_USER_INFO: Final = re.compile(r"://[^/?#\s@]*@")
+"""The user and password of a URL."""
+
+
+def without_user_info(value: str) -> str:
+    """The text without the users and passwords of its URLs."""
+    return _USER_INFO.sub(f"://{HIDDEN}@", value)
+
+
 def is_sensitive(key: str) -> bool:
     """Whether the value of this key must never be printed."""
     return _SENSITIVE.search(key) is not None
@@ -149,7 +158,7 @@ def _of(entries: dict[str, Property]) -> Properties:
 
 
 def _written(key: str, value: str) -> Property:
-    return Property(value, key, HIDDEN if is_sensitive(key) else value)
+    return Property(value, key, HIDDEN if is_sensitive(key) else without_user_info(value))
 
 
 def read_properties(path: Path) -> Properties:

@@ -62,7 +62,8 @@ def _versions_and_ciphers(properties: Properties, values: Values) -> tuple[tuple
         if is_of_tls_1_3(name):
             continue
         if (own := openssl_name(name)) is None:
-            raise properties.error("ssl.cipher.suites", f"OpenSSL has no counterpart of {name}")
+            quoted = properties.quoted("ssl.cipher.suites", name)
+            raise properties.error("ssl.cipher.suites", f"OpenSSL has no counterpart of {quoted}")
         ciphers.append(own)
     versions = versions or VERSIONS
     if given:  # a version without one of its suites can't be spoken

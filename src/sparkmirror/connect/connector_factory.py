@@ -48,8 +48,8 @@ class ConnectorFactory:
             case "MirrorHeartbeat":
                 heartbeat = heartbeat_config(connector)
                 return partial(HeartbeatRun, self._read.on(heartbeat.settings.flow), heartbeat)
-            case other:
-                raise ConfigError("connector.class", other, "is none of MirrorMaker's connectors")
+            case _:
+                raise connector.error("connector.class", "is none of MirrorMaker's connectors")
 
     def plan(self, config: ConnectorConfig) -> FlowPlan:
         """Plan a MirrorSourceConnector. Raises ConfigError for other classes, and KafkaError."""

@@ -13,6 +13,9 @@ from sparkmirror.security import keytool
 _JKS: Final = b"\xfe\xed\xfe\xed"
 _PEM: Final = b"-----BEGIN"
 _BYTES_MAX: Final = 4 << 20
+_PBE: Final = bytes.fromhex("060a2a864886f70d010c01")
+"""Begins the identifiers of PKCS12's own ciphers, in DER."""
+_OLD_CIPHERS: Final = {"3DES": _PBE + b"\x03", "RC2": _PBE + b"\x06"}
 
 
 class Keys(NamedTuple):
@@ -99,7 +102,7 @@ def _keys_of_pkcs12(store: Store, data: bytes, password: str | None) -> Keys:
     try:
         found = pkcs12.load_pkcs12(data, None if password is None else password.encode())
     except ValueError as error:
-        raise _unreadable(store) from error
+        raise _unreadable(store, data) from error
     if found.key is None or found.cert is None:
         raise _refused(store, "It holds no key with a certificate")
     chain = [found.cert.certificate, *(each.certificate for each in found.additional_certs)]
@@ -113,16 +116,23 @@ def _certificates_of_pkcs12(store: Store, data: bytes) -> str:
     try:
         found = pkcs12.load_pkcs12(data, None if store.password is None else store.password.encode())
     except ValueError as error:
-        raise _unreadable(store) from error
+        raise _unreadable(store, data) from error
     held = [*([] if found.cert is None else [found.cert]), *found.additional_certs]
     if not held:
         raise _refused(store, "It holds no certificate")
     return b"".join(each.certificate.public_bytes(Encoding.PEM) for each in held).decode()
 
 
-def _unreadable(store: Store) -> ConfigError:
+def _unreadable(store: Store, data: bytes) -> ConfigError:
     password = "its password" if store.password is None else f"the right {store.option}.password"
-    return _refused(store, f"It can't be opened: it is no JKS or PKCS12 store, or needs {password}")
+    reason = f"It can't be opened: it is no JKS or PKCS12 store, or needs {password}"
+    old = [name for name, identifier in _OLD_CIPHERS.items() if identifier in data]
+    if old:
+        reason += (
+            f". It is encrypted with {' and '.join(old)}, which OpenSSL refuses in FIPS mode and without its"
+            " legacy provider: `keytool -importkeystore` of Java 17 writes one with AES"
+        )
+    return _refused(store, reason)
 
 
 def _refused(store: Store, reason: str) -> ConfigError:

@@ -36,6 +36,22 @@ def test_text_has_time_level_and_flow() -> None:
     assert rest == "WARNING [a->b MirrorSourceConnector] partition lost"
 
 
+def test_libraries_that_log_what_they_send_are_never_shown_doing_it() -> None:
+    stream = io.StringIO()
+    configure_logging("text", stream)
+    for name in ("py4j.clientserver", "botocore.parsers", "kafka.conn"):
+        logger = logging.getLogger(name)
+        before = logger.level
+        try:
+            logger.setLevel(logging.DEBUG)
+            logger.debug("what is sent")
+            logger.info("what happens")
+        finally:
+            logger.setLevel(before)
+    said = [line.split(" ", 1)[1] for line in stream.getvalue().splitlines()]
+    assert [line.split()[-1] for line in said] == ["happens", "happens", "sent", "happens"]
+
+
 def test_text_without_a_flow() -> None:
     assert TextFormatter().format(record("hello")).endswith(" WARNING hello")
 

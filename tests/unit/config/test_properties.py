@@ -101,3 +101,13 @@ def test_secrets_are_never_printed() -> None:
         assert "s3cret" not in text
     assert HIDDEN in repr(moved)
     assert "topics=t" in repr(moved)
+
+
+def test_errors_do_not_show_the_password_of_a_url() -> None:
+    given = Properties({"a.url": "https://user:s3cret@idp.example/token", "b": "orders@x"})
+    assert str(given.error("a.url", "no")) == (
+        "Invalid value https://[hidden]@idp.example/token for configuration a.url: no"
+    )
+    assert "s3cret" not in repr(given)
+    assert given.hides("a.url")
+    assert not given.hides("b")

@@ -110,22 +110,42 @@ def options_of(connector: str) -> list[str]:
     return [*own, *clients, "producer.override.linger.ms", "admin.bootstrap.servers"]
 
 
-PLANTED = ("geheim:99999,geheim[", "geheim[=5", "JsonConverter")
+def logged_in(mechanism: str) -> dict[str, str]:
+    """Settings with which every `ssl.*` and `sasl.*` counts, on both sides."""
+    options = 'username="u" password="p" clientId="c" clientSecret="s"'
+    settings = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": mechanism,
+        "sasl.jaas.config": f"a.Module required {options};",
+        "sasl.oauthbearer.token.endpoint.url": "https://idp.example/token",
+    }
+    return {
+        f"{side}.cluster.{key}": value for side in ("source", "target") for key, value in settings.items()
+    }
 
 
+PLANTED = ("geheim:99999,geheim[", "geheim[=5")
+
+
+@pytest.mark.parametrize(
+    ("written", "mechanism"), [("${env:PLANTED}", "PLAIN"), ("a${env:PLANTED}(", "OAUTHBEARER")]
+)
 @pytest.mark.parametrize("text", PLANTED)
 @pytest.mark.parametrize("connector", sorted(CONNECTORS))
-def test_no_error_holds_what_a_placeholder_stands_for(connector: str, text: str) -> None:
+def test_no_error_holds_what_a_placeholder_stands_for(
+    connector: str, text: str, written: str, mechanism: str
+) -> None:
     provider = {
         "config.providers": "env",
         "config.providers.env.class": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
     }
-    worker = Properties(WORKER | provider)
+    limits = {"sasl.oauthbearer.allowed.urls": "https://idp.example/token", "connector.allowed.paths": "/"}
+    worker = Properties(WORKER | provider | limits)
     environment = {"PLANTED": text}
     makes = ConnectorFactory(worker, worker_settings(worker), environment, NotImplemented, NotImplemented)
     refused, shown = set(), []
     for key in options_of(connector):
-        config = {**CONFIG, "connector.class": connector, key: "${env:PLANTED}"}
+        config = {**CONFIG, **logged_in(mechanism), "connector.class": connector, key: written}
         texts = []
         try:
             texts.append(str(validate(None, config, worker, environment)))

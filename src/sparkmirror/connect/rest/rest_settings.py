@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from sparkmirror.config.definitions import Definition, Values
 from sparkmirror.config.properties import Properties
 from sparkmirror.config.worker_options import WORKER
-from sparkmirror.connect.rest.internal_requests import is_known_algorithm
+from sparkmirror.connect.rest.internal_requests import is_known_algorithm, signature
 from sparkmirror.connect.rest.login_settings import LoginSettings, login_settings
 from sparkmirror.connect.rest.response_headers import HeaderRule, header_rules
 from sparkmirror.connect.rest.tls import RestTls, rest_tls
@@ -214,4 +214,10 @@ def _algorithms(worker: Properties, values: Values) -> tuple[str, ...]:
     unknown = next((name for name in algorithms if not is_known_algorithm(name)), None)
     if unknown is not None:
         raise worker.error(key, f"The algorithm {unknown} is not known.")
+    for name in algorithms:
+        try:
+            signature(b"key", name, b"")
+        except ValueError:
+            reason = f"This machine's OpenSSL refuses {name}, as in FIPS mode: leave it out."
+            raise worker.error(key, reason) from None
     return algorithms

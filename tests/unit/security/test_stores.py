@@ -1,0 +1,76 @@
+"""Stores that can't be opened: the error names the setting, the cause and the remedy."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+from cryptography.hazmat.primitives.serialization import PrivateFormat
+from cryptography.hazmat.primitives.serialization.pkcs12 import PBES, serialize_key_and_certificates
+
+from sparkmirror.domain.errors import ConfigError
+from sparkmirror.domain.tls import Store
+from sparkmirror.security.stores import read_keys, read_trusted
+from tests.support.certificates import Identity, authority, write
+
+PASSWORD: Final = "a password"
+ONLY_FIPS: Final = """\
+openssl_conf = all
+[all]
+providers = providers
+alg_section = algorithms
+[providers]
+default = active
+base = active
+[active]
+activate = 1
+[algorithms]
+default_properties = fips=yes
+"""
+"""OpenSSL without what no provider of FIPS offers; it has none here, so that is everything."""
+READ: Final = """\
+import sys
+from sparkmirror.domain.errors import ConfigError
+from sparkmirror.domain.tls import Store
+from sparkmirror.security.stores import read_keys
+try:
+    read_keys(Store("ssl.keystore", "PKCS12", sys.argv[1], password="a password"), None)
+except ConfigError as error:
+    print(error)
+"""
+
+
+@pytest.fixture(scope="module")
+def own() -> Identity:
+    return authority("own")
+
+
+def old(own: Identity) -> bytes:
+    """As Java wrote it before version 16, but for RC2."""
+    kind = PrivateFormat.PKCS12.encryption_builder()
+    encryption = kind.kdf_rounds(1000).key_cert_algorithm(PBES.PBESv1SHA1And3KeyTripleDESCBC)
+    return serialize_key_and_certificates(
+        b"own", own.key, own.certificate, None, encryption.build(PASSWORD.encode())
+    )
+
+
+def test_a_cipher_that_openssl_refuses_is_named(own: Identity, tmp_path: Path) -> None:
+    store = write(tmp_path / "old.p12", old(own))
+    assert "BEGIN" in read_keys(Store("ssl.keystore", "PKCS12", store, password=PASSWORD), None).pem
+    environment = {**os.environ, "OPENSSL_CONF": write(tmp_path / "openssl.cnf", ONLY_FIPS)}
+    ran = subprocess.run(
+        [sys.executable, "-c", READ, store], env=environment, capture_output=True, text=True, check=True
+    )
+    assert f"Invalid value {store} for configuration ssl.keystore.location: It can't be opened" in ran.stdout
+    assert "It is encrypted with 3DES, which OpenSSL refuses in FIPS mode" in ran.stdout
+    assert PASSWORD not in ran.stdout
+
+
+def test_a_wrong_password_of_a_new_store_is_nothing_but_that(own: Identity, tmp_path: Path) -> None:
+    store = Store(
+        "ssl.truststore", "PKCS12", write(tmp_path / "new.p12", own.pkcs12(PASSWORD)), None, "wrong"
+    )
+    with pytest.raises(ConfigError, match=r"needs the right ssl\.truststore\.password$"):
+        read_trusted(store)
