@@ -130,6 +130,19 @@ def test_gaps_of_transactions_are_filled(bench: Bench, topic: str) -> None:
         await_same(bench, topic, 16)
 
 
+def test_a_long_gap_is_filled_in_bulk(bench: Bench, topic: str) -> None:
+    append(bench.source, topic, numbered(3))
+    transact(bench.source, topic, numbered(12_500, 100), commits=False)
+    append(bench.source, topic, numbered(3, 3))
+    with running(plan_of(bench, topic, read_committed=True)):
+        await_same(bench, topic, 6)
+        await_end(bench, topic)
+    log = stored_batches(bench.target, remote(topic))
+    markers = [batch.header for batch in log if batch.header.attributes & CONTROL]
+    assert len(markers) == 12_501
+    assert len({(header.producer_id, header.producer_epoch) for header in markers}) == 1
+
+
 def test_two_attempts_beside_each_other_fill_gaps_once(bench: Bench, topic: str) -> None:
     plan = plan_of(bench, topic, read_committed=True)
     with ExitStack() as attempts:

@@ -56,6 +56,8 @@ class Shape:
     preserves_offsets: bool = False
     source_start: int = 0
     """The offset where the source's logs begin."""
+    written_max: int = 6
+    """How many records are written at once."""
 
 
 class RunningTask:

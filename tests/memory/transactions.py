@@ -11,6 +11,7 @@ from kafka.protocol.producer import (
     AddPartitionsToTxnResponse,
     EndTxnResponse,
     InitProducerIdResponse,
+    WriteTxnMarkersResponse,
 )
 
 from sparkmirror.batches.record_batch import BatchHeader
@@ -24,15 +25,18 @@ from sparkmirror.kafka.error_codes import (
     INVALID_TXN_STATE,
     NONE,
     NOT_COORDINATOR,
+    NOT_LEADER_OR_FOLLOWER,
     PRODUCER_FENCED,
     TRANSACTION_ABORTABLE,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
+from tests.support.batches import COORDINATOR_EPOCH
 
 if TYPE_CHECKING:
     from tests.memory.cluster import Cancellable, MemoryCluster
     from tests.memory.requests import Exchange
 
+_TRANSACTION_COORDINATOR_FENCED: Final = 52
 _OPERATION_NOT_ATTEMPTED: Final = 55
 _NO_EPOCH: Final = -1
 _NO_PRODUCER_ID: Final = -1
@@ -278,3 +282,48 @@ def end(exchange: "Exchange") -> Any:
             bumps=exchange.version >= _BUMPING_END_FROM,
         )
     return EndTxnResponse(error_code=error, producer_id=producer_id, producer_epoch=epoch)
+
+
+def write_markers(exchange: "Exchange") -> Any:
+    """What coordinators send to leaders: each marker is appended, also where it is there already."""
+    marker_class = WriteTxnMarkersResponse.WritableTxnMarkerResult
+    topic_class = marker_class.WritableTxnMarkerTopicResult
+    cluster = exchange.cluster
+
+    def written(marker: Any, partition: TopicPartition) -> int:
+        if partition.topic not in cluster.topics:
+            return UNKNOWN_TOPIC_OR_PARTITION
+        log = cluster.log(partition)
+        if log.leader != exchange.broker.node_id:
+            return NOT_LEADER_OR_FOLLOWER
+        entry = log.producers.entries.get(marker.producer_id)
+        if entry is not None and marker.producer_epoch < entry.epoch:
+            return INVALID_PRODUCER_EPOCH
+        if marker.coordinator_epoch < COORDINATOR_EPOCH:
+            return _TRANSACTION_COORDINATOR_FENCED
+        commit = marker.transaction_result
+        log.append_marker(marker.producer_id, marker.producer_epoch, cluster.now_ms(), commit=commit)
+        return NONE
+
+    response = WriteTxnMarkersResponse(
+        markers=[
+            marker_class(
+                producer_id=marker.producer_id,
+                topics=[
+                    topic_class(
+                        name=topic.name,
+                        partitions=[
+                            topic_class.WritableTxnMarkerPartitionResult(
+                                partition_index=at, error_code=written(marker, TopicPartition(topic.name, at))
+                            )
+                            for at in topic.partition_indexes
+                        ],
+                    )
+                    for topic in marker.topics
+                ],
+            )
+            for marker in exchange.request.markers
+        ]
+    )
+    cluster.changed()
+    return response

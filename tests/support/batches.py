@@ -3,7 +3,7 @@
 import gzip
 import struct
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
@@ -102,9 +102,13 @@ def patch(data: bytearray, **header: int) -> bytearray:
     return data
 
 
+COORDINATOR_EPOCH: Final = 3
+"""In every marker."""
+
+
 def marker(base_offset: int, producer_id: int, *, commit: bool) -> bytearray:
     """A control batch that ends a transaction."""
-    key, value = struct.pack(">hh", 0, int(commit)), struct.pack(">hi", 0, 3)
+    key, value = struct.pack(">hh", 0, int(commit)), struct.pack(">hi", 0, COORDINATOR_EPOCH)
     return encode(
         [Rec(0, key=key, value=value)],
         base_offset=base_offset,

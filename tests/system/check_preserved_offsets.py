@@ -25,9 +25,11 @@ from tests.system.dual_run import Sides
 PLAIN: Final = "kept.plain"
 TRANSACTIONAL: Final = "kept.transactional"
 PARTITIONS: Final = 2
-KILLS: Final = 4
+KILLS: Final = 3
 LOAD_S: Final = 6.0
-WAIT_S: Final = 90.0
+WAIT_S: Final = 180.0
+"""The mirror starts in 10 s, and on a busy machine in a minute."""
+
 STARTS: Final = {TopicPartition(PLAIN, 0): 90_000, TopicPartition(PLAIN, 1): 40}
 
 
@@ -95,10 +97,11 @@ def kill(mirror: Mirror) -> None:
     """As an outage of the machine, with all that it has started."""
     for process in mirror.processes():
         process.send_signal(signal.SIGKILL)
+    mirror.wait(timeout_s=10)
     mirror.assert_nothing_left(10)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_every_record_is_at_its_offset_after_kills_under_load(sides: Sides, tmp_path: Path) -> None:
     source, target = sides
     for topic in (PLAIN, TRANSACTIONAL):
@@ -124,7 +127,7 @@ def test_every_record_is_at_its_offset_after_kills_under_load(sides: Sides, tmp_
                 await_value(
                     lambda before=before: end_offsets(target, [remote(TRANSACTIONAL)]) != before,  # type: ignore[misc]  # a default binds the loop's value
                     WAIT_S,
-                    lambda: "nothing is copied",
+                    lambda: f"nothing is copied: {mirror.log_text()[-2000:]}",
                 )
                 written.join(LOAD_S * random.random())
                 kill(mirror)

@@ -186,7 +186,14 @@ class GapFilling:
 
     def _gap(self, source: TopicPartition, writing: _Writing) -> Gap:
         own_id = transactional_id_of(self._plan, source)
-        return Gap(own_id, writing.claimed, writing.copy.plan.target, writing.end, writing.gap_end)
+        return Gap(
+            own_id,
+            writing.claimed,
+            writing.copy.plan.target,
+            writing.end,
+            writing.gap_end,
+            is_fenced=writing.is_own,
+        )
 
     def _is_allowed(self, writing: _Writing, gap: Gap) -> bool:
         """A long gap is said, once, and filled if the user wants to wait."""

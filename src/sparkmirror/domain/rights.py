@@ -72,6 +72,7 @@ class Need(Enum):
     DELETE_GROUP = ("OffsetDelete", ResourceType.GROUP, AclOperation.DELETE)
     TRANSACT = ("InitProducerId, EndTxn", ResourceType.TRANSACTIONAL_ID, AclOperation.WRITE)
     NUMBER_RECORDS = ("InitProducerId before 2.8", ResourceType.CLUSTER, AclOperation.IDEMPOTENT_WRITE)
+    WRITE_MARKERS = ("WriteTxnMarkers", ResourceType.CLUSTER, AclOperation.ALTER)
     DESCRIBE_ACLS = ("DescribeAcls", ResourceType.CLUSTER, AclOperation.DESCRIBE)
     ALTER_ACLS = ("CreateAcls, DeleteAcls", ResourceType.CLUSTER, AclOperation.ALTER)
     DESCRIBE_QUOTAS = ("DescribeClientQuotas", ResourceType.CLUSTER, AclOperation.DESCRIBE_CONFIGS)

@@ -1,20 +1,32 @@
 """Fills gaps of logs with control markers, which take one offset each and which no consumer returns.
 
 Each is an empty transaction of the partition's transactional id. So an attempt whose epoch was claimed over
-can't add any; see docs/decisions/0006.
+can't add any; see docs/decisions/0006. Of a long gap all but the last few are written in bulk, where the
+right is there: behind an own marker, which makes the leader refuse bulk of attempts before. A few are left
+so that markers of the next attempt have room beside what is under way.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import count
 from typing import Final, NamedTuple
 
 from sparkmirror.batches.producer import ProducerId
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
-from sparkmirror.domain.errors import RetriableError, SparkmirrorError
+from sparkmirror.domain.errors import (
+    AuthorizationError,
+    RetriableError,
+    SparkmirrorError,
+    UnsupportedVersionError,
+)
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.kafka.bulk_markers import Bulk, coordinator_epoch, write_markers
 from sparkmirror.kafka.fencing import Claim, Fencing
 from sparkmirror.kafka.offsets import LATEST, list_offsets
 from sparkmirror.kafka.transport import network_of
+
+_log = logging.getLogger(__name__)
 
 _SHOWN_TIMEOUT_S: Final = 30.0
 """`replica.lag.time.max.ms`: brokers wait so long for slow followers."""
@@ -22,6 +34,10 @@ _POLLS_S: Final = (0.002, 0.002, 0.005, 0.01, 0.02, 0.05)
 
 MARKERS_PER_ROUND: Final = 100
 """Other partitions' gaps must not wait long for a long one."""
+_BULK_FROM: Final = 50
+_BULK_PER_ROUND: Final = 10_000
+_LEFT_FOR_OTHERS: Final = 4
+"""An attempt that comes next may add a marker or two while bulk is on its way."""
 
 
 class Gap(NamedTuple):
@@ -32,6 +48,8 @@ class Gap(NamedTuple):
     partition: TopicPartition
     begin: int
     end: int
+    is_fenced: bool = True
+    """Whether a marker of this epoch is in the log."""
 
 
 class WrongEndError(SparkmirrorError):
@@ -47,22 +65,39 @@ class ControlMarkers:
     """Blocks. Not thread-safe: one owner, who closes it."""
 
     def __init__(self, settings: ConnectionSettings) -> None:
+        self._settings = settings
         self._network = network_of(settings)
         self._target = ConsumerSettings(settings)
         self._fencing = Fencing(settings)
+        self._epochs: dict[tuple[TopicPartition, ProducerId], int] = {}
+        """The coordinators' epochs, as far as bulk needs them."""
+        self._writes_bulk = True
+        """Until that is refused."""
 
-    def fill(
-        self, gaps: Sequence[Gap], markers_max: int = MARKERS_PER_ROUND
-    ) -> Mapping[TopicPartition, int | SparkmirrorError]:
-        """Where each log ends then, all of it replicated; at most so many markers are added to each.
+    def fill(self, gaps: Sequence[Gap]) -> Mapping[TopicPartition, int | SparkmirrorError]:
+        """Where each log ends then, all of it replicated: at the gap's end, or nearer to it.
 
         Nothing of the gaps' owner may be unanswered. After an error the id must be claimed again: it is
         unknown whether a marker is still added. Raises RetriableError when no broker responds.
         """
-        by_partition = {gap.partition: gap for gap in gaps}
         results: dict[TopicPartition, int | SparkmirrorError] = {}
-        wanted: dict[TopicPartition, int] = {}
-        ends: dict[TopicPartition, int] = {}
+        ends = self._ends(gaps, results)
+        here = [gap for gap in gaps if gap.partition in ends]
+        bulk = [gap for gap in here if self._is_long(gap, ends) and _key(gap) in self._epochs]
+        counts = {gap.partition: self._count(gap, ends) for gap in here if gap not in bulk}
+        results.update(self._fill_singly([gap for gap in here if gap not in bulk], counts, ends))
+        for gap in here:
+            if gap not in bulk and self._is_long(gap, ends) and isinstance(results[gap.partition], int):
+                self._learn_epoch(gap, ends[gap.partition])
+        if bulk:
+            results.update(self._fill_in_bulk(bulk, ends))
+        return results
+
+    def _ends(
+        self, gaps: Sequence[Gap], results: dict[TopicPartition, int | SparkmirrorError]
+    ) -> Mapping[TopicPartition, int]:
+        """Where the logs end, if in the gap; else an error is added to the results."""
+        by_partition, ends = {gap.partition: gap for gap in gaps}, {}
         for partition, end in list_offsets(self._target, by_partition, LATEST).items():
             gap = by_partition[partition]
             if isinstance(end, SparkmirrorError):
@@ -71,16 +106,64 @@ class ControlMarkers:
                 results[partition] = WrongEndError(gap, end)
             else:
                 ends[partition] = end
-                wanted[partition] = min(gap.end - end, markers_max)
+        return ends
+
+    # one by one
+
+    def _count(self, gap: Gap, ends: Mapping[TopicPartition, int]) -> int:
+        """How many to write before the end is read again: what was under way may arrive beside the first."""
+        left = gap.end - ends[gap.partition]
+        first_only = not gap.is_fenced or self._is_long(gap, ends)
+        return min(left, 1 if first_only else MARKERS_PER_ROUND)
+
+    def _fill_singly(
+        self, gaps: Sequence[Gap], counts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, int | SparkmirrorError]:
+        failed: dict[TopicPartition, SparkmirrorError] = {}
         for number in count(1):
-            due = [gap for gap in gaps if wanted.get(gap.partition, 0) >= number]
+            due = [gap for gap in gaps if counts[gap.partition] >= number and gap.partition not in failed]
             if not due:
                 break
-            for partition, error in self._mark(due).items():
-                if error is not None:
-                    results[partition] = error
-                    del wanted[partition]
-        return {**results, **self._await_ends({at: ends[at] + more for at, more in wanted.items()})}
+            failed.update({at: error for at, error in self._mark(due).items() if error is not None})
+        wanted = {at: ends[at] + more for at, more in counts.items() if at not in failed}
+        return {**failed, **self._await_ends(wanted)}
+
+    # in bulk
+
+    def _is_long(self, gap: Gap, ends: Mapping[TopicPartition, int]) -> bool:
+        return self._writes_bulk and gap.end - ends[gap.partition] >= _BULK_FROM
+
+    def _learn_epoch(self, gap: Gap, offset: int) -> None:
+        """From the own marker there."""
+        with suppress(SparkmirrorError):  # it is read again behind the next one
+            found = coordinator_epoch(self._settings, gap.partition, gap.producer, offset)
+            if found is not None:
+                self._epochs[_key(gap)] = found
+
+    def _fill_in_bulk(
+        self, gaps: Sequence[Gap], ends: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, int | SparkmirrorError]:
+        bulks = {
+            gap.partition: Bulk(
+                gap.producer,
+                self._epochs[_key(gap)],
+                min(gap.end - _LEFT_FOR_OTHERS - ends[gap.partition], _BULK_PER_ROUND),
+            )
+            for gap in gaps
+        }
+        failed: dict[TopicPartition, SparkmirrorError] = {}
+        wanted: dict[TopicPartition, int] = {}
+        for partition, error in write_markers(self._settings, bulks).items():
+            if isinstance(error, AuthorizationError | UnsupportedVersionError):
+                _log.info("control markers are written one by one: %s", error)
+                self._writes_bulk = False
+                wanted[partition] = ends[partition]
+            elif error is not None:
+                self._epochs.pop((partition, bulks[partition].producer))
+                failed[partition] = error
+            else:
+                wanted[partition] = ends[partition] + bulks[partition].number
+        return {**failed, **self._await_ends(wanted)}
 
     def close(self) -> None:
         self._fencing.close()
@@ -108,3 +191,7 @@ class ControlMarkers:
             self._network.sleep(_POLLS_S[min(polls, len(_POLLS_S) - 1)])
         text = "control markers are not replicated: waiting for the followers"
         return {**results, **{at: RetriableError(f"{at}: {text}") for at in left}}
+
+
+def _key(gap: Gap) -> tuple[TopicPartition, ProducerId]:
+    return gap.partition, gap.producer

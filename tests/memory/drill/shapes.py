@@ -65,6 +65,7 @@ def preserving(shape: Shape, rng: random.Random) -> Shape:
         shape,
         preserves_offsets=True,
         source_start=rng.choice([0, 0, 1, 70, 3000]),
+        written_max=rng.choice([6, 6, 120]),
         is_transactional=False,
         is_lossy=False,
         bad=None,

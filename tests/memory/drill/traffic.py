@@ -36,7 +36,7 @@ class Traffic:
 
     def write_to(self, partition: int) -> None:
         rng, shape = self._rng, self._stage.shape
-        count = rng.randint(1, 6)
+        count = rng.randint(1, shape.written_max)
         if shape.bad is not None and rng.random() < 0.15:
             self._write_bad(partition)
         elif shape.reads_committed and rng.random() < 0.6:
