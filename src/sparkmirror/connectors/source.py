@@ -1,5 +1,6 @@
 """Settings of MirrorSourceConnector, and the rules by which it selects and names topics."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, Final
@@ -14,7 +15,7 @@ from sparkmirror.domain.option_fields import FromOption
 from sparkmirror.domain.preserving import DEFAULT_PRESERVING, Preserving
 from sparkmirror.policies.config_filter import ConfigPropertyFilter
 from sparkmirror.policies.filters import TopicFilter
-from sparkmirror.policies.java_regex import JavaPattern, compile_list
+from sparkmirror.policies.java_regex import compile_list
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
 from sparkmirror.policies.replication import ReplicationPolicy, is_cycle
 
@@ -113,10 +114,16 @@ def why_not(settings: MirrorSourceSettings, topic: str) -> str | None:
     return None
 
 
-def preserved_topics(settings: MirrorSourceSettings) -> JavaPattern | None:
-    """Which source topics' records keep their offsets (`offsets.preserve`); None for none."""
+def preserves_offsets(settings: MirrorSourceSettings) -> Callable[[str], bool]:
+    """Whether the records of a source topic keep their offsets (`offsets.preserve`).
+
+    Those of heartbeats don't: the target may have its own in the same topic.
+    """
     patterns = settings.preserved_topics
-    return None if patterns is None else compile_list(patterns, PRESERVED_TOPICS)
+    if patterns is None:
+        return lambda _: False
+    selected, policy = compile_list(patterns, PRESERVED_TOPICS), settings.policy
+    return lambda topic: selected.fullmatch(topic) and not policy.is_heartbeats_topic(topic)
 
 
 def remote_topic(settings: MirrorSourceSettings, topic: str) -> str:

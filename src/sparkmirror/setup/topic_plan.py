@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 from sparkmirror.connectors.source import (
     MirrorSourceSettings,
     TopicDeletes,
-    preserved_topics,
+    preserves_offsets,
     remote_topic,
     should_replicate,
 )
@@ -181,18 +181,14 @@ def copy_partitions(
     pairs: Pairs | None = None,
 ) -> CopyPlan:
     """The source partitions that can be copied now: those whose counterpart exists on the target."""
-    preserved = preserved_topics(settings)
+    preserves = preserves_offsets(settings)
     ready: list[CopyPartition] = []
     waiting: list[CopyPartition] = []
     for topic, remote in _mirrored(settings, source) if pairs is None else pairs:
         existing = target.get(remote, 0)
-        preserves = (
-            preserved is not None
-            and not settings.policy.is_heartbeats_topic(topic)  # the target may have its own in it
-            and preserved.fullmatch(topic)
-        )
+        is_preserved = preserves(topic)
         for partition in range(source[topic].partitions):
-            copied = CopyPartition(TopicPartition(topic, partition), remote, preserves_offsets=preserves)
+            copied = CopyPartition(TopicPartition(topic, partition), remote, preserves_offsets=is_preserved)
             (ready if partition < existing else waiting).append(copied)
     return CopyPlan(tuple(ready), tuple(waiting))
 

@@ -3,7 +3,7 @@
 Batches of equal bytes are not opened. Records are equal by content; batches and offsets don't matter.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -44,16 +44,26 @@ class _Meeting(NamedTuple):
 
 
 class Alignment:
-    """`equal` counts the records passed so far. `cleaners` get them while they wait for keys."""
+    """`equal` counts the records passed so far. `cleaners` get them while they wait for keys.
+
+    `moved` gets offsets of equal records, or of the first of a batch, that differ between the sides.
+    """
 
     def __init__(
-        self, source: Side, target: Side, cleaners: Sequence[Cleaner], *, to_target_end: bool
+        self,
+        source: Side,
+        target: Side,
+        cleaners: Sequence[Cleaner],
+        *,
+        to_target_end: bool,
+        moved: Callable[[int, int], None] | None = None,
     ) -> None:
         self._source = source
         self._target = target
         self._cleaners = cleaners
         self._to_target_end = to_target_end
         self._opened_together = 1
+        self._moved = moved
         self.equal = 0
 
     def gaps(self) -> Iterator[Gap]:
@@ -81,12 +91,21 @@ class Alignment:
                 return False
             equal = source.opened.equal_beginning(target.opened)
             self._pass_to_cleaners(equal)
+            self._check_offsets(equal)
             source.opened.drop(equal)
             target.opened.drop(equal)
             self.equal += equal
             if source.opened and target.opened:
                 return True
             self._opened_together = min(2 * self._opened_together, _OPENED_TOGETHER_MAX)
+
+    def _check_offsets(self, count: int) -> None:
+        if self._moved is None:
+            return
+        pairs = zip(self._source.opened.offsets, self._target.opened.offsets, strict=False)
+        for offset, copied_to in islice(pairs, count):
+            if offset != copied_to:
+                self._moved(offset, copied_to)
 
     def _pass_to_cleaners(self, count: int) -> None:
         for cleaner in filter(None, self._cleaners):
@@ -105,6 +124,8 @@ class Alignment:
             ):
                 return
             self._opened_together = 1
+            if self._moved is not None and batch.header.base_offset != copy.header.base_offset:
+                self._moved(batch.header.base_offset, copy.header.base_offset)
             self.equal += batch.header.record_count
             source.pop_batch()
             target.pop_batch()

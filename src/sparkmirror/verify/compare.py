@@ -57,13 +57,14 @@ class _Comparing:
         self._source_log, self._target_log = source, target
         self._source_cleaner = Cleaner(is_on=rules.source_is_compacted)
         self._target_cleaner = Cleaner(is_on=rules.target_is_compacted)
+        self._findings = Findings(self._source, rules)
         self._alignment = Alignment(
             self._source,
             self._target,
             (self._source_cleaner, self._target_cleaner),
             to_target_end=rules.target_end_is_known,
+            moved=self._findings.add_moved if rules.same_offsets else None,
         )
-        self._findings = Findings(self._source, rules)
         self._not_comparable = 0
 
     def run(self) -> Comparison:

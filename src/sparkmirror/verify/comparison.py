@@ -28,6 +28,8 @@ class Rules:
     """Whether the target's span ends with the copy of the source's last record, or somewhere behind it."""
     decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX
     """For the batches that are opened at a time: the flow's `batch.decompressed.bytes.max`."""
+    same_offsets: bool = False
+    """Whether equal records must have equal offsets (`offsets.preserve`)."""
 
     @property
     def is_compacted(self) -> bool:
@@ -35,7 +37,10 @@ class Rules:
 
 
 class Difference(NamedTuple):
-    """`what` is missing, extra, order, or the parts that changed. A side without the record has no offset."""
+    """`what` is missing, extra, order, offset, or the parts that changed.
+
+    A side without the record has no offset.
+    """
 
     what: str
     source_offset: int | None

@@ -14,7 +14,7 @@ from sparkmirror.verify.comparison import Difference, GaveUpError, Rules
 from sparkmirror.verify.records import Content, Record
 from sparkmirror.verify.side import SourceSide
 
-MISSING, EXTRA, ORDER = "missing", "extra", "order"
+MISSING, EXTRA, ORDER, OFFSET = "missing", "extra", "order", "offset"
 
 _DIFFERENCES_MAX = 1_000
 """The comparison of a partition ends at so many."""
@@ -39,6 +39,7 @@ class Findings:
         self._extra: dict[Content, list[tuple[Record, str]]] = {}
         self._foreign: OrderedDict[Content, Record] = OrderedDict()
         self._count = 0
+        self._shift = 0
 
     @property
     def differences(self) -> list[Difference]:
@@ -72,6 +73,15 @@ class Findings:
                 left.extra.append(copy)
         paired = min(len(missing), len(extra))
         return Gap(left.missing + missing[paired:], left.extra + extra[paired:])
+
+    def add_moved(self, offset: int, copied_to: int) -> None:
+        """Note an equal record that should have the same offset, and those behind it that are as far off."""
+        if copied_to - offset != self._shift:
+            self._shift = copied_to - offset
+            detail = (
+                f"from here on {abs(self._shift)} {'behind' if self._shift > 0 else 'before'} the source's"
+            )
+            self._note(Difference(OFFSET, offset, copied_to, detail))
 
     def add_missing(self, record: Record) -> None:
         self._missing.setdefault(record.content, []).append(record)

@@ -89,6 +89,7 @@ def _whole(sides: Sides, partition: MirroredPartition, starts: Offsets, target_e
             target_is_compacted=partition.target_is_compacted,
             target_end_is_known=producer is not None,
             decompressed_bytes_max=sides.decompressed_bytes_max,
+            same_offsets=partition.plan.preserves_offsets,
         ),
         # Unknown at the first comparison.
         lost=max(0, min(starts.source, position.offset + 1) - done.source) if partition.done else 0,

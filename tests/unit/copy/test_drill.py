@@ -16,6 +16,7 @@ from tests.memory.drill.shapes import Scenario, scenario_of, shape_of
 from tests.support.waiting import await_value
 
 RUNS: Final = 60
+PRESERVED_RUNS: Final = 20
 SEEDS: Final = range(1, RUNS + 1)
 COMMAND: Final = [sys.executable, "-m", "tests.memory.drill", "--seed", str(SEEDS.start)]
 END_S: Final = 20.0
@@ -23,11 +24,19 @@ END_S: Final = 20.0
 
 def test_runs_with_faults_end_with_every_record_once_and_in_order() -> None:
     """In processes of their own, where sets have one order, so that a seed that fails does so again."""
+    succeed(RUNS)
+
+
+def test_preserved_offsets_survive_faults() -> None:
+    succeed(PRESERVED_RUNS, "--preserve")
+
+
+def succeed(runs: int, *options: str) -> None:
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
-    command = [*COMMAND, "--runs", str(RUNS)]
+    command = [*COMMAND, "--runs", str(runs), *options]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.startswith(f"{RUNS} runs, ")
+    assert done.stdout.startswith(f"{runs} runs, ")
 
 
 def test_these_runs_have_all_scenarios() -> None:

@@ -330,3 +330,18 @@ def test_large_records_without_end_that_differ_are_given_up() -> None:
     target = batches(on_target(others), codec=4, producer_id=OURS)
     found = compare(Log(source, WHOLE), Log(target, WHOLE), LIMITED)
     assert "records that differ have more than 4 times batch.decompressed.bytes.max" in str(found.gave_up)
+
+
+def test_offsets_are_compared_where_they_are_preserved() -> None:
+    source = numbered(9)
+    moved = [*source[:4], *(record._replace(offset=record.offset + 1) for record in source[4:])]
+
+    def found(target: Sequence[Rec], rules: Rules) -> list[tuple[str, int | None, int | None]]:
+        here, there = Log(batches(source, [3, 2, 4]), WHOLE), Log(batches(target, [2, 2, 5]), WHOLE)
+        return places(compare(here, there, rules))
+
+    preserved = Rules(producer_id=OURS, same_offsets=True)
+    assert found(source, preserved) == []
+    assert found(moved, OURS_IS_KNOWN) == []
+    assert found(moved, preserved) == [("offset", 4, 5)]
+    assert found(on_target(source), preserved) == [("offset", 0, 1000)]

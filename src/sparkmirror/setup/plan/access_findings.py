@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from sparkmirror.connectors.internal_topics import OwnTopic
+from sparkmirror.connectors.source import preserves_offsets
 from sparkmirror.domain.ids import Alias
 from sparkmirror.domain.rights import Need, Right
 from sparkmirror.kafka import fetch, produce
@@ -102,6 +103,15 @@ def _wanted_rights(survey: FlowSurvey) -> Iterator[tuple[Alias, Right]]:
             yield own.cluster, need.of(own.creation.name)
     for cluster, need in _on_clusters(survey):
         yield cluster, need.of()
+    yield from _of_preserved(survey)
+
+
+def _of_preserved(survey: FlowSurvey) -> Iterator[tuple[Alias, Right]]:
+    """What is filled before the first record is deleted."""
+    preserves = preserves_offsets(survey.settings)
+    for topic, remote in survey.mirrored:
+        if preserves(topic):
+            yield survey.target.alias, Need.DELETE_RECORDS.of(remote)
 
 
 def _of_own(survey: FlowSurvey, own: OwnTopic) -> Iterator[Need]:

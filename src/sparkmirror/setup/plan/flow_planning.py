@@ -122,6 +122,7 @@ class _Planning:
             begun=begun,
             filled=filled,
             predecessors=self._predecessors() if filled else (),
+            begins=left.begins,
             lost=left.lost,
             homeless=left.homeless,
             refusals=self._refusals(surveyed, configs),

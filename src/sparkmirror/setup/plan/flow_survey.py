@@ -49,6 +49,8 @@ class FlowSurvey:
     predecessors: Collection[str] = ()
     """Other connectors that have positions of this source."""
     filled: Collection[str] = ()
+    begins: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """The first upstream offset to copy."""
     lost: Mapping[TopicPartition, int] = field(default_factory=dict)
     """Records that are gone from the source and were not copied."""
     homeless: Collection[TopicPartition] = ()

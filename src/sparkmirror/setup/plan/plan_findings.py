@@ -9,6 +9,7 @@ from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from sparkmirror.setup.plan.access_findings import missing_right, missing_rights, old_brokers
 from sparkmirror.setup.plan.flow_plan import Finding, FlowPlan, Severity
 from sparkmirror.setup.plan.flow_survey import FlowSurvey
+from sparkmirror.setup.plan.preserved_findings import preserved_topics
 
 TOO_MANY_REPLICAS: Final = "too many replicas"
 BAD_NAME: Final = "name"
@@ -300,6 +301,7 @@ _JUDGES: Final[Sequence[Callable[[FlowSurvey], Iterable[Finding]]]] = (
     _unknown_configs,
     _notes,
     _acls,
+    preserved_topics,
 )
 
 

@@ -1,0 +1,52 @@
+"""Finds of topics whose offsets are preserved what it costs to begin, and what is in the way."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from sparkmirror.connectors.source import preserves_offsets
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.setup.plan.flow_plan import Finding, Severity
+from sparkmirror.setup.plan.flow_survey import FlowSurvey
+
+PRESERVED: Final = "preserved offsets"
+
+_OFFSETS_PER_S: Final = 5_000_000
+"""What brokers took at least, on two cores that they shared; of all partitions together."""
+_BYTES_PER_OFFSET: Final = 0.82
+_CPU_S_PER_OFFSET: Final = 1.5e-7
+
+
+def preserved_topics(survey: FlowSurvey) -> Iterator[Finding]:
+    """A finding for each of those that do not run yet."""
+    preserves = preserves_offsets(survey.settings)
+    for topic, remote in survey.mirrored:
+        if not preserves(topic) or topic in survey.begun:
+            continue
+        if remote in survey.filled:
+            yield Finding(
+                PRESERVED,
+                Severity.BLOCKS,
+                topic,
+                f"its offsets can't be preserved: {remote} holds records already",
+                f"delete {remote}, or leave {topic} out of offsets.preserve.topics",
+            )
+        else:
+            yield _cost(survey, topic)
+
+
+def _cost(survey: FlowSurvey, topic: str) -> Finding:
+    partitions = range(survey.source_topics.get(topic, 0))
+    offsets = sum(survey.begins.get(TopicPartition(topic, number), 0) for number in partitions)
+    seconds = offsets / _OFFSETS_PER_S
+    timeout_s = survey.settings.copying.preserving.fill_timeout_s
+    if not offsets:
+        return Finding(PRESERVED, Severity.NOTE, topic, "its offsets are preserved, from 0 on")
+    text = (
+        f"its offsets are preserved: {offsets:,} before its first records are filled first, "
+        f"{offsets * _BYTES_PER_OFFSET / 1e6:,.1f} MB on each replica until they are deleted, in about "
+        f"{seconds:,.0f} s, for {offsets * _CPU_S_PER_OFFSET:,.0f} s of the brokers' CPU"
+    )
+    if seconds <= timeout_s:
+        return Finding(PRESERVED, Severity.NOTE, topic, text)
+    remedy = f"set offsets.preserve.fill.timeout.ms to {int(2 * seconds) * 1000}, or leave {topic} out"
+    return Finding(PRESERVED, Severity.WARNS, topic, f"{text}: longer than it may take", remedy)

@@ -1,0 +1,60 @@
+"""What a plan says of topics whose offsets are preserved."""
+
+from dataclasses import replace
+
+import pytest
+
+from sparkmirror.connectors.source import MirrorSourceSettings
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.preserving import Preserving
+from sparkmirror.setup.plan.flow_plan import Finding, Severity
+from sparkmirror.setup.plan.flow_survey import FlowSurvey
+from sparkmirror.setup.plan.preserved_findings import preserved_topics
+from tests.unit.setup.plan.test_plan_findings import cluster
+
+
+@pytest.fixture
+def survey(settings: MirrorSourceSettings) -> FlowSurvey:
+    preserving = replace(settings, preserved_topics=("orders", "heartbeats"))
+    return FlowSurvey(
+        preserving,
+        cluster("source"),
+        cluster("target"),
+        {"orders": 2, "heartbeats": 1, "others": 1},
+        {"source.orders": 2},
+        [(topic, f"source.{topic}") for topic in ("heartbeats", "orders", "others")],
+        begins={TopicPartition("orders", 0): 0, TopicPartition("orders", 1): 50_000_000},
+    )
+
+
+def only(survey: FlowSurvey) -> Finding:
+    (found,) = preserved_topics(survey)
+    assert found.subject == "orders"
+    return found
+
+
+def test_the_cost_of_the_beginning(survey: FlowSurvey) -> None:
+    found = only(survey)
+    assert found.severity is Severity.NOTE
+    assert "50,000,000 before its first records are filled first, 41.0 MB on each replica" in found.text
+    assert "in about 10 s, for 8 s of the brokers' CPU" in found.text
+    assert only(replace(survey, begins={})).text == "its offsets are preserved, from 0 on"
+
+
+def test_a_beginning_that_takes_too_long(survey: FlowSurvey) -> None:
+    copying = replace(survey.settings.copying, preserving=Preserving(fill_timeout_s=9.0))
+    found = only(replace(survey, settings=replace(survey.settings, copying=copying)))
+    assert found.severity is Severity.WARNS
+    assert found.remedy.startswith("set offsets.preserve.fill.timeout.ms to 20000")
+
+
+def test_a_topic_that_is_not_empty(survey: FlowSurvey) -> None:
+    found = only(replace(survey, filled={"source.orders"}))
+    assert found.severity is Severity.BLOCKS
+    assert "source.orders holds records already" in found.text
+    assert list(preserved_topics(replace(survey, filled={"source.orders"}, begun={"orders"}))) == []
+
+
+def test_nothing_is_said_where_nothing_is_preserved(survey: FlowSurvey) -> None:
+    off = replace(survey.settings, preserved_topics=None)
+    assert list(preserved_topics(replace(survey, settings=off))) == []
