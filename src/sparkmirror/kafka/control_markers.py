@@ -22,8 +22,9 @@ from sparkmirror.domain.errors import (
 )
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.bulk_markers import Bulk, coordinator_epoch, write_markers
+from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.fencing import Claim, Fencing
-from sparkmirror.kafka.offsets import LATEST, list_offsets
+from sparkmirror.kafka.offsets import LATEST, offsets_by
 from sparkmirror.kafka.transport import network_of
 
 _log = logging.getLogger(__name__)
@@ -69,6 +70,7 @@ class ControlMarkers:
         self._network = network_of(settings)
         self._target = ConsumerSettings(settings)
         self._fencing = Fencing(settings)
+        self._cluster = Cluster(settings)
         self._epochs: dict[tuple[TopicPartition, ProducerId], int] = {}
         """The coordinators' epochs, as far as bulk needs them."""
         self._writes_bulk = True
@@ -91,14 +93,17 @@ class ControlMarkers:
                 self._learn_epoch(gap, ends[gap.partition])
         if bulk:
             results.update(self._fill_in_bulk(bulk, ends))
-        return results
+        return {gap.partition: _checked(gap, results[gap.partition]) for gap in gaps}
 
     def _ends(
         self, gaps: Sequence[Gap], results: dict[TopicPartition, int | SparkmirrorError]
     ) -> Mapping[TopicPartition, int]:
         """Where the logs end, if in the gap; else an error is added to the results."""
-        by_partition, ends = {gap.partition: gap for gap in gaps}, {}
-        for partition, end in list_offsets(self._target, by_partition, LATEST).items():
+        # Where an own marker is in the log nobody else can have added anything, or our next one is refused.
+        ends = {gap.partition: gap.begin for gap in gaps if gap.is_fenced}
+        by_partition = {gap.partition: gap for gap in gaps if not gap.is_fenced}
+        found = offsets_by(self._cluster, self._target, by_partition, LATEST)
+        for partition, end in found.items():
             gap = by_partition[partition]
             if isinstance(end, SparkmirrorError):
                 results[partition] = end
@@ -167,6 +172,7 @@ class ControlMarkers:
 
     def close(self) -> None:
         self._fencing.close()
+        self._cluster.close()
 
     def _mark(self, gaps: Sequence[Gap]) -> Mapping[TopicPartition, SparkmirrorError | None]:
         claims = {gap.transactional_id: Claim(gap.producer, gap.partition) for gap in gaps}
@@ -180,7 +186,7 @@ class ControlMarkers:
         results: dict[TopicPartition, int | SparkmirrorError] = {}
         left, deadline = dict(wanted), self._network.time() + _SHOWN_TIMEOUT_S
         for polls in count():
-            for partition, end in list_offsets(self._target, left, LATEST).items():
+            for partition, end in offsets_by(self._cluster, self._target, left, LATEST).items():
                 if isinstance(end, SparkmirrorError) or end >= left[partition]:
                     results[partition] = end
                     del left[partition]
@@ -191,6 +197,10 @@ class ControlMarkers:
             self._network.sleep(_POLLS_S[min(polls, len(_POLLS_S) - 1)])
         text = "control markers are not replicated: waiting for the followers"
         return {**results, **{at: RetriableError(f"{at}: {text}") for at in left}}
+
+
+def _checked(gap: Gap, result: int | SparkmirrorError) -> int | SparkmirrorError:
+    return WrongEndError(gap, result) if isinstance(result, int) and result > gap.end else result
 
 
 def _key(gap: Gap) -> tuple[TopicPartition, ProducerId]:

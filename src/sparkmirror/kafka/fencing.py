@@ -37,7 +37,7 @@ from sparkmirror.kafka.error_codes import (
     error_for,
 )
 from sparkmirror.kafka.retries import Retries
-from sparkmirror.kafka.transaction_coordinator import LATER, MOVED, coordinator_error
+from sparkmirror.kafka.transaction_coordinator import COMPLETING, LATER, MOVED, coordinator_error
 from sparkmirror.kafka.transport import network_of
 
 _INIT_VERSION_MAX: Final = 5
@@ -162,8 +162,9 @@ class Fencing:
         return found
 
     def _waits(self, retries: Retries, error: SparkmirrorError) -> bool:
+        completing = isinstance(error, KafkaError) and error.code == CONCURRENT_TRANSACTIONS
         try:
-            retries.wait(error)
+            retries.wait(error, COMPLETING if completing else None)
         except SparkmirrorError:
             return False
         return True

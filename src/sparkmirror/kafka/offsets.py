@@ -47,24 +47,36 @@ def list_offsets(
     if not partitions:
         return {}
     with closing(Cluster(settings.connection, metadata)) as cluster:
+        return offsets_by(cluster, settings, partitions, which, unreplicated=unreplicated)
 
-        def ask(
-            connection: Connection, led: Sequence[TopicPartition]
-        ) -> Mapping[TopicPartition, int | SparkmirrorError]:
-            request = _offsets_request(led, which, read_committed=settings.read_committed)
-            if unreplicated:
-                request.replica_id = _DEBUGGING_REPLICA_ID
-            timeout_s = settings.connection.request_timeout_s
-            response = connection.request(
-                request, ListOffsetsResponse, timeout_s=timeout_s, version_max=_VERSION_MAX
-            )
-            return {
-                TopicPartition(topic.name, found.partition_index): _offset(cluster, topic.name, found)
-                for topic in response.topics
-                for found in topic.partitions
-            }
 
-        return cluster.ask_leaders(partitions, ask)
+def offsets_by(
+    cluster: Cluster,
+    settings: ConsumerSettings,
+    partitions: Collection[TopicPartition],
+    which: int,
+    *,
+    unreplicated: bool = False,
+) -> Mapping[TopicPartition, int | SparkmirrorError]:
+    """As `list_offsets`, over the cluster's connections."""
+
+    def ask(
+        connection: Connection, led: Sequence[TopicPartition]
+    ) -> Mapping[TopicPartition, int | SparkmirrorError]:
+        request = _offsets_request(led, which, read_committed=settings.read_committed)
+        if unreplicated:
+            request.replica_id = _DEBUGGING_REPLICA_ID
+        timeout_s = settings.connection.request_timeout_s
+        response = connection.request(
+            request, ListOffsetsResponse, timeout_s=timeout_s, version_max=_VERSION_MAX
+        )
+        return {
+            TopicPartition(topic.name, found.partition_index): _offset(cluster, topic.name, found)
+            for topic in response.topics
+            for found in topic.partitions
+        }
+
+    return cluster.ask_leaders(partitions, ask) if partitions else {}
 
 
 def require_offsets(

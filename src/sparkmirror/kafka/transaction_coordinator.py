@@ -49,7 +49,7 @@ _FEATURES_FROM = 3
 _NEEDED_BY_VERSION_2 = {produce.API_KEY: produce.VERSION_ADDING_PARTITIONS, EndTxnRequest.API_KEY: 5}
 
 # The markers of the transaction before are written within milliseconds, as a rule.
-_COMPLETING = Backoff(first_s=0.005, max_s=0.1)
+COMPLETING = Backoff(first_s=0.005, max_s=0.1)
 
 
 class TransactionCoordinator:
@@ -98,7 +98,7 @@ class TransactionCoordinator:
             if code in MOVED:
                 self.close()
             completing = code == CONCURRENT_TRANSACTIONS
-            retries.wait(self.error_for(code, request), _COMPLETING if completing else None)
+            retries.wait(self.error_for(code, request), COMPLETING if completing else None)
 
     def offers_version_2(self) -> bool:
         """Whether version 2 of transactions (KIP-890) is finalized, as of at most `metadata_max_age_s` ago.
