@@ -35,6 +35,7 @@ class Mode(Enum):
     WORKER = "a Connect worker"
     SYNCED_ACLS = "`sync.acls.delete=true`"
     DELETES = "`sync.topic.deletes=true`"
+    PRESERVED = "`offsets.preserve=true`"
     BAD_BATCHES = "`on.bad.batch=skip`"
     OTHER_NAMES = "`IdentityReplicationPolicy`, and others whose names don't show where a topic came from"
     QUOTAS = "`sync.quotas=true`"
@@ -153,6 +154,8 @@ def _of_target(source: str, topic: str, group: str) -> Iterator[Grant]:
     yield of(Who.WORKER, Mode.WORKER, Resource(ResourceType.TOPIC, "connect-*"), _CHECKED, "its three topics")
     yield of(Who.SOURCE, Mode.SYNCED_ACLS, own("acls"), _STATE, "ACLs that it made")
     yield of(Who.SOURCE, Mode.DELETES, remote, [Need.DELETE_TOPIC], "each mirrored topic")
+    yield of(Who.SOURCE, Mode.PRESERVED, remote, [Need.DELETE_RECORDS], "each topic that it selects")
+    yield of(Who.SOURCE, Mode.PRESERVED, cluster, [Need.WRITE_MARKERS], "not needed; fills long gaps faster")
     yield of(Who.SOURCE, Mode.BAD_BATCHES, own("dead-letters"), _STATE, "what was skipped")
     ids = Resource(ResourceType.TOPIC, "mm2-producer-ids.internal")
     yield of(Who.SOURCE, Mode.OTHER_NAMES, ids, _STATE, "which flow wrote a batch")
