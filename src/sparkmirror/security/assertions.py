@@ -1,22 +1,18 @@
 """Makes the signed JWT with which a client asks an issuer for tokens (RFC 7523, KIP-1139)."""
 
-import base64
 import json
 import uuid
 from pathlib import Path
 from typing import Any, Final
 
+import jwt
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
-from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from sparkmirror.domain.errors import AuthenticationError
 from sparkmirror.domain.sasl import Assertion
 
 _BYTES_MAX: Final = 1 << 20
-_ES256_BYTES: Final = 32
 
 
 def assertion_of(settings: Assertion, now: float) -> str:
@@ -25,22 +21,11 @@ def assertion_of(settings: Assertion, now: float) -> str:
         return _read(settings.file).decode("ascii", "replace").strip()
     template = _template(settings)
     seconds = int(now)
-    header = template.get("header", {}) | {"alg": settings.algorithm, "typ": "JWT"}
     times = {"iat": seconds, "exp": seconds + settings.expires_s, "nbf": seconds - settings.valid_before_s}
     claims = dict(settings.claims) | template.get("payload", {}) | times
     if settings.has_id:
         claims["jti"] = str(uuid.uuid4())
-    signed = f"{encoded(header)}.{encoded(claims)}"
-    return f"{signed}.{_base64(_signature(settings, signed.encode()))}"
-
-
-def encoded(content: object) -> str:
-    """A part of a JWT."""
-    return _base64(json.dumps(content, separators=(",", ":")).encode())
-
-
-def _base64(content: bytes) -> str:
-    return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
+    return _signed(settings, claims, template.get("header", {}))
 
 
 def _template(settings: Assertion) -> dict[str, dict[str, Any]]:
@@ -55,24 +40,17 @@ def _template(settings: Assertion) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _signature(settings: Assertion, content: bytes) -> bytes:
+def _signed(settings: Assertion, claims: dict[str, Any], header: dict[str, Any]) -> str:
     file = settings.key_file
     assert file is not None, "without a ready assertion there is a key"
     password = None if settings.passphrase is None else settings.passphrase.encode()
     try:
-        key = load_pem_private_key(_read(file), password)
-    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        reason = "check it and sasl.oauthbearer.assertion.private.key.passphrase"
-        raise AuthenticationError(f"the private key {file} can't be used: {reason}") from error
-    match settings.algorithm, key:
-        case "RS256", rsa.RSAPrivateKey():
-            return key.sign(content, padding.PKCS1v15(), SHA256())
-        case "ES256", ec.EllipticCurvePrivateKey(key_size=256):
-            # A JWT has both numbers as they are, where X.509 has them in DER (RFC 7518, 3.4).
-            numbers = decode_dss_signature(key.sign(content, ec.ECDSA(SHA256())))
-            return b"".join(number.to_bytes(_ES256_BYTES) for number in numbers)
-        case _:
-            raise AuthenticationError(f"the private key {file} is not one for {settings.algorithm}")
+        key: Any = load_pem_private_key(_read(file), password)
+        return jwt.encode(claims, key, settings.algorithm, header)
+    except (ValueError, TypeError, UnsupportedAlgorithm, jwt.PyJWTError) as error:
+        remedy = "check it, and the passphrase and algorithm of sasl.oauthbearer.assertion"
+        text = f"the private key {file} can't be used with {settings.algorithm}: {remedy}"
+        raise AuthenticationError(text) from error
 
 
 def _read(file: str) -> bytes:

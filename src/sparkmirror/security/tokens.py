@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
+import jwt
+
 from sparkmirror.domain.errors import AuthenticationError
 from sparkmirror.domain.sasl import TokenSource
-from sparkmirror.security.assertions import assertion_of, encoded
+from sparkmirror.security.assertions import assertion_of
 from sparkmirror.security.tls_context import ClientContexts
 
 _TIMEOUT_S: Final = 10.0
@@ -64,7 +66,7 @@ def _unsecured(source: TokenSource, now: float) -> str:
     claims: dict[str, object] = {"sub": source.subject, "iat": now, "exp": now + source.lifetime_s}
     if source.scope is not None:
         claims["scope"] = source.scope.split()
-    return f"{encoded({'alg': 'none'})}.{encoded(claims)}."
+    return jwt.encode(claims, "", "none")
 
 
 def _of_file(url: str) -> str:

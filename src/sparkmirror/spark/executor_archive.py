@@ -42,6 +42,7 @@ PACKED: Final = (
     "kafka-python",
     "numpy",
     "pyarrow",
+    "pyjwt",
     "regex",
     "urllib3",
 )

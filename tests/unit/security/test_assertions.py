@@ -88,7 +88,7 @@ def test_what_is_wrong_is_told_without_the_secret(tmp_path: Path) -> None:
     for settings, said in (
         (Assertion(key_file=file, passphrase="wrong"), "can't be used"),
         (Assertion(key_file=file), "can't be used"),
-        (Assertion(key_file=file, passphrase="hush", algorithm="ES256"), "is not one for ES256"),
+        (Assertion(key_file=file, passphrase="hush", algorithm="ES256"), "can't be used with ES256"),
         (Assertion(key_file=str(tmp_path / "none")), "is missing"),
         (Assertion(file="/dev/zero"), "no regular file"),
     ):

@@ -40,6 +40,7 @@ def test_it_holds_what_runs_there_and_nothing_that_does_not() -> None:
         "numpy",
         "pyarrow",
         "pycparser",
+        "pyjwt",
         "regex",
         "typing_extensions",
         "urllib3",
