@@ -1,7 +1,7 @@
 """A real Prometheus scrapes a running mirror and answers every query of our dashboards, and of Strimzi's.
 
 `apt-get install prometheus`, then `STRIMZI=FOLDER python -m pytest tests/monitoring/check_queries.py`. FOLDER
-has Strimzi's `strimzi-kafka-mirror-maker-2.json` and `strimzi-kafka-connect.json`; without it only ours are asked.
+has Strimzi's `strimzi-kafka-mirror-maker-2.json` and `strimzi-kafka-connect.json`; else only ours are asked.
 """
 
 import json
