@@ -163,6 +163,50 @@ def test_status_command_tells_how_the_mirror_is(
     assert f"{ALIAS}->B: catching up, " in capsys.readouterr().out
 
 
+def test_tasks_measure_what_dashboards_ask_of_them(page: Page) -> None:
+    def total(name: str) -> float:
+        return sum(value for _, value in page.read().get(name, []))
+
+    await_value(
+        lambda: total("kafka_consumer_incoming_byte_total") > 10_000,
+        WAIT_S,
+        lambda: f"{total('kafka_consumer_incoming_byte_total')} bytes came in",
+    )
+    assert total("kafka_producer_outgoing_byte_total") > 10_000
+    assert total("kafka_consumer_connection_count") >= 1
+    assert total("kafka_producer_connection_count") >= 1
+    assert page.one("kafka_connect_connector_task_offset_commit_max_time_ms", task="0") is not None
+    (consumer,) = {
+        of["clientId"] for of, _ in page.read()["kafka_consumer_fetch_manager_fetch_latency_avg"]
+    } - {f'"{ALIAS}->B|MirrorSourceConnector-1|replication-consumer"'}
+    assert consumer == f'"{ALIAS}->B|MirrorSourceConnector-0|replication-consumer"'
+    buffers = ("kafka_producer_buffer_total_bytes", "kafka_producer_buffer_available_bytes")
+    whole, free = (total(name) for name in buffers)
+    assert 0 < free <= whole
+
+
+def test_groups_tell_how_well_they_are_translated(page: Page) -> None:
+    of = {"group": GROUP, "translation": "exact"}
+    await_value(
+        lambda: page.one("sparkmirror_group_partitions", **of) == 1,
+        WAIT_S,
+        lambda: f"{page.read().get('sparkmirror_group_partitions')}",
+    )
+    assert page.one("sparkmirror_group_reread_records", group=GROUP) == 0
+    assert (page.one("sparkmirror_last_translation_timestamp_seconds") or 0) > time.time() - 60
+
+
+def test_events_tell_of_starts_and_incidents(mirror: Mirror, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["events", str(mirror.file), "-o", "json"]) == 0
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {(event["flow"], event["connector"]) for event in events} == {
+        (f"{ALIAS}->B", "MirrorSourceConnector")
+    }
+    assert "started" in {event["kind"] for event in events}
+    assert main(["events", str(mirror.file)]) == 0
+    assert f"  {ALIAS}->B  started " in capsys.readouterr().out
+
+
 def test_a_group_on_the_source_shows_the_lag_and_is_not_mirrored(
     sides: Sides, mirror: Mirror, page: Page
 ) -> None:

@@ -29,6 +29,7 @@ OWN: Final = {
     "mm2-offsets.pl.internal",
     "mm2-progress.pl.internal",
     "mm2-attempts.pl.internal",
+    "mm2-events.pl.internal",
     "pl.checkpoints.internal",
     "heartbeats",
 }

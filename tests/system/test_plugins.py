@@ -81,6 +81,7 @@ def test_mirror_uses_the_documented_plugins(
     assert sorted({*orders.read_text().splitlines()} - {"in heartbeats 1"}) == sorted(
         [
             "in mm2-attempts.plug.internal 1",
+            "in mm2-events.plug.internal 1",
             "in mm2-offsets.plug.internal 25",
             "in mm2-progress.plug.internal 1",
             "in plug.checkpoints.internal 1",

@@ -19,6 +19,7 @@ GROUPS: Final = {
         "plan": Command("plan.command", "what a mirror would do, and what blocks it"),
         "status": Command("status", "how a mirror is: flows, lag, failures, groups"),
         "lag": Command("lag", "how far a mirror is behind; wait until it has caught up"),
+        "events": Command("events", "what happened: starts, failures, incidents, outages"),
         "verify": Command("verify.command", "prove that a mirror is exact, record by record"),
     },
     "move applications": {

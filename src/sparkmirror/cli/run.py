@@ -156,7 +156,7 @@ def _named(flow: FlowSettings) -> str:
 
 def _serve_metrics(mirror: MirrorMaker, settings: MetricsSettings, host: str, port: int) -> None:
     """Until the process ends. Raises SparkmirrorError when the port can't be used."""
-    server = MetricsServer(host, port, Metrics(mirror.readings, settings).page)
+    server = MetricsServer(host, port, Metrics(mirror.readings, settings, mirror.node_reading).page)
     _log.info("metrics are at http://%s:%d%s", host or socket.gethostname(), server.port, PATH)
 
 

@@ -17,6 +17,8 @@ from sparkmirror.kafka.admin import Admin
 from sparkmirror.policies.admin_writes import AdminWrites, TopicCreation
 from sparkmirror.storage.attempts import attempts_topic
 from sparkmirror.storage.dead_letters import dead_letters_topic
+from sparkmirror.storage.events import CONFIGS as EVENTS
+from sparkmirror.storage.events import events_topic
 from sparkmirror.storage.producer_id_topic import PRODUCER_IDS_TOPIC
 from sparkmirror.storage.progress import progress_topic
 from sparkmirror.storage.synced_acls import synced_acls_topic
@@ -95,7 +97,7 @@ class OwnTopic(NamedTuple):
 
 
 def topics_on_target(on: FlowWorker, connector: SourceConfig) -> Sequence[TopicCreation]:
-    """A MirrorSourceConnector's positions, progress and attempts; dead letters and producer ids if any."""
+    """A MirrorSourceConnector's positions, progress, attempts and events; others if it needs them."""
     positions, source = on.worker.offset_topic, on.flow.source
     replicas = positions.replication_factor
     small = {"segment.bytes": _SEGMENT_BYTES}
@@ -103,6 +105,7 @@ def topics_on_target(on: FlowWorker, connector: SourceConfig) -> Sequence[TopicC
         TopicCreation(positions.name, positions.partitions, replicas, {**small, **dict(positions.configs)}),
         TopicCreation(progress_topic(source), 1, replicas, {**small, **COMPACTED}),
         TopicCreation(attempts_topic(source), 1, replicas, {**small, **COMPACTED}),
+        TopicCreation(events_topic(source), 1, replicas, EVENTS),
     ]
     if connector.settings.copying.reactions.on_bad_batch is OnBadBatch.SKIP:
         topics.append(TopicCreation(dead_letters_topic(source), 1, replicas, COMPACTED))
@@ -139,9 +142,16 @@ def own_topics(flow: FlowWorker, source: SourceConfig) -> Sequence[OwnTopic]:
     """All of a MirrorSourceConnector's."""
     setting = "offset.storage.replication.factor"
     syncs = offset_syncs_topic(flow, source)
-    unfenced = attempts_topic(flow.flow.source)
+    alias = flow.flow.source
+    spared, unread = (attempts_topic(alias), events_topic(alias)), events_topic(alias)
     on_target = [
-        OwnTopic(flow.flow.target, topic, setting, is_needed=topic.name != unfenced)
+        OwnTopic(
+            flow.flow.target,
+            topic,
+            setting,
+            is_read=topic.name != unread,
+            is_needed=topic.name not in spared,
+        )
         for topic in topics_on_target(flow, source)
     ]
     return on_target if syncs is None else [*on_target, syncs]

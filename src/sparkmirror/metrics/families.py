@@ -43,7 +43,7 @@ def families(readings: Collection[ConnectorReading], node: NodeReading | None = 
 
 
 def _node(node: NodeReading | None) -> Iterator[Family]:
-    if node is None:
+    if node is None or node.is_leader is None:
         return
     yield Family(
         "sparkmirror_leader",

@@ -64,7 +64,7 @@ _CHECKPOINT: Final = tuple(f"checkpoint-latency-ms{suffix}" for suffix in ("", "
 
 
 def mbeans(readings: Collection[ConnectorReading], node: NodeReading | None = None) -> Iterator[MBean]:
-    """Yield the MBeans of these connectors; `node` adds those of a worker of a Connect group."""
+    """Yield the MBeans of these connectors; `node` adds those of the process."""
     yield from _worker(readings)
     if node is not None:
         yield from _node(readings, node)
@@ -107,12 +107,10 @@ def _node(readings: Collection[ConnectorReading], node: NodeReading) -> Iterator
         ("assigned-connectors", "assigned-tasks"),
         (len(readings), sum(len(reading.tasks) for reading in readings)),
     )
-    yield MBean(
-        _CONNECT,
-        (("type", "connect-worker-rebalance-metrics"),),
-        ("leader-name", "rebalancing"),
-        (node.leader or "", int(node.is_rebalancing)),
-    )
+    rebalance = (("type", "connect-worker-rebalance-metrics"),)
+    yield MBean(_CONNECT, rebalance, ("rebalancing",), (int(node.is_rebalancing),))
+    if node.leader is not None:
+        yield MBean(_CONNECT, rebalance, ("leader-name",), (node.leader,))
 
 
 def _of_task(kind: str, connector: str, task: int) -> Properties:

@@ -64,11 +64,14 @@ class TaskReading(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NodeReading:
-    """A node of a Connect group. `leader` is the one that it knows of, None for none."""
+    """A process that runs connectors. `leader` is the one that it knows of its Connect group, None for none.
+
+    `is_leader` is None where no group decides who runs them.
+    """
 
     client_id: str
     leader: str | None
-    is_leader: bool
+    is_leader: bool | None
     is_rebalancing: bool
 
 

@@ -15,6 +15,7 @@ from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.kafka.cluster import Cluster
+from sparkmirror.storage.events import EventKind, Note, no_note
 
 _INTERVAL_S: Final = 2.0
 _TIMEOUT_S: Final = 5.0
@@ -32,8 +33,13 @@ class ClusterWatch:
         *,
         clock: Callable[[], float] = time.monotonic,
         ask: Callable[[], object] | None = None,
+        note: Note = no_note,
     ) -> None:
-        """`ask` replaces the request; it raises SparkmirrorError when the cluster does not answer."""
+        """`ask` replaces the request; it raises SparkmirrorError when the cluster does not answer.
+
+        `note` gets the events.
+        """
+        self._note = note
         self.cluster = cluster
         self._log = flow_log(__name__, flow)
         self._clock = clock
@@ -60,12 +66,14 @@ class ClusterWatch:
         if self._outage is not None:
             lasted_s = self._clock() - self._outage.began_at
             self._log.info("%s answers again after %.0f s", self.cluster, lasted_s)
+            self._note(EventKind.CLUSTER_UP, f"answers again after {lasted_s:.0f} s", self.cluster)
             self._outage = None
 
     def _note_outage(self, error: SparkmirrorError, now: float) -> None:
         if self._outage is None:
             self._outage = Lasting.since(now)
             self._log.warning("%s does not answer: %s; retrying", self.cluster, error)
+            self._note(EventKind.CLUSTER_DOWN, f"does not answer: {error}", self.cluster)
         elif self._outage.is_due(now):
             lasted_s = now - self._outage.began_at
             self._log.warning("%s has not answered for %.0f s: %s", self.cluster, lasted_s, error)

@@ -21,6 +21,7 @@ from sparkmirror.domain.ids import Alias
 from sparkmirror.groups.checkpoint_connector import CheckpointConnector
 from sparkmirror.metrics.readings import CheckpointReading, ConnectorReading, HeartbeatReading, SourceReading
 from sparkmirror.mirror.cluster_watch import ClusterWatch
+from sparkmirror.mirror.event_log import EventLog
 from sparkmirror.mirror.heartbeat_connector import HeartbeatConnector
 from sparkmirror.mirror.lag_group import LagGroup
 from sparkmirror.mirror.progress_watch import ProgressWatch
@@ -80,10 +81,11 @@ class SourceRun:
         self.limits = RateLimitUpdates(on, connector)
         self._source = SourceConnector(on, connector, session, slots_of, limits=lambda: self.limits.limits)
         reader = ProgressReader(on.worker_client, progress_topic(on.flow.source))
-        self._progress = ProgressWatch(on.flow, reader, connector.name, self._is_copying)
+        self._events = EventLog(on.flow, connector.name, on.worker_client)
+        self._progress = ProgressWatch(on.flow, reader, connector.name, self._is_copying, self._events.note)
         self._clusters = [
-            ClusterWatch(on.flow, on.flow.source, connector.source_admin),
-            ClusterWatch(on.flow, on.flow.target, connector.target_admin),
+            ClusterWatch(on.flow, on.flow.source, connector.source_admin, note=self._events.note),
+            ClusterWatch(on.flow, on.flow.target, connector.target_admin, note=self._events.note),
         ]
         lag_groups = []
         if connector.settings.lag_group_id:
@@ -91,6 +93,7 @@ class SourceRun:
         self.threads: Sequence[PeriodicThread] = (
             self._source.thread,
             self._progress.thread,
+            self._events.thread,
             self.limits.thread,
             *(cluster.thread for cluster in self._clusters),
             *(group.thread for group in lag_groups),

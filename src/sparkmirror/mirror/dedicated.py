@@ -9,7 +9,7 @@ from sparkmirror.connectors.flow_settings import FlowSettings
 from sparkmirror.domain.assignment import slots_share
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias, Flow
-from sparkmirror.metrics.readings import ConnectorReading
+from sparkmirror.metrics.readings import ConnectorReading, NodeReading
 from sparkmirror.mirror.flow_runs import FlowRun, SharedFlows, end_flows
 from sparkmirror.policies.rate_limits import RateLimits
 from sparkmirror.spark.session import Session
@@ -90,6 +90,12 @@ class MirrorMaker:
             for alias, is_up in run.up.items():
                 found[alias] = found.get(alias, True) and bool(is_up)
         return found
+
+    def node_reading(self) -> NodeReading | None:
+        """This process, for its metrics; None where several share the flows, each in a group of its own."""
+        if self._shared is not None:
+            return None
+        return NodeReading("mirror-maker", None, None, is_rebalancing=False)
 
     @property
     def _runs(self) -> Mapping[Flow, FlowRun]:

@@ -11,9 +11,15 @@ from sparkmirror.domain.ids import ConnectorName, Flow, TopicPartition
 from sparkmirror.domain.quantities import as_size
 from sparkmirror.metrics.source_meter import SourceMeter
 from sparkmirror.metrics.stalls import SILENT_AFTER_S, SilentPartitions, StalledPartitions
+from sparkmirror.storage.events import EventKind, Note, no_note
 from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader
 
 _POLL_INTERVAL_S = 1.0
+_EVENTS = {
+    PartitionState.RUNNING: EventKind.RETRYING,
+    PartitionState.RETRYING: EventKind.RETRYING,
+    PartitionState.FAILED: EventKind.FAILED,
+}
 _SUMMARY_INTERVAL_S = 30.0
 _IDLE_SUMMARIES = 120
 """Of a mirror without work one summary an hour is enough to tell that it lives."""
@@ -30,8 +36,13 @@ class ProgressWatch:
         reader: ProgressReader,
         connector: ConnectorName,
         is_copying: Callable[[], bool] = lambda: True,
+        note: Note = no_note,
     ) -> None:
-        """`reader` is closed when `thread` ends. No report is missed before `is_copying`: Spark may start."""
+        """`reader` is closed when `thread` ends. No report is missed before `is_copying`: Spark may start.
+
+        `note` gets the events.
+        """
+        self._note = note
         self._is_copying = is_copying
         self._log = flow_log(__name__, flow)
         self._connector = connector
@@ -96,7 +107,9 @@ class ProgressWatch:
         for report in changed[:_NAMED_MAX]:
             if report.error is None:
                 self._log.info("%s is copied again", report.source)
+                self._note(EventKind.RECOVERED, "is copied again", report.source)
             else:
+                self._note(_EVENTS[report.state], str(report.error), report.source)
                 level = logging.ERROR if report.state is PartitionState.FAILED else logging.WARNING
                 self._log.log(level, "%s %s: %s", report.source, report.state.value, report.error)
         self._log_unnamed(len(changed))
@@ -106,6 +119,7 @@ class ProgressWatch:
         noticed = [report for report in changed if report.notice is not None]
         for report in noticed[:_NAMED_MAX]:
             self._log.warning("%s: %s", report.source, report.notice)
+            self._note(EventKind.INCIDENT, str(report.notice), report.source)
         self._log_unnamed(len(noticed))
 
     def _log_stalls(self) -> None:
@@ -114,7 +128,9 @@ class ProgressWatch:
         for report, seconds in stalls[:_NAMED_MAX]:
             if seconds is None:
                 self._log.info("%s: continues", report.source)
+                self._note(EventKind.CONTINUES, "continues", report.source)
             else:
+                self._note(EventKind.STALLED, stall_line(report, seconds), report.source)
                 self._log.warning("%s", stall_line(report, seconds))
         self._log_unnamed(len(stalls))
 
@@ -133,6 +149,7 @@ class ProgressWatch:
         ]
         for job_epoch, missing in self._silent.check(job_epochs, reports, time.monotonic()):
             if missing:
+                self._note(EventKind.SILENT, f"{missing} of {job_epoch.partitions} partitions do not report")
                 self._log.warning(
                     "nothing has been reported of %d of %d partitions for %.0f s: their tasks may still be "
                     "starting; if this lasts, Spark's log says why",
@@ -142,6 +159,7 @@ class ProgressWatch:
                 )
             else:
                 self._log.info("the tasks of all %d partitions report", job_epoch.partitions)
+                self._note(EventKind.REPORTING, f"the tasks of all {job_epoch.partitions} partitions report")
 
     def summarize(self) -> None:
         """Log the records copied since the last call. Called by `thread`."""

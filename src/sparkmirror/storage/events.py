@@ -1,0 +1,87 @@
+"""Makes and reads the records of the events topic, `mm2-events.<source>.internal` on the target.
+
+What happened to a flow, in order: kept for 7 days and at most 64 MiB. One partition, no keys.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, Protocol
+
+from sparkmirror.batches.log_records import LogRecord, compact_json
+from sparkmirror.domain.ids import Alias
+
+CONFIGS: Final[Mapping[str, str]] = {
+    "cleanup.policy": "delete",
+    "retention.ms": str(7 * 24 * 3600 * 1000),
+    "retention.bytes": str(64 << 20),
+    "segment.bytes": str(16 << 20),
+}
+
+
+def events_topic(source: Alias) -> str:
+    """Named like Connect's own topics in dedicated mode, so that MM2's filters leave it alone (KIP-1074)."""
+    return f"mm2-events.{source}.internal"
+
+
+class EventKind(Enum):
+    STARTED = "started"
+    STOPPED = "stopped"
+    RETRYING = "retrying"
+    FAILED = "failed"
+    RECOVERED = "recovered"
+    INCIDENT = "incident"
+    STALLED = "stalled"
+    CONTINUES = "continues"
+    SILENT = "silent"
+    REPORTING = "reporting"
+    CLUSTER_DOWN = "cluster-down"
+    CLUSTER_UP = "cluster-up"
+    DROPPED = "dropped"
+    """There were too many events to be written."""
+
+
+class Note(Protocol):
+    """Takes an event, in any thread, without blocking; `about` is a partition or a cluster."""
+
+    def __call__(self, kind: EventKind, text: str, about: object = "") -> None: ...
+
+
+def no_note(kind: EventKind, text: str, about: object = "") -> None:
+    """Take no notice of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """`time` is in epoch seconds, `about` a partition or a cluster, or empty; `node` is the process."""
+
+    time: float
+    kind: EventKind
+    connector: str
+    about: str
+    text: str
+    node: str
+
+    def to_json(self) -> dict[str, str | float]:
+        return {
+            "time": self.time,
+            "kind": self.kind.value,
+            "connector": self.connector,
+            "about": self.about,
+            "text": self.text,
+            "node": self.node,
+        }
+
+    def to_record(self) -> LogRecord:
+        return LogRecord(None, compact_json(self.to_json()), timestamp_ms=int(self.time * 1000))
+
+
+def parse_event(record: LogRecord) -> Event | None:
+    """None for a record that this project, or this version, did not write."""
+    try:
+        value = json.loads(record.value or b"null")
+        texts = (str(value[key]) for key in ("connector", "about", "text", "node"))
+        return Event(float(value["time"]), EventKind(value["kind"]), *texts)
+    except (ValueError, TypeError, KeyError):
+        return None
