@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from confluent_kafka.admin import NewTopic
@@ -9,6 +10,7 @@ from kafka.admin import KafkaAdminClient
 from kafka.structs import TopicPartition as TheirPartition
 
 from sparkmirror.clusters import LocalCluster
+from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.error_codes import (
     NONE,
@@ -17,9 +19,11 @@ from sparkmirror.kafka.error_codes import (
     REQUEST_TIMED_OUT,
 )
 from sparkmirror.kafka.metadata import request_metadata
+from sparkmirror.kafka.offsets import LATEST, list_offsets
 from tests.contract.event_loop import batch_of
 from tests.support.broker_data import admin, numbered
 from tests.support.broker_requests import Asker, asking
+from tests.support.connections import connection
 from tests.support.freezing import frozen
 from tests.support.waiting import await_value
 
@@ -81,10 +85,12 @@ def alone(trio: LocalCluster) -> TopicPartition:
 
 
 @pytest.fixture
-def waiting(trio: LocalCluster, alone: TopicPartition) -> Iterator[TopicPartition]:
+def waiting(
+    trio: LocalCluster, alone: TopicPartition, request: pytest.FixtureRequest
+) -> Iterator[TopicPartition]:
     """A partition whose follower is frozen, so that no batch is acknowledged."""
     assert alone
-    partition = create_assigned(trio, "contract.waiting", [0, 2])
+    partition = create_assigned(trio, f"contract.{request.node.name}", [0, 2])
     with frozen(trio.pids[2]):
         yield partition
 
@@ -104,3 +110,16 @@ def test_request_that_waits_for_a_follower_delays_only_its_connection(
         # The response has an offset, but the record is above the high watermark.
         assert (timed_out.error, timed_out.base_offset) == (REQUEST_TIMED_OUT, 0)
         assert other.fetch_one(waiting, 0).high_watermark == 0
+
+
+def test_a_follower_is_told_where_the_log_ends_and_a_client_how_far_it_is_replicated(
+    trio: LocalCluster, waiting: TopicPartition
+) -> None:
+    leader = replace(connection(trio), bootstrap_servers=(("127.0.0.1", trio.brokers[0].port),))
+    with asking(trio, 0) as asker:
+        assert asker.begin_produce(waiting, batch_of(numbered(2)), PATIENCE_S)().error == REQUEST_TIMED_OUT
+    told = [
+        list_offsets(ConsumerSettings(leader), [waiting], LATEST, unreplicated=unreplicated)[waiting]
+        for unreplicated in (False, True)
+    ]
+    assert told == [0, 2]

@@ -31,7 +31,7 @@ SETTINGS: Final = {
     "producer.id.expiration.check.interval.ms": "3000",
     "log.cleaner.backoff.ms": "1000",
 }
-WAIT_S: Final = 180.0
+WAIT_S: Final = 400.0
 _RESPONSE_TIMEOUT_S: Final = 10.0
 _PREFERRED: Final = 0
 

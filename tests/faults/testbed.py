@@ -50,7 +50,7 @@ _CLIENTS: Final = (
     "there.",  # the worker's own, which reads and writes positions and progress
 )
 _CLOCK_FOLDER: Final = Path(__file__).with_name("wall_clock")
-_WAIT_S: Final = 180.0
+_WAIT_S: Final = 400.0
 _RESPONSE_TIMEOUT_S: Final = 70.0
 """Longer than librdkafka waits for brokers."""
 _STARTED: Final = "started in"

@@ -6,7 +6,7 @@ none whose records are older than `producer.id.expiration.ms`.
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import NamedTuple, Protocol
 
@@ -14,7 +14,7 @@ from sparkmirror.batches.producer import ProducerId
 from sparkmirror.batches.record_batch import iterate_batches
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
-from sparkmirror.domain.errors import AuthorizationError, SparkmirrorError
+from sparkmirror.domain.errors import AuthorizationError, RetriableError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.offsets import LATEST, list_offsets
 from sparkmirror.kafka.partition_queue import PartitionQueue, Route
@@ -41,13 +41,7 @@ def written_batches(
 ) -> Mapping[TopicPartition, list[Written] | SparkmirrorError]:
     """The batches found in each partition, in order, or why it can't be read. Blocks. Raises KafkaError."""
     consumer = ConsumerSettings(settings)
-    ends: dict[TopicPartition, int] = {}
-    errors: dict[TopicPartition, SparkmirrorError] = {}
-    for partition, end in list_offsets(consumer, list(wanted), LATEST).items():
-        if isinstance(end, SparkmirrorError):
-            errors[partition] = end
-        else:
-            ends[partition] = end
+    ends, errors = _ends(consumer, list(wanted))
     written: dict[TopicPartition, list[Written]] = {partition: [] for partition in ends}
     offsets = {partition: wanted[partition].from_offset for partition in ends}
     with closing(PartitionReader(consumer)) as reader:
@@ -68,6 +62,30 @@ def written_batches(
             if all(offsets[partition] == offset for partition, offset in left.items()):
                 break  # a new leader has less: the ends are not what they were
     return {**written, **errors}
+
+
+def _ends(
+    consumer: ConsumerSettings, partitions: Sequence[TopicPartition]
+) -> tuple[dict[TopicPartition, int], dict[TopicPartition, SparkmirrorError]]:
+    """Where the logs end, of those that are replicated up to there.
+
+    What was appended and is not replicated can't be read: it would be taken for missing, and sent again.
+    """
+    ends: dict[TopicPartition, int] = {}
+    errors: dict[TopicPartition, SparkmirrorError] = {}
+    log_ends = list_offsets(consumer, partitions, LATEST, unreplicated=True)
+    for partition, replicated in list_offsets(consumer, partitions, LATEST).items():
+        log_end = log_ends[partition]
+        if isinstance(replicated, SparkmirrorError):
+            errors[partition] = replicated
+        elif isinstance(log_end, SparkmirrorError):
+            errors[partition] = log_end
+        elif replicated < log_end:
+            text = f"{log_end - replicated} records are not replicated yet: waiting for the followers"
+            errors[partition] = RetriableError(f"{partition}: {text}")
+        else:
+            ends[partition] = replicated
+    return ends, errors
 
 
 class LogCheckOwner(Protocol):
