@@ -11,7 +11,6 @@ from sparkmirror.connect.rest_limits import require_allowed
 from sparkmirror.connectors.connector_settings import mirror_source_enabled
 from sparkmirror.connectors.flow_settings import checkpoint_config, heartbeat_config
 from sparkmirror.domain.connect import ConnectorConfig
-from sparkmirror.domain.errors import ConfigError
 from sparkmirror.mirror.connector_runs import CheckpointRun, ConnectorRun, HeartbeatRun, IdleRun, SourceRun
 from sparkmirror.setup.plan.flow_plan import FlowPlan
 from sparkmirror.setup.plan.flow_planning import plan_source
