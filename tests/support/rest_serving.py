@@ -14,6 +14,7 @@ from sparkmirror.connect.rest.herder_calls import LEADER_FOUND_S
 from sparkmirror.connect.rest.rest_settings import RestSettings, rest_settings
 from sparkmirror.connect.rest.server import RestServer
 from sparkmirror.connect.rest.worker_info import Metrics
+from sparkmirror.ui.current_view import CurrentView
 from tests.support.memory_herder import MemoryHerder
 
 
@@ -52,10 +53,11 @@ def serving(
     rest: RestSettings | None = None,
     metrics: Metrics | None = None,
     *,
+    view: CurrentView | None = None,
     limits: TimeLimits = _USUAL,
 ) -> Iterator[str]:
     """Return its URL without a trailing slash."""
-    with server(herder, rest or settings(), metrics, limits=limits) as started:
+    with server(herder, rest or settings(), metrics, view=view, limits=limits) as started:
         yield started.advertised_url.rstrip("/")
 
 
@@ -65,12 +67,13 @@ def server(
     rest: RestSettings,
     metrics: Metrics | None = None,
     *,
+    view: CurrentView | None = None,
     limits: TimeLimits = _USUAL,
 ) -> Iterator[RestServer]:
     started = RestServer(rest, limits.protocol)
     started.bind()
     try:
-        node = Node(herder, RealPlugins(), LogLevels(), metrics)
+        node = Node(herder, RealPlugins(), LogLevels(), metrics, view)
         started.start(connect_app(node, rest, leader_found_s=limits.leader_found_s))
         yield started
     finally:

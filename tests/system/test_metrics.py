@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
+from urllib.request import urlopen
 
 import confluent_kafka as confluent
 import pytest
@@ -25,6 +26,9 @@ LAG_GROUP: Final = "metered-lag"
 RECORD_BYTES: Final = 10_000
 WAIT_S: Final = 90.0
 
+COORDINATOR_MOVES: Final = frozenset(
+    {confluent.KafkaError.COORDINATOR_LOAD_IN_PROGRESS, confluent.KafkaError.NOT_COORDINATOR}
+)
 SOURCE: Final = "kafka_connect_mirror_source_connector_"
 PARTITION: Final = ("destination", "topic", "partition")
 LIMIT: Final = f"{ALIAS}->B.topic.max.bytes.per.second"
@@ -62,17 +66,27 @@ def mirror(sides: Sides, tmp_path_factory: pytest.TempPathFactory) -> Iterator[M
     commit(sides, TopicPartition(QUICK, 1), 60)
     folder = tmp_path_factory.mktemp("metered") / "mirror"
     # The first fetch is sent at once; the next one would be throttled for minutes.
-    with running_mirror(
-        folder, properties(sides, RECORD_BYTES // 100), "--metrics-port", "127.0.0.1:0"
-    ) as it:
+    served = ("--metrics-port", "127.0.0.1:0", "--http", "127.0.0.1:0")
+    with running_mirror(folder, properties(sides, RECORD_BYTES // 100), *served) as it:
         yield it
         it.stop()
 
 
 def commit(sides: Sides, partition: TopicPartition, offset: int) -> None:
+    """The first commit of a cluster finds no coordinator yet."""
     settings = {"bootstrap.servers": sides.source.bootstrap_servers, "group.id": GROUP}
     consumer = confluent.Consumer(settings)
-    consumer.commit(offsets=[confluent.TopicPartition(*partition, offset)], asynchronous=False)
+
+    def is_committed() -> bool:
+        try:
+            consumer.commit(offsets=[confluent.TopicPartition(*partition, offset)], asynchronous=False)
+        except confluent.KafkaException as error:
+            if error.args[0].code() not in COORDINATOR_MOVES:
+                raise
+            return False
+        return True
+
+    await_value(is_committed, WAIT_S, lambda: f"{GROUP} has no coordinator")
     consumer.close()
 
 
@@ -101,6 +115,43 @@ def test_record_counts_equal_those_of_the_target(sides: Sides, page: Page) -> No
     assert latency == sorted(filter(None, latency))
     assert page.by_partition("sparkmirror_lag_records", remote) == {0: 0, 1: 0}
     assert page.by_partition("sparkmirror_lag_seconds", remote) == {0: 0, 1: 0}
+
+
+def test_pages_and_view_tell_the_same_as_the_metrics(mirror: Mirror, page: Page) -> None:
+    url = mirror.await_log("pages are at http://").rpartition(" ")[2].removesuffix("/ui/")
+
+    def read(path: str) -> str:
+        with urlopen(f"{url}/{path}", timeout=10) as response:
+            text: str = response.read().decode()
+            return text
+
+    flow = f"flow={ALIAS}-%3EB"
+
+    def word(topic: str) -> str:
+        (seen,) = json.loads(read(f"mirror?{flow}&topic={topic}"))["flows"]
+        return str(seen["topic"]["state"]["word"])
+
+    def is_known() -> bool:
+        (seen,) = json.loads(read(f"mirror?{flow}&groups=true"))["flows"]
+        return bool(seen["groups"]["total"]) and seen["heartbeat_age_seconds"] is not None
+
+    await_value(is_known, WAIT_S, lambda: read(f"mirror?{flow}&groups=true"))
+    await_value(lambda: word(QUICK) == "caught up", WAIT_S, lambda: read(f"mirror?{flow}&topic={QUICK}"))
+    view = json.loads(read(f"mirror?{flow}"))
+    assert {each["alias"]: each["answers"] for each in view["clusters"]} == {ALIAS: True, "B": True}
+    topics = {each["name"]: each for each in view["flows"][0]["topics"]["items"]}
+    assert topics[QUICK]["lag_records"] == 0
+    assert topics[SLOW]["lag_records"] == page.one("sparkmirror_lag_records", topic=f"{ALIAS}.{SLOW}")
+    (quick,) = json.loads(read(f"mirror?{flow}&topic={QUICK}"))["flows"]
+    ends = {each["partition"]: each["source_end"] for each in quick["partitions"]["items"]}
+    assert ends == {0: 100, 1: 200}
+    group = next(each for each in quick["may_move"] if each["what"] == GROUP)
+    assert group["checks"][0]["holds"] is True
+    assert QUICK in read(f"ui/flow?{flow}")
+    assert GROUP in read(f"ui/groups?{flow}")
+    assert ALIAS in read("ui/")
+    assert json.loads(read("health"))["status"] == "healthy"
+    assert read("metrics").startswith("# HELP")
 
 
 def test_lag_equals_the_records_missing_at_the_target(sides: Sides, page: Page) -> None:

@@ -4,6 +4,7 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from urllib.request import urlopen
 
 import pytest
 
@@ -59,7 +60,7 @@ class Group:
 
     def __init__(self, nodes: Sequence[NetworkedNode], source: LocalCluster, target: LocalCluster) -> None:
         self.nodes = nodes
-        self._source = source
+        self.source = source
         self._target = target
 
     def leader(self) -> NetworkedNode:
@@ -85,10 +86,10 @@ class Group:
     @contextmanager
     def copying_exactly_once(self) -> Iterator[None]:
         """Write records during the block; after it each must have been copied once."""
-        with flowing(self._source, TOPIC, rate=RATE, partitions=2):
+        with flowing(self.source, TOPIC, rate=RATE, partitions=2):
             self.await_flow()
             yield
-        expected = Counter(keyed(self._source, TOPIC))
+        expected = Counter(keyed(self.source, TOPIC))
         await_value(lambda: self._copied() >= expected.total(), WAIT_S, self._said)
         assert Counter(keyed(self._target, COPIED)) == expected
 
@@ -114,6 +115,22 @@ def is_run_by(asked: NetworkedNode, nodes: Sequence[NetworkedNode]) -> bool:
     parts = [answer.body["connector"], *answer.body["tasks"]]
     workers = {node.worker_id for node in nodes}
     return all(part["state"] == "RUNNING" and part["worker_id"] in workers for part in parts)
+
+
+def test_every_node_shows_what_the_leader_knows(group: Group) -> None:
+    group.leader()
+    with flowing(group.source, TOPIC, rate=RATE, partitions=2):
+        group.await_flow()
+
+    def words(node: NetworkedNode) -> list[str]:
+        answer = node.ask("GET", "/mirror?flow=na-%3Enb")
+        return [flow["state"]["word"] for flow in answer.body.get("flows", [])]
+
+    for node in group.nodes:
+        await_value(lambda node=node: words(node) == ["caught up"], WAIT_S, node.log_text)  # type: ignore[misc]
+        assert len(node.ask("GET", "/mirror").body["nodes"]) == len(group.nodes)
+        with urlopen(f"{node.url}/ui/flow?flow=na-%3Enb", timeout=30) as response:
+            assert f">{TOPIC}<" in response.read().decode()
 
 
 def test_connectors_move_to_another_node_on_an_orderly_stop(group: Group) -> None:

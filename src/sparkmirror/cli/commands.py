@@ -11,8 +11,8 @@ from sparkmirror import __version__
 from sparkmirror.cli.command_list import COMMANDS, MODULES, overview, suggestion
 from sparkmirror.cli.help_format import HelpFormatter, help_width
 from sparkmirror.cli.logging import configure_logging
-from sparkmirror.cli.printable import printable
 from sparkmirror.domain.errors import JavaMissingError, KafkaError, SparkmirrorError
+from sparkmirror.domain.printable import printable
 
 _FAILED = 1
 _WRONG_USAGE = 2

@@ -25,10 +25,10 @@ from sparkmirror.cli.connectors.rest_commands import (
 )
 from sparkmirror.cli.connectors.views import View, show
 from sparkmirror.cli.connectors.wait import GONE, StateWait, add_timeout_argument, status_of
-from sparkmirror.cli.printable import printable
 from sparkmirror.client.connect_objects import ConnectorStateInfo
 from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest
 from sparkmirror.domain.errors import ConfigError, SparkmirrorError
+from sparkmirror.domain.printable import printable
 
 _FOLDER: Final = "mm2"
 _RUNNING: Final = "RUNNING"

@@ -7,9 +7,9 @@ from rich.console import Console
 from rich.text import Text
 
 from sparkmirror.cli.mirroring_flows import WRONG_USAGE, add_explain_arguments, explained
-from sparkmirror.cli.printable import printable
 from sparkmirror.cli.terminal import aligned
 from sparkmirror.domain.ids import Flow, GroupId
+from sparkmirror.domain.printable import printable
 from sparkmirror.groups.group_explanation import GroupExplanation, PartitionExplanation, explain
 from sparkmirror.groups.group_facts import group_facts
 

@@ -14,10 +14,10 @@ from rich.console import Console
 from sparkmirror.cli.arguments import not_negative, positive
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import add_flow_argument, mirroring_flows
-from sparkmirror.cli.printable import printable
 from sparkmirror.cli.reachability import clusters_of, require_clusters
 from sparkmirror.cli.terminal import StatusLines, aligned
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.printable import printable
 from sparkmirror.domain.quantities import as_time
 from sparkmirror.migrate.flow_access import FlowAccess
 from sparkmirror.migrate.flow_lag import FlowLag, LagLimit, LagReader, PartitionLag

@@ -10,7 +10,7 @@ from argparse import ArgumentParser
 from datetime import UTC, datetime
 from typing import Literal, TextIO
 
-from sparkmirror.cli.printable import printable
+from sparkmirror.domain.printable import printable
 
 LogFormat = Literal["text", "json"]
 

@@ -2,19 +2,18 @@
 
 import argparse
 import logging
-import socket
 import time
 from pathlib import Path
 
 from sparkmirror.cli.changed_file import ChangedFile
+from sparkmirror.cli.http_server import address, serve_metrics, serve_pages
 from sparkmirror.cli.logging import add_logging_arguments
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, require_java
 from sparkmirror.cli.process import stop_on_signals
 from sparkmirror.connectors.flow_settings import FlowSettings
 from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.metrics.metrics_server import PATH, MetricsServer
 from sparkmirror.metrics.page import Metrics
-from sparkmirror.metrics.settings import MetricsSettings, metrics_settings
+from sparkmirror.metrics.settings import metrics_settings
 from sparkmirror.mirror.dedicated import MirrorMaker
 from sparkmirror.setup.plan.file_findings import file_findings
 from sparkmirror.spark.log_files import spark_log_file
@@ -23,7 +22,6 @@ _log = logging.getLogger("sparkmirror.run")
 
 _START_FAILED = 3
 _FAILED = 2
-_PORT_MAX = 65535
 
 _EXAMPLES = """\
 example mm2.properties:
@@ -37,6 +35,8 @@ example mm2.properties:
   sparkmirror run mm2.properties --clusters B       only the flows into B
   sparkmirror run mm2.properties --master spark://host:7077
   sparkmirror run mirror-maker-2.yaml               a KafkaMirrorMaker2 resource of Strimzi
+  sparkmirror run mm2.properties --http 127.0.0.1:8080
+                                                    http://127.0.0.1:8080/ui/ shows what the mirror does
   sparkmirror run mm2.properties --metrics-port 9404
                                                     http://HOST:9404/metrics for Prometheus
 
@@ -65,8 +65,15 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--log-file", type=Path, help="file for Spark's own log (default: a new temporary file)"
     )
     parser.add_argument(
+        "--http",
+        type=address,
+        metavar="[HOST:]PORT",
+        help="serve pages (/ui/), /mirror, /metrics and /health there, without authentication "
+        "(0: a free port; default: none)",
+    )
+    parser.add_argument(
         "--metrics-port",
-        type=_address,
+        type=address,
         metavar="[HOST:]PORT",
         help="serve /metrics for Prometheus there, without authentication (0: a free port; default: none)",
     )
@@ -99,8 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
     mirror = MirrorMaker(read.flows, read.spark, log_file, shared=read.shared)
     _log.info("flows: %s", ", ".join(map(_named, read.flows)))
     try:
-        if arguments.metrics_port:
-            _serve_metrics(mirror, metrics, *arguments.metrics_port)
+        _serve(mirror, Metrics(mirror.readings, metrics, mirror.node_reading), arguments)
         mirror.start()
         stop_on_signals(mirror.stop)
         start = _Start(mirror, began)
@@ -154,15 +160,9 @@ def _named(flow: FlowSettings) -> str:
     return str(flow.flow) if flow.source is not None else f"{flow.flow} (only heartbeats)"
 
 
-def _serve_metrics(mirror: MirrorMaker, settings: MetricsSettings, host: str, port: int) -> None:
-    """Until the process ends. Raises SparkmirrorError when the port can't be used."""
-    server = MetricsServer(host, port, Metrics(mirror.readings, settings, mirror.node_reading).page)
-    _log.info("metrics are at http://%s:%d%s", host or socket.gethostname(), server.port, PATH)
-
-
-def _address(text: str) -> tuple[str, int]:
-    """`[HOST:]PORT`; an IPv6 address is in brackets."""
-    host, _, port = text.rpartition(":")
-    if not port.isdecimal() or int(port) > _PORT_MAX:
-        raise argparse.ArgumentTypeError(f"{text!r} is not [HOST:]PORT, for example 9404 or 127.0.0.1:9404")
-    return host.removeprefix("[").removesuffix("]"), int(port)
+def _serve(mirror: MirrorMaker, metrics: Metrics, arguments: argparse.Namespace) -> None:
+    """Until the process ends. Raises SparkmirrorError for an address that can't be used."""
+    if arguments.http is not None:
+        serve_pages(mirror, metrics, arguments.http)
+    if arguments.metrics_port is not None:
+        serve_metrics(mirror, metrics, arguments.metrics_port)

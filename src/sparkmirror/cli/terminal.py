@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from sparkmirror.cli.printable import printable
+from sparkmirror.domain.printable import printable
 
 _PLAIN_EVERY_S: Final = 5.0
 

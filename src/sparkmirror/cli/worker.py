@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from sparkmirror import __version__
 from sparkmirror.cli.logging import add_logging_arguments
 from sparkmirror.cli.mirror_maker_file import require_java
 from sparkmirror.cli.process import stop_on_signals
@@ -22,11 +23,13 @@ from sparkmirror.connect.rest.exposure import exposure
 from sparkmirror.connect.rest.rest_settings import RestSettings, rest_settings
 from sparkmirror.connect.rest.server import RestServer
 from sparkmirror.connect.worker_file import WorkerFile, worker_file
-from sparkmirror.connect.worker_node import WorkerNode
+from sparkmirror.connect.worker_node import WorkerNode, worker_id
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.metrics.page import Metrics
 from sparkmirror.metrics.settings import metrics_settings
 from sparkmirror.spark.log_files import spark_log_file
+from sparkmirror.ui.current_view import CurrentView
+from sparkmirror.view import making as view
 
 _log = logging.getLogger("sparkmirror.worker")
 
@@ -45,7 +48,8 @@ The file is a Connect worker's: bootstrap.servers, group.id, the three storage t
 spark.* keys go to Spark. Start any number of nodes with the same group.id: one leads and runs the
 connectors, each serves the REST API, and another one takes over when the leader is lost.
 
-http://localhost:8083/docs shows the whole REST API, which is that of Kafka Connect.
+http://localhost:8083/ui/ shows what the mirrors do, http://localhost:8083/docs the whole REST API, which is
+that of Kafka Connect.
 
 exit codes: 0 stopped in order, 1 the node failed, 2 bad file or settings
 """
@@ -84,7 +88,9 @@ def run(arguments: argparse.Namespace) -> int:
     node = WorkerNode(file, server.advertised_url, arguments.log_file or spark_log_file("worker"), levels)
     try:
         metrics = Metrics(node.readings, names, node.node_reading).page
-        server.start(connect_app(Node(node.herder, _Plugins(node.herder), levels, metrics), rest))
+        served = Node(node.herder, _Plugins(node.herder), levels, metrics, _view(node, server))
+        server.start(connect_app(served, rest))
+        _log.info("REST API listens at %s, advertised as %s", ", ".join(server.urls), server.advertised_url)
         node.start()
         stop_on_signals(node.stop)
         _log.info("started in %.1f s; Ctrl-C or SIGTERM stops in order", time.monotonic() - began)
@@ -97,6 +103,12 @@ def run(arguments: argparse.Namespace) -> int:
         server.stop()
     _log.info("stopped")
     return 0
+
+
+def _view(node: WorkerNode, server: RestServer) -> CurrentView:
+    """What the leader's connectors do, for `/mirror` and the pages."""
+    name = worker_id(server.advertised_url)
+    return CurrentView(lambda: view.Node(name, __version__, node.node_urls()), node.looks)
 
 
 def _read(path: Path, master: str | None) -> tuple[WorkerFile, RestSettings]:

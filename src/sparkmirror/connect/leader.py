@@ -18,12 +18,23 @@ from sparkmirror.connect.validation import KAFKA_VERSION
 from sparkmirror.connectors.periodic import start_all, stop_all
 from sparkmirror.domain.connect import ConnectorConfig, State, Status, TargetState
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.ids import Alias, ConnectorName, Flow
+from sparkmirror.metrics.looks import ConnectorKind, ConnectorLook, StandingLook, Standstill
 from sparkmirror.metrics.readings import ConnectorReading
 from sparkmirror.mirror.connector_runs import ConnectorRun
 
 _log = logging.getLogger(__name__)
 
 _TASK_CLASS: Final = "task.class"
+_KINDS: Final[Mapping[str, ConnectorKind]] = {
+    "MirrorSource": "source",
+    "MirrorCheckpoint": "checkpoint",
+    "MirrorHeartbeat": "heartbeat",
+}
+_STANDSTILLS: Final[Mapping[TargetState | None, Standstill]] = {
+    TargetState.PAUSED: "paused",
+    TargetState.STOPPED: "stopped",
+}
 
 
 @dataclass(slots=True)
@@ -112,6 +123,22 @@ class Leader:
     def readings(self) -> list[ConnectorReading]:
         """The metrics of every connector that runs here. Safe in any thread."""
         return [reading for run in self._runs() if (reading := run.reading())]
+
+    def looks(self) -> list[ConnectorLook]:
+        """What is known of every connector of the group; this node leads it. Safe in any thread."""
+        wanted, started = self._configs.configs, dict(self._started)
+        looks: list[ConnectorLook | None] = []
+        for name, config in sorted(wanted.connectors.items()):
+            known, state = started.get(name), wanted.target_states.get(name)
+            if known is not None and known.run is not None:
+                looks.append(known.run.look())
+            elif state in _STANDSTILLS:
+                looks.append(_standing(name, config, _STANDSTILLS[state]))
+            elif known is not None and known.trace is not None:
+                looks.append(_standing(name, config, "failed", known.trace))
+            else:
+                looks.append(_standing(name, config, "starting"))
+        return [look for look in looks if look is not None]
 
     # runs
 
@@ -247,3 +274,14 @@ class Leader:
             if run is not None:
                 for topic in sorted(set(run.topics()) - set(self._statuses.topics(name))):
                     self._statuses.put_topic(name, topic, 0, now_ms)
+
+
+def _standing(
+    name: str, config: ConnectorConfig, standstill: Standstill, error: str | None = None
+) -> StandingLook | None:
+    """None for a connector that is none of MirrorMaker's."""
+    kind = _KINDS.get(config.get("connector.class", "").rpartition(".")[2].removesuffix("Connector"))
+    if kind is None:
+        return None
+    source, target = (config.get(f"{side}.cluster.alias") or side for side in ("source", "target"))
+    return StandingLook(Flow(Alias(source), Alias(target)), ConnectorName(name), kind, error, standstill)

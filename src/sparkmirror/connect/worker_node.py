@@ -5,7 +5,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -24,11 +24,13 @@ from sparkmirror.connect.worker_file import WorkerFile
 from sparkmirror.connectors.internal_topics import ensure_topics
 from sparkmirror.connectors.periodic import persist
 from sparkmirror.domain.assignment import slots_share
+from sparkmirror.domain.connect import NotLeaderError
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.leader_election import Membership
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.worker_group import WorkerGroup
+from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.metrics.readings import ConnectorReading, NodeReading
 from sparkmirror.policies.admin_writes import TopicCreation
 from sparkmirror.spark.session import Session
@@ -131,6 +133,18 @@ class WorkerNode:
             is_leader=now.is_leader,
             is_rebalancing=now.leader_url is None,
         )
+
+    def looks(self) -> list[ConnectorLook]:
+        """What is known of the group's connectors. Raises NotLeaderError: only the leader runs them."""
+        now = self._membership
+        if not now.is_leader:
+            raise NotLeaderError(now.leader_url)
+        return self._leader.looks()
+
+    def node_urls(self) -> Sequence[str]:
+        """Of the group's nodes, the leader first."""
+        now = self._membership
+        return sorted(now.members, key=lambda url: (url != now.leader_url, url))
 
     @property
     def _membership(self) -> Membership:

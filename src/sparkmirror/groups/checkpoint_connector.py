@@ -16,6 +16,7 @@ from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.domain.lag_groups import shows_lag
+from sparkmirror.groups.group_looks import GroupLooks
 from sparkmirror.groups.group_lookups import GroupLookups
 from sparkmirror.groups.group_translations import translation_of
 from sparkmirror.groups.offset_resolver import OffsetResolver
@@ -72,6 +73,8 @@ class CheckpointConnector:
         self.written_topics: frozenset[str] = frozenset()
         self.meter = CheckpointMeter()
         """The numbers for `/metrics`."""
+        self.looks = GroupLooks(self._settings)
+        """What is known of each group."""
         self._lookups = GroupLookups(self._settings, self._resolver, self.meter, self._log)
         self.thread = PeriodicThread("checkpoint connector", self._log, self._prepare, self._finish)
 
@@ -186,6 +189,7 @@ class CheckpointConnector:
             improved = self._lookups.run(found, self._syncs.histories)
             self._emit_news({group: found[group] for group in improved})
         self._measure(found)
+        self.looks.note_translation(found, self._histories(), self._book, time.monotonic())
         self._log_rest()
 
     def _measure(self, found: Mapping[GroupId, Offsets]) -> None:
@@ -243,6 +247,7 @@ class CheckpointConnector:
             for group in self._groups
             if self._book.of_group(group) and (group not in listed or listed[group].takes_offsets)
         ]
+        on_target: dict[GroupId, Mapping[TopicPartition, int]] = {}
         for part in self._target.committed_parts(idle):
             for group, committed in part.items():
                 if isinstance(committed, KafkaError):
@@ -256,11 +261,16 @@ class CheckpointConnector:
                     ).items()
                     if not is_refuted(checkpoint, histories.get(partition))
                 }
-                if ahead:
-                    self._write(group, ahead)
+                if ahead and self._write(group, ahead):
+                    written = {partition: each.downstream_offset for partition, each in ahead.items()}
+                    there_now |= written
+                on_target[group] = there_now
+        active = frozenset(group for group in self._groups if group in listed and listed[group].is_active)
+        self.looks.note_target(on_target, active, time.monotonic())
         self._log_rest()
 
-    def _write(self, group: GroupId, checkpoints: OfGroup) -> None:
+    def _write(self, group: GroupId, checkpoints: OfGroup) -> bool:
+        """Return whether the offsets were accepted."""
         assert self._target is not None
         try:
             refused = list(self._target.write(group, offsets_at(checkpoints)).values())
@@ -271,6 +281,7 @@ class CheckpointConnector:
             self._log_problem(group, f"{refused[0]}{'; it has got members there' if got_members else ''}")
         else:
             self._troubles.pop(group, None)
+        return not refused
 
     def _log_problem(
         self, group: GroupId, what: SparkmirrorError | str, level: int = logging.WARNING

@@ -6,13 +6,16 @@ partition reports an error, its lag in seconds grows by the clock, and what is n
 """
 
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from sparkmirror.domain.assignment import Assignment
 from sparkmirror.domain.ids import ConnectorName, Flow, TopicPartition
 from sparkmirror.domain.latency import EMPTY, LatencyHistogram, bucket_middle_ms
+from sparkmirror.metrics.flow_history import FlowHistory, Totals
+from sparkmirror.metrics.looks import Latencies, Motion, PartitionLook, SourceLook
 from sparkmirror.metrics.readings import PartitionReading, SourceReading
 from sparkmirror.metrics.stalls import Stall
 from sparkmirror.metrics.task_meter import TaskMeter
@@ -24,6 +27,8 @@ SILENT = "silent"
 UNKNOWN = "unknown"
 CUT_OFF_AFTER_S: Final = 10.0
 """Reports are read once a second."""
+_LAGS_EVERY_S: Final = 10.0
+_LAGS_KEPT: Final = 4
 _NO_INCIDENTS: Mapping[str, int] = {}
 
 
@@ -63,9 +68,20 @@ class _Moment(NamedTuple):
 
 
 class _Partition:
-    """`windows` are the starts of the present window and of the one before it."""
+    """`windows` are the starts of the present window and of the one before it; `lags` are recent lags."""
 
-    __slots__ = ("earlier", "error_since", "last", "report", "time_lag", "windows")
+    __slots__ = (
+        "earlier",
+        "end",
+        "end_since",
+        "error_since",
+        "idle",
+        "lags",
+        "last",
+        "report",
+        "time_lag",
+        "windows",
+    )
 
     def __init__(self) -> None:
         self.report: PartitionProgress | None = None
@@ -75,8 +91,15 @@ class _Partition:
         """Before the last report with new records."""
         self.windows: list[_Moment] = []
         self.time_lag = TimeLag()
+        self.end: int | None = None
+        self.end_since = 0.0
+        """When the source's end offset was first seen to be `end`."""
+        self.lags: deque[tuple[float, int]] = deque(maxlen=_LAGS_KEPT)
+        self.idle: PartitionLook | None = None
+        """The look of a partition that has nothing to copy: it stays the same until the next report."""
 
     def take(self, report: PartitionProgress, now: float) -> None:
+        self.idle = None
         before = self.report
         moment = _Moment(now, self.earlier, before)
         if before is not None and _is_restarted(report, before):
@@ -89,11 +112,20 @@ class _Partition:
         if report.lag is not None:
             position = 0 if report.position is None else report.position + 1
             self.time_lag.update(position, position + report.lag, now)
+            self._note_end(position + report.lag, report.lag, now)
         if report.error is None:
             self.error_since = None
         elif self.error_since is None:
             self.error_since = now
         self.report = report
+
+    def _note_end(self, end: int, lag: int, now: float) -> None:
+        if end != self.end:
+            self.end, self.end_since = end, now
+        if lag == 0:
+            self.lags.clear()
+        elif not self.lags or now - self.lags[-1][0] >= _LAGS_EVERY_S:
+            self.lags.append((now, lag))
 
     @property
     def counts(self) -> _Counts:
@@ -106,9 +138,7 @@ class _Partition:
         began = next((moment for moment in self.windows if not is_over(moment.at, now)), None)
         before = counts if began is None else began.counts
         latency = NO_VALUES if began is None else _summary(counts.latency.minus(before.latency))
-        last_ms = 0.0
-        if self.last is not None:
-            last_ms = _summary(counts.latency.minus(self.last.counts.latency)).mean
+        last_ms = self._last_ms
         last_age_s = None if self.last is None else last_ms / 1000 + now - self.last.at
         records, copied = counts.records - before.records, counts.bytes - before.bytes
         return PartitionReading(
@@ -120,15 +150,63 @@ class _Partition:
             record_rate=0.0 if began is None else rate(records, began.at, now),
             byte_rate=0.0 if began is None else rate(copied, began.at, now),
             latency=latency._replace(last=last_ms),
-            lag=None if cut_off_since is not None else self._lag,
+            lag=None if cut_off_since is not None else self.lag,
             lag_s=_grown(self.time_lag.seconds(now, last_age_s), self._unsure_since(cut_off_since), now),
             lost=counts.lost,
             looped=counts.looped,
             incidents=counts.incidents,
         )
 
+    def look(self, task: int, now: float, *, is_silent: bool, is_stalled: bool) -> PartitionLook:
+        """References and quick sums only: it is taken of all partitions at once."""
+        idle = self.idle
+        if idle is not None and (idle.task, idle.is_silent, idle.is_stalled) == (task, is_silent, is_stalled):
+            return idle
+        report, counts = self.report, self.counts
+        assert report is not None
+        began = next((moment for moment in self.windows if not is_over(moment.at, now)), None)
+        look = PartitionLook(
+            report.source,
+            task,
+            report,
+            is_silent=is_silent,
+            is_stalled=is_stalled,
+            lag_s=self.lag_s(now),
+            error_for_s=None if self.error_since is None else now - self.error_since,
+            quiet_since=None if self.end is None else self.end_since,
+            motion=self._motion(now),
+            incidents=counts.incidents,
+            lost=counts.lost,
+        )
+        if began is not None:
+            return _with_speed(look, began, counts, now)
+        if report.lag == 0 and report.error is None:
+            self.idle = look
+        return look
+
+    def _motion(self, now: float) -> Motion | None:
+        if not self.lags or self.report is None or self.report.lag is None:
+            return None
+        at, lag = self.lags[0]
+        return Motion(now - at, lag - self.report.lag)
+
+    def lag_s(self, now: float) -> float | None:
+        if self.error_since is None and self.report is not None and self.report.lag == 0:
+            return 0.0
+        last_age_s = None
+        if self.last is not None and self.time_lag.needs_age:
+            last_age_s = self._last_ms / 1000 + now - self.last.at
+        return _grown(self.time_lag.seconds(now, last_age_s), self._unsure_since(None), now)
+
     @property
-    def _lag(self) -> int | None:
+    def _last_ms(self) -> float:
+        """The mean latency of the last records."""
+        if self.last is None:
+            return 0.0
+        return _summary(self.counts.latency.minus(self.last.counts.latency)).mean
+
+    @property
+    def lag(self) -> int | None:
         """Whoever reports an error may not know of newer records: then no lag is known instead of 0."""
         report = self.report
         return None if report is None or (report.error is not None and not report.lag) else report.lag
@@ -136,6 +214,15 @@ class _Partition:
     def _unsure_since(self, cut_off_since: float | None) -> float | None:
         moments = [moment for moment in (cut_off_since, self.error_since) if moment is not None]
         return min(moments, default=None)
+
+
+def _with_speed(look: PartitionLook, began: _Moment, counts: _Counts, now: float) -> PartitionLook:
+    before = began.counts
+    return look._replace(
+        record_rate=rate(counts.records - before.records, began.at, now),
+        byte_rate=rate(counts.bytes - before.bytes, began.at, now),
+        latencies=Latencies(counts.latency, before.latency),
+    )
 
 
 def _grown(lag_s: float | None, unsure_since: float | None, now: float) -> float | None:
@@ -166,6 +253,9 @@ class SourceMeter:
         self._tasks = TaskMeter()
         self._job_epoch: JobEpoch | None = None
         self._taken_at: float | None = None
+        self._records = self._bytes = 0
+        self._with_incidents: set[TopicPartition] = set()
+        self._history = FlowHistory()
         self._lock = threading.Lock()
 
     def take(self, reports: Iterable[PartitionProgress], job_epoch: JobEpoch | None, now: float) -> None:
@@ -178,7 +268,29 @@ class SourceMeter:
                     partition = self._partitions[report.source] = _Partition()
                 if report is not partition.report:
                     self._count_states(report, partition.report)
+                    self._count_totals(report, partition.report)
                     partition.take(report, now)
+            if self._history.is_due(now):
+                self._history.note(self._totals(now), now)
+
+    def _count_totals(self, report: PartitionProgress, before: PartitionProgress | None) -> None:
+        if before is not None and _is_restarted(report, before):
+            before = None
+        self._records += report.records - (0 if before is None else before.records)
+        self._bytes += report.bytes - (0 if before is None else before.bytes)
+        if report.incidents or report.lost:
+            self._with_incidents.add(report.source)
+
+    def _totals(self, now: float) -> Totals:
+        known = list(self._partitions.values())
+        lags = [lag for partition in known if (lag := partition.lag) is not None]
+        ages = [age for partition in known if (age := partition.lag_s(now)) is not None]
+        return Totals(
+            self._records,
+            self._bytes,
+            sum(lags) if len(lags) == len(known) else None,
+            max(ages, default=0.0) if len(ages) == len(known) else None,
+        )
 
     def _count_states(self, report: PartitionProgress, before: PartitionProgress | None) -> None:
         if before is None or report.state is not before.state:
@@ -229,6 +341,31 @@ class SourceMeter:
                 of_tasks=self._tasks.readings(len(tasks), now) if cut_off_since is None else {},
                 incidents=_added_up(counts.incidents for counts in every if counts.incidents),
             )
+
+    def look(self, of: SourceLook, assigned: Assignment | None, now: float) -> SourceLook:
+        """`of` with the assigned partitions, and what is known of all. `now` is of `take`'s clock."""
+        with self._lock:
+            every = [partition.counts for partition in self._partitions.values()]
+            return replace(
+                of,
+                partitions=None
+                if assigned is None
+                else [
+                    self._look(task, source, now) for task, share in enumerate(assigned) for source in share
+                ],
+                now=now,
+                report_age_s=None if self._taken_at is None else now - self._taken_at,
+                history=self._history.points(now),
+                incidents=_added_up(counts.incidents for counts in every),
+                lost=sum(counts.lost for counts in every),
+            )
+
+    def _look(self, task: int, source: TopicPartition, now: float) -> PartitionLook:
+        known = self._partitions.get(source)
+        if known is None:
+            return PartitionLook(source, task)
+        is_silent, is_stalled = self._is_silent(known.report), source in self._stalled
+        return known.look(task, now, is_silent=is_silent, is_stalled=is_stalled)
 
     def _cut_off_since(self, now: float) -> float | None:
         """When reports were read last, if that is too long ago."""

@@ -49,6 +49,11 @@ class TimeLag:
             pairs = zip(self._ends[::2], self._ends[1::2], strict=True)
             self._ends = [_End(later.offset, earlier.seen_at) for earlier, later in pairs]
 
+    @property
+    def needs_age(self) -> bool:
+        """Whether `seconds` takes the last record's age: records that were waiting at first are missing."""
+        return self._first is not None and self._next < min(self._end, self._first.offset)
+
     def seconds(self, now: float, last_age_s: float | None) -> float | None:
         """None before the first update. `last_age_s` is the present age of the last record on the target."""
         if self._first is None:

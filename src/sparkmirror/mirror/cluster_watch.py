@@ -15,6 +15,7 @@ from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.kafka.cluster import Cluster
+from sparkmirror.metrics.looks import ClusterLook
 from sparkmirror.storage.events import EventKind, Note, no_note
 
 _INTERVAL_S: Final = 2.0
@@ -47,9 +48,16 @@ class ClusterWatch:
         client = Cluster(soon)
         self._ask = ask or (lambda: client.brokers(_ACTION))
         self._outage: Lasting | None = None
+        self._error: str | None = None
         self.is_up: bool | None = None
         """Whether a broker answered the last request, and a login was accepted; None before the first."""
         self.thread = PeriodicThread(f"watch of {self.cluster}", self._log, self._jobs, client.close)
+
+    def seen(self) -> ClusterLook:
+        outage, is_up = self._outage, self.is_up
+        if is_up is not False or outage is None:
+            return ClusterLook(self.cluster, is_up)
+        return ClusterLook(self.cluster, is_up, self._clock() - outage.began_at, self._error)
 
     def _jobs(self) -> Iterable[Job]:
         return (Job(f"ask {self.cluster}", _INTERVAL_S, self.look),)
@@ -59,8 +67,9 @@ class ClusterWatch:
         try:
             self._ask()
         except SparkmirrorError as error:
-            self.is_up = False
+            self._error = str(error)
             self._note_outage(error, self._clock())
+            self.is_up = False
             return
         self.is_up = True
         if self._outage is not None:

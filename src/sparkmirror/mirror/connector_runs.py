@@ -19,6 +19,7 @@ from sparkmirror.connectors.periodic import PeriodicThread
 from sparkmirror.domain.connect import ConnectorConfig
 from sparkmirror.domain.ids import Alias
 from sparkmirror.groups.checkpoint_connector import CheckpointConnector
+from sparkmirror.metrics.looks import ConnectorLook, GroupsLook, HeartbeatLook, SourceLook
 from sparkmirror.metrics.readings import CheckpointReading, ConnectorReading, HeartbeatReading, SourceReading
 from sparkmirror.mirror.cluster_watch import ClusterWatch
 from sparkmirror.mirror.event_log import EventLog
@@ -63,6 +64,10 @@ class ConnectorRun(Protocol):
 
     def reading(self) -> ConnectorReading | None:
         """Its metrics for `/metrics`; None for none."""
+        ...
+
+    def look(self) -> ConnectorLook | None:
+        """What it knows, for `/mirror` and the pages; None for nothing."""
         ...
 
 
@@ -134,6 +139,19 @@ class SourceRun:
         up = {watch.cluster: is_up for watch in self._clusters if (is_up := watch.is_up) is not None}
         return replace(reading, gone=source.topics_gone, up=up)
 
+    def look(self) -> SourceLook:
+        failures = self.failures()
+        assignment = self._source.assignment
+        tasks = range(len(assignment or ()))
+        of = SourceLook(
+            *self._of,
+            "source",
+            self.trouble(),
+            clusters=[watch.seen() for watch in self._clusters],
+            tasks={task: "failed" if task in failures else "running" for task in tasks},
+        )
+        return self._progress.meter.look(of, assignment, time.monotonic())
+
 
 class CheckpointRun:
     """A running MirrorCheckpointConnector: one task, a thread of the driver, whatever `tasks.max` is."""
@@ -161,6 +179,9 @@ class CheckpointRun:
     def reading(self) -> CheckpointReading:
         return self._checkpoints.meter.reading(self._of, self._checkpoints.groups, time.time())
 
+    def look(self) -> GroupsLook:
+        return self._checkpoints.looks.look(GroupsLook(*self._of, "checkpoint"), time.monotonic())
+
 
 class HeartbeatRun:
     """A running MirrorHeartbeatConnector."""
@@ -170,6 +191,7 @@ class HeartbeatRun:
     def __init__(self, on: FlowWorker, connector: HeartbeatConfig) -> None:
         self._of = on.flow, connector.name
         self._emits = connector.settings.emit
+        self._interval_s = connector.settings.interval_s
         self._heartbeats = HeartbeatConnector(on, connector)
         self.threads: Sequence[PeriodicThread] = (self._heartbeats.thread,)
 
@@ -188,6 +210,16 @@ class HeartbeatRun:
     def reading(self) -> HeartbeatReading:
         beats = self._heartbeats
         return HeartbeatReading(*self._of, {0: "running"}, beats.emitted, beats.emitted_at)
+
+    def look(self) -> HeartbeatLook:
+        emitted_at = self._heartbeats.emitted_at
+        return HeartbeatLook(
+            *self._of,
+            "heartbeat",
+            emits=self._emits,
+            age_s=None if emitted_at is None else time.time() - emitted_at,
+            interval_s=self._interval_s,
+        )
 
 
 class IdleRun:
@@ -209,4 +241,7 @@ class IdleRun:
         return ()
 
     def reading(self) -> None:
+        return None
+
+    def look(self) -> None:
         return None

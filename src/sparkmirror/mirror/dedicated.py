@@ -9,6 +9,7 @@ from sparkmirror.connectors.flow_settings import FlowSettings
 from sparkmirror.domain.assignment import slots_share
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias, Flow
+from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.metrics.readings import ConnectorReading, NodeReading
 from sparkmirror.mirror.flow_runs import FlowRun, SharedFlows, end_flows
 from sparkmirror.policies.rate_limits import RateLimits
@@ -33,6 +34,7 @@ class MirrorMaker:
         self._limits: dict[Flow, RateLimits] = {}
         self._shared = SharedFlows(flows, self._run_of) if shared else None
         self._own: Mapping[Flow, FlowRun] = {}
+        self._is_started = False
         for flow in flows:
             if flow.source is not None and flow.checkpoint is None:
                 _log.info("%s emits no checkpoints: %s", flow.flow, flow.checkpoint_off)
@@ -47,6 +49,7 @@ class MirrorMaker:
         for run in self._own.values():
             run.start()
         session.result()
+        self._is_started = True
 
     def wait(self, each_second: Callable[[], None] = lambda: None) -> None:
         """Raises SparkmirrorError when Spark ended by itself, a topic is unfit, or the group refuses us."""
@@ -96,6 +99,16 @@ class MirrorMaker:
         if self._shared is not None:
             return None
         return NodeReading("mirror-maker", None, None, is_rebalancing=False)
+
+    def looks(self) -> list[ConnectorLook]:
+        """What is known of every connector. Safe in any thread."""
+        connectors = [connector for run in self._runs.values() for connector in run.connectors]
+        return [look for connector in connectors if (look := connector.look())]
+
+    @property
+    def is_started(self) -> bool:
+        """Whether Spark runs. Safe in any thread."""
+        return self._is_started
 
     @property
     def _runs(self) -> Mapping[Flow, FlowRun]:

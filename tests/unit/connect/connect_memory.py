@@ -11,6 +11,7 @@ from sparkmirror.connectors.periodic import PeriodicThread
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.connect import ConnectorConfig
 from sparkmirror.kafka.topic_log import TopicTail, TopicWriter
+from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.metrics.readings import ConnectorReading
 
 NOWHERE = ConnectionSettings((("nowhere", 9092),))
@@ -63,6 +64,7 @@ class Run:
         self.failed: dict[int, str] = {}
         self.needs: str | None = None
         self.written: set[str] = set()
+        self.seen: ConnectorLook | None = None
 
     def tasks(self) -> Sequence[ConnectorConfig] | None:
         return self.shares
@@ -78,3 +80,6 @@ class Run:
 
     def reading(self) -> ConnectorReading | None:
         return None
+
+    def look(self) -> ConnectorLook | None:
+        return self.seen

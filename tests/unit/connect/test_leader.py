@@ -8,7 +8,10 @@ import pytest
 from sparkmirror.connect.leader import Leader
 from sparkmirror.domain.connect import ConnectorConfig, State, Status, TargetState
 from sparkmirror.domain.errors import ConfigError
+from sparkmirror.domain.ids import Alias, ConnectorName, Flow
+from sparkmirror.metrics.looks import StandingLook
 from sparkmirror.mirror.connector_runs import ConnectorRun
+from tests.support.mirror_looks import look, source
 from tests.unit.connect.connect_memory import Run, config_topic, status_topic
 
 NAME = "mm2-msc"
@@ -256,3 +259,24 @@ def test_an_ending_leader_publishes_unassigned(bench: Bench) -> None:
     bench.leader.unassign(generation=3)
     assert bench.statuses.connectors()[NAME].state is State.UNASSIGNED
     assert bench.statuses.connectors()["other"] == elsewhere
+
+
+def test_a_look_has_running_connectors_and_why_others_do_not_run(bench: Bench) -> None:
+    config = {**CONFIG, "source.cluster.alias": "a", "target.cluster.alias": "b"}
+    for name in ("running", "paused", "stopped"):
+        bench.configs.put_connector(name, {**config, "name": name})
+    bench.configs.put_connector("unusable", {**config, "bad": "x"})
+    bench.configs.put_target_state("paused", TargetState.PAUSED)
+    bench.configs.put_target_state("stopped", TargetState.STOPPED)
+    bench.reconcile()
+    (run,) = (run for run in bench.runs if run.config["name"] == "running")
+    run.seen = source(look())
+    bench.configs.put_connector("new", config)
+    bench.configs.put_connector("foreign", {**config, "connector.class": "FileStreamSink"})
+    seen = {one.connector: one for one in bench.leader.looks()}
+    assert seen.pop(ConnectorName("MirrorSourceConnector")) is run.seen
+    standing = {name: one.standstill for name, one in seen.items() if isinstance(one, StandingLook)}
+    assert standing == {"new": "starting", "paused": "paused", "stopped": "stopped", "unusable": "failed"}
+    failed = seen[ConnectorName("unusable")]
+    assert (failed.flow, failed.kind) == (Flow(Alias("a"), Alias("b")), "source")
+    assert "can't be used" in (failed.trouble or "")

@@ -7,6 +7,7 @@ import pytest
 from sparkmirror.domain.assignment import Assignment
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.domain.latency import LatencyHistogram, bucket_of
+from sparkmirror.metrics.looks import Motion, PartitionLook, SourceLook
 from sparkmirror.metrics.readings import PartitionReading, SourceReading
 from sparkmirror.metrics.source_meter import SourceMeter
 from sparkmirror.metrics.stalls import Stall
@@ -174,3 +175,54 @@ def test_stalls_are_counted_and_present_ones_listed() -> None:
     assert (read(meter).stalls, read(meter).stalled) == (1, 1)
     meter.take_stalls([Stall(report(5), None)])
     assert (read(meter).stalls, read(meter).stalled) == (1, 0)
+
+
+def looked(meter: SourceMeter, now: float, assigned: Assignment | None = DEALT) -> SourceLook:
+    return meter.look(SourceLook(*OF, "source"), assigned, now)
+
+
+def test_a_look_has_every_assigned_partition_and_what_was_reported() -> None:
+    last = report(500)
+    look = looked(metered((0.0, last)), 4.0)
+    assert look.partitions is not None
+    known, unknown = look.partitions
+    assert (known.source, known.task, known.report, known.lag_s) == (ORDERS, 0, last, 0.0)
+    assert (known.is_silent, known.quiet_since, look.now, look.report_age_s) == (False, 0.0, 4.0, 4.0)
+    assert unknown == PartitionLook(OTHER, 1)
+    assert looked(SourceMeter(), 0.0, None).partitions is None
+
+
+def test_a_look_tells_how_the_lag_moved_and_since_when_the_source_is_quiet() -> None:
+    meter = metered((0.0, report(100, lag=900)), (10.0, report(400, lag=600)), (20.0, report(500, lag=600)))
+    look = partition_look(meter, 24.0)
+    assert (look.motion, look.quiet_since) == (Motion(24.0, 300), 20.0)
+    meter.take([report(1100, lag=0)], None, 30.0)
+    assert partition_look(meter, 30.0).motion is None
+
+
+def partition_look(meter: SourceMeter, now: float) -> PartitionLook:
+    partitions = looked(meter, now).partitions
+    assert partitions is not None
+    return partitions[0]
+
+
+def test_while_an_error_is_reported_the_lag_of_a_look_grows() -> None:
+    meter = metered((0.0, report(100)), (5.0, replace(report(100), error="away")))
+    look = partition_look(meter, 12.0)
+    assert (look.error_for_s, look.lag_s) == (7.0, 7.0)
+
+
+def test_a_look_has_an_hour_of_points_and_counts_over_restarts() -> None:
+    meter = metered((0.0, report(500)), (10.0, report(20, job_epoch=2)), (20.0, report(70, job_epoch=2)))
+    assert [(point.ago_s, point.record_rate, point.lag) for point in looked(meter, 20.0).history] == [
+        (10.0, 2.0, 0),
+        (0.0, 5.0, 0),
+    ]
+
+
+def test_the_recent_latencies_of_a_look_are_those_of_the_windows() -> None:
+    look = partition_look(metered((0.0, report(500))), 1.0)
+    assert look.latencies is not None
+    assert look.latencies.recent.counts == {0: 500}
+    assert look.record_rate == pytest.approx(500 / 31)
+    assert partition_look(metered((0.0, report(500))), 100.0).latencies is None

@@ -8,9 +8,9 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from sparkmirror.cli.contexts import add_access_arguments, connected
-from sparkmirror.cli.printable import printable
 from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.printable import printable
 
 DONE: Final = 0
 REFUSED: Final = 1

@@ -10,9 +10,9 @@ from typing import Any, Final
 from rich.console import Console
 from rich.text import Text
 
-from sparkmirror.cli.printable import printable
 from sparkmirror.cli.terminal import aligned
 from sparkmirror.config.conversion.yaml_section import yaml_text
+from sparkmirror.domain.printable import printable
 
 _STYLES: Final = {"FAILED": "red", "RUNNING": "green", "UNASSIGNED": "yellow", "RESTARTING": "yellow"}
 

@@ -14,11 +14,11 @@ from rich.text import Text
 from sparkmirror.cli.arguments import positive
 from sparkmirror.cli.connectors.rest_commands import DONE, REFUSED, print_error
 from sparkmirror.cli.connectors.views import View
-from sparkmirror.cli.printable import printable
 from sparkmirror.cli.process import interrupt_on_signals
 from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectUnreachableError
 from sparkmirror.config.conversion.yaml_section import yaml_text
 from sparkmirror.domain.errors import KafkaError
+from sparkmirror.domain.printable import printable
 
 _EVERY_S: Final = 2
 

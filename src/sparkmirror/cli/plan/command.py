@@ -17,7 +17,6 @@ from sparkmirror.cli.connectors.input_files import read_file
 from sparkmirror.cli.contexts import add_access_arguments, connected
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.plan.report import Planned
-from sparkmirror.cli.printable import printable
 from sparkmirror.cli.reachability import clusters_of, silent_clusters
 from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest, ConnectUnreachableError
 from sparkmirror.config.conversion.yaml_section import yaml_text
@@ -26,6 +25,7 @@ from sparkmirror.connect.connector_configs import ConnectorSettings
 from sparkmirror.connect.worker_file import worker_file
 from sparkmirror.domain.errors import DisconnectedError, KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import Flow
+from sparkmirror.domain.printable import printable
 from sparkmirror.setup.plan.file_findings import all_topics, file_findings
 from sparkmirror.setup.plan.flow_plan import FlowPlan, Rate
 from sparkmirror.setup.plan.flow_plan_json import from_json

@@ -1,10 +1,12 @@
 """Builds the REST API's ASGI applications: the resources' routes over a node, and the layers around them."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import NamedTuple
 
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -13,6 +15,7 @@ from sparkmirror.connect.rest.authentication import Authentication
 from sparkmirror.connect.rest.browser_requests import BrowserRequests
 from sparkmirror.connect.rest.connector_plugins import Plugins, PluginsResource
 from sparkmirror.connect.rest.connectors import ConnectorsResource
+from sparkmirror.connect.rest.dispatch import Endpoint
 from sparkmirror.connect.rest.failed_logins import FailedLogins
 from sparkmirror.connect.rest.forwarding import Forwarder
 from sparkmirror.connect.rest.herder_calls import LEADER_FOUND_S, HerderCalls
@@ -25,6 +28,9 @@ from sparkmirror.connect.rest.response_headers import CrossOrigin, ResponseHeade
 from sparkmirror.connect.rest.responses import error_response, http_error
 from sparkmirror.connect.rest.rest_settings import RestSettings
 from sparkmirror.connect.rest.worker_info import Metrics, WorkerInfoResource
+from sparkmirror.ui.current_view import CurrentView
+from sparkmirror.ui.mirror_response import mirror_response
+from sparkmirror.ui.routes import PagesResource
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +41,7 @@ class Node:
     plugins: Plugins
     log_levels: LogLevels
     metrics: Metrics | None = None
+    view: CurrentView | None = None
 
 
 class ConnectApp(NamedTuple):
@@ -54,7 +61,7 @@ def connect_app(node: Node, settings: RestSettings, *, leader_found_s: float = L
 
     if settings.admin_listeners is None:
         return ConnectApp(_around(known([*main, *admin]), settings))
-    return ConnectApp(_around(known(main), settings), _guarded(known(admin), settings))
+    return ConnectApp(_around(known(main), settings), guarded(known(admin), settings))
 
 
 def routes(
@@ -67,13 +74,29 @@ def routes(
         *ConnectorsResource(node.herder, calls, settings.topic_tracking, internal).routes(),
         *PluginsResource(node.plugins, calls).routes(),
         *WorkerInfoResource(node.herder, node.metrics, calls).routes(),
+        *([] if node.view is None else _view_routes(node.view, calls)),
     ]
     return main, LoggersResource(node.herder, node.log_levels, calls).routes()
 
 
+def _view_routes(view: CurrentView, calls: HerderCalls) -> list[Route]:
+    """The leader has the view: other nodes forward to it."""
+
+    def on_leader(request: Request, action: Callable[[], Response]) -> Awaitable[Response]:
+        return calls.run_on_leader(request, b"", action)
+
+    async def mirror(request: Request) -> Response:
+        return await on_leader(request, lambda: mirror_response(view.get(), request.query_params))
+
+    return [
+        Route("/mirror", Endpoint({"GET": mirror}, consumes_json=False)),
+        *PagesResource(view, on_leader).routes(),
+    ]
+
+
 def _around(app: ASGIApp, settings: RestSettings) -> ASGIApp:
     """Adds the configured headers, which Connect adds to the main listeners' responses only."""
-    app = _guarded(app, settings)
+    app = guarded(app, settings)
     if settings.header_rules:
         app = ResponseHeaders(app, settings.header_rules)
     if settings.allowed_origins is not None:
@@ -81,13 +104,14 @@ def _around(app: ASGIApp, settings: RestSettings) -> ASGIApp:
     return app
 
 
-def _guarded(app: ASGIApp, settings: RestSettings) -> ASGIApp:
+def guarded(app: ASGIApp, settings: RestSettings) -> ASGIApp:
+    """Refuses what pages of other sites send, and keeps browsers from guessing types."""
     return SafeContent(BrowserRequests(app, settings.own_hosts, settings.allowed_origins))
 
 
 def _router(served: Sequence[Route]) -> ASGIApp:
-    return Router(list(served), redirect_slashes=False, default=_not_found)
+    return Router(list(served), redirect_slashes=False, default=not_found)
 
 
-async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
+async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
     await error_response(http_error(HTTPStatus.NOT_FOUND))(scope, receive, send)

@@ -1,6 +1,7 @@
 """Adds timeouts to uvicorn's HTTP connections: slow, half-open and vanished clients are disconnected.
 
-A request must arrive completely in time, and its response must be received in time. uvicorn has options for
+A request must arrive completely in time, and its response must be received in time. A stream has no end: it
+lasts as long as its client takes what is sent. uvicorn has options for
 idle connections and for the shutdown only, so this extends its protocol class.
 """
 
@@ -52,6 +53,15 @@ class TimeoutProtocol(H11Protocol):
             if not cycle.response_complete:
                 self._drop_after(self.response_received_s)
 
+    def _expire(self) -> None:
+        """A response that was begun and not ended is a stream; all others are sent as a whole."""
+        cycle = self.cycle
+        is_stream = cycle is not None and cycle.response_started and not cycle.response_complete
+        if is_stream and self.transport.get_write_buffer_size() == 0:
+            self._drop_after(self.response_received_s)
+        else:
+            self.transport.abort()
+
     def on_response_complete(self) -> None:
         # Even a closed transport stays open until the client has received its last bytes.
         self._drop_after(self.timeout_keep_alive + self.request_complete_s)
@@ -80,7 +90,7 @@ class TimeoutProtocol(H11Protocol):
 
     def _drop_after(self, seconds: float) -> None:
         self._cancel_deadline()
-        self._deadline = self.loop.call_later(seconds, self.transport.abort)
+        self._deadline = self.loop.call_later(seconds, self._expire)
 
     def _cancel_deadline(self) -> None:
         if self._deadline is not None:

@@ -34,9 +34,9 @@ class RestServer:
         self._servers: list[_ListenerServer] = []
         self._thread: threading.Thread | None = None
 
-    def bind(self) -> None:
-        """Bind the addresses; `advertised_url` is known afterwards. Raises ConfigError."""
-        self._main = bind_all(self._settings.listeners, "listeners")
+    def bind(self, key: str = "listeners") -> None:
+        """Bind the addresses; `advertised_url` is known afterwards. Raises ConfigError for the key."""
+        self._main = bind_all(self._settings.listeners, key)
         try:
             self._admin = bind_all(self._settings.admin_listeners or (), "admin.listeners")
         except BaseException:
@@ -66,7 +66,6 @@ class RestServer:
         )
         self._thread.start()
         started.wait()
-        logger.info("REST API listens at %s, advertised as %s", ", ".join(self.urls), self.advertised_url)
 
     def stop(self) -> None:
         """Finish open requests, within some seconds, and close everything. May be called at any time."""

@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from http import HTTPStatus
 from importlib.resources import files
 from typing import Any, Final
@@ -69,12 +69,18 @@ class WorkerInfoResource:
 
     async def _metrics_page(self, request: Request) -> Response:
         assert self._metrics is not None
-        content_type, body = await self._calls.run(self._metrics)
-        headers = {"Content-Type": content_type, "Vary": "Accept-Encoding"}
-        if takes_gzip(request.headers.get("Accept-Encoding")):
-            body = await self._calls.run(lambda: gzipped(body))
-            headers["Content-Encoding"] = "gzip"
-        return Response(body, headers=headers)
+        accepted = request.headers.get("Accept-Encoding")
+        return await self._calls.run(partial(metrics_response, self._metrics, accepted))
+
+
+def metrics_response(metrics: Metrics, accepted_encoding: str | None) -> Response:
+    """The page, compressed for clients that take that."""
+    content_type, body = metrics()
+    headers = {"Content-Type": content_type, "Vary": "Accept-Encoding"}
+    if takes_gzip(accepted_encoding):
+        body = gzipped(body)
+        headers["Content-Encoding"] = "gzip"
+    return Response(body, headers=headers)
 
 
 async def _openapi(_request: Request) -> Response:

@@ -10,17 +10,24 @@ from sparkmirror.connect.rest.dispatch import Endpoint
 from sparkmirror.connect.rest.rest_settings import rest_settings
 from sparkmirror.connect.rest.worker_info import openapi
 from sparkmirror.connect.validation import KAFKA_VERSION
+from sparkmirror.ui.current_view import CurrentView
+from sparkmirror.view import making
 from tests.support.memory_herder import MemoryHerder
 from tests.support.rest_serving import RealPlugins
 
 BESIDE = {("GET", "/openapi.json"), ("GET", "/docs")}
+PAGES = "/ui"
 INTERNAL = {("POST", "/connectors/{}/tasks"), ("PUT", "/connectors/{}/fence")}
 
 
 def served() -> set[tuple[str, str]]:
-    main, admin = routes(Node(MemoryHerder(), RealPlugins(), LogLevels()), rest_settings(Properties()))
+    view = CurrentView(lambda: making.Node("node", "1"), list)
+    node = Node(MemoryHerder(), RealPlugins(), LogLevels(), view=view)
+    main, admin = routes(node, rest_settings(Properties()))
     found = set()
     for route in (*main, *admin):
+        if route.path.startswith(PAGES):
+            continue
         assert isinstance(route.endpoint, Endpoint)
         verbs = route.endpoint.verbs - {"HEAD", "OPTIONS"}
         found |= {(verb, unnamed(route.path)) for verb in verbs}

@@ -1,0 +1,87 @@
+"""Serves what a running mirror shows: pages, `/mirror`, `/metrics`, `/health`. All of it can only be read."""
+
+import argparse
+import logging
+import socket
+from typing import Final, NamedTuple
+
+from starlette.types import ASGIApp
+
+from sparkmirror import __version__
+from sparkmirror.connect.rest.app import ConnectApp
+from sparkmirror.connect.rest.mirror_app import metrics_app, mirror_app
+from sparkmirror.connect.rest.rest_settings import HTTP, Listener, RestSettings
+from sparkmirror.connect.rest.server import RestServer
+from sparkmirror.domain.errors import ConfigError, SparkmirrorError
+from sparkmirror.metrics.page import Metrics
+from sparkmirror.mirror.dedicated import MirrorMaker
+from sparkmirror.ui.current_view import CurrentView
+from sparkmirror.view.making import Node
+
+_log = logging.getLogger("sparkmirror.run")
+
+_PORT_MAX: Final = 65535
+
+
+class Address(NamedTuple):
+    """An empty host means every address of the machine."""
+
+    host: str
+    port: int
+
+    @property
+    def listener(self) -> Listener:
+        return Listener(HTTP, self.host, self.port)
+
+
+def address(text: str) -> Address:
+    """`[HOST:]PORT`; an IPv6 address is in brackets."""
+    host, _, port = text.rpartition(":")
+    if not port.isdecimal() or int(port) > _PORT_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is not [HOST:]PORT, for example 9404 or 127.0.0.1:9404")
+    return Address(host.removeprefix("[").removesuffix("]"), int(port))
+
+
+def serve_pages(mirror: MirrorMaker, metrics: Metrics, at: Address) -> RestServer:
+    """Until the process ends, or the server is stopped. Raises SparkmirrorError for an unusable address."""
+    settings = RestSettings(listeners=(at.listener,))
+    view = CurrentView(lambda: Node(socket.gethostname(), __version__), mirror.looks)
+    app = mirror_app(view, metrics.page, lambda: mirror.is_started, settings)
+    return _serve(app, settings, _Served("pages", "ui/", "--http"))
+
+
+def serve_metrics(mirror: MirrorMaker, metrics: Metrics, at: Address) -> RestServer:
+    """Likewise, `/metrics` and `/health` only."""
+    app = metrics_app(metrics.page, lambda: mirror.is_started)
+    settings = RestSettings(listeners=(at.listener,))
+    return _serve(app, settings, _Served("metrics", "metrics", "--metrics-port"))
+
+
+class _Served(NamedTuple):
+    """What is served, at which path, by which option."""
+
+    name: str
+    path: str
+    option: str
+
+
+def _serve(app: ASGIApp, settings: RestSettings, served: _Served) -> RestServer:
+    server, listener = RestServer(settings), settings.listeners[0]
+    try:
+        server.bind(served.option)
+    except ConfigError as error:
+        at = f"{listener.host or 'any address'}, port {listener.port}"
+        raise SparkmirrorError(
+            f"{served.name} can't be served at {at}: {error.reason}; "
+            f"choose another address with {served.option}"
+        ) from error
+    server.start(ConnectApp(app))
+    _log.info("%s are at %s/%s", served.name, _url(listener, server), served.path)
+    return server
+
+
+def _url(listener: Listener, server: RestServer) -> str:
+    """With this machine's name where all addresses are served."""
+    (bound,) = server.urls
+    port = int(bound.rpartition(":")[2])
+    return str(listener._replace(host=listener.host or socket.gethostname(), port=port))

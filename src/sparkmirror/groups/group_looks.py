@@ -1,0 +1,121 @@
+"""Keeps what an interval of a checkpoint connector has found out about groups, for those who look at it.
+
+One thread notes, any thread looks. Nothing is read or asked for it.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
+from typing import Final, NamedTuple
+
+from sparkmirror.connectors.checkpoint import MirrorCheckpointSettings, counterpart, is_followed
+from sparkmirror.domain.ids import GroupId, TopicPartition
+from sparkmirror.groups.group_explanation import Translation
+from sparkmirror.kafka.groups import Offsets
+from sparkmirror.metrics.looks import GroupPartitionLook, GroupsLook
+from sparkmirror.offsets.checkpoints import CheckpointBook
+from sparkmirror.offsets.translation import SyncHistory
+
+_PARTITIONS_MAX: Final = 10_000
+"""Partitions of groups that are kept; a large cluster has a hundred thousand."""
+
+OnTarget = Mapping[GroupId, Mapping[TopicPartition, int]]
+
+
+class _Translated(NamedTuple):
+    at: float
+    partitions: tuple[GroupPartitionLook, ...]
+    left_out: int
+
+
+class _Target(NamedTuple):
+    at: float
+    committed: OnTarget
+    active: frozenset[GroupId]
+
+
+class GroupLooks:
+    """Times are of any one clock, in seconds."""
+
+    def __init__(self, settings: MirrorCheckpointSettings, partitions_max: int = _PARTITIONS_MAX) -> None:
+        self._settings = settings
+        self._partitions_max = partitions_max
+        self._translated: _Translated | None = None
+        self._target: _Target | None = None
+
+    def note_translation(
+        self,
+        found: Mapping[GroupId, Offsets],
+        histories: Mapping[TopicPartition, SyncHistory],
+        book: CheckpointBook,
+        now: float,
+    ) -> None:
+        """What the groups have committed on the source, and where that is on the target."""
+        looks = self._looks(found, histories, book)
+        kept = tuple(islice(looks, self._partitions_max))
+        self._translated = _Translated(now, kept, sum(1 for _ in looks))
+
+    def note_target(self, committed: OnTarget, active: frozenset[GroupId], now: float) -> None:
+        """What groups without members have committed on the target, and the groups that have members."""
+        self._target = _Target(now, committed, active)
+
+    def look(self, of: GroupsLook, now: float) -> GroupsLook:
+        """`of` with what was noted."""
+        translated, target = self._translated, self._target
+        look = replace(
+            of,
+            interval_s=self._settings.emit_checkpoints_interval_s,
+            reads_target=self._settings.sync_group_offsets_interval_s is not None,
+        )
+        if translated is not None:
+            look = replace(
+                look,
+                partitions=translated.partitions,
+                left_out=translated.left_out,
+                age_s=now - translated.at,
+            )
+        if target is None:
+            return look
+        written = [
+            each._replace(written=target.committed.get(each.group, {}).get(each.target))
+            for each in look.partitions or ()
+        ]
+        return replace(
+            look,
+            partitions=None if look.partitions is None else written,
+            active=target.active,
+            target_age_s=now - target.at,
+        )
+
+    def _looks(
+        self,
+        found: Mapping[GroupId, Offsets],
+        histories: Mapping[TopicPartition, SyncHistory],
+        book: CheckpointBook,
+    ) -> Iterator[GroupPartitionLook]:
+        for group, offsets in found.items():
+            checkpoints = book.of_group(group)
+            for source, (committed, _) in sorted(offsets.items()):
+                if is_followed(self._settings, source.topic):
+                    target = counterpart(self._settings, source)
+                    last = checkpoints.get(target)
+                    place, why = _place(histories.get(source), committed)
+                    yield GroupPartitionLook(
+                        group,
+                        source,
+                        target,
+                        committed,
+                        translated=None if place is None else place[0],
+                        behind_max=None if place is None else place[1],
+                        why=why.value,
+                        checkpoint=None if last is None else last.downstream_offset,
+                    )
+
+
+def _place(history: SyncHistory | None, committed: int) -> tuple[tuple[int, int | None] | None, Translation]:
+    if history is None:
+        return None, Translation.NO_SYNC
+    place = history.place(committed)
+    if place is None:
+        return None, Translation.OLDER
+    return place, Translation.EXACT if place.behind_max == 0 else Translation.APPROXIMATE

@@ -1,0 +1,151 @@
+"""One look at the connectors of a process: references to what they know, from which `view` makes its values.
+
+A look is taken at most once a second and only while somebody looks, so it computes nothing that a viewer may
+not ask for: latencies stay histograms, and reports are those of the tasks.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, Literal, NamedTuple
+
+from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPartition
+from sparkmirror.domain.latency import LatencyHistogram
+from sparkmirror.metrics.flow_history import HistoryPoint
+from sparkmirror.storage.progress import PartitionProgress
+
+ConnectorKind = Literal["source", "checkpoint", "heartbeat"]
+Standstill = Literal["starting", "paused", "stopped", "failed"]
+_NONE: Final[Mapping[str, int]] = MappingProxyType({})
+
+
+class Latencies(NamedTuple):
+    """A partition's latencies of the last 30 to 60 s: `now` less `before`, both counted from one start."""
+
+    now: LatencyHistogram
+    before: LatencyHistogram
+
+    @property
+    def recent(self) -> LatencyHistogram:
+        return self.now.minus(self.before)
+
+
+class Motion(NamedTuple):
+    """By how many offsets a partition's lag fell in the last 10 to 40 s, and how many seconds passed."""
+
+    seconds: float
+    closed: int
+
+
+class PartitionLook(NamedTuple):
+    """A partition that a task copies. `report` is the last one since this process started, None before it.
+
+    `error_for_s` is the age of the report's error; `quiet_since` when the source's end was first seen to be
+    where it is, of the clock of `SourceLook.now`. None where there is none, or nothing is known. `is_silent`:
+    the present copy job has not reported it.
+
+    A partition of which nothing has changed has the same look as before: the very same object.
+    """
+
+    source: TopicPartition
+    task: int
+    report: PartitionProgress | None = None
+    is_silent: bool = True
+    is_stalled: bool = False
+    record_rate: float = 0.0
+    byte_rate: float = 0.0
+    lag_s: float | None = None
+    error_for_s: float | None = None
+    quiet_since: float | None = None
+    motion: Motion | None = None
+    latencies: Latencies | None = None
+    incidents: Mapping[str, int] = _NONE
+    lost: int = 0
+
+
+class ClusterLook(NamedTuple):
+    """Whether a cluster answers, None before it was asked, and for how many seconds it has not."""
+
+    alias: Alias
+    is_up: bool | None
+    away_for_s: float | None = None
+    error: str | None = None
+
+
+class GroupPartitionLook(NamedTuple):
+    """A group's offset in a partition of the source, and its place on the target.
+
+    `translated` is None where nothing can be told of the place; `behind_max` is 0 for an exact one, and None
+    where nothing newer is known; `why` is a word of `groups.group_explanation.Translation`. `written` is what
+    the group has committed on the target, None if nothing is known.
+    """
+
+    group: GroupId
+    source: TopicPartition
+    target: TopicPartition
+    committed: int
+    translated: int | None
+    behind_max: int | None
+    why: str
+    checkpoint: int | None
+    written: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorLook:
+    """`trouble` is the connector's own error."""
+
+    flow: Flow
+    connector: ConnectorName
+    kind: ConnectorKind
+    trouble: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLook(ConnectorLook):
+    """`partitions` is None before they are assigned. `report_age_s`: since reports were read last.
+
+    `now` is the time of the look, of any clock.
+    """
+
+    partitions: Sequence[PartitionLook] | None = None
+    report_age_s: float | None = None
+    clusters: Sequence[ClusterLook] = ()
+    history: Sequence[HistoryPoint] = ()
+    incidents: Mapping[str, int] = field(default_factory=dict)
+    lost: int = 0
+    tasks: Mapping[int, str] = field(default_factory=dict)
+    now: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class GroupsLook(ConnectorLook):
+    """`partitions` is None before the first interval; `left_out` counts those beyond the maximum number.
+
+    Ages are in seconds: of the translation, and of the last look at the target. `active` are groups that had
+    members there then. `reads_target` is false where group offset sync is off: groups there are not read.
+    """
+
+    partitions: Sequence[GroupPartitionLook] | None = None
+    left_out: int = 0
+    age_s: float | None = None
+    interval_s: float = 0.0
+    active: frozenset[GroupId] = frozenset()
+    target_age_s: float | None = None
+    reads_target: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatLook(ConnectorLook):
+    """`age_s` is that of the last heartbeat that was acknowledged; `emits` is false where none are wanted."""
+
+    emits: bool = True
+    age_s: float | None = None
+    interval_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class StandingLook(ConnectorLook):
+    """A connector that does not run, and why."""
+
+    standstill: Standstill = "paused"

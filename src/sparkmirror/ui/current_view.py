@@ -1,0 +1,40 @@
+"""Makes the view at most once a second, and only while somebody looks; all who look get the same one."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from sparkmirror.metrics.looks import ConnectorLook
+from sparkmirror.view.making import Node, view_of
+from sparkmirror.view.values import MirrorView
+
+_FRESH_S: Final = 1.0
+
+
+class CurrentView:
+    """Safe in any thread. `looks` may raise NotLeaderError, where another node has the view."""
+
+    def __init__(
+        self,
+        node: Callable[[], Node],
+        looks: Callable[[], Sequence[ConnectorLook]],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._node = node
+        self._looks = looks
+        self._clock = clock
+        self._wall_clock = wall_clock
+        self._lock = threading.Lock()
+        self._made: tuple[float, MirrorView] | None = None
+
+    def get(self) -> MirrorView:
+        with self._lock:
+            now = self._clock()
+            if self._made is None or now - self._made[0] >= _FRESH_S:
+                before = None if self._made is None else self._made[1]
+                self._made = None
+                self._made = now, view_of(self._node(), self._looks(), self._wall_clock(), before)
+            return self._made[1]

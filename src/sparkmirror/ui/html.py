@@ -1,0 +1,209 @@
+"""Renders pages and their parts. Every text is escaped by the templates, names are isolated by `<bdi>`."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import cache
+from itertools import chain
+from typing import Any, Final, NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from sparkmirror.domain.ids import Flow
+from sparkmirror.domain.printable import printable
+from sparkmirror.metrics.flow_history import HistoryPoint
+from sparkmirror.ui import numbers
+from sparkmirror.ui.charts import HEIGHT, WIDTH, plot_points, spark
+from sparkmirror.ui.graph import graph_of
+from sparkmirror.ui.looks import Look, query
+from sparkmirror.view.groups import groups_of
+from sparkmirror.view.moves import group_answer, group_answers, topic_answer
+from sparkmirror.view.pages import page_of
+from sparkmirror.view.values import FlowView, MirrorView, State
+from sparkmirror.view.view_json import flow_of, topic_of
+from sparkmirror.view.words import Word, severity
+
+_ROWS: Final = 50
+_NEEDS_MAX: Final = 20
+_GROUPS_OF_TOPIC: Final = 20
+
+
+class Need(NamedTuple):
+    """Something that is not well, with the page that shows it."""
+
+    kind: str
+    name: str
+    flow: Flow
+    state: State
+    link: str
+
+
+def page(view: MirrorView, look: Look) -> str:
+    """The whole page. Raises LookupError with a text for the user."""
+    return _environment().get_template("page.html").render(look=look, view=view, part=part(view, look))
+
+
+def part(view: MirrorView, look: Look) -> str:
+    """What of the page changes. Raises LookupError with a text for the user."""
+    context = {"view": view, "look": look, **_CONTEXTS[look.page](view, look)}
+    return _environment().get_template(f"{look.page}.html").render(context)
+
+
+def error_page(look: Look, message: str) -> str:
+    """A page that says why there is nothing to see, and looks again."""
+    content = _environment().get_template("error.html").render(message=message)
+    return _environment().get_template("page.html").render(look=look, view=None, part=content)
+
+
+def _overview(view: MirrorView, _look: Look) -> dict[str, Any]:
+    needs = needs_of(view)
+    return {
+        "graph": graph_of(view),
+        "needs": needs[:_NEEDS_MAX],
+        "needs_left": len(needs) - _NEEDS_MAX,
+        "flows": sorted(view.flows, key=lambda it: (severity(it.state.word), it.flow)),
+    }
+
+
+def _flow(view: MirrorView, look: Look) -> dict[str, Any]:
+    flow = flow_of(view, look.flow)
+    topics = [topic for topic in flow.worst_first if look.matching in topic.name]
+    return {"flow": flow, "topics": page_of(topics, look.number, _ROWS)}
+
+
+def _topic(view: MirrorView, look: Look) -> dict[str, Any]:
+    flow = flow_of(view, look.flow)
+    topic = topic_of(flow, look.name)
+    known = groups_of(flow)
+    groups = group_answers(known, topic.name)
+    return {
+        "flow": flow,
+        "topic": topic,
+        "answer": topic_answer(flow, topic),
+        "known": known,
+        "groups": groups[:_GROUPS_OF_TOPIC],
+        "groups_left": len(groups) - _GROUPS_OF_TOPIC,
+        "partitions": page_of(topic.worst_first, look.number, _ROWS),
+    }
+
+
+def _groups(view: MirrorView, look: Look) -> dict[str, Any]:
+    flow = flow_of(view, look.flow)
+    known = groups_of(flow)
+    found = [it for it in (known.groups if known else None) or () if look.matching in it.name]
+    shown = page_of(found, look.number, _ROWS)
+    answers = {it.name: group_answer(it, known) for it in shown.items if known is not None}
+    return {"flow": flow, "known": known, "groups": shown, "answers": answers}
+
+
+def _group(view: MirrorView, look: Look) -> dict[str, Any]:
+    flow = flow_of(view, look.flow)
+    known = groups_of(flow)
+    group = next((it for it in (known.groups if known else None) or () if it.name == look.name), None)
+    if known is None or group is None:
+        raise LookupError(f"Flow {flow.flow} follows no group {look.name}, or has not listed it yet")
+    return {
+        "flow": flow,
+        "known": known,
+        "group": group,
+        "answer": group_answer(group, known),
+        "partitions": page_of(group.partitions, look.number, _ROWS),
+    }
+
+
+_CONTEXTS: Final = {
+    "overview": _overview,
+    "flow": _flow,
+    "topic": _topic,
+    "groups": _groups,
+    "group": _group,
+}
+
+
+def needs_of(view: MirrorView) -> list[Need]:
+    """What is not well, the worst first: clusters, connectors, and the worst partition of each topic."""
+    return sorted(
+        chain(_cluster_needs(view), *map(_connector_needs, view.flows), *map(_topic_needs, view.flows)),
+        key=lambda it: severity(it.state.word),
+    )
+
+
+def _cluster_needs(view: MirrorView) -> Sequence[Need]:
+    return [
+        Need(
+            "cluster",
+            it.alias,
+            Flow(it.alias, it.alias),
+            State(Word.RETRYING, it.away_for_s, it.error, "no broker answers; it is asked every 2 s"),
+            "",
+        )
+        for it in view.clusters
+        if it.answers is False
+    ]
+
+
+def _connector_needs(flow: FlowView) -> Sequence[Need]:
+    """A source connector's word is that of its partitions, unless it has an error of its own."""
+    link = f"flow?{query(str(flow.flow))}"
+    return [
+        Need("connector", it.name, flow.flow, it.state, link)
+        for it in flow.connectors
+        if severity(it.state.word) < severity(Word.FALLING_BEHIND)
+        and (it.kind != "source" or it.state.error is not None or not flow.topics)
+    ]
+
+
+def _topic_needs(flow: FlowView) -> Sequence[Need]:
+    return [
+        Need(
+            "topic",
+            topic.name,
+            flow.flow,
+            topic.state,
+            f"topic?{query(str(flow.flow), topic.name)}",
+        )
+        for topic in flow.topics
+        if severity(topic.state.word) < severity(Word.CATCHING_UP)
+    ]
+
+
+def points_json(history: Sequence[HistoryPoint], made_at: float) -> str:
+    """Times in epoch seconds, seconds behind and records/s, as uPlot takes them."""
+    return json.dumps(plot_points(history, made_at), separators=(",", ":"))
+
+
+def clock_time(epoch_s: float) -> str:
+    return datetime.fromtimestamp(int(epoch_s), UTC).strftime("%H:%M:%S UTC")
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("sparkmirror.ui"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "count": numbers.count,
+        "duration": numbers.duration,
+        "rate": numbers.rate,
+        "size": numbers.size,
+        "latencies": numbers.latencies,
+        "clock": clock_time,
+        "shown": lambda name: printable(str(name)),
+        "plural": lambda number, name: f"{number:,} {name}{'' if number == 1 else 's'}",
+    }
+    environment.globals |= {
+        "spark": spark,
+        "lag_of": lambda point: point.lag_s,
+        "rate_of": lambda point: point.record_rate,
+        "bytes_of": lambda point: point.byte_rate,
+        "points_json": points_json,
+        "query": query,
+        "spark_width": WIDTH,
+        "spark_height": HEIGHT,
+        "unknown": numbers.UNKNOWN,
+    }
+    return environment

@@ -1,0 +1,36 @@
+"""Names what a page shows: which page, and which flow, topic or group of it, as in its URL."""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+from urllib.parse import urlencode
+
+PAGES: Final = ("overview", "flow", "topic", "groups", "group")
+_TEXT_MAX: Final = 1000
+"""Of a parameter; a topic's name has 249 characters at most."""
+
+
+class Look(NamedTuple):
+    """`matching` is a part of the names that a list shows; `page` counts from 1."""
+
+    page: str
+    flow: str = ""
+    name: str = ""
+    matching: str = ""
+    number: int = 1
+
+    @property
+    def query(self) -> str:
+        return query(self.flow, self.name, self.matching, self.number)
+
+
+def query(flow: str = "", name: str = "", matching: str = "", number: int = 1) -> str:
+    """The URL's query, without the parameters that are not needed."""
+    pairs = {"flow": flow, "name": name, "matching": matching, "page": "" if number == 1 else str(number)}
+    return urlencode({key: value for key, value in pairs.items() if value})
+
+
+def look_of(page: str, parameters: Mapping[str, str]) -> Look:
+    """Whatever can't be meant is as if it were not there."""
+    number = parameters.get("page", "")
+    flow, name, matching = (parameters.get(key, "")[:_TEXT_MAX] for key in ("flow", "name", "matching"))
+    return Look(page, flow, name, matching, int(number) if number.isdecimal() and len(number) < 7 else 1)

@@ -1,0 +1,184 @@
+"""Serves the pages below `/ui/`: whole, as parts, and as streams of parts.
+
+Where another node has the view, `run` gets its response, so every node serves every page. A part is served
+for that: its first line is the time it is of.
+"""
+
+import json
+import logging
+import secrets
+from collections.abc import Awaitable, Callable
+from functools import partial
+from http import HTTPStatus
+from typing import Final
+
+import anyio.to_thread
+from starlette.datastructures import MutableHeaders
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
+
+from sparkmirror.domain.connect import ConnectError
+from sparkmirror.ui.current_view import CurrentView
+from sparkmirror.ui.html import clock_time, error_page, page, part
+from sparkmirror.ui.looks import PAGES, Look, look_of
+from sparkmirror.ui.static_files import static_response
+from sparkmirror.ui.streams import Part, Streams
+
+logger = logging.getLogger(__name__)
+
+Handler = Callable[[Request], Awaitable[Response]]
+Run = Callable[[Request, Callable[[], Response]], Awaitable[Response]]
+"""Returns the action's response, or that of the node that has the view. Raises ConnectError, TimeoutError."""
+
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS: Final = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+}
+_GZIP_LEVEL: Final = 5
+
+
+async def run_here(_request: Request, action: Callable[[], Response]) -> Response:
+    """For a process that has the view itself."""
+    return await anyio.to_thread.run_sync(action)
+
+
+class PagesResource:
+    def __init__(self, view: CurrentView, run: Run) -> None:
+        self._view = view
+        self._run = run
+        self._streams = Streams()
+
+    def routes(self) -> list[Route]:
+        served = {
+            "/ui": self._index,
+            "/ui/{page}": self._page,
+            "/ui/parts/{page}": self._one_part,
+            "/ui/live/{page}": self._live,
+            "/ui/static/{file}": _static,
+        }
+        return [
+            Route(path, GZipMiddleware(_Served(handler), compresslevel=_GZIP_LEVEL))
+            for path, handler in served.items()
+        ]
+
+    async def _index(self, request: Request) -> Response:
+        is_relayed = "forward" in request.query_params
+        if not is_relayed and not request.scope["raw_path"].endswith(b"/"):
+            return RedirectResponse("ui/")  # links of pages are relative: a proxy may add a prefix
+        return await self._whole(request, Look("overview"))
+
+    async def _page(self, request: Request) -> Response:
+        return await self._whole(request, _look(request))
+
+    async def _whole(self, request: Request, look: Look) -> Response:
+        try:
+            return await self._run(request, partial(self._rendered, look))
+        except ConnectError as error:
+            return HTMLResponse(error_page(look, str(error)), error.status)
+        except TimeoutError:
+            return HTMLResponse(error_page(look, "The leader did not respond in time"), 504)
+
+    def _rendered(self, look: Look) -> Response:
+        try:
+            return HTMLResponse(page(self._view.get(), look))
+        except LookupError as error:
+            return HTMLResponse(error_page(look, str(error.args[0])), HTTPStatus.NOT_FOUND)
+
+    async def _one_part(self, request: Request) -> Response:
+        try:
+            return await self._run(request, partial(self._rendered_part, _look(request)))
+        except (ConnectError, TimeoutError) as error:
+            status = error.status if isinstance(error, ConnectError) else HTTPStatus.GATEWAY_TIMEOUT
+            return Response(str(error), status, media_type="text/plain")
+
+    def _rendered_part(self, look: Look) -> Response:
+        view = self._view.get()
+        try:
+            return Response(f"{clock_time(view.made_at)}\n{part(view, look)}", media_type="text/html")
+        except LookupError as error:
+            return Response(str(error.args[0]), HTTPStatus.NOT_FOUND, media_type="text/plain")
+
+    async def _live(self, request: Request) -> Response:
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        if request.method == "HEAD":
+            return Response(media_type="text/event-stream", headers=headers)
+        look = _look(request)
+        of_part = Request({**request.scope, "path": f"/ui/parts/{look.page}"})
+        # A user sees what that user may see: the leader checks it again.
+        key = look, request.headers.get("authorization")
+        events = self._streams.events(key, partial(self._made, of_part))
+        return StreamingResponse(events, media_type="text/event-stream", headers=headers)
+
+    async def _made(self, request: Request) -> Part:
+        response = await _answered(self._one_part, request)
+        text = bytes(response.body).decode("utf-8", "replace")
+        if response.status_code != HTTPStatus.OK:
+            is_text = not response.headers["Content-Type"].startswith("text/html")
+            return Part("", trouble=_message(text) if is_text else "An unexpected error: see the log")
+        at, _, html = text.partition("\n")
+        return Part(html, at)
+
+
+def _look(request: Request) -> Look:
+    name = request.path_params["page"]
+    if name not in PAGES:
+        raise ConnectError(HTTPStatus.NOT_FOUND, "There is no such page")
+    return look_of(name, request.query_params)
+
+
+def _message(text: str) -> str:
+    """Of an error of ours, or of the REST API's shape."""
+    try:
+        return str(json.loads(text)["message"])
+    except (ValueError, KeyError, TypeError):
+        return text
+
+
+async def _static(request: Request) -> Response:
+    return static_response(request, request.path_params["file"])
+
+
+class _Served:
+    """Runs a handler for GET and HEAD, and adds the headers that pages need."""
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(raw=list(message["headers"]))
+                headers.update(_HEADERS)
+                headers.setdefault("Cache-Control", "no-store")
+                message = {**message, "headers": headers.raw}
+            await send(message)
+
+        response = await self._response(Request(scope, receive))
+        await response(scope, receive, send_with_headers)
+
+    async def _response(self, request: Request) -> Response:
+        if request.method not in ("GET", "HEAD"):
+            return Response("Pages can be read only", 405, headers={"Allow": "GET, HEAD"})
+        return await _answered(self._handler, request)
+
+
+async def _answered(handler: Handler, request: Request) -> Response:
+    """An unexpected error is logged under a number, which is all that the client learns of it."""
+    try:
+        return await handler(request)
+    except ConnectError as error:
+        return HTMLResponse(error_page(Look("overview"), str(error)), error.status)
+    except Exception:
+        number = secrets.token_hex(4)
+        logger.exception("%s %s failed, error %s", request.method, request.scope["path"], number)
+        message = f"Unexpected error {number}: see the log of the mirror"
+        return HTMLResponse(error_page(Look("overview"), message), HTTPStatus.INTERNAL_SERVER_ERROR)

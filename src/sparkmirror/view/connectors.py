@@ -1,0 +1,56 @@
+"""Decides the word of a connector: of its own trouble, of what it copies, or of when it last wrote."""
+
+from collections.abc import Sequence
+
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.metrics.looks import (
+    ConnectorLook,
+    GroupsLook,
+    HeartbeatLook,
+    PartitionLook,
+    SourceLook,
+    StandingLook,
+)
+from sparkmirror.view.values import State, TopicView
+from sparkmirror.view.words import CUT_OFF_AFTER_S, Situation, Word, condition_of, worst_of
+
+_INTERVALS_MISSED_MAX = 3
+
+
+def connector_state(look: ConnectorLook, topics: Sequence[TopicView]) -> State:
+    """`topics` are those of its flow."""
+    if isinstance(look, StandingLook):
+        return _standing(look)
+    if look.trouble is not None:
+        return State(Word.NEEDS_A_PERSON, error=look.trouble, advice="do what the error says")
+    match look:
+        case SourceLook():
+            return _source(look, topics)
+        case GroupsLook():
+            return _periodic(look.age_s, look.interval_s, "checkpoints")
+        case HeartbeatLook(emits=True):
+            return _periodic(look.age_s, look.interval_s, "heartbeats")
+    return State(Word.PAUSED, advice="emit.heartbeats.enabled is false")
+
+
+def _standing(look: StandingLook) -> State:
+    if look.standstill == "starting":
+        return State(Word.UNKNOWN, advice="it is starting")
+    condition = condition_of(Situation(PartitionLook(TopicPartition("", 0), 0), look.standstill))
+    return State(condition.word, error=look.trouble, advice=condition.advice)
+
+
+def _source(look: SourceLook, topics: Sequence[TopicView]) -> State:
+    if look.partitions is None:
+        return State(Word.UNKNOWN, advice="its partitions are not assigned yet")
+    if not look.partitions:
+        return State(Word.CAUGHT_UP, advice="no topic of the source matches its filters")
+    return State(worst_of(topic.state.word for topic in topics))
+
+
+def _periodic(age_s: float | None, interval_s: float, what: str) -> State:
+    if age_s is None:
+        return State(Word.UNKNOWN, advice=f"no {what} were written yet")
+    if age_s > _INTERVALS_MISSED_MAX * interval_s + CUT_OFF_AFTER_S:
+        return State(Word.RETRYING, age_s, advice=f"no {what} were written since: the log has the error")
+    return State(Word.CAUGHT_UP)

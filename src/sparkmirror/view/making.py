@@ -1,0 +1,129 @@
+"""Makes the view of a mirror from one look at its connectors."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import NamedTuple
+
+from sparkmirror.domain.ids import Flow
+from sparkmirror.domain.latency import EMPTY, LatencyHistogram
+from sparkmirror.metrics.flow_history import HistoryPoint
+from sparkmirror.metrics.looks import ConnectorLook, GroupsLook, HeartbeatLook, SourceLook
+from sparkmirror.view.connectors import connector_state
+from sparkmirror.view.topics import lag_of, left_of, speed_of, topic_views, worst_state
+from sparkmirror.view.values import ClusterView, ConnectorView, FlowView, MirrorView, TopicView
+from sparkmirror.view.words import Word
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """The process that is looked at; `nodes` are all of its group."""
+
+    name: str
+    version: str
+    nodes: Sequence[str] = ()
+
+
+def view_of(
+    node: Node, connectors: Iterable[ConnectorLook], at: float, before: MirrorView | None = None
+) -> MirrorView:
+    """`at` is in epoch seconds. What has not changed since `before`, the last view, is taken from it."""
+    by_flow: dict[Flow, list[ConnectorLook]] = defaultdict(list)
+    for connector in connectors:
+        by_flow[connector.flow].append(connector)
+    known = {} if before is None else {flow.flow: flow for flow in before.flows}
+    flows = [_flow(flow, looks, known.get(flow)) for flow, looks in sorted(by_flow.items())]
+    return MirrorView(
+        at,
+        node.version,
+        node.name,
+        node.nodes,
+        _clusters(by_flow),
+        flows,
+        worst_state([it.state for it in flows]),
+    )
+
+
+def _clusters(by_flow: Mapping[Flow, Sequence[ConnectorLook]]) -> list[ClusterView]:
+    """A cluster of several flows is away if one of them gets no answer."""
+    found = {alias: ClusterView(alias, None) for flow in by_flow for alias in flow}
+    for looks in by_flow.values():
+        for look in looks:
+            for seen in look.clusters if isinstance(look, SourceLook) else ():
+                if found[seen.alias].answers is not False and seen.is_up is not None:
+                    found[seen.alias] = ClusterView(*seen)
+    return [found[alias] for alias in sorted(found)]
+
+
+class _Parts(NamedTuple):
+    """The connectors of a flow that run."""
+
+    sources: Sequence[SourceLook]
+    checkpoints: Sequence[GroupsLook]
+    heartbeats: Sequence[HeartbeatLook]
+
+
+def _flow(flow: Flow, looks: Sequence[ConnectorLook], before: FlowView | None) -> FlowView:
+    parts = _Parts(
+        [look for look in looks if isinstance(look, SourceLook)],
+        [look for look in looks if isinstance(look, GroupsLook)],
+        [look for look in looks if isinstance(look, HeartbeatLook)],
+    )
+    known = {} if before is None else {topic.name: topic for topic in before.topics}
+    topics = [topic for look in parts.sources for topic in topic_views(look, known)]
+    connectors = [ConnectorView(it.connector, it.kind, connector_state(it, topics)) for it in looks]
+    states = [it.state for it in connectors if _counts(it, topics)]
+    words: Counter[Word] = Counter()
+    for topic in topics:
+        words.update(topic.words)
+    return FlowView(
+        flow,
+        max((look.now for look in parts.sources), default=0.0),
+        worst_state([*(topic.state for topic in topics), *states]),
+        topics,
+        lag_of(topics),
+        left_of([topic.left_s for topic in topics if Word.CATCHING_UP in topic.words]),
+        speed_of(topics),
+        _latency(topics),
+        words,
+        connectors,
+        _history(parts.sources),
+        _added(look.incidents for look in parts.sources),
+        sum(look.lost for look in parts.sources),
+        next(iter(parts.checkpoints), None),
+        min((beat.age_s for beat in parts.heartbeats if beat.age_s is not None), default=None),
+        max((_age(look) for look in parts.sources), default=None),
+    )
+
+
+def _counts(connector: ConnectorView, topics: Sequence[TopicView]) -> bool:
+    """Whether the flow's word depends on the connector's beside that of its topics."""
+    return connector.kind == "source" or connector.state.word is not Word.CAUGHT_UP or not topics
+
+
+def _latency(topics: Sequence[TopicView]) -> tuple[float | None, float | None]:
+    """The median and the 99th percentile in ms of all records of the last 30 to 60 s."""
+    counts: Counter[int] = Counter()
+    for topic in topics:
+        for partition in topic.partitions:
+            if partition.latencies is not None:
+                counts.update(partition.latencies.recent.counts)
+    merged = LatencyHistogram(counts) if counts else EMPTY
+    return merged.quantile(0.5), merged.quantile(0.99)
+
+
+def _history(looks: Sequence[SourceLook]) -> Sequence[HistoryPoint]:
+    """That of one connector, or of the one that has run longest: several share a flow only on a worker."""
+    return max((look.history for look in looks), key=len, default=())
+
+
+def _added(counts: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
+    total: Counter[str] = Counter()
+    for each in counts:
+        total.update(each)
+    return total
+
+
+def _age(look: SourceLook) -> float:
+    return inf if look.report_age_s is None else look.report_age_s

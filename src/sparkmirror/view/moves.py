@@ -1,0 +1,108 @@
+"""Answers whether a topic's producers, or a group's consumers, may move to the target now.
+
+Each answer is made of checks, each with its fact. What is not known is no yes.
+"""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from sparkmirror.view.values import FlowView, GroupsView, GroupView, PartitionView, TopicView
+from sparkmirror.view.words import Word
+
+QUIET_FOR_S: Final = 30.0
+
+
+class Check(NamedTuple):
+    """`holds` is None where that is not known."""
+
+    name: str
+    holds: bool | None
+    fact: str
+
+
+class Answer(NamedTuple):
+    """Whether something may move; `what` is its name."""
+
+    what: str
+    checks: Sequence[Check]
+
+    @property
+    def may_move(self) -> bool:
+        return all(check.holds for check in self.checks)
+
+
+def topic_answer(flow: FlowView, topic: TopicView) -> Answer:
+    return Answer(topic.name, (_drained(topic), _quiet(topic, flow.age(topic.quiet_since))))
+
+
+def group_answers(groups: GroupsView | None, topic: str) -> list[Answer]:
+    """Of the groups that read the topic."""
+    if groups is None:
+        return []
+    return [
+        group_answer(group, groups)
+        for group in groups.groups or ()
+        if any(partition.source.topic == topic for partition in group.partitions)
+    ]
+
+
+def group_answer(group: GroupView, of: GroupsView) -> Answer:
+    return Answer(group.name, (_exact(group, of), _nobody_there(group, of)))
+
+
+def _drained(topic: TopicView) -> Check:
+    name = "drained"
+    unsure = [it for it in topic.partitions if it.lag.records is None or it.state.word is Word.UNKNOWN]
+    behind = [it for it in topic.partitions if it.lag.records]
+    if behind:
+        count = sum(it.lag.records or 0 for it in behind)
+        return Check(name, holds=False, fact=f"{count:,} records to copy in {_named(behind)}")
+    if unsure:
+        return Check(name, holds=None, fact=f"the lag is unknown of {_named(unsure)}")
+    if (lost := [it for it in topic.partitions if it.state.error is not None]) != []:
+        return Check(name, holds=False, fact=f"an error is reported for {_named(lost)}")
+    count = len(topic.partitions)
+    return Check(name, holds=True, fact=f"{count:,} of {count:,} partitions are copied to their end")
+
+
+def _quiet(topic: TopicView, quiet_for_s: float | None) -> Check:
+    name = "producers quiet"
+    unsure = [it for it in topic.partitions if it.quiet_since is None or it.state.word is Word.UNKNOWN]
+    if unsure or quiet_for_s is None:
+        return Check(name, holds=None, fact=f"the source's end is unknown of {_named(unsure)}")
+    fact = f"no record was added for {quiet_for_s:,.0f} s"
+    is_quiet = quiet_for_s >= QUIET_FOR_S
+    return Check(name, is_quiet, fact if is_quiet else f"{fact}: at least {QUIET_FOR_S:.0f} s are needed")
+
+
+def _exact(group: GroupView, of: GroupsView) -> Check:
+    name = "translated exactly"
+    age = "" if of.age_s is None else f", {of.age_s:,.0f} s ago"
+    unknown = [it for it in group.partitions if it.behind is None]
+    if unknown:
+        why = "; ".join(sorted({f"{it.source}: {it.why}" for it in unknown})[:3])
+        return Check(name, holds=None, fact=f"{why}{age}")
+    behind = sum(it.behind or 0 for it in group.partitions)
+    if behind:
+        return Check(name, holds=False, fact=f"at most {behind:,} records would be read again{age}")
+    if group.again:
+        return Check(name, holds=False, fact=f"{group.again:,} records are not written there yet{age}")
+    count = len(group.partitions)
+    return Check(name, holds=True, fact=f"{count:,} partition{'' if count == 1 else 's'}{age}")
+
+
+def _nobody_there(group: GroupView, of: GroupsView) -> Check:
+    name = "nobody on the target"
+    if group.is_active is None:
+        why = "not read yet" if of.reads_target else "sync.group.offsets.enabled is false"
+        return Check(name, holds=None, fact=f"the target's groups are not known: {why}")
+    ago = f"{of.target_age_s or 0.0:,.0f} s ago"
+    if group.is_active:
+        return Check(name, holds=False, fact=f"it had members there {ago}")
+    return Check(name, holds=True, fact=f"it had no members there {ago}")
+
+
+def _named(partitions: Sequence[PartitionView]) -> str:
+    names = [str(it.source) for it in partitions[:3]]
+    rest = len(partitions) - len(names)
+    return ", ".join(names) + (f" and {rest:,} more" if rest else "")

@@ -1,0 +1,237 @@
+"""Writes a view as JSON for `GET /mirror`. Names have their units; null is unknown, and never 0.
+
+Clusters, flows and nodes are always there; topics or groups of one flow, or partitions of one topic, on
+request and by pages, so that an answer stays small however large the mirror is.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from math import isfinite
+from typing import Any, Final, NamedTuple, TypeVar
+
+from sparkmirror.view.groups import groups_of
+from sparkmirror.view.moves import Answer, group_answer, group_answers, topic_answer
+from sparkmirror.view.pages import Page, page_of
+from sparkmirror.view.values import (
+    FlowView,
+    GroupPartitionView,
+    GroupView,
+    Lag,
+    MirrorView,
+    PartitionView,
+    Speed,
+    State,
+    TopicView,
+)
+
+Json = Mapping[str, Any]
+T = TypeVar("T")
+
+SIZE: Final = 100
+
+
+class Asked(NamedTuple):
+    """What of a mirror is asked for: a flow by its name `A->B`, a topic of the source, and a page from 1 on.
+
+    `matching` is a part of the names of topics or groups; `groups` asks for groups instead of topics.
+    """
+
+    flow: str | None = None
+    topic: str | None = None
+    matching: str = ""
+    page: int = 1
+    groups: bool = False
+
+
+def view_json(view: MirrorView, asked: Asked) -> Json:
+    """Raises LookupError, with a text for the user, for a flow or topic that is not there."""
+    flow = None if asked.flow is None else flow_of(view, asked.flow)
+    return {
+        "version": view.version,
+        "node": view.node,
+        "nodes": list(view.nodes),
+        "made_at_ms": int(view.made_at * 1000),
+        "state": _state(view.state),
+        "clusters": [
+            {
+                "alias": it.alias,
+                "answers": it.answers,
+                "away_for_seconds": _rounded(it.away_for_s),
+                "error": it.error,
+            }
+            for it in view.clusters
+        ],
+        "flows": [_flow(it, asked if it is flow else None) for it in view.flows if flow in (None, it)],
+    }
+
+
+def flow_of(view: MirrorView, name: str) -> FlowView:
+    flow = view.flow(name)
+    if flow is None:
+        known = ", ".join(str(it.flow) for it in view.flows[:10]) or "none"
+        raise LookupError(f"There is no flow {name}; flows are: {known}")
+    return flow
+
+
+def topic_of(flow: FlowView, name: str) -> TopicView:
+    topic = flow.topic(name)
+    if topic is None:
+        raise LookupError(f"Flow {flow.flow} mirrors no topic {name}")
+    return topic
+
+
+def _flow(flow: FlowView, asked: Asked | None) -> Json:
+    return {
+        "source": flow.flow.source,
+        "target": flow.flow.target,
+        "state": _state(flow.state),
+        **_lag(flow.lag, flow.left_s),
+        **_speed(flow.speed),
+        "latency_ms": _latency(*flow.latency_ms),
+        "topic_count": len(flow.topics),
+        "partition_count": sum(len(topic.partitions) for topic in flow.topics),
+        "partitions_by_state": {word.value: count for word, count in sorted(flow.words.items())},
+        "incidents": dict(sorted(flow.incidents.items())),
+        "lost_records": flow.lost,
+        "report_age_seconds": _rounded(flow.report_age_s),
+        "heartbeat_age_seconds": _rounded(flow.heartbeat_age_s),
+        "connectors": [
+            {"name": it.name, "kind": it.kind, "state": _state(it.state)} for it in flow.connectors
+        ],
+        **({} if asked is None else _part(flow, asked)),
+    }
+
+
+def _part(flow: FlowView, asked: Asked) -> Json:
+    if asked.topic is not None:
+        topic = topic_of(flow, asked.topic)
+        answers = [topic_answer(flow, topic), *group_answers(groups_of(flow), topic.name)[:SIZE]]
+        return {
+            "topic": _topic(flow, topic),
+            "may_move": [_answer(it) for it in answers],
+            "partitions": _page(page_of(topic.worst_first, asked.page, SIZE), partial(_partition, flow)),
+        }
+    if asked.groups:
+        return {"groups": _groups(flow, asked)}
+    topics = [it for it in flow.worst_first if asked.matching in it.name]
+    return {"topics": _page(page_of(topics, asked.page, SIZE), partial(_topic, flow))}
+
+
+def _page(page: Page[T], to_json: Callable[[T], Json]) -> Json:
+    return {
+        "page": page.number,
+        "pages": page.last,
+        "total": page.total,
+        "items": [to_json(it) for it in page.items],
+    }
+
+
+def _topic(flow: FlowView, topic: TopicView) -> Json:
+    return {
+        "name": topic.name,
+        "target": topic.target,
+        "state": _state(topic.state),
+        **_lag(topic.lag, topic.left_s),
+        **_speed(topic.speed),
+        "quiet_for_seconds": _rounded(flow.age(topic.quiet_since)),
+        "partition_count": len(topic.partitions),
+    }
+
+
+def _partition(flow: FlowView, partition: PartitionView) -> Json:
+    return {
+        "partition": partition.source.partition,
+        "task": partition.task,
+        "state": _state(partition.state),
+        "position": partition.position,
+        "source_end": partition.source_end,
+        **_lag(partition.lag, partition.left_s),
+        **_speed(partition.speed),
+        "latency_ms": _latency(partition.latency_ms(0.5), partition.latency_ms(0.99)),
+        "quiet_for_seconds": _rounded(flow.age(partition.quiet_since)),
+        "incidents": dict(sorted(partition.incidents.items())),
+        "lost_records": partition.lost,
+        "notice": partition.notice,
+    }
+
+
+def _groups(flow: FlowView, asked: Asked) -> Json:
+    groups = groups_of(flow)
+    if groups is None or groups.groups is None:
+        return {"known": False, "page": 1, "pages": 1, "total": None, "items": []}
+    found = [it for it in groups.groups if asked.matching in it.name]
+    return {
+        "known": True,
+        "left_out_partitions": groups.left_out,
+        "age_seconds": _rounded(groups.age_s),
+        "target_age_seconds": _rounded(groups.target_age_s),
+        **_page(
+            page_of(found, asked.page, SIZE), lambda it: {**_group(it), **_answer(group_answer(it, groups))}
+        ),
+    }
+
+
+def _group(group: GroupView) -> Json:
+    return {
+        "name": group.name,
+        "is_exact": group.is_exact,
+        "read_again_records": group.again,
+        "is_active_on_target": group.is_active,
+        "partition_count": len(group.partitions),
+        "partitions": [_group_partition(it) for it in group.partitions[:SIZE]],
+    }
+
+
+def _group_partition(partition: GroupPartitionView) -> Json:
+    return {
+        "topic": partition.source.topic,
+        "partition": partition.source.partition,
+        "committed": partition.committed,
+        "lag_records": partition.lag,
+        "translated": partition.translated,
+        "behind_records": partition.behind,
+        "why": partition.why,
+        "checkpoint": partition.checkpoint,
+        "written": partition.written,
+        "read_again_records": partition.again,
+    }
+
+
+def _answer(answer: Answer) -> Json:
+    return {
+        "what": answer.what,
+        "may_move": answer.may_move,
+        "checks": [{"name": it.name, "holds": it.holds, "fact": it.fact} for it in answer.checks],
+    }
+
+
+def _state(state: State) -> Json:
+    return {
+        "word": state.word.value,
+        "for_seconds": _rounded(state.for_s),
+        "error": state.error,
+        "advice": state.advice or None,
+    }
+
+
+def _lag(lag: Lag, left_s: float | None) -> Json:
+    return {
+        "lag_records": lag.records,
+        "lag_seconds": _rounded(lag.seconds),
+        "time_left_seconds": _rounded(left_s),
+    }
+
+
+def _speed(speed: Speed) -> Json:
+    return {
+        "records_per_second": _rounded(speed.records),
+        "bytes_per_second": _rounded(speed.bytes),
+    }
+
+
+def _latency(median: float | None, high: float | None) -> Json:
+    return {"p50": _rounded(median), "p99": _rounded(high)}
+
+
+def _rounded(number: float | None) -> float | None:
+    return None if number is None or not isfinite(number) else round(number, 3)

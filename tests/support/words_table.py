@@ -1,0 +1,20 @@
+"""Writes the table of words into `docs/watching.md`: python -m tests.support.words_table."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+from sparkmirror.view.words import CONDITIONS
+
+PAGE: Final = Path(__file__).parents[2] / "docs" / "watching.md"
+_TABLE: Final = re.compile(r"(?<=<!-- the words: begin -->\n).*?(?=<!-- the words: end -->)", re.DOTALL)
+
+
+def with_table(text: str) -> str:
+    rows = ["| of a partition | its word | what to do |", "|---|---|---|"]
+    rows += [f"| {each.name} | **{each.word}** | {each.advice} |" for each in CONDITIONS]
+    return _TABLE.sub(lambda _: "\n".join([*rows, ""]), text)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,0 +1,147 @@
+"""Pages show whatever names and errors hold, and never run it."""
+
+from html.parser import HTMLParser
+from typing import Final
+
+import pytest
+
+from sparkmirror.domain.printable import printable
+from sparkmirror.ui.html import error_page, needs_of, page, part
+from sparkmirror.ui.looks import Look, look_of
+from sparkmirror.view.making import Node, view_of
+from sparkmirror.view.values import MirrorView
+from tests.support.mirror_looks import HOSTILE, behind, everything, look, source
+
+FLOW: Final = "a->b"
+LOOKS: Final = (
+    Look("overview"),
+    Look("flow", FLOW),
+    Look("flow", FLOW, number=2),
+    Look("topic", FLOW, "orders"),
+    Look("groups", FLOW),
+    *(Look("topic", FLOW, name) for name in HOSTILE),
+    *(Look("group", FLOW, name) for name in HOSTILE),
+    *(Look("flow", FLOW, matching=name) for name in HOSTILE),
+)
+VOID: Final = frozenset({"meta", "link", "input", "br", "img"})
+SCRIPTS: Final = 4
+NODES_MAX: Final = 3000
+
+
+class Parsed(HTMLParser):
+    """Reads a page as a browser does; fails for tags that are not closed in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str, str | None]] = []
+        self.texts: list[str] = []
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value) for name, value in attrs]
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self._open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.texts)
+
+
+@pytest.fixture(scope="module")
+def view() -> MirrorView:
+    return view_of(Node("node-1", "1.0", ("http://node-1/",)), everything(), 1000.0)
+
+
+@pytest.mark.parametrize("shown", LOOKS, ids=range(len(LOOKS)))
+def test_nothing_in_a_name_is_run(view: MirrorView, shown: Look) -> None:
+    parsed = Parsed(page(view, shown))
+    assert parsed.tags.count("script") == SCRIPTS
+    assert "img" not in parsed.tags
+    assert "style" not in parsed.tags
+    names = {name for _, name, _ in parsed.attributes}
+    assert not [name for name in names if name.startswith("on") or name == "style"]
+    assert len(parsed.tags) <= NODES_MAX
+
+
+def test_pages_load_and_link_below_their_own_folder_only(view: MirrorView) -> None:
+    for shown in LOOKS:
+        urls = [
+            value or ""
+            for _, name, value in Parsed(page(view, shown)).attributes
+            if name in ("src", "href", "action", "hx-sse:connect")
+        ]
+        assert not [url for url in urls if ":" in url.partition("?")[0] or url.startswith("/")]
+
+
+def test_hostile_names_are_shown_as_they_are(view: MirrorView) -> None:
+    topics = Parsed(part(view, Look("flow", FLOW)) + part(view, Look("flow", FLOW, number=2))).text
+    groups = Parsed(part(view, Look("groups", FLOW))).text
+    for name in HOSTILE:
+        assert printable(name) in topics
+        assert printable(name) in groups
+
+
+def test_marks_that_turn_the_direction_are_written_out(view: MirrorView) -> None:
+    text = Parsed(page(view, Look("groups", FLOW))).text
+    assert "\u202e" not in text
+    assert "\\u202egnp.exe" in text
+
+
+def test_errors_come_with_their_advice_and_the_worst_is_first(view: MirrorView) -> None:
+    text = Parsed(page(view, Look("overview"))).text
+    assert "raise max.message.bytes of a.orders to 2097152" in text
+    assert text.index("needs a person") < text.index("stalled") < text.index("retrying")
+    assert [need.name for need in needs_of(view)][:2] == ["errors", "orders"]
+
+
+def test_unknown_and_0_do_not_look_alike() -> None:
+    unknown = view_of(Node("n", "1"), [source(look(), report_age_s=99.0)], 0.0)
+    known = view_of(Node("n", "1"), [source(look())], 0.0)
+    shown = Look("topic", FLOW, "orders")
+    lags = [f'data-label="Lag" class="r"><span class="num{more}' for more in (' unknown">unknown<', '">0<')]
+    assert [lags[0] in part(it, shown) for it in (unknown, known)] == [True, False]
+    assert [lags[1] in part(it, shown) for it in (unknown, known)] == [False, True]
+
+
+def test_a_partition_that_catches_up_says_how_long() -> None:
+    made = view_of(Node("n", "1"), [source(behind("orders", 0, 6000, closed=3000))], 0.0)
+    text = Parsed(part(made, Look("topic", FLOW, "orders"))).text
+    assert "catching up" in text
+    assert "60 s" in text
+
+
+@pytest.mark.parametrize(
+    "shown", [Look("flow", "x->y"), Look("topic", FLOW, "none"), Look("group", FLOW, "none")]
+)
+def test_what_is_not_there_is_said(view: MirrorView, shown: Look) -> None:
+    with pytest.raises(LookupError, match=r"x->y|none") as raised:
+        page(view, shown)
+    for name in HOSTILE:
+        parsed = Parsed(error_page(shown, f"{raised.value.args[0]} {name}"))
+        assert printable(name) in parsed.text
+        assert parsed.tags.count("script") == SCRIPTS
+
+
+def test_a_mirror_without_flows_says_so() -> None:
+    assert "No flow runs here yet" in page(view_of(Node("n", "1"), [], 0.0), Look("overview"))
+
+
+@pytest.mark.parametrize(("number", "read"), [("2", 2), ("", 1), ("-1", 1), ("²", 1), ("9" * 400, 1)])
+def test_parameters_that_mean_nothing_are_left_out(number: str, read: int) -> None:
+    assert look_of("flow", {"page": number, "flow": FLOW}) == Look("flow", FLOW, number=read)

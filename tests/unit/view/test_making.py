@@ -1,0 +1,164 @@
+from math import inf
+from typing import Final
+
+from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId
+from sparkmirror.metrics.looks import ClusterLook, ConnectorLook, GroupsLook, HeartbeatLook, StandingLook
+from sparkmirror.storage.progress import PartitionState
+from sparkmirror.view.groups import groups_of
+from sparkmirror.view.making import Node, view_of
+from sparkmirror.view.values import FlowView, MirrorView, PartitionView
+from sparkmirror.view.words import Word
+from tests.support.mirror_looks import A_TO_B, behind, everything, group_partition, groups, look, source
+
+NODE: Final = Node("node-1", "1.0")
+
+
+def view(*connectors: ConnectorLook) -> MirrorView:
+    return view_of(NODE, connectors, 1000.0)
+
+
+def flow(*connectors: ConnectorLook) -> FlowView:
+    (only,) = view(*connectors).flows
+    return only
+
+
+def partition(of: FlowView, at: int = 0) -> PartitionView:
+    return of.topics[0].partitions[at]
+
+
+def test_a_flow_that_has_caught_up() -> None:
+    made = flow(source(look(partition=0), look(partition=1)))
+    assert (made.state.word, made.lag, made.words) == (Word.CAUGHT_UP, (0, 0.0), {Word.CAUGHT_UP: 2})
+    assert (partition(made).position, partition(made).source_end) == (1000, 1000)
+    assert str(partition(made, 1).target) == "a.orders-1"
+    assert made.latency_ms == (partition(made).latency_ms(0.5), partition(made).latency_ms(0.99))
+
+
+def test_the_worst_partition_gives_topic_and_flow_their_word() -> None:
+    failed = look("payments", 1, {"state": PartitionState.FAILED, "error": "no", "lag": 4}, error_for_s=9.0)
+    made = flow(source(look(), look("payments"), failed))
+    assert [topic.state.word for topic in made.topics] == [Word.CAUGHT_UP, Word.NEEDS_A_PERSON]
+    assert (made.state.word, made.state.error, made.state.for_s) == (Word.NEEDS_A_PERSON, "no", 9.0)
+    assert made.state.advice
+    assert [topic.name for topic in made.worst_first] == ["payments", "orders"]
+    assert made.topics[1].worst_first[0].source.partition == 1
+
+
+def test_the_time_left_follows_from_how_the_lag_shrinks() -> None:
+    made = flow(source(behind("orders", 0, 6000, closed=3000), behind("orders", 1, 500, closed=3000)))
+    assert (made.state.word, made.lag.records) == (Word.CATCHING_UP, 6500)
+    assert [it.left_s for it in made.topics[0].partitions] == [60.0, 5.0]
+    assert made.left_s == 60.0
+
+
+def test_the_time_left_of_some_is_not_known_while_that_of_one_is_not() -> None:
+    early = behind("orders", 1, 500, closed=3000)._replace(motion=None)
+    assert flow(source(behind("orders", 0, 6000, closed=3000), early)).left_s is None
+
+
+def test_while_no_report_is_read_nothing_is_known_and_the_lag_grows() -> None:
+    made = flow(source(look(), report_age_s=42.0))
+    assert (made.state.word, made.state.for_s) == (Word.UNKNOWN, 42.0)
+    assert (made.lag, made.speed) == ((None, 42.0), (None, None))
+    never = flow(source(look(), report_age_s=None))
+    assert (never.state.word, never.lag.records, never.report_age_s) == (Word.UNKNOWN, None, inf)
+
+
+def test_the_lag_of_all_is_not_known_while_that_of_one_is_not() -> None:
+    made = flow(source(behind("orders", 0, 10, closed=1), look("orders", 1, {"lag": None}, lag_s=None)))
+    assert made.lag == (None, None)
+
+
+def test_a_flow_that_does_not_run_has_no_lag_of_0() -> None:
+    made = flow(StandingLook(A_TO_B, ConnectorName("mm2"), "source", None, "paused"))
+    assert (made.state.word, made.lag, made.speed) == (Word.PAUSED, (None, None), (None, None))
+    failed = flow(StandingLook(A_TO_B, ConnectorName("mm2"), "source", "bad topics", "failed"))
+    assert (failed.state.word, failed.state.error) == (Word.NEEDS_A_PERSON, "bad topics")
+    starting = flow(StandingLook(A_TO_B, ConnectorName("mm2"), "source", None, "starting"))
+    assert starting.state.word is Word.UNKNOWN
+    assert flow(source(partitions=None)).state.word is Word.UNKNOWN
+
+
+def test_a_connectors_own_error_is_the_flows() -> None:
+    made = flow(source(look(), trouble="topic x: no rights"))
+    assert (made.state.word, made.state.error) == (Word.NEEDS_A_PERSON, "topic x: no rights")
+
+
+def test_connectors_that_write_each_interval_are_missed() -> None:
+    beat = HeartbeatLook(A_TO_B, ConnectorName("beat"), "heartbeat", age_s=0.5, interval_s=1.0)
+    late = HeartbeatLook(A_TO_B, ConnectorName("beat"), "heartbeat", age_s=14.0, interval_s=1.0)
+    first = GroupsLook(A_TO_B, ConnectorName("checkpoints"), "checkpoint")
+    words = [
+        flow(source(look()), it).connectors[1].state.word
+        for it in (beat, late, first, groups(), groups(age_s=999.0))
+    ]
+    assert words == [Word.CAUGHT_UP, Word.RETRYING, Word.UNKNOWN, Word.CAUGHT_UP, Word.RETRYING]
+    assert flow(source(look()), late).heartbeat_age_s == 14.0
+
+
+def test_a_cluster_is_away_if_one_flow_gets_no_answer() -> None:
+    there = source(look())
+    away = ClusterLook(Alias("b"), is_up=False, away_for_s=9.0, error="refused")
+    back = source(look(), flow=Flow(Alias("b"), Alias("c")), clusters=(away,))
+    assert [(it.alias, it.answers, it.away_for_s) for it in view(there, back).clusters] == [
+        ("a", True, None),
+        ("b", False, 9.0),
+        ("c", None, None),
+    ]
+
+
+def test_groups_have_what_they_would_read_again() -> None:
+    made = flow(
+        source(look()),
+        groups(
+            group_partition("exact"),
+            group_partition("late", behind_max=40),
+            group_partition("unwritten", written=None, checkpoint=850),
+            group_partition("new", translated=None, behind_max=None, checkpoint=None, written=None),
+            active=frozenset({GroupId("late")}),
+        ),
+    )
+    known = groups_of(made)
+    assert known is not None
+    found = {group.name: group for group in known.groups or ()}
+    assert {name: group.again for name, group in found.items()} == {
+        "exact": 0,
+        "late": 40,
+        "new": None,
+        "unwritten": 50,
+    }
+    assert (found[GroupId("late")].is_active, found[GroupId("exact")].is_active) == (True, False)
+    assert found[GroupId("exact")].partitions[0].lag == 100
+
+
+def test_without_a_look_at_the_target_nothing_is_said_of_groups_there() -> None:
+    known = groups_of(flow(groups(group_partition("g"), reads_target=False)))
+    assert known is not None
+    assert [group.is_active for group in known.groups or ()] == [None]
+
+
+def test_a_view_has_the_worst_state_of_its_flows() -> None:
+    assert view().state.word is Word.UNKNOWN
+    assert view_of(NODE, everything(), 0.0).state.word is Word.NEEDS_A_PERSON
+
+
+def test_what_has_not_changed_is_taken_from_the_view_before() -> None:
+    quiet, busy = look("quiet"), behind("busy", 0, 10, closed=1)
+    first = view(source(quiet, busy))
+    moved = behind("busy", 0, 5, closed=1)
+    second = view_of(NODE, [source(quiet, moved, now=30.0)], 1001.0, first)
+    assert second.flows[0].topic("quiet") is first.flows[0].topic("quiet")
+    assert second.flows[0].topic("busy") is not first.flows[0].topic("busy")
+    assert second == view_of(NODE, [source(quiet, moved, now=30.0)], 1001.0)
+    quiet_topic = second.flows[0].topic("quiet")
+    assert quiet_topic is not None
+    assert second.flows[0].age(quiet_topic.quiet_since) == 150.0
+
+
+def test_what_was_not_known_is_not_taken_from_the_view_before() -> None:
+    quiet = look("quiet")
+    known = view(source(quiet))
+    cut_off = view_of(NODE, [source(quiet, report_age_s=60.0)], 1001.0, known)
+    back = view_of(NODE, [source(quiet)], 1002.0, cut_off)
+    words = [it.flows[0].topics[0].state.word for it in (known, cut_off, back)]
+    assert words == [Word.CAUGHT_UP, Word.UNKNOWN, Word.CAUGHT_UP]

@@ -1,0 +1,86 @@
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.metrics.looks import Motion, PartitionLook
+from sparkmirror.storage.progress import PartitionState
+from sparkmirror.view.words import CONDITIONS, Situation, Word, condition_of, worst_of
+from tests.support.mirror_looks import behind, look
+from tests.support.words_table import PAGE, with_table
+
+UNREPORTED = PartitionLook(TopicPartition("orders", 0), 0)
+FAILED = look(reported={"state": PartitionState.FAILED, "error": "no", "lag": 3})
+STALLED = look(reported={"lag": 3}, lag_s=70.0, is_stalled=True)
+
+EXAMPLES = {
+    "its connector failed": (Situation(look(), "failed"), Word.NEEDS_A_PERSON),
+    "its connector is paused or stopped": (Situation(look(), "stopped"), Word.PAUSED),
+    "no report has been read for 10 s": (Situation(FAILED, None, 10.1), Word.UNKNOWN),
+    "the task reports a failure": (Situation(FAILED), Word.NEEDS_A_PERSON),
+    "the task has not reported it": (Situation(UNREPORTED), Word.UNKNOWN),
+    "the task retries": (
+        Situation(look(reported={"state": PartitionState.RETRYING, "error": "away", "lag": 0})),
+        Word.RETRYING,
+    ),
+    "it has lag, no progress for a minute, and no error": (Situation(STALLED), Word.STALLED),
+    "the source's end is not known": (Situation(look(reported={"lag": None})), Word.UNKNOWN),
+    "the lag is 0, or 5 s at most": (Situation(look(reported={"lag": 9}, lag_s=4.9)), Word.CAUGHT_UP),
+    "the lag shrinks": (Situation(behind("orders", 0, 900, closed=100)), Word.CATCHING_UP),
+    "the lag grows": (Situation(behind("orders", 0, 900, closed=-1)), Word.FALLING_BEHIND),
+}
+
+
+def test_every_condition_of_the_table_has_an_example() -> None:
+    assert list(EXAMPLES) == [condition.name for condition in CONDITIONS]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_situation_gets_the_word_of_its_condition(name: str) -> None:
+    situation, word = EXAMPLES[name]
+    condition = condition_of(situation)
+    assert (condition.name, condition.word) == (name, word)
+
+
+def test_whoever_needs_something_is_told_what() -> None:
+    calm = (Word.CAUGHT_UP, Word.CATCHING_UP)
+    assert all(condition.advice for condition in CONDITIONS if condition.word not in calm)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"lag": None}, {"lag": 0, "error": "away"}, {"lag": None, "error": "away"}],
+)
+def test_what_is_not_known_is_no_lag_of_0(change: dict[str, Any]) -> None:
+    situation = Situation(look(reported=change))
+    assert situation.lag is None
+    assert condition_of(situation).word is not Word.CAUGHT_UP
+
+
+def test_nothing_is_known_while_no_report_is_read() -> None:
+    assert [Situation(look(), None, age_s).lag for age_s in (None, 10.1, 9.9)] == [None, None, 0]
+
+
+def test_a_lag_that_was_just_seen_is_no_fall_behind() -> None:
+    early = behind("orders", 0, 900, closed=-1)._replace(motion=Motion(1.0, -1))
+    assert condition_of(Situation(early)).word is Word.CATCHING_UP
+
+
+def test_an_error_without_lag_keeps_its_words() -> None:
+    known = look().report
+    assert known is not None
+    retrying = look()._replace(report=replace(known, state=PartitionState.RETRYING, error="away"))
+    assert condition_of(Situation(retrying)).word is Word.RETRYING
+
+
+def test_the_worst_word_is_that_of_the_whole() -> None:
+    assert worst_of(Word) is Word.NEEDS_A_PERSON
+    assert worst_of([Word.CAUGHT_UP, Word.PAUSED]) is Word.PAUSED
+    assert worst_of([Word.CATCHING_UP, Word.UNKNOWN, Word.CAUGHT_UP]) is Word.UNKNOWN
+    assert worst_of([]) is Word.UNKNOWN
+
+
+def test_the_documented_table_is_the_one_that_decides() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert text == with_table(text), "python -m tests.support.words_table"
