@@ -47,7 +47,7 @@ def target(
         "heartbeats.replication.enabled": "false",
     }
     with running_mirror(tmp_path_factory.mktemp("tool") / "mirror", properties) as mirror:
-        mirror.await_log("checkpoints [0-9]+ groups")
+        mirror.await_log("writes checkpoints of [0-9]+ of")
         there = {(group, partition) for group in (GROUP, HALF) for partition in range(2)}
         await_value(lambda: checkpointed(target_cluster) == there, WAIT_S, mirror.log_text)
         yield target_cluster

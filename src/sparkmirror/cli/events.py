@@ -40,7 +40,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "events",
         help="what happened to a mirror: starts, failures, incidents, outages",
         description=_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("file", type=Path, metavar="FILE", help="the mm2.properties of the mirror")
     add_flow_argument(parser)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from sparkmirror.cli import topics_explain
 from sparkmirror.client.mirror_client import MirrorClient
 from sparkmirror.config.properties import read_properties
-from sparkmirror.domain.errors import KafkaError, MalformedRecordError
+from sparkmirror.domain.errors import KafkaError, MalformedRecordError, SparkmirrorError
 from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from sparkmirror.offsets import formatters
 from sparkmirror.offsets.wire_records import Checkpoint, Heartbeat, OffsetSync
@@ -166,7 +166,9 @@ def _dump(arguments: argparse.Namespace, dump: _Dump) -> int:
             if error.code != UNKNOWN_TOPIC_OR_PARTITION:
                 raise
             topic = dump.topic(client, arguments)
-            raise KafkaError(f"{arguments.bootstrap_server} has no topic {topic}: {dump.place}") from error
+            raise SparkmirrorError(
+                f"{arguments.bootstrap_server} has no topic {topic}: {dump.place}"
+            ) from error
     return _DONE
 
 
