@@ -6,6 +6,7 @@ known, but not in its place, is reported too: it has no effect, and MM2 never re
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Final
 
 from sparkmirror.config.admin_plugins import FORWARDING_ADMIN
@@ -100,6 +101,9 @@ class Scope:
             yield from (head + name for name in names)
 
 
+EXPLAINED_MAX: Final = 100
+"""Finding a similar name takes a millisecond, and a config of the REST API may have 100,000 keys."""
+
 _CLIENTS: Final = {"consumer.": CONSUMER.names, "producer.": PRODUCER.names, "admin.": ADMIN.names}
 _STORAGE: Final = ("offset.storage.", "status.storage.", "config.storage.")
 _PLUGINS: Final = (
@@ -144,9 +148,10 @@ def unknown_keys(keys: Iterable[str], clusters: Iterable[Alias]) -> tuple[Unknow
 
 
 def unknown_connector_keys(keys: Iterable[str]) -> tuple[UnknownKey, ...]:
-    """The keys of one connector's config that nothing reads."""
+    """The keys of one connector's config that nothing reads, the first `EXPLAINED_MAX` of them."""
     places = {"": CONNECTOR}
-    return tuple(_explained(key, places) for key in keys if not _known(key, places))
+    unknown = (key for key in keys if not _known(key, places))
+    return tuple(_explained(key, places) for key in islice(unknown, EXPLAINED_MAX))
 
 
 def unknown_worker_keys(keys: Iterable[str]) -> tuple[UnknownKey, ...]:

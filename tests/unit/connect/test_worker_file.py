@@ -1,9 +1,11 @@
 """Checks worker files of users: settings, warnings and errors."""
 
+import time
 from pathlib import Path
 
 import pytest
 
+from sparkmirror.config.known_keys import EXPLAINED_MAX
 from sparkmirror.config.properties import Properties, parse_properties, read_properties
 from sparkmirror.connect.worker_file import WorkerFile, connector_warnings, worker_file
 from sparkmirror.domain.errors import ConfigError, InvalidConfigError
@@ -217,3 +219,10 @@ def test_connectors_with_an_inherited_converter_get_a_warning() -> None:
 def test_unread_keys_of_connectors_get_a_warning(key: str, warning: str) -> None:
     (said,) = connector_warnings({key: "x"}, Properties())
     assert warning in said
+
+
+def test_warnings_of_a_config_with_very_many_keys_take_no_time() -> None:
+    began = time.process_time()
+    said = connector_warnings({f"topic.filtr.{number}": "x" for number in range(60_000)}, Properties())
+    assert len(said) == EXPLAINED_MAX
+    assert time.process_time() - began < 5
