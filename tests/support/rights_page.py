@@ -91,7 +91,7 @@ def binding(right: Right, principal: str) -> AclBinding:
 _STATE: Final = (Need.CREATE_TOPIC, Need.READ_TOPIC, Need.WRITE_TOPIC)
 _CHECKED: Final = (*_STATE, Need.DESCRIBE_TOPIC_CONFIGS)
 """That a topic is compacted is checked where that matters."""
-_REMOTE: Final = (*_CHECKED, Need.GROW_TOPIC, Need.ALTER_TOPIC_CONFIGS)
+_REMOTE: Final = (*_STATE, Need.GROW_TOPIC, Need.ALTER_TOPIC_CONFIGS)
 _BEAT: Final = (Need.CREATE_TOPIC, Need.WRITE_TOPIC)
 _ACLS: Final = "unless `sync.topic.acls.enabled=false`"
 
@@ -134,13 +134,19 @@ def _of_target(source: str, topic: str, group: str) -> Iterator[Grant]:
 
     default, cluster = Mode.DEFAULT, Resource(ResourceType.CLUSTER, CLUSTER_NAME)
     remote = Resource(ResourceType.TOPIC, f"{source}.{topic}")
-    yield of(Who.SOURCE, default, remote, _REMOTE, "each mirrored topic; the prefix `A.*` will do")
+    yield of(
+        Who.SOURCE,
+        default,
+        remote,
+        _REMOTE,
+        "each mirrored topic; DESCRIBE_CONFIGS will do with `sync.topic.configs.enabled=false`",
+    )
     yield of(Who.SOURCE, default, own("offsets"), _CHECKED, "positions")
     yield of(Who.SOURCE, default, own("progress"), _STATE, "what tasks report")
     yield of(Who.SOURCE, default, own("attempts"), _CHECKED, "who writes a partition")
     fence = Resource(ResourceType.TRANSACTIONAL_ID, "sparkmirror-*")
     yield of(Who.SOURCE, default, fence, [Need.TRANSACT], "fences attempts before")
-    yield of(Who.SOURCE, default, cluster, [Need.DESCRIBE_ACLS, Need.ALTER_ACLS], _ACLS)
+    yield of(Who.SOURCE, default, cluster, [Need.ALTER_ACLS], _ACLS)
     yield of(Who.CHECKPOINT, default, Resource(ResourceType.TOPIC, f"{source}.checkpoints.internal"), _STATE)
     yield of(Who.HEARTBEAT, default, Resource(ResourceType.TOPIC, "heartbeats"), _BEAT)
     members = Resource(ResourceType.GROUP, group)
@@ -159,8 +165,8 @@ def _of_target(source: str, topic: str, group: str) -> Iterator[Grant]:
     yield of(Who.SOURCE, Mode.BAD_BATCHES, own("dead-letters"), _STATE, "what was skipped")
     ids = Resource(ResourceType.TOPIC, "mm2-producer-ids.internal")
     yield of(Who.SOURCE, Mode.OTHER_NAMES, ids, _STATE, "which flow wrote a batch")
-    yield of(Who.SOURCE, Mode.QUOTAS, cluster, [Need.DESCRIBE_QUOTAS, Need.ALTER_QUOTAS])
-    yield of(Who.SOURCE, Mode.USERS, cluster, [Need.DESCRIBE_USERS, Need.ALTER_USERS])
+    yield of(Who.SOURCE, Mode.QUOTAS, cluster, [Need.ALTER_QUOTAS])
+    yield of(Who.SOURCE, Mode.USERS, cluster, [Need.ALTER_USERS])
     yield of(Who.SOURCE, Mode.OLD, cluster, [Need.NUMBER_RECORDS])
 
 
@@ -233,7 +239,10 @@ _ACTIONS: Final = {
     (ResourceType.TOPIC, AclOperation.CREATE): ("CreateTopic",),
     (ResourceType.TOPIC, AclOperation.ALTER): ("DescribeTopic", "AlterTopic"),
     (ResourceType.TOPIC, AclOperation.DESCRIBE_CONFIGS): ("DescribeTopicDynamicConfiguration",),
-    (ResourceType.TOPIC, AclOperation.ALTER_CONFIGS): ("AlterTopicDynamicConfiguration",),
+    (ResourceType.TOPIC, AclOperation.ALTER_CONFIGS): (
+        "DescribeTopicDynamicConfiguration",
+        "AlterTopicDynamicConfiguration",
+    ),
     (ResourceType.GROUP, AclOperation.DESCRIBE): ("DescribeGroup",),
     (ResourceType.TRANSACTIONAL_ID, AclOperation.WRITE): ("DescribeTransactionalId", "AlterTransactionalId"),
     (ResourceType.CLUSTER, AclOperation.DESCRIBE): ("DescribeCluster",),
