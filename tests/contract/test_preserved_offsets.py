@@ -181,6 +181,18 @@ def test_a_topic_that_is_not_empty_is_refused(bench: Bench, topic: str, watch: P
     assert len(placed(bench.target, remote(topic))) == 1
 
 
+def test_a_topic_that_was_mirrored_with_other_offsets_is_refused(
+    bench: Bench, topic: str, watch: ProgressReports
+) -> None:
+    transact(bench.source, topic, numbered(3))
+    await_value(lambda: len(placed(bench.source, topic)) == 3, WAIT_S, lambda: "no marker")
+    append(bench.source, topic, numbered(1, 3))
+    with running(bench.plan(TopicPartition(topic, 0), read_committed=True)):
+        bench.await_copied(topic, numbered(4))
+    with running(plan_of(bench, topic, read_committed=True)):
+        watch.await_progress(topic, lambda report: "another record at offset 3" in str(report.error))
+
+
 def test_a_log_start_that_went_back_is_moved_again(bench: Bench, topic: str) -> None:
     """As brokers restore it that were killed: here it was never moved."""
     append(bench.target, remote(topic), numbered(9))
