@@ -127,16 +127,21 @@ def test_pages_and_view_tell_the_same_as_the_metrics(mirror: Mirror, page: Page)
 
     flow = f"flow={ALIAS}-%3EB"
 
-    def word(topic: str) -> str:
-        (seen,) = json.loads(read(f"mirror?{flow}&topic={topic}"))["flows"]
-        return str(seen["topic"]["state"]["word"])
+    def words() -> dict[str, str]:
+        (seen,) = json.loads(read(f"mirror?{flow}"))["flows"]
+        return {each["name"]: each["state"]["word"] for each in seen["topics"]["items"]}
 
     def is_known() -> bool:
         (seen,) = json.loads(read(f"mirror?{flow}&groups=true"))["flows"]
         return bool(seen["groups"]["total"]) and seen["heartbeat_age_seconds"] is not None
 
+    def translation() -> list[bool | None]:
+        (seen,) = json.loads(read(f"mirror?{flow}&topic={QUICK}"))["flows"]
+        groups = [each for each in seen["may_move"] if each["what"] == GROUP]
+        return [each["checks"][0]["holds"] for each in groups]
+
     await_value(is_known, WAIT_S, lambda: read(f"mirror?{flow}&groups=true"))
-    await_value(lambda: word(QUICK) == "caught up", WAIT_S, lambda: read(f"mirror?{flow}&topic={QUICK}"))
+    await_value(lambda: words().get(QUICK) == "caught up", WAIT_S, lambda: read(f"mirror?{flow}"))
     view = json.loads(read(f"mirror?{flow}"))
     assert {each["alias"]: each["answers"] for each in view["clusters"]} == {ALIAS: True, "B": True}
     topics = {each["name"]: each for each in view["flows"][0]["topics"]["items"]}
@@ -145,8 +150,7 @@ def test_pages_and_view_tell_the_same_as_the_metrics(mirror: Mirror, page: Page)
     (quick,) = json.loads(read(f"mirror?{flow}&topic={QUICK}"))["flows"]
     ends = {each["partition"]: each["source_end"] for each in quick["partitions"]["items"]}
     assert ends == {0: 100, 1: 200}
-    group = next(each for each in quick["may_move"] if each["what"] == GROUP)
-    assert group["checks"][0]["holds"] is True
+    await_value(lambda: translation() == [True], WAIT_S, lambda: read(f"mirror?{flow}&groups=true"))
     assert QUICK in read(f"ui/flow?{flow}")
     assert GROUP in read(f"ui/groups?{flow}")
     assert ALIAS in read("ui/")
