@@ -22,8 +22,9 @@ _READ_TIMEOUT_S: Final = 30.0
 _POLL_S: Final = 0.5
 
 _HELP: Final = """\
-Prints what happened to each flow in the last 7 days: starts and stops, partitions that failed, retried,
-stalled and recovered, incidents, clusters that did not answer. Times are UTC. The mirror writes it to
+Prints what happened to each flow in the last 7 days: starts and stops,
+partitions that failed, retried, stalled and recovered, incidents, clusters that
+did not answer. Times are UTC. The mirror writes it to
 mm2-events.SOURCE.internal on the target; it may be running or not.
 
 examples:
@@ -45,7 +46,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     add_flow_argument(parser)
     parser.add_argument("--follow", action="store_true", help="print new events until Ctrl-C")
     parser.add_argument(
-        "-o", "--output", choices=("text", "json"), default="text", help="json: an object on each line (text)"
+        "-o", "--output", choices=("text", "json"), default="text", help="json: an object a line (text)"
     )
     parser.set_defaults(run=run)
 

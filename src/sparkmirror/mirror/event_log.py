@@ -21,7 +21,9 @@ _TEXT_MAX: Final = 2000
 _INTERVAL_S: Final = 1.0
 _TIMEOUT_S: Final = 2.0
 _PAUSE_S: Final = 30.0
-"""After a failure: the topic may be missing for good."""
+"""After a failure that may last: the topic may be missing for good."""
+_SAID_AFTER_S: Final = 60.0
+"""What passes by itself: a new topic has no leader yet, or the target is away, which is said elsewhere."""
 
 Write = Callable[[str, Iterable[Event]], object]
 
@@ -54,7 +56,8 @@ class EventLog:
         self._waiting: deque[Event] = deque()
         self._dropped = 0
         self._lock = threading.Lock()
-        self._has_failed = False
+        self._failing_since: float | None = None
+        self._is_said = False
         self._paused_until = 0.0
         self.thread = PeriodicThread("events", self._log, self._prepare, self._finish)
 
@@ -92,13 +95,21 @@ class EventLog:
         try:
             self._write(self._topic, events)
         except SparkmirrorError as error:
-            self._paused_until = self._clock() + _PAUSE_S
-            if not self._has_failed:
-                self._log.warning("events are not written: %s", error)
-            self._has_failed = True
+            self._note_failure(error, self._clock())
             return
-        self._has_failed = False
+        self._failing_since, self._is_said = None, False
         with self._lock:
             self._dropped -= dropped
             for _ in range(len(events) - bool(dropped)):
                 self._waiting.popleft()
+
+    def _note_failure(self, error: SparkmirrorError, now: float) -> None:
+        """Say once that events are not written, at once or when that lasts."""
+        if self._failing_since is None:
+            self._failing_since = now
+        lasts = not error.retriable or now - self._failing_since >= _SAID_AFTER_S
+        if lasts:
+            self._paused_until = now + _PAUSE_S
+        if lasts and not self._is_said:
+            self._log.warning("events are not written: %s", error)
+            self._is_said = True

@@ -7,7 +7,7 @@ import pytest
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.errors import KafkaError
+from sparkmirror.domain.errors import AuthorizationError, RetriableError, SparkmirrorError
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.mirror.event_log import EventLog
 from sparkmirror.policies.replication import DefaultReplicationPolicy
@@ -19,13 +19,13 @@ FLOW = Flow(Alias("a"), Alias("b"))
 class Topic:
     def __init__(self) -> None:
         self.events: list[Event] = []
-        self.is_away = False
+        self.error: SparkmirrorError | None = None
         self.now = 1000.0
 
     def write(self, topic: str, events: Iterable[Event]) -> None:
         assert topic == "mm2-events.a.internal"
-        if self.is_away:
-            raise KafkaError("no such topic")
+        if self.error is not None:
+            raise self.error
         self.events += events
 
     def log(self) -> EventLog:
@@ -57,13 +57,13 @@ def test_the_topic_is_one_that_is_not_mirrored() -> None:
 def test_what_can_not_be_written_waits_and_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
     topic = Topic()
     log = topic.log()
-    topic.is_away = True
+    topic.error = AuthorizationError("no right")
     log.note(EventKind.STALLED, "first")
     for _ in range(3):
         topic.now += 60
         log.flush()
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
-    topic.is_away = False
+    topic.error = None
     log.note(EventKind.CONTINUES, "second")
     log.flush()
     assert topic.events == []  # not tried again at once
@@ -72,6 +72,25 @@ def test_what_can_not_be_written_waits_and_is_said_once(caplog: pytest.LogCaptur
     assert [event.text for event in topic.events] == ["first", "second"]
     log.flush()
     assert len(topic.events) == 2
+
+
+def test_a_failure_that_passes_is_not_said_and_tried_again_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    """A new topic has no leader for a moment."""
+    topic = Topic()
+    log = topic.log()
+    log.note(EventKind.STARTED, "first")
+    topic.error = RetriableError("no leader")
+    log.flush()
+    assert not caplog.records
+    topic.error, topic.now = None, topic.now + 1
+    log.flush()
+    assert [event.text for event in topic.events] == ["first"]
+    log.note(EventKind.STALLED, "second")
+    topic.error = RetriableError("away")
+    for _ in range(90):
+        topic.now += 1
+        log.flush()
+    assert len(caplog.records) == 1
 
 
 def test_events_that_wait_are_bounded_and_those_dropped_are_counted() -> None:
