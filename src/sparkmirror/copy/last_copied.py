@@ -93,11 +93,13 @@ def last_copied(
     with closing(SpanReader(target)) as reader:
         search = _Search(reader, partition, last, require_offsets(target, [partition], EARLIEST)[partition])
         found = search.found(log.fenced)
-        walked = search.walked(_exact(last, stored), found, log)
+        exact = _exact(last, stored)
+        walked = search.walked(exact, found, log)
     end = None if found is None else found.end
     if walked.records is not None:
         end = end_behind(last.ends, walked.records % SEQUENCE_MODULUS)
-    is_short = log.offset < known.target_offset or _is_before(end, known, log, search.first)
+    is_dense = found is not None and walked.records is None and _is_dense(found, exact)
+    is_short = log.offset < known.target_offset or is_dense or _is_before(end, known, log, search.first)
     behind = end is not None and end.records > known.end.records
     return LastCopied(
         end if end is not None and behind else known.end,
@@ -106,6 +108,11 @@ def last_copied(
         walked.repeated,
         is_expired=end is None and last.stage is Stage.OPEN and known.target_offset < search.first,
     )
+
+
+def _is_dense(found: _Found, exact: KnownEnd) -> bool:
+    """Whether it has more records than offsets: it went on in the place of records that were lost."""
+    return found.target_offset - exact.target_offset < found.end.records - exact.end.records
 
 
 def _is_before(end: SequenceEnd | None, known: KnownEnd, log: LogEnd, first: int) -> bool:

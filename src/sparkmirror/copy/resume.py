@@ -41,6 +41,7 @@ from sparkmirror.domain.incidents import (
     source_recreated,
     source_truncated,
     target_recreated,
+    target_truncated,
 )
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.offsets import LATEST, list_offsets
@@ -176,7 +177,10 @@ class Resumption:
         if position.producer is None or not self.plan.producer.idempotent:
             return UnderNewId(following, now.end.offset, _skipped(reason))
         if reason.is_settled:
-            return UnderNewId(following, _expected_end(reason, now), _skipped(reason))
+            expected, end = position.producer.next_offset, now.end.offset
+            if reason.renews and end < expected:  # an attempt is recorded to begin where the log ends
+                return UnderNewId(following, end, target_truncated(plan.target, end, expected, following))
+            return UnderNewId(following, expected, _skipped(reason))
         if reason.skipped is None and last is not None:
             return self.succession.behind(plan, position, last, now.end)
         if reason.skipped is not None:
