@@ -1,4 +1,7 @@
-"""Mutants of the protocol: one rule of it is missing or wrong in each, and the model must notice."""
+"""Mutants of the protocol: one rule of it is missing or wrong in each, and the model must notice.
+
+Two more, markers not proven and offsets not counted, have named cases: walks seldom meet what they need.
+"""
 
 from typing import Final
 
@@ -20,6 +23,5 @@ MUTANTS: Final[dict[str, Rules]] = {
     "position read before the claim": Rules(reads_position_late=False),
     "closed with something unanswered": Rules(closes_in_order=False),
     "base offsets not checked": Rules(checks_base_offsets=False),
-    "offsets not counted": Rules(counts_offsets=False),
     "old producer id not waited for": Rules(waits_for_old_id=False),
 }
