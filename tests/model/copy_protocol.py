@@ -1,31 +1,32 @@
-"""The resume and copy protocol as a state space: which states follow a state.
+"""The copy protocol as a state space: which states follow a state.
 
-Actors are up to three attempts (`resuming.py`, `copying.py`), the coordinator, the network and faults
+Actors are up to three tasks (`claiming.py`, `copying.py`), the coordinator, the network and faults
 (`world.py`). Each step is atomic; an actor that makes no step is frozen.
 """
 
 from collections.abc import Iterable, Iterator
 
+from tests.model.claiming import claiming_moves
 from tests.model.copying import copying_moves
-from tests.model.resuming import resuming_moves
-from tests.model.rules import DESIGNED, USUAL, Rules, Setting
+from tests.model.rules import IMPLEMENTED, USUAL, Rules, Setting
 from tests.model.state import (
     COPY,
     DEAD,
     DONE,
     FENCED,
     IDLE,
-    Attempt,
+    PAUSED,
     Coordinator,
     Faults,
     Request,
     Source,
     State,
     Target,
+    Task,
 )
 from tests.model.steps import Move, World, text_of
 from tests.model.target_log import judged
-from tests.model.world import environment_moves, fault_moves
+from tests.model.world import begin_again, environment_moves, fault_moves
 
 FIRST_PRODUCER = 100
 
@@ -33,7 +34,7 @@ FIRST_PRODUCER = 100
 class CopyProtocol:
     """Pure: it keeps nothing but what does not change."""
 
-    def __init__(self, rules: Rules = DESIGNED, setting: Setting = USUAL) -> None:
+    def __init__(self, rules: Rules = IMPLEMENTED, setting: Setting = USUAL) -> None:
         self.world = World(rules, setting)
 
     def successors(self, state: State) -> Iterable[tuple[str, State]]:
@@ -43,11 +44,14 @@ class CopyProtocol:
     def moves(self, state: State) -> Iterator[Move]:
         """What happens without faults."""
         yield from environment_moves(state)
-        for slot, attempt in enumerate(state.attempts, 1):
-            if attempt.phase == COPY:
-                yield from copying_moves(self.world, state, slot, attempt)
-            elif attempt.phase not in (IDLE, DONE, DEAD):
-                yield from resuming_moves(self.world, state, slot, attempt)
+        for slot, task in enumerate(state.tasks, 1):
+            if task.phase == COPY:
+                yield from copying_moves(self.world, state, slot, task)
+            elif task.phase == PAUSED:
+                if state.faults.again or _is_alone(state):
+                    yield begin_again, (slot,)
+            elif task.phase not in (IDLE, DONE, DEAD):
+                yield from claiming_moves(self.world, state, slot, task)
 
     def faults(self, state: State) -> Iterator[Move]:
         return fault_moves(self.world, state)
@@ -57,20 +61,24 @@ class CopyProtocol:
         return canonical(function(self.world, state, *arguments))
 
 
-def first_state(faults: Faults, *, records: int, attempts: int) -> State:
+def first_state(faults: Faults, *, records: int, tasks: int) -> State:
     return State(
         source=Source((0,) * records),
         target=Target(),
         coordinator=Coordinator(FIRST_PRODUCER),
-        attempts=(Attempt(),) * attempts,
+        tasks=(Task(),) * tasks,
         faults=faults,
     )
+
+
+def _is_alone(state: State) -> bool:
+    return sum(task.phase not in (IDLE, DONE, DEAD) for task in state.tasks) == 1
 
 
 def canonical(state: State) -> State:
     """Without requests that are certain to change nothing, and that nobody waits for."""
     if state.network and not state.faults.forget:
-        waiting = {attempt.connection for attempt in state.attempts if attempt.phase == COPY}
+        waiting = {task.connection for task in state.tasks if task.phase == COPY}
         network = tuple(request for request in state.network if not _is_void(state, request, waiting))
         if len(network) != len(state.network):
             return state._replace(network=network)

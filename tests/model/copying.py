@@ -1,101 +1,97 @@
-"""The second half of an attempt: fetch, store the run, send, take acknowledgements, store the position."""
+"""The second half of an attempt: fetch, record ends, send, take acknowledgements, store positions, end."""
 
 from collections.abc import Iterator
 
-from tests.model.incidents import (
-    DOUBLED,
-    EVERYTHING,
-    FOREIGN,
-    RECORDS_LOST,
-    SOURCE_TRUNCATED,
-    TARGET_LOST,
-    UNCERTAIN,
-)
-from tests.model.resuming import marker_of, restarted, with_start
-from tests.model.source_log import divergence, epoch_at, is_record
+from tests.model.claiming import paused
+from tests.model.incidents import RECORDS_LOST, SOURCE_TRUNCATED, TARGET_LOST
+from tests.model.source_log import divergence, is_record
 from tests.model.state import (
+    CLAIM,
+    CLOSED,
     DEAD,
     DONE,
     FENCED,
-    LOOK,
     NO_ANSWER,
+    OPEN,
     OUT_OF_ORDER,
     RADIX,
-    Attempt,
     Batch,
-    Entry,
+    End,
     Incident,
-    Lineage,
-    Position,
+    Record,
     Request,
-    Run,
     Sent,
     Source,
     State,
     Target,
+    Task,
     offset_of,
-    stored,
+    recorded,
 )
-from tests.model.steps import Move, World, step, with_attempt
-from tests.model.target_log import is_data
+from tests.model.steps import Move, World, spent, step, with_task
 
 
-def copying_moves(world: World, state: State, slot: int, attempt: Attempt) -> Iterator[Move]:
-    if attempt.unstored:
-        yield store_late_run, (slot,)
-    if not attempt.is_stored:
+def copying_moves(world: World, state: State, slot: int, task: Task) -> Iterator[Move]:
+    if task.is_due and not world.rules.writes_ahead:
+        yield record_late, (slot,)
+    if task.position != state.position:
         yield store_position, (slot,)
-    if attempt.leader != state.target.leader:
-        yield check_leader, (slot,)
+    if task.must_store:
         return
-    yield from _writing_moves(world, state, slot, attempt)
-    yield from _reading_moves(world, state, slot, attempt)
+    if task.leader != state.target.leader:
+        yield find_leader, (slot,)
+        return
+    yield from _writing_moves(state, slot, task)
+    yield from _reading_moves(world, state, slot, task)
+    if state.faults.stop and (not task.sent or not world.rules.closes_in_order):
+        yield stop, (slot,)
+    if state.faults.renew and not task.sent:
+        yield renew, (slot,)
 
 
-def _writing_moves(world: World, state: State, slot: int, attempt: Attempt) -> Iterator[Move]:
-    if not attempt.sent:
+def _writing_moves(state: State, slot: int, task: Task) -> Iterator[Move]:
+    if not task.sent:
         return
-    first = attempt.sent[0]
-    if any(sent.answer == FENCED for sent in attempt.sent):
-        yield end_fenced, (slot,)
-    if first.answer >= 0 and first.answer + len(first.batch.records) <= state.target.high_watermark:
-        yield acknowledge, (slot,)
+    first = task.sent[0]
+    if any(sent.answer == FENCED for sent in task.sent):
+        yield be_fenced, (slot,)
     elif first.answer == OUT_OF_ORDER:
-        yield read_back_again, (slot,)
-    unclear = [sent.batch for sent in attempt.sent if sent.answer == NO_ANSWER]
-    if not unclear:
+        yield be_refused, (slot,)
+    elif first.answer >= 0 and first.answer + len(first.batch.records) <= state.target.high_watermark:
+        yield acknowledge, (slot,)
+    unclear = next((sent.batch for sent in task.sent if sent.answer == NO_ANSWER), None)
+    if unclear is None:
         return
-    is_under_way = any(request.batch == unclear[0] for request in state.network)
-    if is_under_way and not state.faults.resend:
-        return
-    if world.setting.is_old and world.rules.waits_if_old:
-        yield give_up_waiting, (slot, int(is_under_way))
-    else:
+    is_under_way = any(request.batch == unclear for request in state.network)
+    if not is_under_way or state.faults.resend:
         yield resend, (slot, int(is_under_way))
 
 
-def _reading_moves(world: World, state: State, slot: int, attempt: Attempt) -> Iterator[Move]:
-    source, at = state.source, attempt.lineage.end
-    if divergence(source, at, attempt.lineage.claim) is not None:
-        yield follow_divergence, (slot,)
+def _reading_moves(world: World, state: State, slot: int, task: Task) -> Iterator[Move]:
+    """An incident lets what was sent be acknowledged first."""
+    source, at = state.source, task.offset
+    if divergence(source, at, task.epoch) is not None:
+        if not task.sent:
+            yield follow_divergence, (slot,)
     elif not source.start <= at <= len(source.log):
-        yield skip_lost, (slot,)
+        if not task.sent:
+            yield skip_lost, (slot,)
     else:
         offset = _next_record(source, at)
         if offset == len(source.log):
             if offset > at:
                 yield skip_gap, (slot,)
-            elif not attempt.sent and not attempt.unstored:
+            elif not task.sent and not (task.is_due and not world.rules.writes_ahead):
                 yield finish, (slot,)
-        elif _has_room(world, attempt):
+        elif _has_room(world, task):
             for count in range(1, _batch_max(world, source, offset) + 1):
                 yield copy, (slot, count)
 
 
-def _has_room(world: World, attempt: Attempt) -> bool:
-    rules, setting = world
-    window = 1 if setting.is_old and rules.waits_if_old else setting.window
-    return len(attempt.sent) < window and all(sent.answer >= NO_ANSWER for sent in attempt.sent)
+def _has_room(world: World, task: Task) -> bool:
+    """One at a time until the first acknowledgement."""
+    window = world.setting.window if task.acknowledged.sequence else 1
+    return len(task.sent) < window and all(sent.answer >= NO_ANSWER for sent in task.sent)
 
 
 def _next_record(source: Source, offset: int) -> int:
@@ -115,220 +111,207 @@ def _batch_max(world: World, source: Source, offset: int) -> int:
 # source
 
 
-@step("A{0} copies a batch of {1}")
+@step("T{0} copies a batch of {1}")
 def copy(world: World, state: State, slot: int, count: int) -> State:
-    """Fetch, store the run if this is one, and send.
+    """Fetch, record the end if it can't be counted, and send.
 
-    A crash between these steps is a crash before or after all of them, and a batch that is not sent yet is
-    like one that is on its way for long.
+    A crash between these steps is a crash after all of them whose request is lost.
     """
-    rules, source, attempt = world.rules, state.source, state.attempts[slot - 1]
-    offset = _next_record(source, attempt.lineage.end)
-    epoch = source.log[offset]
-    lineage = _past_gap(rules.claims_read_epoch, source, attempt.lineage, offset)
-    run, runs, unstored = attempt.run, state.runs, attempt.unstored
-    if attempt.follows != (offset, epoch):
-        new = Run(attempt.writer, run, attempt.sequence, offset, epoch, lineage, *marker_of(attempt))
-        run += 1
-        if rules.writes_ahead:
-            runs = stored(runs, new)
-        else:
-            unstored = (*unstored, new)
-    records = tuple(epoch * RADIX + at for at in range(offset, offset + count))
-    batch = Batch(attempt.writer, attempt.sequence, records)
-    copied = attempt._replace(
-        lineage=lineage.read(epoch, offset + count),
-        sequence=attempt.sequence + count,
-        run=run,
-        follows=(offset + count, epoch),
-        unstored=unstored,
-        sent=(*attempt.sent, Sent(batch, NO_ANSWER)),
-    )
-    network = (*state.network, Request(attempt.connection, batch))
-    return with_attempt(state, slot, copied)._replace(runs=runs, network=network)
+    source, task = state.source, state.tasks[slot - 1]
+    offset = _next_record(source, task.offset)
+    position = task.acknowledged._replace(epoch=source.epoch)
+    if not task.sent:  # a gap before it needs no acknowledgement
+        position = position._replace(offset=offset)
+    end = End(task.taken, offset, source.epoch)
+    task = task._replace(epoch=source.epoch, position=position)
+    if task.ends[-1].after(task.taken) != end:
+        kept = [known for known in task.ends if known.records < end.records]
+        task = task._replace(ends=(*kept, end), is_due=True)
+    if task.is_due and world.rules.writes_ahead:
+        task, state = _with_record(state, slot, task)
+    records = tuple(source.log[offset] * RADIX + at for at in range(offset, offset + count))
+    batch = Batch(task.writer, task.taken, records)
+    sent = (*task.sent, Sent(batch, NO_ANSWER))
+    copied = task._replace(offset=offset + count, taken=task.taken + count, sent=sent)
+    network = (*state.network, Request(task.connection, batch))
+    return with_task(state, slot, copied)._replace(network=network)
 
 
-@step("A{0} reads past a gap")
+def _with_record(state: State, slot: int, task: Task) -> tuple[Task, State]:
+    """Ends before the one that counts for what is acknowledged are not needed."""
+    acknowledged = task.acknowledged.sequence
+    first = max(at for at, end in enumerate(task.ends) if end.records <= acknowledged)
+    task = task._replace(ends=task.ends[first:], is_due=False)
+    record = Record(task.writer, OPEN, task.begin, task.ends)
+    return task, with_task(state, slot, task)._replace(records=recorded(state.records, record))
+
+
+@step("T{0} reads past a gap")
 def skip_gap(world: World, state: State, slot: int) -> State:
-    attempt, source = state.attempts[slot - 1], state.source
-    lineage = _past_gap(world.rules.claims_read_epoch, source, attempt.lineage, len(source.log))
-    return with_attempt(state, slot, attempt._replace(lineage=lineage))
+    task, source = state.tasks[slot - 1], state.source
+    task = task._replace(offset=len(source.log), epoch=source.epoch)
+    if not task.sent:
+        position = task.acknowledged._replace(offset=task.offset, epoch=task.epoch)
+        task = task._replace(position=position)
+    return with_task(state, slot, task)
 
 
-def _past_gap(claims_read_epoch: bool, source: Source, lineage: Lineage, end: int) -> Lineage:
-    for offset in range(lineage.end, end):
-        is_kept = not claims_read_epoch and lineage.epochs
-        lineage = lineage.read(lineage.claim if is_kept else epoch_at(source, offset), offset + 1)
-    return lineage
-
-
-@step("A{0} learns that the source was truncated")
+@step("T{0} learns that the source was truncated")
 def follow_divergence(world: World, state: State, slot: int) -> State:
-    """The answer says where an epoch ends; if that was not read, the next Fetch claims the one before."""
-    attempt, source = state.attempts[slot - 1], state.source
-    found = divergence(source, attempt.lineage.end, attempt.lineage.claim)
+    """The answer says where the epoch ends that was read. A leader that never saw it names the one before."""
+    task, source = state.tasks[slot - 1], state.source
+    found = divergence(source, task.offset, task.epoch)
     assert found is not None
     epoch, end = found
-    if world.rules.keeps_lineage:
-        lineage = attempt.lineage.common(epoch, end)
-    else:
-        lineage = Lineage(0, ((epoch, min(end, attempt.lineage.end)),))
-    incident = (SOURCE_TRUNCATED, 0, end if end == source.start else 0)
-    if not _has_reading_successor(state, attempt.writer):
-        state = state._replace(looked=source.epoch)
-    return _moved(world, state, slot, lineage, incident)
+    if end >= task.offset:
+        return _moved(world, state, slot, End(task.taken, task.offset, epoch), ())
+    incident = SOURCE_TRUNCATED, end, task.offset
+    return _moved(world, state, slot, End(task.taken, end, epoch), (incident,))
 
 
-def _has_reading_successor(state: State, writer: int) -> bool:
-    """A newer attempt that has read the runs does not learn of this start, and later ones go by its own."""
-    readers = (other.writer for other in state.attempts if other.phase == LOOK)
-    return any(newer > writer for newer in (*readers, *(run.writer for run in state.runs)))
-
-
-@step("A{0} learns that its offset is out of range")
+@step("T{0} learns that its offset is out of range")
 def skip_lost(world: World, state: State, slot: int) -> State:
-    """Below the log start, or above the end where no record before says in which epoch.
-
-    If the leader epoch at the log start is another, an unclean election may have replaced records before
-    those that are missed, and nothing is left that shows it.
-    """
-    attempt, source = state.attempts[slot - 1], state.source
-    at, claim = attempt.lineage.end, attempt.lineage.claim
-    if at > len(source.log):
-        return _moved(world, state, slot, Lineage(len(source.log)), (SOURCE_TRUNCATED, 0, len(source.log)))
-    start = source.start
-    epoch = epoch_at(source, start) if start < len(source.log) else source.epoch
-    return _moved(world, state, slot, Lineage(start), (RECORDS_LOST, at if epoch == claim else 0, start))
+    task, start = state.tasks[slot - 1], state.source.start
+    incident = RECORDS_LOST, task.offset, start
+    return _moved(world, state, slot, End(task.taken, start, -1), (incident,))
 
 
-def _moved(world: World, state: State, slot: int, lineage: Lineage, incident: Incident) -> State:
-    noted = state._replace(incidents=state.incidents | {incident})
-    has_diverged = incident[0] == SOURCE_TRUNCATED
-    return with_start(world, noted, slot, state.attempts[slot - 1], lineage, has_diverged=has_diverged)
+def _moved(world: World, state: State, slot: int, end: End, incidents: tuple[Incident, ...]) -> State:
+    """It goes on in place. That is stored before anything is sent, and recorded with the next batch."""
+    task = state.tasks[slot - 1]
+    position = task.acknowledged._replace(offset=end.offset, epoch=end.epoch)
+    follows = task.ends[-1].after(end.records) == end
+    ends = task.ends if follows else (*(one for one in task.ends if one.records < end.records), end)
+    moved = task._replace(
+        offset=end.offset,
+        epoch=end.epoch,
+        ends=ends,
+        is_due=task.is_due or not follows,
+        position=position,
+        must_store=world.rules.stores_starts,
+    )
+    return with_task(state, slot, moved)._replace(incidents=state.incidents.union(incidents))
 
 
 # target
 
 
-@step("A{0} takes an acknowledgement")
+@step("T{0} takes an acknowledgement")
 def acknowledge(world: World, state: State, slot: int) -> State:
-    attempt = state.attempts[slot - 1]
-    batch, base = attempt.sent[0]
-    incidents = state.incidents
-    if world.rules.checks_base_offsets:
-        if base < attempt.expected:
-            lost = state._replace(incidents=incidents | {(TARGET_LOST, 0, 0)})
-            return with_attempt(lost, slot, restarted(attempt))
-        incidents = incidents.union(_between(state.target, attempt.expected, base, attempt.writer))
-        if _has_successor(state.target, attempt.expected, base, attempt.writer):
-            late = {(DOUBLED, offset_of(record), offset_of(record) + 1) for record in batch.records}
-            return with_attempt(state, slot, Attempt(DEAD))._replace(incidents=incidents | late)
-    end = base + len(batch.records)
-    position = Position(batch.writer, batch.records[-1], batch.last, end, attempt.leader)
-    after = attempt._replace(expected=end, acked=position, is_stored=False, sent=attempt.sent[1:])
-    return with_attempt(state, slot, after)._replace(incidents=incidents)
+    task = state.tasks[slot - 1]
+    batch, base = task.sent[0]
+    return _acknowledged(world, state, slot, task, batch, base)
 
 
-def _between(target: Target, begin: int, end: int, writer: int) -> Iterator[Incident]:
-    """What stands where the attempt expected its own."""
-    if begin < min(target.start, end):
-        yield UNCERTAIN, 0, EVERYTHING
-    for entry in target.log[max(begin, target.start) : end]:
-        if not entry.writer:
-            yield FOREIGN, 0, 0
-        elif is_data(entry) and entry.writer < writer:
-            yield DOUBLED, offset_of(entry.record), offset_of(entry.record) + 1
+def _acknowledged(world: World, state: State, slot: int, task: Task, batch: Batch, base: int) -> State:
+    rules, before, incidents = world.rules, task.acknowledged, state.incidents
+    left, end = task.sent[1:], base + len(batch.records)
+    following = offset_of(batch.records[-1]) + 1 if left else task.offset
+    if base < before.target_end and rules.checks_base_offsets:
+        incidents |= {(TARGET_LOST, 0, following)}
+    position = before._replace(sequence=batch.last + 1, offset=following, epoch=task.epoch, target_end=end)
+    after = with_task(state, slot, task._replace(position=position, sent=left))
+    return after._replace(incidents=incidents)
 
 
-def _has_successor(target: Target, begin: int, end: int, writer: int) -> bool:
-    """Only a leader that had forgotten the producer takes a batch behind its successor's marker."""
-    return any(entry.writer > writer for entry in target.log[max(begin, target.start) : end])
+@step("T{0} is fenced")
+def be_fenced(world: World, state: State, slot: int) -> State:
+    return with_task(state, slot, paused(state.tasks[slot - 1], forgets=True))
 
 
-@step("A{0} ends, fenced")
-def end_fenced(world: World, state: State, slot: int) -> State:
-    return with_attempt(state, slot, Attempt(DEAD))
+@step("T{0} has a sequence refused")
+def be_refused(world: World, state: State, slot: int) -> State:
+    """Another attempt of the task looks up what arrived."""
+    task = state.tasks[slot - 1]
+    return with_task(state, slot, paused(task))
 
 
-@step("A{0} reads back after a refused sequence")
-def read_back_again(world: World, state: State, slot: int) -> State:
-    return with_attempt(state, slot, restarted(state.attempts[slot - 1]))
-
-
-@step("A{0} reads back after an unclear outcome")
-def give_up_waiting(world: World, state: State, slot: int, is_under_way: int) -> State:
-    return with_attempt(_resent(state, is_under_way), slot, restarted(state.attempts[slot - 1]))
-
-
-@step("A{0} sends again what is not answered")
+@step("T{0} sends again what is not answered")
 def resend(world: World, state: State, slot: int, is_under_way: int) -> State:
-    """On a new connection; what is on its way on the old one may arrive before, between or after."""
-    attempt = state.attempts[slot - 1]
-    connection = attempt.connection + 1
-    first = next(at for at, sent in enumerate(attempt.sent) if sent.answer == NO_ANSWER)
-    again = [sent.batch for sent in attempt.sent[first:]]
-    sent = (*attempt.sent[:first], *(Sent(batch, NO_ANSWER) for batch in again))
-    network = (*state.network, *(Request(connection, batch) for batch in again))
-    after = with_attempt(state, slot, attempt._replace(sent=sent, connection=connection))
-    return _resent(after, is_under_way)._replace(network=network)
+    """What the log holds is acknowledged. The rest goes on a new connection.
 
-
-def _resent(state: State, is_under_way: int) -> State:
+    What is on its way on the old one may arrive before, between or after.
+    """
     faults = state.faults
-    return state._replace(faults=faults._replace(resend=faults.resend - is_under_way))
+    state = state._replace(faults=faults._replace(resend=faults.resend - is_under_way))
+    task = state.tasks[slot - 1]
+    while task.sent:
+        base = _base_of(state.target, task.sent[0].batch, task.acknowledged.target_end)
+        if base is None:
+            break
+        state = _acknowledged(world, state, slot, task, task.sent[0].batch, base)
+        task = state.tasks[slot - 1]
+    connection = task.connection + 1
+    sent = tuple(Sent(batch, NO_ANSWER) for batch, _ in task.sent)
+    network = (*state.network, *(Request(connection, batch) for batch, _ in sent))
+    return with_task(state, slot, task._replace(sent=sent, connection=connection))._replace(network=network)
 
 
-@step("A{0} finds a new leader of the target")
-def check_leader(world: World, state: State, slot: int) -> State:
-    """What was sent is only sent again if the last acknowledged record, or the marker, is there still."""
-    attempt, target = state.attempts[slot - 1], state.target
-    connection = attempt.connection + 1
-    sent = tuple(Sent(batch, NO_ANSWER) for batch, _ in attempt.sent)
-    connected = attempt._replace(leader=target.leader, connection=connection, sent=sent)
-    if not world.rules.checks_new_leader:
-        return with_attempt(state, slot, connected)
-    at = attempt.expected - 1
-    if at < target.start or at >= target.high_watermark or not _is_own(attempt, target.log[at]):
-        return with_attempt(state, slot, restarted(attempt))
-    if _has_successor(target, at + 1, target.high_watermark, attempt.writer):
-        return with_attempt(state, slot, Attempt(DEAD))
-    return with_attempt(state, slot, connected)
+def _base_of(target: Target, batch: Batch, begin: int) -> int | None:
+    for at in range(max(begin, target.start), target.high_watermark):
+        entry = target.log[at]
+        if (entry.writer, entry.sequence) == (batch.writer, batch.sequence):
+            return at
+    return None
 
 
-def _is_own(attempt: Attempt, entry: Entry) -> bool:
-    if attempt.acked is None:
-        return entry == Entry(attempt.writer, attempt.marker_leader)
-    return (entry.writer, entry.sequence) == (attempt.writer, attempt.acked.sequence)
+@step("T{0} finds a new leader of the target")
+def find_leader(world: World, state: State, slot: int) -> State:
+    """What is not acknowledged was sent to the leader before: it is looked for, and sent again in order."""
+    task = state.tasks[slot - 1]
+    sent = tuple(Sent(batch, NO_ANSWER) for batch, _ in task.sent)
+    found = task._replace(leader=state.target.leader, connection=task.connection + 1, sent=sent)
+    return resend(world, with_task(state, slot, found), slot, 0)
 
 
-@step("A{0} stores its position")
+# positions and ends
+
+
+@step("T{0} stores its position")
 def store_position(world: World, state: State, slot: int) -> State:
-    """The store fences nobody: a frozen attempt may do this at any time."""
-    attempt = state.attempts[slot - 1]
-    after = with_attempt(state, slot, attempt._replace(is_stored=True))
-    return after._replace(position=attempt.acked)
+    """The store fences nobody: a frozen task may do this at any time."""
+    task = state.tasks[slot - 1]
+    after = with_task(state, slot, task._replace(must_store=False))
+    return after._replace(position=task.position)
 
 
-@step("A{0} finishes")
+@step("T{0} stops in order")
+def stop(world: World, state: State, slot: int) -> State:
+    """It stores its position, and closes its attempt."""
+    task = state.tasks[slot - 1]
+    position = task.acknowledged._replace(epoch=task.epoch)
+    end = End(position.sequence, position.offset, position.epoch)
+    closed = Record(task.writer, CLOSED, position.target_end, (end,))
+    after = with_task(state, slot, Task(DEAD))._replace(position=position, faults=spent(state.faults, "stop"))
+    return after._replace(records=recorded(state.records, closed))
+
+
+@step("T{0} begins another attempt")
+def renew(world: World, state: State, slot: int) -> State:
+    """Before the coordinator forgets the id. What the one before has sent is all acknowledged."""
+    task = state.tasks[slot - 1]
+    renewed = Task(
+        CLAIM,
+        task.writer,
+        task.writer,
+        task.position,
+        is_stored=False,
+        leader=task.leader,
+        connection=task.connection + 1,
+    )
+    return with_task(state, slot, renewed)._replace(faults=spent(state.faults, "renew"))
+
+
+@step("T{0} finishes")
 def finish(world: World, state: State, slot: int) -> State:
-    """Everything is copied and acknowledged; a last look at what others wrote behind it."""
-    attempt, target = state.attempts[slot - 1], state.target
-    incidents = state.incidents
-    if world.rules.checks_base_offsets:
-        if _has_successor(target, attempt.expected, target.high_watermark, attempt.writer):
-            return with_attempt(state, slot, Attempt(DEAD))
-        incidents = incidents.union(_between(target, attempt.expected, target.high_watermark, attempt.writer))
-    after = with_attempt(state, slot, Attempt(DONE, attempt.writer, lineage=attempt.lineage))
-    position = attempt.acked if attempt.acked is not None else state.position
-    return after._replace(position=position, incidents=incidents)
+    """Everything is copied and acknowledged."""
+    task = state.tasks[slot - 1]
+    return with_task(state, slot, Task(DONE, task.writer, position=task.position))
 
 
 # a mutant
 
 
-@step("A{0} stores a run too late")
-def store_late_run(world: World, state: State, slot: int) -> State:
-    attempt = state.attempts[slot - 1]
-    first, *others = attempt.unstored
-    after = with_attempt(state, slot, attempt._replace(unstored=tuple(others)))
-    return after._replace(runs=stored(state.runs, first))
+@step("T{0} records its ends too late")
+def record_late(world: World, state: State, slot: int) -> State:
+    return _with_record(state, slot, state.tasks[slot - 1])[1]

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from tests.model.copy_protocol import CopyProtocol
 from tests.model.copying import finish
-from tests.model.endings import STEPS_TO_END_MAX, calmed, occurred, with_fresh_attempt
+from tests.model.endings import STEPS_TO_END_MAX, calmed, occurred, with_fresh_task
 from tests.model.properties import final_violation, violation
 from tests.model.state import DEAD, DONE, Faults, State
 from tests.model.steps import Move, text_of
@@ -90,7 +90,7 @@ def walk(protocol: CopyProtocol, start: State, seed: int) -> Violation | None:
 
 
 def run_to_end(protocol: CopyProtocol, state: State, allowed: Faults, rng: random.Random) -> Found | None:
-    """An attempt goes on alone, its steps and those of network and coordinator in any order."""
+    """A task goes on alone, its steps and those of network and coordinator in any order."""
     allowed = occurred(allowed, state)
     text, state = calmed(state, rng)
     trace = [text]
@@ -104,16 +104,16 @@ def run_to_end(protocol: CopyProtocol, state: State, allowed: Faults, rng: rando
         found = judged(move, before, state, allowed)
         if found is not None:
             return found[0], tuple(trace)
-        if state.attempts[-1].phase == DONE:
+        if state.tasks[-1].phase == DONE:
             return None
-        if state.attempts[-1].phase == DEAD:
-            text, state = with_fresh_attempt(state)
+        if state.tasks[-1].phase == DEAD:
+            text, state = with_fresh_task(state)
             trace.append(text)
     return "it comes to no end", tuple(trace)
 
 
 def judged(move: Move, before: State, state: State, allowed: Faults) -> Found | None:
-    if move[0] is finish and state.attempts[move[1][0] - 1].phase == DONE:
+    if move[0] is finish and state.tasks[move[1][0] - 1].phase == DONE:
         text = final_violation(state, allowed)
     elif _is_alike(before, state):
         return None

@@ -7,39 +7,39 @@ from tests.model.state import Faults, Incident
 SOURCE_TRUNCATED: Final = "source-truncated"
 RECORDS_LOST: Final = "records-lost"
 """The source no longer has them."""
-TARGET_LOST: Final = "target-lost"
-UNCERTAIN: Final = "uncertain"
-"""Whether these are on the target can't be known: they are written, perhaps again."""
+TARGET_LOST: Final = "target-truncated"
+"""Also if a leader that had forgotten the marker took records of a fenced attempt, and acknowledged them."""
 DOUBLED: Final = "doubled"
-"""A batch of a fenced attempt got in, because the leader had forgotten the producer."""
-FOREIGN: Final = "foreign-writer"
-RUNS_LOST: Final = "runs-lost"
+"""A batch of a fenced attempt got in, because the leader had forgotten the producer, or the marker."""
+
+UNCERTAIN: Final = "not-read-back"
+"""Whether records are on the target can't be known, since its log has expired there: they may come twice."""
+NOT_DUE: Final = "not due"
+"""No incident: what had expired when the first attempt began."""
 
 EVERYTHING: Final = 99
 
-_EXPLAIN_DOUBLES: Final = (UNCERTAIN, DOUBLED)
-_EXPLAIN_MISSING: Final = (SOURCE_TRUNCATED, RECORDS_LOST, TARGET_LOST)
+_EXPLAIN_DOUBLES: Final = (DOUBLED, UNCERTAIN)
+_EXPLAIN_MISSING: Final = (RECORDS_LOST, TARGET_LOST, NOT_DUE)
 _CAUSES: Final[dict[str, tuple[str, ...]]] = {
-    SOURCE_TRUNCATED: ("cut", "revive"),
+    SOURCE_TRUNCATED: ("cut",),
     RECORDS_LOST: ("expire",),
-    TARGET_LOST: ("truncate",),
-    UNCERTAIN: ("retain", "truncate", "lose_runs"),
+    TARGET_LOST: ("truncate", "forget"),
     DOUBLED: ("forget", "truncate"),
-    FOREIGN: ("foreign",),
-    RUNS_LOST: ("lose_runs",),
+    UNCERTAIN: ("retain",),
+    NOT_DUE: ("expire",),
 }
 
 
 def explains_double(incidents: frozenset[Incident], offset: int) -> bool:
-    return _covered(incidents, _EXPLAIN_DOUBLES, offset)
-
-
-def has_changed_history(incidents: frozenset[Incident]) -> bool:
-    return any(kind == SOURCE_TRUNCATED for kind, _, _ in incidents)
+    return any(
+        kind == TARGET_LOST or (kind in _EXPLAIN_DOUBLES and first <= offset < end)
+        for kind, first, end in incidents
+    )
 
 
 def explains_missing(incidents: frozenset[Incident], offset: int) -> bool:
-    return _covered(incidents, _EXPLAIN_MISSING, offset)
+    return any(kind in _EXPLAIN_MISSING and first <= offset < end for kind, first, end in incidents)
 
 
 def without_cause(incidents: frozenset[Incident], allowed: Faults, left: Faults) -> str | None:
@@ -48,7 +48,3 @@ def without_cause(incidents: frozenset[Incident], allowed: Faults, left: Faults)
         if all(getattr(allowed, fault) == getattr(left, fault) for fault in _CAUSES[kind]):
             return kind
     return None
-
-
-def _covered(incidents: frozenset[Incident], kinds: tuple[str, ...], offset: int) -> bool:
-    return any(kind in kinds and first <= offset < end for kind, first, end in incidents)

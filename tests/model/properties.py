@@ -1,8 +1,8 @@
-"""The properties that hold in every state, and those that hold once an attempt has copied everything."""
+"""The properties that hold in every state, and those that hold once a task has copied everything."""
 
 from tests.model import source_log
-from tests.model.incidents import explains_double, explains_missing, has_changed_history, without_cause
-from tests.model.state import NOTHING, Faults, State, epoch_of, offset_of
+from tests.model.incidents import explains_double, explains_missing, without_cause
+from tests.model.state import Faults, State, epoch_of, offset_of
 from tests.model.target_log import is_data
 
 
@@ -10,20 +10,16 @@ def violation(state: State, allowed: Faults) -> str | None:
     """In any state; `allowed` are the faults that could happen from the beginning."""
     return (
         _number_with_two_meanings(state)
-        or _unexplained_double(state, allowed, is_final=False)
+        or _unexplained_double(state)
         or _position_ahead(state, allowed)
         or _false_alarm(state, allowed)
+        or None
     )
 
 
 def final_violation(state: State, allowed: Faults) -> str | None:
-    """When an attempt has just finished."""
-    return (
-        violation(state, allowed)
-        or _unexplained_double(state, allowed, is_final=True)
-        or _missing(state, allowed)
-        or _silent_change_of_history(state)
-    )
+    """When a task has just finished."""
+    return violation(state, allowed) or _missing(state, allowed) or _silent_change_of_history(state)
 
 
 def _number_with_two_meanings(state: State) -> str | None:
@@ -41,49 +37,36 @@ def _number_with_two_meanings(state: State) -> str | None:
     return None
 
 
-def _unexplained_double(state: State, allowed: Faults, *, is_final: bool) -> str | None:
-    """Where a leader forgets producers, a fenced batch may get in: its incident follows later.
+def _unexplained_double(state: State) -> str | None:
+    """But for what a leader should have refused, which the protocol can only notice, and not in all places.
 
-    There is none while it is not replicated, or if it expires unseen.
-    An older history of the source that returns brings records that were copied when it was there before.
+    And but for what was written in the place of lost records, and not acknowledged: an attempt that had begun
+    behind them is not looked for there.
     """
-    for record, late in _doubles(state):
-        if explains_double(state.incidents, offset_of(record)):
-            continue
-        is_seen = state.target.start <= late < state.target.high_watermark
-        if late != NOTHING and allowed.forget and not (is_final and is_seen):
-            continue
-        if state.faults.revive < allowed.revive and has_changed_history(state.incidents):
-            continue
-        return f"record {record} is on the target twice, without an incident"
-    return None
-
-
-def _doubles(state: State) -> list[tuple[int, int]]:
-    """Records that are on the target twice, and the offset where a fenced attempt wrote one of the two."""
+    target = state.target
     first: dict[int, int] = {}
-    doubles = []
-    newest = 0
-    for offset, entry in enumerate(state.target.log):
-        newest = max(newest, entry.writer)
+    for offset, entry in enumerate(target.log):
         if not is_data(entry):
             continue
-        late = offset if entry.writer < newest else NOTHING
-        if entry.record in first:
-            late = max(late, first[entry.record])
-            doubles.append((entry.record, late))
-        first[entry.record] = late
-    return doubles
+        before = first.setdefault(entry.record, offset)
+        is_known = entry.record in target.let_in or explains_double(state.incidents, offset_of(entry.record))
+        if before < offset and before < target.cut and not is_known:
+            return (
+                f"record {entry.record} is on the target twice, at {before} and {offset}, without an incident"
+            )
+    return None
 
 
 def _position_ahead(state: State, allowed: Faults) -> str | None:
+    """Of what was acknowledged: a record that is on the target, unless that has lost it."""
     position, target = state.position, state.target
-    if position is None or position.target_end <= target.start or state.faults.truncate < allowed.truncate:
+    if position is None or not position.sequence or allowed.truncate or position.target_end <= target.start:
         return None
-    at = position.target_end - 1
-    if at >= target.high_watermark or target.log[at].record != position.record:
-        return f"the position names record {position.record}, which is not at {at}"
-    return None
+    last = position.writer, position.sequence - 1
+    there = target.log[: min(position.target_end, target.high_watermark)]
+    if any((entry.writer, entry.sequence) == last for entry in there):
+        return None
+    return f"the position names sequence {last[1]} of {last[0]}, which is not on the target"
 
 
 def _false_alarm(state: State, allowed: Faults) -> str | None:
@@ -94,35 +77,31 @@ def _false_alarm(state: State, allowed: Faults) -> str | None:
 def _missing(state: State, allowed: Faults) -> str | None:
     """Every record of the source's present log, in order; also those that expired after they could be copied.
 
-    What the target lost where its log has expired since would be gone by now in any case. And no attempt
-    can know of records that an unclean election put there instead, if they expired before the next fetch.
+    What the target lost where its log has expired since would be gone by now in any case. It is not missed
+    before something else stands in its place, nor if that is a marker, a foreign record or one that was let
+    in. And nobody can know of what was written after an unclean election of the source, if it expired before
+    the next Fetch.
     """
-    written = [entry.record for entry in state.target.log if is_data(entry)]
+    target, source = state.target, state.source
+    written = [entry.record for entry in target.log if is_data(entry)]
     there, in_order = set(written), iter(written)
-    gone = {record for record, at in state.target.lost if at < state.target.start}
-    for record in source_log.records(state.source):
-        offset = offset_of(record)
-        if record in gone or explains_missing(state.incidents, offset):
+    others = {
+        offset
+        for offset, entry in enumerate(target.log)
+        if not is_data(entry) or entry.record in target.let_in
+    }
+    gone = {record for record, at in target.lost if not target.start <= at < len(target.log) or at in others}
+    was_cut = state.faults.cut < allowed.cut
+    for record in source_log.records(source):
+        if record in gone or explains_missing(state.incidents, offset_of(record)):
             continue
         if record not in there:
-            if offset < state.source.start and _is_out_of_sight(state, allowed, there, record):
+            if was_cut and epoch_of(record) and offset_of(record) < source.start:
                 continue
             return f"record {record} is not on the target, without an incident"
         if record not in in_order:
             return f"record {record} is not in order on the target"
     return None
-
-
-def _is_out_of_sight(state: State, allowed: Faults, there: set[int], record: int) -> bool:
-    """Whether the place of the record was read while another history stood there, and nobody looked since."""
-    if epoch_of(record) <= state.looked and state.faults.revive == allowed.revive:
-        return False
-    read = [
-        (offset_of(other), epoch_of(other)) for other in (*there, *(lost for lost, _ in state.target.lost))
-    ]
-    read += [(run.offset - 1, run.lineage.claim) for run in state.runs]
-    read += [(attempt.lineage.end - 1, attempt.lineage.claim) for attempt in state.attempts]
-    return any(offset >= offset_of(record) and epoch != epoch_of(record) for offset, epoch in read)
 
 
 def _silent_change_of_history(state: State) -> str | None:

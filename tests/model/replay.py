@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tests.model.copy_protocol import CopyProtocol
-from tests.model.endings import ALONE, FRESH, alone, occurred, with_fresh_attempt
+from tests.model.endings import ALONE, FRESH, alone, occurred, with_fresh_task
 from tests.model.explore import Violation, judged
 from tests.model.state import State
 from tests.model.steps import Move, text_of
@@ -54,7 +54,7 @@ def _without_some(protocol: CopyProtocol, violation: Violation, size: int) -> Vi
 
 
 def _calmed(state: State, text: str) -> State | None:
-    slot = len(state.attempts) + 1
+    slot = len(state.tasks) + 1
     if text == FRESH.format(slot):
-        return with_fresh_attempt(state)[1]
+        return with_fresh_task(state)[1]
     return next((alone(state, at) for at in range(1, slot) if text == ALONE.format(at)), None)

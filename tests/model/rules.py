@@ -5,47 +5,47 @@ from typing import Final, NamedTuple
 
 
 class Fence(Enum):
-    BEFORE_READING = 0
-    AFTER_READING = 1
+    BEFORE_LOOKING = 0
+    AFTER_LOOKING = 1
     NONE = 2
 
 
 class Find(Enum):
     """How the last record on the target becomes an offset of the source."""
 
-    BY_RUNS = 0
+    BY_ENDS = 0
     BY_COUNT = 1
     BY_CONTENT = 2
 
 
 class Rules(NamedTuple):
-    fence: Fence = Fence.BEFORE_READING
-    find: Find = Find.BY_RUNS
-    writes_ahead: bool = True
-    """A run is stored before its first batch is sent."""
-    claims_copied_epoch: bool = True
-    """The first Fetch claims the leader epoch of the last copied record, not the newest."""
-    claims_read_epoch: bool = True
-    """Behind offsets without records a Fetch claims the leader epoch read there, not the last record's."""
-    keeps_lineage: bool = True
-    """Runs know the leader epochs before them, so a divergence is followed down to what agrees."""
-    heeds_newer_starts: bool = True
-    """What a newer start left out, because the source was truncated, does not count as copied."""
-    own_positions_only: bool = True
-    """The position of any but the newest attempt is ignored, and none is exact whose offset has expired."""
-    exact_positions_only: bool = True
-    """A position is exact only while the target still has all offsets from its target offset on."""
-    proves_position: bool = True
-    """A position is believed only if the record before its target offset is the one it names."""
+    fence: Fence = Fence.BEFORE_LOOKING
+    find: Find = Find.BY_ENDS
+    records_claims: bool = True
+    """A claim is recorded before the records are read."""
+    gives_way: bool = True
+    """An attempt that finds a newer claim does not begin."""
+    reads_again: bool = True
+    """The records are read a second time when the marker is replicated."""
+    awaits_marker: bool = True
+    """Nothing is read before the marker is below the high watermark."""
     proves_marker: bool = True
-    """If the marker that a run names is gone or under another leader epoch, records are lost."""
+    """Where it is gone another attempt begins; where it stands in place of records, these are lost."""
+    writes_ahead: bool = True
+    """Ends are recorded before the first batch that does not continue the one before."""
+    records_epochs: bool = True
+    """A recorded end has the source's leader epoch, which the first Fetch names."""
     stores_starts: bool = True
-    """Where an attempt starts, or goes on after an incident, is stored at once, not with the first batch."""
+    """Where an attempt starts, or goes on after an incident, is stored before anything is sent."""
+    attempts_decide: bool = True
+    """The stored position counts only if it is of the newest attempt."""
+    reads_position_late: bool = True
+    """The position is read after the claim."""
+    closes_in_order: bool = True
+    """An attempt is closed only if nothing that it sent is unanswered."""
     checks_base_offsets: bool = True
-    checks_new_leader: bool = True
-    """With a new leader, nothing is sent before the last acknowledged batch has been seen on the target."""
-    waits_if_old: bool = True
-    """Old records: one batch in flight, and an unclear outcome is read back under a new epoch."""
+    counts_offsets: bool = True
+    """Where the last sequence and its target offset differ, what is between them and the position is read."""
     waits_for_old_id: bool = True
     """A marker fences one producer id: attempts of another must have ended before the target is read."""
 
@@ -56,13 +56,8 @@ class Setting(NamedTuple):
     batch_max: int = 2
     window: int = 2
     epoch_max: int = 90
-    raises_epoch: bool = False
-    """transaction.version 2: the end of a transaction raises the epoch."""
-    is_shared: bool = False
-    """Other tasks use the same transactional id."""
-    is_old: bool = False
-    """Records are older than producer.id.expiration.ms: the leader may forget the producer at any time."""
+    """After so many epochs the partition gets another producer id."""
 
 
-DESIGNED: Final = Rules()
+IMPLEMENTED: Final = Rules()
 USUAL: Final = Setting()

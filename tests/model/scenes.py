@@ -12,11 +12,11 @@ class Scene(NamedTuple):
     setting: Setting
     faults: Faults
     records: int = 2
-    attempts: int = 2
+    tasks: int = 2
 
     @property
     def start(self) -> State:
-        return first_state(self.faults, records=self.records, attempts=self.attempts)
+        return first_state(self.faults, records=self.records, tasks=self.tasks)
 
 
 _FAULTS: Final = Faults(
@@ -26,9 +26,7 @@ _FAULTS: Final = Faults(
     expire=1,
     elect=2,
     cut=2,
-    revive=1,
     foreign=1,
-    truncate=1,
     fail_over=1,
     retain=2,
     restamp=1,
@@ -37,35 +35,31 @@ _FAULTS: Final = Faults(
     silence=1,
     resend=2,
     crash=2,
+    stop=1,
+    renew=1,
+    again=3,
     expire_id=1,
 )
 
 WALKS: Final[dict[str, Scene]] = {
-    "an id for each partition": Scene(Setting(), _FAULTS, records=3, attempts=3),
-    "an id for many tasks": Scene(
-        Setting(is_shared=True, epoch_max=4, raises_epoch=True),
-        _FAULTS._replace(sibling=3),
-        records=3,
-        attempts=3,
-    ),
-    "old records": Scene(Setting(is_old=True), _FAULTS._replace(forget=2), records=3, attempts=3),
+    "usual faults": Scene(Setting(), _FAULTS, records=3, tasks=3),
+    "the target is truncated": Scene(Setting(), _FAULTS._replace(truncate=1), records=3, tasks=3),
+    "old records": Scene(Setting(), _FAULTS._replace(forget=2), records=3, tasks=3),
 }
 
 _ONE_BY_ONE: Final = Setting(batch_max=1)
 
 SCOPES: Final[dict[str, Scene]] = {
-    "two attempts": Scene(_ONE_BY_ONE, Faults(), records=1),
-    "requests lost and sent again": Scene(_ONE_BY_ONE, Faults(drop=1, resend=1)),
+    "two tasks": Scene(_ONE_BY_ONE, Faults(again=1), records=1),
+    "stopped and started": Scene(_ONE_BY_ONE, Faults(stop=2, crash=1), records=1),
+    "renewed": Scene(_ONE_BY_ONE, Faults(renew=1), records=1),
+    "requests lost and sent again": Scene(_ONE_BY_ONE, Faults(drop=1, resend=1), tasks=1),
     "gaps": Scene(Setting(), Faults(compact=1, crash=1), records=3),
     "source truncated and expired": Scene(Setting(window=1), Faults(cut=1, append=1, expire=1, crash=1)),
-    "source's history replaced": Scene(
-        Setting(batch_max=1, window=1), Faults(append=3, elect=1, cut=1, revive=1), records=1, attempts=1
-    ),
     "target truncated": Scene(_ONE_BY_ONE, Faults(truncate=1, foreign=1)),
     "target expired and failed over": Scene(_ONE_BY_ONE, Faults(retain=1, crash=1, fail_over=1)),
-    "old records": Scene(Setting(batch_max=1, is_old=True), Faults(forget=1, silence=1)),
+    "old records": Scene(_ONE_BY_ONE, Faults(forget=1, silence=1)),
     "producer id changes": Scene(Setting(batch_max=1, epoch_max=2), Faults(expire_id=1, crash=1), records=1),
-    "id shared": Scene(Setting(batch_max=1, is_shared=True, raises_epoch=True), Faults(sibling=1), records=1),
 }
 
 

@@ -15,11 +15,8 @@ def control_appended(source: Source) -> Source:
 
 
 def compacted(source: Source, offset: int) -> Source:
-    """On all replicas that have the record."""
-    record = source.log[offset]
-    return source._replace(
-        log=_without(source.log, offset, record), aside=_without(source.aside, offset, record)
-    )
+    log = source.log
+    return source._replace(log=(*log[:offset], gone(log[offset]), *log[offset + 1 :]))
 
 
 def expired(source: Source, start: int) -> Source:
@@ -32,18 +29,7 @@ def elected(source: Source) -> Source:
 
 def cut(source: Source, end: int) -> Source:
     """An unclean election: the new leader's log ends at `end`."""
-    return source._replace(log=source.log[:end], epoch=source.epoch + 1, aside=source.log)
-
-
-def revived(source: Source) -> Source:
-    """An unclean election: the leader of before returns, with all that its log had."""
-    return source._replace(log=source.aside, epoch=source.epoch + 1, aside=source.log)
-
-
-def _without(log: tuple[int, ...], offset: int, record: int) -> tuple[int, ...]:
-    if log[offset : offset + 1] != (record,):
-        return log
-    return (*log[:offset], gone(record), *log[offset + 1 :])
+    return source._replace(log=source.log[:end], epoch=source.epoch + 1)
 
 
 def gone(epoch: int) -> int:

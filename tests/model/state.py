@@ -14,8 +14,6 @@ class Source(NamedTuple):
     log: tuple[int, ...]
     start: int = 0
     epoch: int = 0
-    aside: tuple[int, ...] = ()
-    """The log of a leader that an unclean election has put aside; it may come back."""
 
 
 class Entry(NamedTuple):
@@ -60,88 +58,52 @@ class Target(NamedTuple):
     forgotten: int = 0
     """A broker that loads the log again takes no producer state from entries before this offset."""
     stamped: int = 10**6
-    """From this offset on the target writes timestamps of its own, so contents differ from the source's."""
+    """From this offset on the target stamps or recompresses, so contents differ from the source's."""
+    newest: int = 0
+    """The newest writer that ever stood in the log; nobody knows it."""
+    let_in: frozenset[int] = frozenset()
+    """Records of batches that a leader should have refused, and had forgotten why; nobody knows these."""
+    cut: int = 10**6
+    """The lowest offset that it was truncated to; nobody knows it."""
     lost: frozenset[tuple[int, int]] = frozenset()
     """Records that unclean elections removed, and the offsets where they stood; nobody knows these."""
 
 
-class Lineage(NamedTuple):
-    """The leader epochs of what was read: (epoch, end) for each, from `base` on."""
+class End(NamedTuple):
+    """Behind so many records of an attempt, the source's next offset, and the leader epoch that is read."""
 
-    base: int = 0
-    epochs: tuple[tuple[int, int], ...] = ()
-
-    @property
-    def claim(self) -> int:
-        """The leader epoch that a Fetch names as that of the record before its offset."""
-        return self.epochs[-1][0] if self.epochs else NOTHING
-
-    def read(self, epoch: int, end: int) -> "Lineage":
-        kept = self.epochs[:-1] if self.claim == epoch else self.epochs
-        return Lineage(self.base, (*kept, (epoch, end)))
-
-    def common(self, epoch: int, end: int) -> "Lineage":
-        """The part that agrees with a log whose epochs up to `epoch` end at `end`."""
-        return Lineage(self.base, tuple(pair for pair in self.epochs if pair[0] <= epoch)).until(end)
-
-    def agreed(self, newer: "Lineage") -> "Lineage":
-        """The part that a newer reading did not leave out."""
-        if newer.base >= self.end:
-            return self
-        both = range(max(self.base, newer.base), min(self.end, newer.end))
-        differing = (offset for offset in both if self._epoch_at(offset) != newer._epoch_at(offset))
-        return self.until(next(differing, newer.end))
-
-    def until(self, end: int) -> "Lineage":
-        kept = Lineage(min(self.base, end))
-        for epoch, epoch_end in self.epochs:
-            if kept.end < end:
-                kept = kept.read(epoch, min(end, epoch_end))
-        return kept
-
-    def _epoch_at(self, offset: int) -> int:
-        return next(epoch for epoch, end in self.epochs if offset < end)
-
-    @property
-    def end(self) -> int:
-        return self.epochs[-1][1] if self.epochs else self.base
-
-
-class Run(NamedTuple):
-    """The source offset of each sequence of `writer`, from `sequence` at `offset` of leader epoch `epoch` on.
-
-    Without a leader epoch it only says where reading goes on: at an attempt's start, and after an incident.
-    """
-
-    writer: int
-    number: int
-    sequence: int
+    records: int
     offset: int
     epoch: int
-    lineage: Lineage
-    """Of what was read before."""
-    marker: int
-    """The target offset of the writer's marker, and the target's leader epoch there."""
-    leader: int
-    has_diverged: bool = False
-    """Whether this is a start because the source was truncated."""
+
+    def after(self, records: int) -> "End":
+        return End(records, self.offset + records - self.records, self.epoch)
 
 
-def stored(runs: tuple[Run, ...], new: Run) -> tuple[Run, ...]:
-    """The run store is compacted: one run for each writer and number."""
-    others = [run for run in runs if (run.writer, run.number) != (new.writer, new.number)]
-    return tuple(sorted([*others, new]))
+CLAIMED: Final = 0
+OPEN: Final = 1
+CLOSED: Final = 2
+"""The stages of an attempt."""
+
+
+class Record(NamedTuple):
+    """What an attempt has recorded of itself."""
+
+    writer: int
+    stage: int = CLAIMED
+    begin: int = 0
+    """The target offset where what it writes begins; a closed one has written everything below."""
+    ends: tuple[End, ...] = ()
 
 
 class Position(NamedTuple):
-    """The last acknowledged record of a writer."""
+    """Behind the last acknowledged record of a writer: sequence, source offset, target offset."""
 
     writer: int
-    record: int
     sequence: int
+    offset: int
+    epoch: int
     target_end: int
-    leader: int
-    """The target's leader epoch that acknowledged it."""
 
 
 class Batch(NamedTuple):
@@ -175,42 +137,62 @@ class Request(NamedTuple):
 
 
 IDLE: Final = 0
-INIT: Final = 1
-ADD: Final = 2
-END: Final = 3
-WAIT: Final = 4
-RUNS: Final = 5
-LOOK: Final = 6
-COPY: Final = 7
-DONE: Final = 8
-DEAD: Final = 9
-"""The phases of an attempt."""
+CLAIM: Final = 1
+RECORD: Final = 2
+READ: Final = 3
+ADD: Final = 4
+END: Final = 5
+AWAIT: Final = 6
+READ_AGAIN: Final = 7
+POSITION: Final = 8
+LOOK: Final = 9
+BEGIN: Final = 10
+STORE: Final = 11
+COPY: Final = 12
+PAUSED: Final = 13
+"""It has failed, or was fenced, and begins another attempt some time."""
+DONE: Final = 14
+DEAD: Final = 15
+"""The phases of a task."""
 
 
-class Attempt(NamedTuple):
+class Task(NamedTuple):
+    """A copy task, which makes one attempt after another."""
+
     phase: int = IDLE
     writer: int = 0
-    runs: tuple[Run, ...] = ()
-    """What it has read of the run store, until it has looked at the target."""
+    """Of its attempt."""
+    settled: int = 0
+    """Its own attempt before, if that has nothing unanswered and sends nothing more."""
     position: Position | None = None
-    marker: int = NOTHING
-    marker_leader: int = 0
-    leader: int = 0
-    lineage: Lineage = Lineage()
-    """Of what is read; its end is the next offset to fetch."""
-    sequence: int = 0
-    run: int = 0
-    """Runs stored so far."""
-    follows: tuple[int, int] = (NOTHING, NOTHING)
-    """Offset and leader epoch that continue the last run."""
-    unstored: tuple[Run, ...] = ()
-    """Runs that should be stored by now: only in a mutant."""
-    expected: int = 0
-    """The target offset of the next acknowledgement, if nobody else writes."""
-    acked: Position | None = None
+    """What it knows of the partition; from its own acknowledgements, or as stored."""
     is_stored: bool = True
+    """Whether that was read from the store."""
+    known: tuple[Record, ...] = ()
+    """The attempts before, while it starts."""
+    marker: int = NOTHING
+    """Where its marker is looked for, and then where it was seen."""
+    offset: int = 0
+    """The next one to fetch."""
+    epoch: int = NOTHING
+    """The leader epoch that the next Fetch names as that of the record before."""
+    begin: int = 0
+    """The target offset where the attempt began."""
+    ends: tuple[End, ...] = ()
+    taken: int = 0
+    """How many records were sent."""
     sent: tuple[Sent, ...] = ()
+    is_due: bool = False
+    """Whether its ends must be recorded with the next batch, or in a mutant after that."""
+    must_store: bool = False
+    """Whether it goes on behind an incident that is not stored yet."""
+    leader: int = 0
     connection: int = 0
+
+    @property
+    def acknowledged(self) -> Position:
+        assert self.position is not None
+        return self.position
 
 
 class Coordinator(NamedTuple):
@@ -238,7 +220,6 @@ class Faults(NamedTuple):
     expire: int = 0
     elect: int = 0
     cut: int = 0
-    revive: int = 0
     foreign: int = 0
     truncate: int = 0
     fail_over: int = 0
@@ -250,9 +231,10 @@ class Faults(NamedTuple):
     silence: int = 0
     resend: int = 0
     crash: int = 0
-    sibling: int = 0
+    stop: int = 0
+    renew: int = 0
+    again: int = 0
     expire_id: int = 0
-    lose_runs: int = 0
 
 
 Incident = tuple[str, int, int]
@@ -263,14 +245,12 @@ class State(NamedTuple):
     source: Source
     target: Target
     coordinator: Coordinator
-    attempts: tuple[Attempt, ...]
+    tasks: tuple[Task, ...]
     faults: Faults
-    runs: tuple[Run, ...] = ()
+    records: tuple[Record, ...] = ()
     position: Position | None = None
     network: tuple[Request, ...] = ()
     incidents: frozenset[Incident] = frozenset()
-    looked: int = 0
-    """The source's leader epoch when the newest attempt learned of a truncation; only properties use it."""
 
 
 def epoch_of(record: int) -> int:
@@ -279,3 +259,8 @@ def epoch_of(record: int) -> int:
 
 def offset_of(record: int) -> int:
     return record % RADIX
+
+
+def recorded(records: tuple[Record, ...], new: Record) -> tuple[Record, ...]:
+    """The topic is compacted: one record for each attempt."""
+    return tuple(sorted([*(record for record in records if record.writer != new.writer), new]))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from tests.model.rules import Rules, Setting
-from tests.model.state import Attempt, Faults, State
+from tests.model.state import Faults, State, Task
 
 
 class World(NamedTuple):
@@ -16,7 +16,7 @@ class World(NamedTuple):
 
 Step = Callable[..., State]
 Move = tuple[Step, tuple[int, ...]]
-"""A step and its arguments; attempts are numbered from 1."""
+"""A step and its arguments; tasks are numbered from 1."""
 
 _TEXTS: Final[dict[Step, str]] = {}
 
@@ -34,9 +34,9 @@ def text_of(move: Move) -> str:
     return _TEXTS[function].format(*arguments)
 
 
-def with_attempt(state: State, slot: int, attempt: Attempt) -> State:
-    attempts = state.attempts
-    return state._replace(attempts=(*attempts[: slot - 1], attempt, *attempts[slot:]))
+def with_task(state: State, slot: int, task: Task) -> State:
+    tasks = state.tasks
+    return state._replace(tasks=(*tasks[: slot - 1], task, *tasks[slot:]))
 
 
 def spent(faults: Faults, name: str) -> Faults:

@@ -1,5 +1,6 @@
 """The target partition: how its leader judges batches and markers, and what happens to its log."""
 
+from collections.abc import Iterator
 from typing import Final
 
 from tests.model.state import (
@@ -51,8 +52,17 @@ def produced(target: Target, batch: Batch) -> tuple[Target, int]:
         Entry(batch.writer, target.leader, batch.sequence + at, record, batch.sequence)
         for at, record in enumerate(batch.records)
     )
-    after = target._replace(log=target.log + entries)
+    is_let_in = batch.writer < target.newest or _has_sequence_from(target, batch)
+    after = target._replace(
+        log=target.log + entries,
+        newest=max(target.newest, batch.writer),
+        let_in=target.let_in.union(batch.records) if is_let_in else target.let_in,
+    )
     return _remembering(after, ProducerState(batch.writer // RADIX, batch.writer, kept)), base
+
+
+def _has_sequence_from(target: Target, batch: Batch) -> bool:
+    return any(entry.writer == batch.writer and entry.sequence >= batch.sequence for entry in target.log)
 
 
 def marked(target: Target, writer: int) -> Target | None:
@@ -61,7 +71,8 @@ def marked(target: Target, writer: int) -> Target | None:
     if state is not None and writer < state.writer:
         return None
     kept = state.batches if state is not None and state.writer == writer else ()
-    after = target._replace(log=(*target.log, Entry(writer, target.leader)))
+    log = (*target.log, Entry(writer, target.leader))
+    after = target._replace(log=log, newest=max(target.newest, writer))
     return _remembering(after, ProducerState(writer // RADIX, writer, kept))
 
 
@@ -81,6 +92,7 @@ def elected(target: Target, end: int) -> Target:
         start=min(target.start, end),
         high_watermark=min(target.high_watermark, end),
         leader=target.leader + 1,
+        cut=min(target.cut, end) if end < target.high_watermark else target.cut,
         forgotten=min(target.forgotten, end),
         producers=_loaded(log, min(target.forgotten, end)),
         lost=target.lost.union(
@@ -100,6 +112,13 @@ def forgotten(target: Target) -> Target:
 
 def stamped(target: Target) -> Target:
     return target._replace(stamped=len(target.log))
+
+
+def ends_of_batches(target: Target) -> Iterator[int]:
+    """Below the high watermark, where a leader's log may end that lacks what was acknowledged."""
+    for offset, entry in enumerate(target.log[: target.high_watermark]):
+        if entry.sequence == entry.first:
+            yield offset
 
 
 def is_data(entry: Entry) -> bool:

@@ -1,32 +1,30 @@
-"""Everything but the attempts: the network, the coordinator, replication, and faults."""
+"""Everything but the tasks: the network, the coordinator, replication, and faults."""
 
 from collections.abc import Iterator
 
 from tests.model import source_log, target_log
-from tests.model.resuming import aborted, next_writer
 from tests.model.state import (
+    CLAIM,
     COPY,
     DEAD,
     DONE,
     EMPTY,
     ENDING,
     IDLE,
-    INIT,
     NO_ANSWER,
     NOTHING,
-    ONGOING,
     RADIX,
-    Attempt,
     Batch,
     Coordinator,
     Sent,
     State,
     Target,
+    Task,
 )
-from tests.model.steps import Move, World, spent, step, with_attempt
+from tests.model.steps import Move, World, spent, step, with_task
 
 CONNECTIONS: int = 50
-"""More than one attempt opens."""
+"""More than one task opens."""
 
 
 def environment_moves(state: State) -> Iterator[Move]:
@@ -44,7 +42,7 @@ def environment_moves(state: State) -> Iterator[Move]:
 
 
 def fault_moves(world: World, state: State) -> Iterator[Move]:
-    yield from _process_moves(world, state)
+    yield from _process_moves(state)
     yield from _network_moves(state)
     yield from _source_moves(state)
     yield from _target_moves(state)
@@ -123,73 +121,66 @@ def _without(state: State, at: int) -> State:
 
 def _answered(state: State, connection: int, batch: Batch, answer: int) -> State:
     """Nobody hears the answer on a connection that was given up."""
-    for slot, attempt in enumerate(state.attempts, 1):
-        if attempt.phase == COPY and attempt.connection == connection:
+    for slot, task in enumerate(state.tasks, 1):
+        if task.phase == COPY and task.connection == connection:
             sent = tuple(
                 Sent(batch, answer) if other.batch == batch and other.answer == NO_ANSWER else other
-                for other in attempt.sent
+                for other in task.sent
             )
-            return with_attempt(state, slot, attempt._replace(sent=sent))
+            return with_task(state, slot, task._replace(sent=sent))
     return state
 
 
 # processes
 
 
-def _process_moves(world: World, state: State) -> Iterator[Move]:
+def _process_moves(state: State) -> Iterator[Move]:
     faults = state.faults
-    for slot, attempt in enumerate(state.attempts, 1):
-        if attempt.phase == IDLE:
+    for slot, task in enumerate(state.tasks, 1):
+        if task.phase == IDLE:
             yield begin, (slot,)
             break
-        if faults.crash and attempt.phase not in (DONE, DEAD):
+        if faults.crash and task.phase not in (DONE, DEAD):
             yield crash, (slot,)
-    if faults.sibling and state.coordinator.status != ENDING:
-        yield sibling_initialises, ()
+            if any(request.connection == task.connection for request in state.network):
+                yield crash_unsent, (slot,)
     if faults.expire_id and state.coordinator.status == EMPTY:
         yield expire_id, ()
-    if faults.lose_runs and state.runs:
-        yield lose_run, ()
-        yield lose_runs, ()
 
 
-@step("A{0} begins")
+@step("T{0} begins")
 def begin(world: World, state: State, slot: int) -> State:
     """Whether the one before is dead, frozen or well is not known."""
-    return with_attempt(state, slot, Attempt(INIT, connection=slot * CONNECTIONS))
+    task = Task(CLAIM, position=state.position, connection=slot * CONNECTIONS)
+    return with_task(state, slot, task)
 
 
-@step("A{0} crashes")
+@step("T{0} begins again")
+def begin_again(world: World, state: State, slot: int) -> State:
+    """With what it knows of the position, or if that may be another's now, with the stored one."""
+    task, faults = state.tasks[slot - 1], state.faults
+    position = state.position if task.is_stored else task.position
+    left = faults._replace(again=max(faults.again - 1, 0))
+    again = task._replace(phase=CLAIM, position=position)
+    return with_task(state, slot, again)._replace(faults=left)
+
+
+@step("T{0} crashes")
 def crash(world: World, state: State, slot: int) -> State:
-    after = with_attempt(state, slot, Attempt(DEAD))
-    return after._replace(faults=spent(state.faults, "crash"))
+    return with_task(state, slot, Task(DEAD))._replace(faults=spent(state.faults, "crash"))
 
 
-@step("another task of the flow asks for an epoch of the same id")
-def sibling_initialises(world: World, state: State) -> State:
-    """Its own empty transaction marks other partitions."""
-    coordinator = state.coordinator
-    state = state._replace(faults=spent(state.faults, "sibling"))
-    if coordinator.status == ONGOING:
-        return state._replace(coordinator=aborted(coordinator))
-    writer = next_writer(world.setting, coordinator.writer)
-    return state._replace(coordinator=coordinator._replace(writer=writer))
+@step("T{0} crashes, and what it has sent is lost")
+def crash_unsent(world: World, state: State, slot: int) -> State:
+    connection = state.tasks[slot - 1].connection
+    network = tuple(request for request in state.network if request.connection != connection)
+    return crash(world, state, slot)._replace(network=network)
 
 
 @step("the transactional id expires")
 def expire_id(world: World, state: State) -> State:
     coordinator = Coordinator((state.coordinator.writer // RADIX + 1) * RADIX)
     return state._replace(coordinator=coordinator, faults=spent(state.faults, "expire_id"))
-
-
-@step("the run store loses its newest record")
-def lose_run(world: World, state: State) -> State:
-    return state._replace(runs=state.runs[:-1], faults=spent(state.faults, "lose_runs"))
-
-
-@step("the run store is emptied")
-def lose_runs(world: World, state: State) -> State:
-    return state._replace(runs=(), faults=spent(state.faults, "lose_runs"))
 
 
 # source
@@ -209,8 +200,6 @@ def _source_moves(state: State) -> Iterator[Move]:
         yield from ((source_expire, (start,)) for start in range(source.start + 1, len(source.log) + 1))
     if faults.cut:
         yield from ((source_cut, (end,)) for end in range(source.start, len(source.log)))
-    if faults.revive and len(source.aside) > source.start:
-        yield source_revive, ()
 
 
 @step("a record is appended to the source")
@@ -248,11 +237,6 @@ def source_cut(world: World, state: State, end: int) -> State:
     return state._replace(source=source_log.cut(state.source, end), faults=spent(state.faults, "cut"))
 
 
-@step("the source elects the leader of before, unclean")
-def source_revive(world: World, state: State) -> State:
-    return state._replace(source=source_log.revived(state.source), faults=spent(state.faults, "revive"))
-
-
 # target
 
 
@@ -271,7 +255,7 @@ def _target_moves(state: State) -> Iterator[Move]:
     if faults.fail_over:
         yield from ((target_fail_over, (end,)) for end in {target.high_watermark, len(target.log)})
     if faults.truncate:
-        yield from ((target_truncate, (end,)) for end in range(target.high_watermark))
+        yield from ((target_truncate, (end,)) for end in target_log.ends_of_batches(target))
 
 
 @step("a foreign record is appended to the target")

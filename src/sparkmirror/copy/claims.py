@@ -52,12 +52,14 @@ class Unfenced(NamedTuple):
 class Claimed:
     """`own` is the attempt that may begin; `last` is the one that began last before it, if one did.
 
-    `over` are those that are over: their records may be deleted when `own` has begun.
+    `over` are those that are over: their records may be deleted when `own` has begun. `marker` is the target
+    offset of the own marker; None where none was needed, or it may not be read.
     """
 
     own: Attempt
     last: Attempt | None
     over: Sequence[Attempt]
+    marker: int | None = None
 
     def begin(self, position: int, target_offset: int, epoch: int) -> Attempt:
         """The own attempt from this upstream offset on, which follows what was read in the leader epoch."""
@@ -152,14 +154,17 @@ class Claims:
             for plan in claimed
         }
         fenced = [plan for plan in claimed if open_ones[plan.source]]
+        markers: dict[TopicPartition, int | None] = {}
         if fenced:
             self._await_others(fenced, own, open_ones)
-            for source, error in self._mark(fenced, own).items():
-                if error is not None:
-                    found[source] = error
+            for source, marker in self._mark(fenced, own).items():
+                if isinstance(marker, SparkmirrorError):
+                    found[source] = marker
+                else:
+                    markers[source] = marker
             known = {**known, **self._read(fenced)}
-        for plan in claimed:
-            found.setdefault(plan.source, _claimed(plan.source, own[plan.source], known[plan.source]))
+        for source in own:
+            found.setdefault(source, _claimed(source, own[source], known[source], markers.get(source)))
 
     def _await_others(
         self,
@@ -185,16 +190,16 @@ class Claims:
 
     def _mark(
         self, plans: Sequence[CopyPartition], own: Mapping[TopicPartition, Attempt]
-    ) -> Mapping[TopicPartition, SparkmirrorError | None]:
-        """Write the markers and wait until they are replicated."""
+    ) -> Mapping[TopicPartition, int | SparkmirrorError | None]:
+        """Write the markers and wait until they are replicated: their offsets, None if they can't be read."""
         target = ConsumerSettings(self.plan.producer.connection)
         ends = list_offsets(target, [plan.target for plan in plans], LATEST)
-        errors: dict[TopicPartition, SparkmirrorError | None] = {}
+        found: dict[TopicPartition, int | SparkmirrorError | None] = {}
         marked: list[CopyPartition] = []
         for plan in plans:
             end = ends[plan.target]
             if isinstance(end, SparkmirrorError):
-                errors[plan.source] = end
+                found[plan.source] = end
             else:
                 marked.append(plan)
         with closing(Fencing(self.plan.producer.connection)) as fencing:
@@ -206,39 +211,43 @@ class Claims:
             )
         pending: dict[TopicPartition, tuple[int, ProducerId]] = {}
         for plan in marked:
-            error = errors[plan.source] = outcomes[self._transactional_id(plan.source)]
+            error = found[plan.source] = outcomes[self._transactional_id(plan.source)]
             end = ends[plan.target]
             if error is None and isinstance(end, int):
                 pending[plan.target] = end, own[plan.source].producer
+        awaited = set(pending)
         try:
-            missing = self._await_markers(target, pending)
+            markers = self._await_markers(target, pending)
         except AuthorizationError:
-            missing = ()  # the fence holds all the same; the look-up says which right is missing
+            return found  # the fence holds all the same; the look-up says which right is missing
         for plan in marked:
-            if plan.target in missing:
+            if plan.target in markers:
+                found[plan.source] = markers[plan.target]
+            elif plan.target in awaited:
                 text = "the fence of earlier attempts is not replicated: waiting for the followers"
-                errors[plan.source] = RetriableError(f"{plan.target}: {text}")
-        return errors
+                found[plan.source] = RetriableError(f"{plan.target}: {text}")
+        return found
 
     def _await_markers(
         self, target: ConsumerSettings, pending: dict[TopicPartition, tuple[int, ProducerId]]
-    ) -> Collection[TopicPartition]:
-        """Read on from these offsets until the markers appear; those whose marker does not."""
+    ) -> Mapping[TopicPartition, int]:
+        """Read on from these offsets until the markers appear. Those that did."""
         network = network_of(target.connection)
         deadline = network.time() + _MARKER_TIMEOUT_S
-        missing: set[TopicPartition] = set()
+        markers: dict[TopicPartition, int] = {}
         with closing(PartitionReader(target)) as reader:
             while pending and network.time() < deadline:
                 offsets = {partition: offset for partition, (offset, _) in pending.items()}
                 for fetched in reader.fetch(offsets, _MARKER_WAIT_S):
                     offset, producer = pending.pop(fetched.partition)
-                    if (
-                        fetched.error
-                    ):  # the log was replaced or shortened meanwhile, perhaps the marker with it
-                        missing.add(fetched.partition)
-                    elif (following := _behind_marker(fetched, producer, offset)) is not None:
+                    if fetched.error:
+                        continue  # the log was replaced or shortened meanwhile, perhaps the marker with it
+                    following, is_there = _read_on(fetched, producer, offset)
+                    if is_there:
+                        markers[fetched.partition] = following
+                    else:
                         pending[fetched.partition] = following, producer
-        return missing | pending.keys()
+        return markers
 
 
 def owner_of(plan: TaskPlan) -> str:
@@ -251,13 +260,13 @@ def transactional_id_of(plan: TaskPlan, source: TopicPartition) -> str:
     return f"sparkmirror-{owner_of(plan)}-{source.topic}-{source.partition}"
 
 
-def _behind_marker(fetched: FetchedPartition, producer: ProducerId, offset: int) -> int | None:
-    """Where to read on; None if the producer's marker is there."""
+def _read_on(fetched: FetchedPartition, producer: ProducerId, offset: int) -> tuple[int, bool]:
+    """Where the producer's marker is, and True; or where to read on."""
     for batch in iterate_batches(fetched.records):
         if producer.wrote(batch.header) and batch.header.attributes & CONTROL:
-            return None
+            return batch.header.base_offset, True
         offset = max(offset, batch.header.last_offset + 1)
-    return offset
+    return offset, False
 
 
 def _generation(producer: ProducerId, known: Sequence[Attempt]) -> int:
@@ -270,9 +279,11 @@ def _before(own: Attempt, known: Sequence[Attempt]) -> list[Attempt]:
     return [attempt for attempt in known if attempt.order < own.order]
 
 
-def _claimed(source: TopicPartition, own: Attempt, known: Sequence[Attempt]) -> Claimed | SparkmirrorError:
+def _claimed(
+    source: TopicPartition, own: Attempt, known: Sequence[Attempt], marker: int | None
+) -> Claimed | SparkmirrorError:
     if known[-1:] and known[-1].order > own.order:
         return RetriableError(f"{source}: another task has claimed it meanwhile; retrying")
     before = _before(own, known)
     last = next((attempt for attempt in reversed(before) if attempt.ends), None)
-    return Claimed(own, last, before)
+    return Claimed(own, last, before, marker)

@@ -2,8 +2,12 @@
 
 No content is compared and the source is not read. The log is read backwards from its end, since the last
 batch of the attempt is near it, as a rule, and the stored position may be another attempt's.
+
+Behind the stored position the attempt has as many offsets as records. Where that does not hold, others have
+written there as well, or a leader has taken what it should have refused, since it had forgotten the producer.
 """
 
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Final, NamedTuple
 
@@ -21,35 +25,37 @@ _SPAN: Final = 100
 _SPAN_GROWTH: Final = 8
 
 
+class LogEnd(NamedTuple):
+    """Where the target's log ends. Nothing that is fenced is added behind the offset of the own `marker`."""
+
+    offset: int
+    marker: int | None = None
+
+    @property
+    def fenced(self) -> int:
+        return self.offset if self.marker is None else self.marker
+
+
+class Repeated(NamedTuple):
+    """Target offsets of batches that a leader should have refused: their records may be there twice."""
+
+    first: int
+    last: int
+
+
 class LastCopied(NamedTuple):
     """Copying continues at the upstream offset `end.offset`.
 
     `records` are behind the stored position, None where there is none of that attempt. `acknowledged` is
-    where the target ended before it lost records, None where it has all.
+    where the target ended before it lost records, None where it has all. `is_expired` says that nothing of
+    the attempt is left behind what is known, as far as the log still has it.
     """
 
     end: SequenceEnd
     records: int | None
     acknowledged: int | None = None
-
-
-def last_copied(
-    target: ConsumerSettings, partition: TopicPartition, last: Attempt, position: Position | None, end: int
-) -> LastCopied:
-    """`end` is where the target's log ends; nothing of the attempt is added any more.
-
-    Blocks. Raises KafkaError, AuthorizationError where the target may not be read.
-    """
-    stored = _stored(last, position)
-    known, acknowledged = known_end(last, position)
-    found = None
-    if last.stage is not Stage.CLOSED or end != acknowledged:
-        found = _last_end(target, partition, last, end)
-    is_short = end < acknowledged or (found is not None and found.records < known.records)
-    lost = acknowledged if is_short else None
-    if found is None or found.records <= known.records:
-        return LastCopied(known, None if stored is None else 0, lost)
-    return LastCopied(found, None if stored is None else found.records - known.records, lost)
+    repeated: Repeated | None = None
+    is_expired: bool = False
 
 
 class KnownEnd(NamedTuple):
@@ -57,6 +63,64 @@ class KnownEnd(NamedTuple):
 
     end: SequenceEnd
     target_offset: int
+
+
+class _Found(NamedTuple):
+    """The end behind the attempt's last batch, and the target offset behind that."""
+
+    end: SequenceEnd
+    target_offset: int
+
+
+class _Walked(NamedTuple):
+    """`records` precede the first hole, None if there is none."""
+
+    records: int | None
+    repeated: Repeated | None
+
+
+def last_copied(
+    target: ConsumerSettings, partition: TopicPartition, last: Attempt, position: Position | None, log: LogEnd
+) -> LastCopied:
+    """Nothing of the attempt is added any more.
+
+    Blocks. Raises KafkaError, AuthorizationError where the target may not be read.
+    """
+    stored = _stored(last, position)
+    known = known_end(last, position)
+    if last.stage is Stage.CLOSED and log.offset == known.target_offset and log.marker is None:
+        return LastCopied(known.end, None if stored is None else 0)
+    with closing(SpanReader(target)) as reader:
+        search = _Search(reader, partition, last, require_offsets(target, [partition], EARLIEST)[partition])
+        found = search.found(log.fenced)
+        exact = _exact(last, stored)
+        walked = search.walked(exact, found, log)
+    end = None if found is None else found.end
+    if walked.records is not None:
+        end = end_behind(last.ends, walked.records % SEQUENCE_MODULUS)
+    is_dense = found is not None and walked.records is None and _is_dense(found, exact)
+    is_short = log.offset < known.target_offset or is_dense or _is_before(end, known, log, search.first)
+    behind = end is not None and end.records > known.end.records
+    return LastCopied(
+        end if end is not None and behind else known.end,
+        None if stored is None else end.records - known.end.records if end is not None and behind else 0,
+        known.target_offset if is_short else None,
+        walked.repeated,
+        is_expired=end is None and last.stage is Stage.OPEN and known.target_offset < search.first,
+    )
+
+
+def _is_dense(found: _Found, exact: KnownEnd) -> bool:
+    """Whether it has more records than offsets: it went on in the place of records that were lost."""
+    return found.target_offset - exact.target_offset < found.end.records - exact.end.records
+
+
+def _is_before(end: SequenceEnd | None, known: KnownEnd, log: LogEnd, first: int) -> bool:
+    """Whether records that were acknowledged are gone: the own marker may stand in their place."""
+    if end is not None:
+        return end.records < known.end.records
+    marker = first - 1 if log.marker is None else log.marker
+    return known.end.records > 0 and first <= marker < known.target_offset
 
 
 def known_end(last: Attempt, position: Position | None) -> KnownEnd:
@@ -79,35 +143,83 @@ def _stored(last: Attempt, position: Position | None) -> KnownEnd | None:
     return KnownEnd(end, position.producer.next_offset)
 
 
-def _last_end(
-    target: ConsumerSettings, partition: TopicPartition, last: Attempt, end: int
-) -> SequenceEnd | None:
-    """Behind the attempt's last batch in the log, None where there is none."""
-    first = require_offsets(target, [partition], EARLIEST)[partition]
-    # What was truncated to before the attempt has been written anew.
-    begin = first if end < last.target_offset else max(first, last.target_offset)
-    batch = _last_batch(target, partition, last.producer, begin, end)
-    if batch is None:
-        return None
-    try:
-        return end_behind(last.ends, (batch.last_sequence + 1) % SEQUENCE_MODULUS)
-    except NoSuchEndError:
-        return SequenceEnd(0, last.ends[0].offset)  # older than what was acknowledged: records are lost
+def _exact(last: Attempt, stored: KnownEnd | None) -> KnownEnd:
+    """So many records of the attempt are before this target offset, and all others behind it."""
+    if last.stage is Stage.CLOSED and (stored is None or stored.end.records < last.ends[-1].records):
+        return KnownEnd(last.ends[-1], last.target_offset)
+    return stored or KnownEnd(SequenceEnd(0, last.ends[0].offset), last.target_offset)
 
 
-def _last_batch(
-    target: ConsumerSettings, partition: TopicPartition, producer: ProducerId, begin: int, end: int
-) -> BatchHeader | None:
-    """The producer's last batch between these offsets."""
-    with closing(SpanReader(target)) as reader:
+class _Search(NamedTuple):
+    """In the target's log, which starts at the offset `first`."""
+
+    reader: SpanReader
+    partition: TopicPartition
+    last: Attempt
+    first: int
+
+    def found(self, end: int) -> _Found | None:
+        """Behind the attempt's last batch before this offset, None where there is none."""
+        last = self.last
+        # What was truncated to before the attempt has been written anew.
+        begin = self.first if end < last.target_offset else max(self.first, last.target_offset)
+        batch = self._last_batch(begin, end)
+        if batch is None:
+            return None
+        try:
+            found = end_behind(last.ends, (batch.last_sequence + 1) % SEQUENCE_MODULUS)
+        except NoSuchEndError:  # older than what was acknowledged: records are lost
+            found = SequenceEnd(0, last.ends[0].offset)
+        return _Found(found, batch.last_offset + 1)
+
+    def _last_batch(self, begin: int, end: int) -> BatchHeader | None:
         span = _SPAN
         while begin < end:
             middle = max(begin, end - span)
             found: BatchHeader | None = None
-            for batch in reader.read(partition, middle, end, 1 << 62):
-                if producer.wrote(batch.header) and not batch.header.attributes & CONTROL:
-                    found = batch.header
+            for header in self._data(middle, end):
+                if self.last.producer.wrote(header):
+                    found = header
             if found is not None:
                 return found
             end, span = middle, span * _SPAN_GROWTH
-    return None
+        return None
+
+    def _data(self, begin: int, end: int) -> Iterator[BatchHeader]:
+        for batch in self.reader.read(self.partition, begin, end, 1 << 62):
+            if not batch.header.attributes & CONTROL:
+                yield batch.header
+
+    def walked(self, exact: KnownEnd, found: _Found | None, log: LogEnd) -> _Walked:
+        """Read what is behind `exact` if the offsets there are not as many as the attempt's records."""
+        records = 0 if found is None else found.end.records - exact.end.records
+        is_alone = exact.target_offset + records == log.fenced and log.offset <= log.fenced + 1
+        if is_alone or exact.target_offset < self.first:
+            return _Walked(None, None)
+        return _walk(self._data(exact.target_offset, log.offset), self.last.producer, exact)
+
+
+def _walk(headers: Iterator[BatchHeader], producer: ProducerId, exact: KnownEnd) -> _Walked:
+    """Compaction removes batches and leaves their offsets: a hole has less of them than of sequences."""
+    records, hole = exact.end.records, None
+    repeated: list[BatchHeader] = []
+    for header in headers:
+        ahead = _difference(header.base_sequence, records)
+        if header.producer_id != producer.id or header.producer_epoch > producer.epoch:
+            continue
+        if header.producer_epoch < producer.epoch or ahead < 0 or hole is not None:
+            repeated.append(header)
+        elif header.base_offset - exact.target_offset < records + ahead - exact.end.records:
+            hole = records
+            repeated.append(header)
+        else:
+            records += ahead + header.last_offset_delta + 1
+    if not repeated:
+        return _Walked(hole, None)
+    return _Walked(hole, Repeated(repeated[0].base_offset, repeated[-1].last_offset))
+
+
+def _difference(sequence: int, records: int) -> int:
+    """How far the sequence is ahead of so many records."""
+    ahead = (sequence - records) % SEQUENCE_MODULUS
+    return ahead if ahead < SEQUENCE_MODULUS // 2 else ahead - SEQUENCE_MODULUS

@@ -18,8 +18,9 @@ from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
 from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.dead_letters import write_dead_letters
 from sparkmirror.copy.first_offsets import first_offsets
+from sparkmirror.copy.last_copied import LogEnd
 from sparkmirror.copy.partition_events import Diverged, ResumeReason, Start
-from sparkmirror.copy.succession import Succession, is_used, newest_word
+from sparkmirror.copy.succession import Succession, is_overtaken, is_used, newest_word
 from sparkmirror.copy.unfenced_resume import FoundStart, UnderNewId, UnfencedResume, renumbered
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import (
@@ -40,6 +41,7 @@ from sparkmirror.domain.incidents import (
     source_recreated,
     source_truncated,
     target_recreated,
+    target_truncated,
 )
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.offsets import LATEST, list_offsets
@@ -58,7 +60,7 @@ class _Now(NamedTuple):
 
     logs: LogIdentity
     first: int | None
-    end: int
+    end: LogEnd
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,8 @@ class Resumption:
             elif isinstance(first, SparkmirrorError):
                 found[plan.source] = first
             else:
-                now = _Now(logs[plan.source], first, end)
+                marker = claim.marker if isinstance(claim, Claimed) else None
+                now = _Now(logs[plan.source], first, LogEnd(end, marker))
                 found[plan.source], reasons[plan.source] = self._found(plan, reasons[plan.source], now, claim)
         write_dead_letters(self.plan, [reason.skipped for reason in reasons.values() if reason.skipped])
         starts = self._with_ids(
@@ -146,6 +149,8 @@ class Resumption:
         """The start, and the reason with what reading the logs has added to it."""
         if is_used(reason.position, claim):
             return RetriableError(f"{plan.source}: its producer epoch is in use; claiming the next"), reason
+        if is_overtaken(claim, now.end.offset):
+            return RetriableError(f"{plan.target}: the target has lost the fence; claiming again"), reason
         last = newest_word(reason.position, claim)
         found_start = self._find(plan, reason, now, last)
         if isinstance(found_start, Diverged):
@@ -164,34 +169,38 @@ class Resumption:
         """`last` is the attempt that was fenced, if it is recorded where it ended."""
         position = reason.position
         if position is None:
-            return UnderNewId(_required(now.first), now.end)
+            return UnderNewId(_required(now.first), now.end.offset)
         changed = self._changed(plan, position, reason, now)
         if changed is not None:
             return changed
         following = position.offset + 1
         if position.producer is None or not self.plan.producer.idempotent:
-            return UnderNewId(following, now.end, _skipped(reason))
+            return UnderNewId(following, now.end.offset, _skipped(reason))
         if reason.is_settled:
-            return UnderNewId(following, now.end, _skipped(reason))
+            expected, end = position.producer.next_offset, now.end.offset
+            if reason.renews and end < expected:  # an attempt is recorded to begin where the log ends
+                return UnderNewId(following, end, target_truncated(plan.target, end, expected, following))
+            return UnderNewId(following, expected, _skipped(reason))
         if reason.skipped is None and last is not None:
             return self.succession.behind(plan, position, last, now.end)
         if reason.skipped is not None:
-            state = position.producer._replace(next_offset=now.end)
+            state = position.producer._replace(next_offset=now.end.offset)
             return renumbered(Start(following, state, _skipped(reason)))
-        return self._unfenced.continued(plan, position, position.producer, now.end)
+        return self._unfenced.continued(plan, position, position.producer, now.end.offset)
 
     def _changed(
         self, plan: CopyPartition, position: Position, reason: ResumeReason, now: _Now
     ) -> FoundStart | None:
         """The start if a log was replaced or truncated since the position; None if neither was."""
-        logs, first, end = now
+        logs, first, _ = now
+        end = _expected_end(reason, now)
         following = position.offset + 1
         if is_another(position.logs.source_id, logs.source_id):
             first = _required(first)
             return self._recreated(plan, source_recreated(following, first), first, end)
         if is_another(position.logs.target_id, logs.target_id):
             next_offset = following if first is None else first
-            return self._recreated(plan, target_recreated(next_offset), next_offset, end)
+            return self._recreated(plan, target_recreated(next_offset), next_offset, now.end.offset)
         if reason.is_gone:
             first = _required(first)
             return self._without(plan, records_lost(following, first), first, end)
@@ -287,6 +296,16 @@ class Resumption:
         ]
         if records:
             self.store(records)
+
+
+def _expected_end(reason: ResumeReason, now: _Now) -> int:
+    """Where the target's log ends.
+
+    Where an attempt just goes on, that is what was acknowledged: what the target has lost since shows then.
+    """
+    if reason.is_settled and reason.position is not None and reason.position.producer is not None:
+        return reason.position.producer.next_offset
+    return now.end.offset
 
 
 def _unsettled_by(reason: ResumeReason, logs: LogIdentity) -> ResumeReason:

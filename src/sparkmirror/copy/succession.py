@@ -6,21 +6,27 @@ An attempt goes on without a new claim as long as nothing that it has sent is un
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.batches.producer import ProducerId, ProducerState
 from sparkmirror.copy.claims import Claimed, Claims, Unfenced
 from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
-from sparkmirror.copy.last_copied import known_end, last_copied
+from sparkmirror.copy.last_copied import LogEnd, known_end, last_copied
 from sparkmirror.copy.partition_events import ResumeReason, Start
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import AuthorizationError, SparkmirrorError
 from sparkmirror.domain.ids import UNKNOWN_LOGS, TopicPartition
-from sparkmirror.domain.incidents import Incident, IncidentKind, target_truncated
+from sparkmirror.domain.incidents import Incident, IncidentKind, records_repeated, target_truncated
 from sparkmirror.storage.attempts import Attempt, Stage, attempt_record, deletion_record
 from sparkmirror.storage.positions import Position, read_positions
 
 _log = logging.getLogger(__name__)
+
+_EXPIRED: Final = (
+    "records behind the stored position may come twice: the target's log no longer reaches back to it, "
+    "and has nothing more of the attempt before"
+)
 
 ClaimResults = Mapping[TopicPartition, Claimed | Unfenced | SparkmirrorError]
 
@@ -85,12 +91,13 @@ class Succession:
         return found
 
     def behind(
-        self, plan: CopyPartition, position: Position, last: Attempt, end: int
+        self, plan: CopyPartition, position: Position, last: Attempt, log: LogEnd
     ) -> Start | SparkmirrorError:
-        """The start behind what the attempt before has written, where the target's log ends at `end`."""
+        """The start behind what the attempt before has written."""
+        end = log.offset
         target = ConsumerSettings(self.plan.producer.connection)
         try:
-            found = last_copied(target, plan.target, last, position, end)
+            found = last_copied(target, plan.target, last, position, log)
         except AuthorizationError as error:
             known = known_end(last, position).end
             text = f"records behind the stored position may come twice: {error}"
@@ -101,7 +108,11 @@ class Succession:
         following = found.end.offset
         incident: Incident | None = None
         if found.acknowledged is not None:
-            incident = target_truncated(plan.target, end, found.acknowledged, following)
+            incident = target_truncated(plan.target, min(end, log.fenced), found.acknowledged, following)
+        elif found.repeated is not None:
+            incident = records_repeated(plan.target, *found.repeated)
+        elif found.is_expired:
+            incident = Incident(IncidentKind.NOT_READ_BACK, _EXPIRED)
         elif found.records:
             _log.info(
                 "%s: %d records behind the stored position are there already; continuing from offset %d",
@@ -195,6 +206,11 @@ def is_used(position: Position | None, claim: Claimed | Unfenced | None) -> bool
         return False
     writer, own = position.producer.producer, claim.own.producer
     return writer.id == own.id and writer.epoch >= own.epoch
+
+
+def is_overtaken(claim: Claimed | Unfenced | None, end: int) -> bool:
+    """Whether the target's log, which ends there, has lost the own marker."""
+    return isinstance(claim, Claimed) and claim.marker is not None and end <= claim.marker
 
 
 def _is_newest(reason: ResumeReason, last: Attempt) -> bool:

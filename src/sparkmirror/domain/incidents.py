@@ -74,12 +74,14 @@ class IncidentKind(Enum):
     """Records that were copied after the stored position are not all in the source any more."""
     TARGET_TRUNCATED = "target-truncated"
     TARGET_RECREATED = "target-recreated"
+    RECORDS_REPEATED = "records-repeated"
+    """A leader of the target took batches of a fenced attempt: it had forgotten, or lost, the fence."""
     SEQUENCE_UNKNOWN = "sequence-unknown"
     """A broker refused a sequence, and nothing in its log explains why: sequences restart at 0."""
     UNFENCED = "unfenced"
     """Attempts can't be fenced: where two overlap, records may come twice or be skipped in some corners."""
     NOT_READ_BACK = "not-read-back"
-    """The target may not be read: records behind the stored position may come twice."""
+    """The target can't be read, or not far enough back: records behind the stored position may come twice."""
     NOT_IDEMPOTENT = "not-idempotent"
     """Written at least once: the target gives no producer id."""
     OFFSET_MISMATCH = "offset-mismatch"
@@ -152,6 +154,14 @@ def target_truncated(target: object, end: int, acknowledged: int, position: int)
         f"{target} ends at {end}, but was acknowledged up to {acknowledged}: the target lost "
         f"{acknowledged - end} records, or was recreated; continuing from offset {position} of the source",
         acknowledged - end,
+    )
+
+
+def records_repeated(target: object, first: int, last: int) -> Incident:
+    return Incident(
+        IncidentKind.RECORDS_REPEATED,
+        f"between offsets {first} and {last} of {target} are batches that its leader should have refused. It "
+        "took them, having forgotten their producer (producer.id.expiration.ms): records may be there twice",
     )
 
 

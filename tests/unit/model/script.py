@@ -19,7 +19,7 @@ class ViolationError(AssertionError):
 class Script:
     def __init__(self, rules: Rules, faults: Faults, *, records: int, setting: Setting = USUAL) -> None:
         self.protocol = CopyProtocol(rules, setting)
-        self.state = first_state(faults, records=records, attempts=3)
+        self.state = first_state(faults, records=records, tasks=3)
         self.allowed = faults
 
     def do(self, *texts: str) -> None:
@@ -35,17 +35,17 @@ class Script:
         return move_named(self.protocol, self.state, text) is not None
 
     def resume(self, slot: int) -> None:
-        """The attempt gets its epoch, reads back, and is ready to copy."""
-        if self.state.attempts[slot - 1].phase == IDLE:
-            self.do(f"A{slot} begins")
+        """The task claims, looks up where to start, and is ready to copy."""
+        if self.state.tasks[slot - 1].phase == IDLE:
+            self.do(f"T{slot} begins")
         self._drive(slot, COPY)
 
     def resume_without_replication(self, slot: int) -> None:
-        """As far as the attempt comes while no follower does."""
-        self.do(f"A{slot} begins")
-        while self.state.attempts[slot - 1].phase != COPY:
+        """As far as the task comes while no follower does."""
+        self.do(f"T{slot} begins")
+        while self.state.tasks[slot - 1].phase != COPY:
             texts = [text_of(move) for move in self.protocol.moves(self.state)]
-            possible = [text for text in texts if text.startswith((f"A{slot} ", "the coordinator"))]
+            possible = [text for text in texts if text.startswith((f"T{slot} ", "the coordinator"))]
             if not possible:
                 return
             self.do(possible[0])
@@ -58,16 +58,16 @@ class Script:
 
     def write(self, slot: int, count: int = 1) -> None:
         """One batch is on the target, and not acknowledged."""
-        self.do(f"A{slot} copies a batch of {count}")
+        self.do(f"T{slot} copies a batch of {count}")
         self.arrive()
 
     def copy(self, slot: int, count: int = 1) -> None:
         """One batch, from fetching it to the position behind it."""
         self.write(slot, count)
-        self.do(f"A{slot} takes an acknowledgement", f"A{slot} stores its position")
+        self.do(f"T{slot} takes an acknowledgement", f"T{slot} stores its position")
 
     def finish(self, slot: int) -> None:
-        """The attempt copies what is left, and all others stand still."""
+        """The task copies what is left, and all others stand still."""
         self.resume(slot)
         self._drive(slot, DONE)
 
@@ -81,21 +81,21 @@ class Script:
 
     def _drive(self, slot: int, phase: int) -> None:
         for _ in range(STEPS_MAX):
-            at = self.state.attempts[slot - 1].phase
+            at = self.state.tasks[slot - 1].phase
             if at in (phase, DEAD):
-                assert at == phase, f"A{slot} has ended"
+                assert at == phase, f"T{slot} has ended"
                 return
             self.do(self._next(slot))
-        raise AssertionError(f"A{slot} does not get there")
+        raise AssertionError(f"T{slot} does not get there")
 
     def _next(self, slot: int) -> str:
-        """What brings the attempt on; faults and other attempts don't happen by themselves."""
+        """What brings the task on; faults and other tasks don't happen by themselves."""
         texts = [text_of(move) for move in self.protocol.moves(self.state)]
         requests = [
             f"request {at} arrives"
             for at, request in enumerate(self.state.network)
             if request.connection // CONNECTIONS == slot
         ]
-        own = [text for text in texts if text.startswith(f"A{slot} ")]
+        own = [text for text in texts if text.startswith(f"T{slot} ")]
         others = [text for text in texts if text.startswith("the ")]
         return next(text for text in (*requests, *others, *own) if text in texts)

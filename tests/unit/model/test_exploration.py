@@ -39,7 +39,7 @@ def test_mutant_is_caught(name: str) -> None:
 
 
 def test_shortened_violation_needs_each_of_its_steps() -> None:
-    rules = MUTANTS["counting"]
+    rules = MUTANTS["counting instead of ends"]
     walks = walks_to_catch(rules, 0, WALKS_OF_A_MUTANT)
     assert walks is not None
     protocol, found = walk_from(walks - 1, rules)

@@ -1,0 +1,168 @@
+"""Where an attempt continues: the records of those before, the stored position, and the target's log."""
+
+from typing import Final, NamedTuple
+
+from tests.model.incidents import DOUBLED, EVERYTHING, TARGET_LOST, UNCERTAIN
+from tests.model.rules import Find, Rules
+from tests.model.source_log import is_record
+from tests.model.state import (
+    CLOSED,
+    NOTHING,
+    OPEN,
+    End,
+    Entry,
+    Incident,
+    Position,
+    Record,
+    Source,
+    Target,
+    Task,
+    offset_of,
+)
+from tests.model.target_log import is_data
+
+NEWEST: Final = 10**6
+"""In a mutant: the source's newest leader epoch."""
+
+
+class Start(NamedTuple):
+    """`offset` is the source's next one, read in leader epoch `epoch`."""
+
+    offset: int
+    epoch: int
+    incidents: tuple[Incident, ...] = ()
+
+
+class _Known(NamedTuple):
+    """What is acknowledged of an attempt for certain, and where the target ended then."""
+
+    end: End
+    target_end: int
+
+
+def last_of(records: tuple[Record, ...], writer: int) -> Record | None:
+    """The attempt that began last before this one."""
+    return next((record for record in reversed(records) if record.writer < writer and record.ends), None)
+
+
+def is_newest(position: Position | None, last: Record, *, is_stored: bool) -> bool:
+    """Whether no other attempt can have stored a newer position than the one that is known."""
+    if position is None or position.writer != last.writer:
+        return False
+    return not is_stored or (last.stage == CLOSED and position.offset == last.ends[-1].offset)
+
+
+def start_of(rules: Rules, target: Target, end: int, task: Task, last: Record) -> Start:
+    """Behind what the attempt before has written; the target's log ends at `end`.
+
+    Where the own marker stands in place of what was acknowledged, that is lost.
+    """
+    position, marker = task.position, task.marker if rules.proves_marker else NOTHING
+    if position is not None and position.writer != last.writer and not rules.attempts_decide:
+        return Start(position.offset, position.epoch)
+    known = _known_end(last, position)
+    if rules.find is Find.BY_COUNT:
+        last = last._replace(ends=last.ends[:1])
+    found: End | None = None
+    incidents: list[Incident] = []
+    is_dense = False
+    if last.stage != CLOSED or end != known.target_end or marker >= target.start:
+        at, found = _last_end(target, last, end if marker == NOTHING else marker)
+        if rules.counts_offsets:
+            exact = _exact(last, position)
+            walked, late = _walked(target, end, last, exact, found)
+            is_dense = (
+                found is walked
+                and found is not None
+                and at - exact.target_end < found.records - exact.end.records
+            )
+            found = walked
+            incidents += doubled(late)
+    if found is None:
+        is_short = known.end.records > 0 and target.start <= marker < known.target_end
+    else:
+        is_short = found.records < known.end.records
+    following = known.end if found is None or is_short else found
+    if is_short or is_dense or end < known.target_end:
+        incidents.append((TARGET_LOST, 0, following.offset))
+    elif found is None and last.stage == OPEN and known.target_end < target.start:
+        incidents.append((UNCERTAIN, following.offset, EVERYTHING))
+    return Start(following.offset, following.epoch if rules.records_epochs else NEWEST, tuple(incidents))
+
+
+def _known_end(last: Record, position: Position | None) -> _Known:
+    recorded = _Known(last.ends[-1] if last.stage == CLOSED else last.ends[0], last.begin)
+    stored = _stored(last, position)
+    return recorded if stored is None or stored.end.records < recorded.end.records else stored
+
+
+def _stored(last: Record, position: Position | None) -> _Known | None:
+    """None where the position is of another attempt, or older than an end that was acknowledged since."""
+    if position is None or position.writer != last.writer or position.sequence < last.ends[0].records:
+        return None
+    return _Known(End(position.sequence, position.offset, position.epoch), position.target_end)
+
+
+def _last_end(target: Target, last: Record, end: int) -> tuple[int, End | None]:
+    """The target offset and the end behind the attempt's last batch in the log, None where there is none."""
+    begin = target.start if end < last.begin else max(target.start, last.begin)
+    for offset in range(min(end, len(target.log)) - 1, begin - 1, -1):
+        entry = target.log[offset]
+        if is_data(entry) and entry.writer == last.writer:
+            return offset + 1, _end_behind(last.ends, entry.sequence + 1)
+    return begin, None
+
+
+def _exact(last: Record, position: Position | None) -> _Known:
+    """So many records of the attempt are before this target offset, and all others behind it."""
+    exact = _stored(last, position) or _Known(End(0, 0, NOTHING), last.begin)
+    return max(exact, _Known(last.ends[0], last.begin)) if last.stage == CLOSED else exact
+
+
+def _walked(
+    target: Target, end: int, last: Record, exact: _Known, found: End | None
+) -> tuple[End | None, list[Entry]]:
+    """The end before the first hole, and what must not be there. Only a leader that forgot has taken that.
+
+    These are older attempts' batches, and of the last one those repeated, behind a hole or behind the marker.
+    """
+    if exact.target_end < target.start:
+        return found, []
+    sequence, has_hole, late = exact.end.records, False, []
+    for entry in target.log[exact.target_end : end]:
+        if not is_data(entry) or entry.writer > last.writer:
+            continue
+        if entry.writer == last.writer and entry.sequence == sequence and not has_hole:
+            sequence += 1
+            continue
+        if entry.writer == last.writer and entry.sequence > sequence and not has_hole:
+            has_hole, found = True, _end_behind(last.ends, sequence)
+        late.append(entry)
+    return found, late
+
+
+def doubled(late: list[Entry]) -> tuple[Incident, ...]:
+    """An incident of what fenced attempts have written."""
+    if not late:
+        return ()
+    offsets = [offset_of(entry.record) for entry in late]
+    return ((DOUBLED, min(offsets), max(offsets) + 1),)
+
+
+def _end_behind(ends: tuple[End, ...], records: int) -> End:
+    before = [end for end in ends if end.records <= records]
+    if not before:  # older than what was acknowledged: records are lost
+        return End(0, ends[0].offset, NOTHING)
+    return before[-1].after(records)
+
+
+def matched(source: Source, target: Target, end: int, position: Position | None) -> Start:
+    """A mutant. All records look the same: each on the target is taken for the next that the source has."""
+    begin, offset, epoch = (0, 0, NOTHING)
+    if position is not None:
+        begin, offset, epoch = position.target_end, position.offset, position.epoch
+    entries = target.log[max(begin, target.start) : min(end, target.stamped)]
+    count = sum(1 for entry in entries if is_data(entry))
+    left = [at for at in range(max(offset, source.start), len(source.log)) if is_record(source.log[at])]
+    there = left[:count]
+    return Start(there[-1] + 1, source.log[there[-1]]) if there else Start(offset, epoch)

@@ -1,0 +1,117 @@
+"""Targets that lost or forgot what fences attempts: nothing is skipped, and what is repeated is told."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from sparkmirror.batches.producer import ProducerId
+from sparkmirror.batches.record_batch import stamp
+from sparkmirror.domain.incidents import IncidentKind
+from tests.support.batches import Rec, encode
+from tests.unit.copy.one_partition import QUIET_S, OnePartition, copy_of, one_partition
+
+
+@pytest.fixture
+def partition() -> Iterator[OnePartition]:
+    with one_partition() as made:
+        yield made
+
+
+def forget_and_append(partition: OnePartition, values: range, *, skips: int = 0) -> None:
+    """The leader forgets the producers, and a late batch of the one that wrote last arrives."""
+    state = partition.position
+    assert state is not None
+    assert state.producer is not None
+    writer = state.producer.producer
+    partition.target.producers.forget()
+    sequence = state.producer.next_sequence + skips
+    append(partition, writer, sequence, values)
+
+
+def append(partition: OnePartition, writer: ProducerId, sequence: int, values: range) -> None:
+    now_ms = partition.stage.target.now_ms()
+    batch = bytearray(encode([Rec(at, now_ms, b"key", b"%d" % value) for at, value in enumerate(values)]))
+    stamp(memoryview(batch), *writer, sequence)
+    assert partition.target.append(bytes(batch), now_ms).error == 0
+    partition.stage.target.changed()
+
+
+def test_a_batch_that_arrives_without_the_one_before_hides_no_record(partition: OnePartition) -> None:
+    """Two were in flight; the first was refused, and the leader had forgotten the producer by the second."""
+    first = partition.start()
+    partition.write(range(10))
+    partition.run_until_stored(9)
+    first.kill()
+    partition.write_batches(10, 30)
+    forget_and_append(partition, range(20, 30), skips=10)
+    task = partition.start()
+    partition.run_for(QUIET_S)
+    assert partition.copied == [*range(10), *range(20, 30), *range(10, 30)]
+    assert copy_of(task).incidents == {IncidentKind.RECORDS_REPEATED: 1}
+
+
+def test_a_batch_of_a_fenced_attempt_that_was_taken_is_told(partition: OnePartition) -> None:
+    """Its successor dies as well, and the next start meets it."""
+    first = partition.start()
+    partition.write(range(10))
+    partition.run_until_stored(9)
+    old = partition.position
+    assert old is not None
+    assert old.producer is not None
+    first.kill()
+    second = partition.start()
+    partition.write(range(10, 20))
+    partition.run_until_stored(19)
+    second.kill()
+    partition.target.producers.forget()
+    append(partition, old.producer.producer, old.producer.next_sequence, range(10, 20))
+    third = partition.start()
+    partition.write(range(20, 30))
+    partition.run_for(QUIET_S)
+    assert partition.copied == [*range(20), *range(10, 20), *range(20, 30)]
+    assert copy_of(third).incidents == {IncidentKind.RECORDS_REPEATED: 1}
+
+
+def test_a_marker_in_the_place_of_the_last_record_does_not_hide_its_loss(partition: OnePartition) -> None:
+    first = partition.start()
+    partition.write([0])
+    partition.run_until_stored(0)
+    first.kill()
+    partition.target.wipe()
+    partition.stage.target.changed()
+    second = partition.start()
+    partition.run_for(QUIET_S)
+    assert partition.target.end == 1
+    assert copy_of(second).incidents == {IncidentKind.TARGET_TRUNCATED: 1}
+
+
+def test_a_loss_shows_behind_an_incident_of_the_source(partition: OnePartition) -> None:
+    """Where an attempt goes on behind records that expired, it still knows where the target should end."""
+    task = partition.start()
+    partition.write_batches(0, 20)
+    partition.run_until_stored(19)
+    partition.target.truncate(10, partition.stage.target.now_ms())
+    partition.source.hold()
+    partition.write(range(20, 30))
+    partition.source.delete_before(30)
+    partition.source.release()
+    partition.stage.source.changed()
+    partition.run_for(QUIET_S)
+    partition.write(range(30, 40))
+    partition.run_for(QUIET_S)
+    assert copy_of(task).incidents[IncidentKind.RECORDS_LOST] == 1
+    assert copy_of(task).incidents[IncidentKind.TARGET_TRUNCATED] == 1
+
+
+def test_a_target_that_expired_past_all_that_is_known_is_told(partition: OnePartition) -> None:
+    first = partition.start()
+    partition.write(range(10))
+    partition.run_until_stored(9)
+    partition.write(range(10, 20))
+    partition.run_until_written(20)
+    first.kill()
+    partition.require_stored(9)
+    partition.target.delete_before(20)
+    second = partition.start()
+    partition.run_for(QUIET_S)
+    assert copy_of(second).incidents == {IncidentKind.NOT_READ_BACK: 1}
