@@ -247,7 +247,8 @@ def record_begin(world: World, state: State, slot: int) -> State:
         leader=task.leader,
         connection=task.connection,
     )
-    return with_task(state, slot, begun)._replace(records=records)
+    target = state.target._replace(begins=state.target.begins | {(task.writer, task.begin)})
+    return with_task(state, slot, begun)._replace(records=records, target=target)
 
 
 @step("T{0} stores its start")

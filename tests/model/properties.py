@@ -43,18 +43,25 @@ def _unexplained_double(state: State) -> str | None:
     And but for what was written in the place of lost records, and not acknowledged: an attempt that had begun
     behind them is not looked for there.
     """
-    target = state.target
+    target, out_of_sight = state.target, _out_of_sight(state)
     first: dict[int, int] = {}
     for offset, entry in enumerate(target.log):
         if not is_data(entry):
             continue
         before = first.setdefault(entry.record, offset)
         is_known = entry.record in target.let_in or explains_double(state.incidents, offset_of(entry.record))
-        if before < offset and before < target.cut and not is_known:
+        if before < offset and before not in out_of_sight and not is_known:
             return (
                 f"record {entry.record} is on the target twice, at {before} and {offset}, without an incident"
             )
     return None
+
+
+def _out_of_sight(state: State) -> set[int]:
+    """Target offsets before those where their writers began: there others' records were lost."""
+    begins = dict(state.target.begins)
+    log = enumerate(state.target.log)
+    return {offset for offset, entry in log if is_data(entry) and offset < begins.get(entry.writer, 0)}
 
 
 def _position_ahead(state: State, allowed: Faults) -> str | None:
@@ -78,9 +85,9 @@ def _missing(state: State, allowed: Faults) -> str | None:
     """Every record of the source's present log, in order; also those that expired after they could be copied.
 
     What the target lost where its log has expired since would be gone by now in any case. It is not missed
-    before something else stands in its place, nor if that is a marker, a foreign record or one that was let
-    in. And nobody can know of what was written after an unclean election of the source, if it expired before
-    the next Fetch.
+    before something else stands in its place, nor if that is a marker, a foreign record, one that was let in,
+    or one of an attempt that had begun behind it. And nobody can know of what was written after an unclean
+    election of the source, if it expired before the next Fetch.
     """
     target, source = state.target, state.source
     written = [entry.record for entry in target.log if is_data(entry)]
@@ -90,6 +97,7 @@ def _missing(state: State, allowed: Faults) -> str | None:
         for offset, entry in enumerate(target.log)
         if not is_data(entry) or entry.record in target.let_in
     }
+    others |= _out_of_sight(state)
     gone = {record for record, at in target.lost if not target.start <= at < len(target.log) or at in others}
     was_cut = state.faults.cut < allowed.cut
     for record in source_log.records(source):

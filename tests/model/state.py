@@ -63,8 +63,8 @@ class Target(NamedTuple):
     """The newest writer that ever stood in the log; nobody knows it."""
     let_in: frozenset[int] = frozenset()
     """Records of batches that a leader should have refused, and had forgotten why; nobody knows these."""
-    cut: int = 10**6
-    """The lowest offset that it was truncated to; nobody knows it."""
+    begins: frozenset[tuple[int, int]] = frozenset()
+    """Each writer that began, and the offset where it did; only properties use it."""
     lost: frozenset[tuple[int, int]] = frozenset()
     """Records that unclean elections removed, and the offsets where they stood; nobody knows these."""
 

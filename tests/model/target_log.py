@@ -92,7 +92,6 @@ def elected(target: Target, end: int) -> Target:
         start=min(target.start, end),
         high_watermark=min(target.high_watermark, end),
         leader=target.leader + 1,
-        cut=min(target.cut, end) if end < target.high_watermark else target.cut,
         forgotten=min(target.forgotten, end),
         producers=_loaded(log, min(target.forgotten, end)),
         lost=target.lost.union(
