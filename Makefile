@@ -19,7 +19,7 @@ help:
 	@echo "make soak    random walks of the model, then faults at random moments under load, for half an hour;"
 	@echo "             WALKS=10000000 ARGS='--seed 7 --minutes 60'"
 	@echo "make sbom    a bill of materials of what users install (CycloneDX), from requirements.lock"
-	@echo "make audit   known vulnerabilities of the same packages; asks pypi.org"
+	@echo "make audit   known vulnerabilities of the same packages"
 
 setup: $(STAMP)
 

@@ -144,6 +144,7 @@ def _of_target(source: str, topic: str, group: str) -> Iterator[Grant]:
     yield of(Who.SOURCE, default, own("offsets"), _CHECKED, "positions")
     yield of(Who.SOURCE, default, own("progress"), _STATE, "what tasks report")
     yield of(Who.SOURCE, default, own("attempts"), _CHECKED, "who writes a partition")
+    yield of(Who.SOURCE, default, own("events"), _BEAT, "what happens to the flow; missing, it is not kept")
     fence = Resource(ResourceType.TRANSACTIONAL_ID, "sparkmirror-*")
     yield of(Who.SOURCE, default, fence, [Need.TRANSACT], "fences attempts before")
     yield of(Who.SOURCE, default, cluster, [Need.ALTER_ACLS], _ACLS)
