@@ -145,6 +145,7 @@ class Drill:
             **{f"  {name}": f"{count:,}" for name, count in sorted(self.injected.items())},
             "duplicates": f"{verdict.duplicates:,}",
             "losses": f"{verdict.losses:,}",
+            "repeated by forgetful brokers": f"{verdict.repeated:,}",
             "removed by unclean elections": f"{sum(len(each.lost) for each in self._testbed.elections):,}",
             "other differences": f"{others:,}",
             "longest stall": f"{self.longest_stall_s:.1f} s",

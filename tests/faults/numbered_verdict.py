@@ -54,6 +54,13 @@ class Told(NamedTuple):
 NOTHING: Final = Told(frozenset(), frozenset())
 
 
+class Judged(NamedTuple):
+    """What is wrong, and how many records are there twice where that is allowed."""
+
+    problems: Sequence[str]
+    repeated: int
+
+
 def judge_numbered(
     source: LocalCluster,
     target: LocalCluster,
@@ -61,12 +68,13 @@ def judge_numbered(
     elections: Sequence[Election],
     *,
     were_delayed: bool,
-) -> list[str]:
-    """What is wrong in these topics, after the mirror has caught up and ended.
+) -> Judged:
+    """After the mirror has caught up and ended.
 
     Where brokers forget the producer, no fence holds: what arrived late may be there twice.
     """
     told, problems = told_by(_notices(target, alias), elections)
+    repeated = 0
     for topic in NUMBERED:
         with (
             TopicReader(source.bootstrap_servers, topic) as at_source,
@@ -74,18 +82,17 @@ def judge_numbered(
         ):
             for number in range(NUMBERED_PARTITIONS):
                 originals, copies = (_numbers(reader, number) for reader in (at_source, at_target))
+                may_repeat = topic == OLD and were_delayed
+                repeated += len(copies) - len(set(copies)) if may_repeat else 0
                 found = (
                     compacted_problems(originals, copies)
                     if topic == COMPACTED
                     else numbered_problems(
-                        originals,
-                        copies,
-                        told[TopicPartition(topic, number)],
-                        may_repeat=topic == OLD and were_delayed,
+                        originals, copies, told[TopicPartition(topic, number)], may_repeat=may_repeat
                     )
                 )
                 problems += [f"{topic}-{number}: {text}" for text in found]
-    return problems
+    return Judged(problems, repeated)
 
 
 def _numbers(reader: TopicReader, partition: int) -> list[int]:

@@ -22,12 +22,16 @@ Ends = Mapping[str, Mapping[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`counts` are differences by kind, `problems` the first of them and everything else that is wrong."""
+    """`counts` are differences by kind, `problems` the first of them and everything else that is wrong.
+
+    `repeated` are records that are there twice where brokers had forgotten who wrote them.
+    """
 
     exit_code: int
     equal: int
     counts: Mapping[str, int]
     problems: Sequence[str]
+    repeated: int = 0
 
     @property
     def is_exact(self) -> bool:
@@ -59,12 +63,13 @@ def verify(testbed: DrillTestbed, *, to_the_end: bool) -> Verdict:
     if not ended.stdout:
         return Verdict(ended.returncode, 0, {}, [ended.stderr.strip()])
     verdict = judge(ended.returncode, ended.stdout, _ends(testbed) if to_the_end else {}, testbed.expired)
-    others = _miscounted_pings(testbed) if to_the_end else []
+    others, repeated = (_miscounted_pings(testbed) if to_the_end else []), 0
     if to_the_end and testbed.has_numbered:
         sides = testbed.source.cluster, testbed.target.cluster
         late = testbed.were_delayed
-        others += judge_numbered(*sides, ALIAS, testbed.elections, were_delayed=late)
-    return replace(verdict, problems=[*verdict.problems, *others])
+        numbered, repeated = judge_numbered(*sides, ALIAS, testbed.elections, were_delayed=late)
+        others += numbered
+    return replace(verdict, problems=[*verdict.problems, *others], repeated=repeated)
 
 
 def judge(exit_code: int, output: str, ends: Ends, expired_max: int = 0) -> Verdict:

@@ -7,15 +7,16 @@ Behind the stored position the attempt has as many offsets as records. Where tha
 written there as well, or a leader has taken what it should have refused, since it had forgotten the producer.
 """
 
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
 from sparkmirror.batches.producer import ProducerId
 from sparkmirror.batches.record_batch import CONTROL, SEQUENCE_MODULUS, BatchHeader
 from sparkmirror.domain.client_settings import ConsumerSettings
+from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.offsets import EARLIEST, require_offsets
+from sparkmirror.kafka.metadata import Metadata
+from sparkmirror.kafka.offsets import EARLIEST, list_offsets
 from sparkmirror.kafka.partition_reader import SpanReader
 from sparkmirror.offsets.sequence_ends import NoSuchEndError, SequenceEnd, end_behind
 from sparkmirror.storage.attempts import Attempt, Stage
@@ -34,6 +35,40 @@ class LogEnd(NamedTuple):
     @property
     def fenced(self) -> int:
         return self.offset if self.marker is None else self.marker
+
+
+class TargetLogs:
+    """Reads the logs of many partitions, one after the other, over the same connections.
+
+    Where those expected start is asked for together, at the first question. Not thread-safe: one owner.
+    """
+
+    def __init__(
+        self,
+        settings: ConsumerSettings,
+        expected: Collection[TopicPartition],
+        metadata: Metadata | None = None,
+    ) -> None:
+        """`metadata` spares a request where that of these topics has just been read."""
+        self._settings = settings
+        self._metadata = metadata
+        self._expected = set(expected)
+        self._starts: dict[TopicPartition, int | SparkmirrorError] = {}
+        self.reader = SpanReader(settings, metadata)
+
+    def start(self, partition: TopicPartition) -> int:
+        """Where its log starts. Raises KafkaError."""
+        if partition not in self._starts:
+            asked = self._expected | {partition}
+            self._expected = set()
+            self._starts.update(list_offsets(self._settings, asked, EARLIEST, self._metadata))
+        start = self._starts[partition]
+        if isinstance(start, SparkmirrorError):
+            raise start
+        return start
+
+    def close(self) -> None:
+        self.reader.close()
 
 
 class Repeated(NamedTuple):
@@ -80,7 +115,7 @@ class _Walked(NamedTuple):
 
 
 def last_copied(
-    target: ConsumerSettings, partition: TopicPartition, last: Attempt, position: Position | None, log: LogEnd
+    logs: TargetLogs, partition: TopicPartition, last: Attempt, position: Position | None, log: LogEnd
 ) -> LastCopied:
     """Nothing of the attempt is added any more.
 
@@ -90,11 +125,10 @@ def last_copied(
     known = known_end(last, position)
     if last.stage is Stage.CLOSED and log.offset == known.target_offset and log.marker is None:
         return LastCopied(known.end, None if stored is None else 0)
-    with closing(SpanReader(target)) as reader:
-        search = _Search(reader, partition, last, require_offsets(target, [partition], EARLIEST)[partition])
-        found = search.found(log.fenced)
-        exact = _exact(last, stored)
-        walked = search.walked(exact, found, log)
+    search = _Search(logs.reader, partition, last, logs.start(partition))
+    found = search.found(log.fenced)
+    exact = _exact(last, stored)
+    walked = search.walked(exact, found, log)
     end = None if found is None else found.end
     if walked.records is not None:
         end = end_behind(last.ends, walked.records % SEQUENCE_MODULUS)

@@ -7,6 +7,7 @@ transactions were used.
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,9 +19,9 @@ from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
 from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.dead_letters import write_dead_letters
 from sparkmirror.copy.first_offsets import first_offsets
-from sparkmirror.copy.last_copied import LogEnd
+from sparkmirror.copy.last_copied import LogEnd, TargetLogs
 from sparkmirror.copy.partition_events import Diverged, ResumeReason, Start
-from sparkmirror.copy.succession import Succession, is_overtaken, is_used, newest_word
+from sparkmirror.copy.succession import ClaimResults, Succession, is_overtaken, is_used, newest_word
 from sparkmirror.copy.unfenced_resume import FoundStart, UnderNewId, UnfencedResume, renumbered
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import (
@@ -44,6 +45,7 @@ from sparkmirror.domain.incidents import (
     target_truncated,
 )
 from sparkmirror.kafka.cluster import read_metadata
+from sparkmirror.kafka.metadata import Metadata
 from sparkmirror.kafka.offsets import LATEST, list_offsets
 from sparkmirror.kafka.transactions import new_producer_id
 from sparkmirror.storage.attempts import Attempt
@@ -61,6 +63,7 @@ class _Now(NamedTuple):
     logs: LogIdentity
     first: int | None
     end: LogEnd
+    target_logs: TargetLogs
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,21 +104,7 @@ class Resumption:
             reasons[at] = _unsettled_by(reasons[at], known)
         claimed = self.succession.claim(plans, reasons)
         reasons.update(self.succession.read_again(reasons, claimed))
-        ends = list_offsets(self._target, [plan.target for plan in plans], LATEST, target)
-        firsts = first_offsets(self.plan, reasons, logs, source)
-        found: dict[TopicPartition, FoundStart] = {}
-        for plan in plans:
-            end, first, claim = ends[plan.target], firsts.get(plan.source), claimed.get(plan.source)
-            if isinstance(claim, SparkmirrorError):
-                found[plan.source] = claim
-            elif isinstance(end, SparkmirrorError):
-                found[plan.source] = end
-            elif isinstance(first, SparkmirrorError):
-                found[plan.source] = first
-            else:
-                marker = claim.marker if isinstance(claim, Claimed) else None
-                now = _Now(logs[plan.source], first, LogEnd(end, marker))
-                found[plan.source], reasons[plan.source] = self._found(plan, reasons[plan.source], now, claim)
+        found = self._look_up(plans, reasons, logs, claimed, (source, target))
         write_dead_letters(self.plan, [reason.skipped for reason in reasons.values() if reason.skipped])
         starts = self._with_ids(
             found,
@@ -138,6 +127,38 @@ class Resumption:
         return ConsumerSettings(self.plan.producer.connection)
 
     # starts
+
+    def _look_up(
+        self,
+        plans: Sequence[CopyPartition],
+        reasons: dict[TopicPartition, ResumeReason],
+        logs: Mapping[TopicPartition, LogIdentity],
+        claimed: ClaimResults,
+        metadata: tuple[Metadata, Metadata],
+    ) -> dict[TopicPartition, FoundStart]:
+        """The start of each; what reading the logs adds to its reason is put there.
+
+        `metadata` is the source's and the target's.
+        """
+        source, target = metadata
+        ends = list_offsets(self._target, [plan.target for plan in plans], LATEST, target)
+        firsts = first_offsets(self.plan, reasons, logs, source)
+        found: dict[TopicPartition, FoundStart] = {}
+        with closing(self.succession.logs(claimed, target)) as target_logs:
+            for plan in plans:
+                end, first, claim = ends[plan.target], firsts.get(plan.source), claimed.get(plan.source)
+                if isinstance(claim, SparkmirrorError):
+                    found[plan.source] = claim
+                elif isinstance(end, SparkmirrorError):
+                    found[plan.source] = end
+                elif isinstance(first, SparkmirrorError):
+                    found[plan.source] = first
+                else:
+                    marker = claim.marker if isinstance(claim, Claimed) else None
+                    now = _Now(logs[plan.source], first, LogEnd(end, marker), target_logs)
+                    reason = reasons[plan.source]
+                    found[plan.source], reasons[plan.source] = self._found(plan, reason, now, claim)
+        return found
 
     def _found(
         self,
@@ -182,7 +203,7 @@ class Resumption:
                 return UnderNewId(following, end, target_truncated(plan.target, end, expected, following))
             return UnderNewId(following, expected, _skipped(reason))
         if reason.skipped is None and last is not None:
-            return self.succession.behind(plan, position, last, now.end)
+            return self.succession.behind(plan, position, last, now.end, now.target_logs)
         if reason.skipped is not None:
             state = position.producer._replace(next_offset=now.end.offset)
             return renumbered(Start(following, state, _skipped(reason)))
@@ -192,7 +213,7 @@ class Resumption:
         self, plan: CopyPartition, position: Position, reason: ResumeReason, now: _Now
     ) -> FoundStart | None:
         """The start if a log was replaced or truncated since the position; None if neither was."""
-        logs, first, _ = now
+        logs, first = now.logs, now.first
         end = _expected_end(reason, now)
         following = position.offset + 1
         if is_another(position.logs.source_id, logs.source_id):

@@ -12,12 +12,13 @@ from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.batches.producer import ProducerId, ProducerState
 from sparkmirror.copy.claims import Claimed, Claims, Unfenced
 from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
-from sparkmirror.copy.last_copied import LogEnd, known_end, last_copied
+from sparkmirror.copy.last_copied import LogEnd, TargetLogs, known_end, last_copied
 from sparkmirror.copy.partition_events import ResumeReason, Start
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import AuthorizationError, SparkmirrorError
 from sparkmirror.domain.ids import UNKNOWN_LOGS, TopicPartition
 from sparkmirror.domain.incidents import Incident, IncidentKind, records_repeated, target_truncated
+from sparkmirror.kafka.metadata import Metadata
 from sparkmirror.storage.attempts import Attempt, Stage, attempt_record, deletion_record
 from sparkmirror.storage.positions import Position, read_positions
 
@@ -90,14 +91,24 @@ class Succession:
                 found[source] = reason.position.producer
         return found
 
+    def logs(self, claims: ClaimResults, metadata: Metadata) -> TargetLogs:
+        """The target's logs, where attempts before may have to be looked up."""
+        expected = [
+            plan.target
+            for plan in self.plan.partitions
+            if isinstance(claim := claims.get(plan.source), Claimed)
+            and claim.last is not None
+            and claim.last.may_write
+        ]
+        return TargetLogs(ConsumerSettings(self.plan.producer.connection), expected, metadata)
+
     def behind(
-        self, plan: CopyPartition, position: Position, last: Attempt, log: LogEnd
+        self, plan: CopyPartition, position: Position, last: Attempt, log: LogEnd, logs: TargetLogs
     ) -> Start | SparkmirrorError:
         """The start behind what the attempt before has written."""
         end = log.offset
-        target = ConsumerSettings(self.plan.producer.connection)
         try:
-            found = last_copied(target, plan.target, last, position, log)
+            found = last_copied(logs, plan.target, last, position, log)
         except AuthorizationError as error:
             known = known_end(last, position).end
             text = f"records behind the stored position may come twice: {error}"

@@ -23,7 +23,7 @@ from sparkmirror.kafka.fetch import (
     decode_fetch_response,
     encode_fetch_request,
 )
-from sparkmirror.kafka.metadata import NO_EPOCH
+from sparkmirror.kafka.metadata import NO_EPOCH, Metadata
 from sparkmirror.kafka.retries import Retries
 from sparkmirror.kafka.transport import network_of
 
@@ -36,12 +36,17 @@ _SPAN_RESPONSE_TIMEOUT_S = 5.0
 class PartitionReader:
     """Not thread-safe: one owner."""
 
-    def __init__(self, settings: ConsumerSettings, fetch_bytes_max: int = _FETCH_BYTES_MAX) -> None:
-        """A response has so many bytes at most, or one batch."""
+    def __init__(
+        self,
+        settings: ConsumerSettings,
+        fetch_bytes_max: int = _FETCH_BYTES_MAX,
+        metadata: Metadata | None = None,
+    ) -> None:
+        """A response has so many bytes at most, or one batch. `metadata` as in `list_offsets`."""
         self._settings = replace(settings, partition_fetch_bytes_max=fetch_bytes_max, fetch_bytes_min=1)
         self._bytes_max = fetch_bytes_max
         self._timeout_s = settings.connection.request_timeout_s
-        self._cluster = Cluster(settings.connection)
+        self._cluster = Cluster(settings.connection, metadata)
         self._network = network_of(settings.connection)
 
     def partitions(self, topic: str) -> Sequence[TopicPartition]:
@@ -124,12 +129,12 @@ class SpanReader:
     thread-safe: one owner. Connects on demand.
     """
 
-    def __init__(self, settings: ConsumerSettings) -> None:
-        """Without aborted records if the settings say `read_committed`."""
+    def __init__(self, settings: ConsumerSettings, metadata: Metadata | None = None) -> None:
+        """Without aborted records if the settings say `read_committed`. `metadata` as in `list_offsets`."""
         timeout_s = min(settings.connection.request_timeout_s, _SPAN_RESPONSE_TIMEOUT_S)
         settings = replace(settings, connection=replace(settings.connection, request_timeout_s=timeout_s))
         self._read_committed = settings.read_committed
-        self._reader = PartitionReader(settings, _SPAN_FETCH_BYTES)
+        self._reader = PartitionReader(settings, _SPAN_FETCH_BYTES, metadata)
         self._kept: _Fetched | None = None
         self.bytes_read = 0
 
