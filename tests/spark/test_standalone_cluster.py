@@ -52,7 +52,7 @@ class StandaloneMirror:
         def have_tasks() -> bool:
             said = self.mirror.log_text()
             last = {
-                alias: re.findall(rf"\[{alias}->.* partitions in (\d) tasks", said)[-1:] for alias in FLOWS
+                alias: re.findall(rf"\[{alias}->.* partitions in (\d) tasks?", said)[-1:] for alias in FLOWS
             }
             return all(found == [str(tasks)] for found in last.values())
 

@@ -263,7 +263,7 @@ def test_validate_reports_errors_of_the_worker(command: Commands, heartbeats: Pa
 def test_wait_ends_when_the_connector_fails(command: Commands, heartbeats: Path) -> None:
     unusable = "target.cluster.security.protocol=SASL_PLAINTEXT"
     _, err = command.run("connectors", "put", "failing", heartbeats, unusable, "--wait", code=1)
-    assert err.startswith("failing: the connector is FAILED\nfailing: org.apache.kafka")
+    assert "\nfailing: the connector is FAILED\nfailing: org.apache.kafka" in err
     assert "Could not find a 'KafkaClient' entry" in err
     out, _ = command.run("connectors", "status", code=1)
     assert "failing connector: org.apache.kafka" in out

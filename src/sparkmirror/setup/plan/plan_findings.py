@@ -159,9 +159,10 @@ def _merged(survey: FlowSurvey) -> Iterator[Finding]:
 
 
 def _same_cluster(survey: FlowSurvey) -> Iterator[Finding]:
-    """Every refresh would find the copies of the one before, and mirror them too."""
+    """Where a pattern matches copies too, every refresh would mirror those of the one before."""
     source, target = survey.source, survey.target
-    if source.cluster_id and source.cluster_id == target.cluster_id:
+    by_pattern = any(topic not in survey.named for topic, _ in survey.mirrored)
+    if by_pattern and source.cluster_id and source.cluster_id == target.cluster_id:
         yield Finding(
             SAME_CLUSTER,
             Severity.BLOCKS,

@@ -270,6 +270,7 @@ def test_two_aliases_of_one_cluster(survey: FlowSurvey) -> None:
         one, source=replace(one.source, cluster_id=""), target=replace(one.target, cluster_id="")
     )
     assert findings(unknown) == ()
+    assert findings(replace(one, named={topic for topic, _ in one.mirrored})) == ()
 
 
 def test_a_mirror_with_another_name_is_told_whose_position_there_is(survey: FlowSurvey) -> None:
