@@ -29,6 +29,8 @@ METRICS: Final = ("--metrics-port", f"{HOST}:0")
 NEAR_TO_LATE: Final = {"source": "near", "target": "late"}
 COME_UP_TIMEOUT_S: Final = 60
 """The longest back-off is 30 s."""
+AT_ONCE: Final = timedelta(seconds=5)
+"""It takes 30 ms, and more beside other tests; Spark is not awaited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ def test_unreachable_cluster_is_reported_at_once(clusters: Clusters) -> None:
         line = clusters.mirror.await_log(
             rf"\[{flow} .*can't connect to {clusters.late.bootstrap_servers}: .*refused"
         )
-        assert clock(line) - began < timedelta(seconds=1)
+        assert clock(line) - began < AT_ONCE
 
 
 def test_unreachable_cluster_is_retried_with_growing_delays(clusters: Clusters) -> None:
