@@ -6,6 +6,7 @@ worker of the Connect cluster, which finds the connectors in the topics of Java'
 """
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
@@ -15,9 +16,15 @@ from typing import Final
 
 import confluent_kafka as confluent
 
+from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
+from sparkmirror.cli.mirroring_flows import mirroring_flows
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.offsets.wire_records import Checkpoint
+from sparkmirror.view.groups import groups_of
+from sparkmirror.view.making import Node, view_of
+from sparkmirror.view.values import FlowView
+from sparkmirror.watch.mirror_watch import MirrorWatch
 from tests.support.broker_data import append, create_topic, delete_records, end_offsets, numbered, records
 from tests.support.mirror import REPLICATION, Mirror
 from tests.support.traffic import FLUSH_TIMEOUT_S, flowing
@@ -73,6 +80,10 @@ class HandedOver:
     """Numbers of checkpoints by the flow's source alias after Java's first run."""
     by_sparkmirror: Mapping[str, int]
     """The same numbers after the run of sparkmirror."""
+    watched: FlowView
+    """What `sparkmirror watch` saw of Java's first run in dedicated mode."""
+    file: Path
+    """The mm2.properties of the dedicated mode."""
     stopped_at: Offsets
     """Offsets that STOPPED_GROUP had committed on the source."""
 
@@ -89,6 +100,7 @@ def hand_over(sides: Sides, folder: Path) -> HandedOver:
         traffic.enter_context(writing_transactions(sides.source))
         with java(sides, folder, sparkmirror.file, configure=True):
             await_mirrored_and_read(sides)
+            watched = watched_from_outside(sparkmirror.file)
         by_java = checkpoint_counts(sides)
         before_ours = source_ends(sides)
         sparkmirror.start()
@@ -103,7 +115,24 @@ def hand_over(sides: Sides, folder: Path) -> HandedOver:
             await_mirrored_and_read(sides)
             traffic.close()
             await_reader_at_end(sides)
-    return HandedOver(sides, by_java, by_sparkmirror, stopped_at)
+    return HandedOver(sides, by_java, by_sparkmirror, stopped_at, watched, sparkmirror.file)
+
+
+def watched_from_outside(file: Path) -> FlowView:
+    """Watch the file's only flow until it and its groups were looked at."""
+    flows = mirroring_flows(file, read_mirror_maker_file(file).flows)
+    watch = MirrorWatch([(flow.settings, flow.connector) for flow in flows])
+    watch.start()
+
+    def looked() -> FlowView | None:
+        (view,) = view_of(Node("here", "1"), watch.looks(), time.time()).flows
+        groups = groups_of(view)
+        return view if watch.is_started and groups is not None and groups.groups else None
+
+    try:
+        return await_value(looked, WAIT_S, lambda: str(watch.looks()))
+    finally:
+        watch.stop()
 
 
 # mirrors

@@ -3,21 +3,30 @@
 Each of them reads the other's records in the internal topics.
 """
 
+import json
+import re
+import sys
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from itertools import pairwise, product
-from typing import Final, NamedTuple
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from urllib.request import urlopen
 
 import pytest
 
 from sparkmirror.cli.main import main
 from sparkmirror.client import remote_cluster_utils
 from sparkmirror.clusters import LocalCluster
+from sparkmirror.clusters.ports import HOST
+from sparkmirror.clusters.processes import start_process
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.topic_log import read_topic
 from sparkmirror.offsets.translation import SyncHistory
 from sparkmirror.storage.offset_sync_topic import RunSync, parse_offset_sync
+from sparkmirror.view.groups import groups_of
+from sparkmirror.view.words import Word
 from tests.support.broker_data import append, end_offsets, keyed, numbered, records
 from tests.support.connections import connection
 from tests.support.waiting import await_value
@@ -262,3 +271,47 @@ def remotes(alias: str) -> list[TopicPartition]:
         for topic, count in PARTITIONS.items()
         for partition in range(count)
     ]
+
+
+def test_javas_mirror_is_watched_from_outside(handed_over: HandedOver) -> None:
+    flow = handed_over.watched
+    assert flow.is_observed
+    assert flow.state.word in (Word.CAUGHT_UP, Word.CATCHING_UP), flow.state
+    assert flow.position_age_s is not None
+    assert flow.position_age_s < WAIT_S
+    assert flow.heartbeat_age_s is not None
+    assert flow.speed.bytes is None, "nobody reports bytes"
+    assert flow.latency_ms == (None, None)
+    assert {topic.name for topic in flow.topics} == set(PARTITIONS)
+    assert {partition.task for topic in flow.topics for partition in topic.partitions} == {None}
+    groups = groups_of(flow)
+    assert groups is not None
+    assert READER in {group.name for group in groups.groups or ()}
+
+
+def test_a_mirror_that_was_stopped_is_watched_as_one_that_needs_a_person(
+    handed_over: HandedOver, tmp_path: Path
+) -> None:
+    log = tmp_path / "watch.log"
+    command = [sys.executable, "-m", "sparkmirror", "watch", str(handed_over.file), "--http", f"{HOST}:0"]
+    process = start_process([command], log, outlives_us=False)
+
+    def flow(path: str) -> dict[str, Any] | None:
+        url = re.search(r"http://[\d.:]+", log.read_text())
+        if url is None:
+            return None
+        with urlopen(f"{url[0]}{path}", timeout=WAIT_S) as answer:
+            (found,) = json.load(answer)["flows"]
+        return found if found["heartbeat_age_seconds"] is not None else None
+
+    try:
+        found = await_value(lambda: flow("/mirror"), WAIT_S, log.read_text)
+        process.terminate()
+        await_value(lambda: not process.is_alive(), WAIT_S, log.read_text)
+    finally:
+        process.kill()
+    (source,) = (each for each in found["connectors"] if each["kind"] == "source")
+    assert found["observed"]
+    assert source["state"]["word"] == "needs a person"
+    assert "the mirror does not run: its last heartbeat was" in source["state"]["error"]
+    assert "Traceback" not in log.read_text()

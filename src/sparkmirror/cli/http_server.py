@@ -1,9 +1,10 @@
-"""Serves what a running mirror shows: pages, `/mirror`, `/metrics`, `/health`. All of it can only be read."""
+"""Serves what a mirror shows: pages, `/mirror`, `/metrics`, `/health`. All of it can only be read."""
 
 import argparse
 import logging
 import socket
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple, Protocol
 
 from starlette.types import ASGIApp
 
@@ -13,8 +14,8 @@ from sparkmirror.connect.rest.mirror_app import metrics_app, mirror_app
 from sparkmirror.connect.rest.rest_settings import HTTP, Listener, RestSettings
 from sparkmirror.connect.rest.server import RestServer
 from sparkmirror.domain.errors import ConfigError, SparkmirrorError
+from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.metrics.page import Metrics
-from sparkmirror.mirror.dedicated import MirrorMaker
 from sparkmirror.ui.current_view import CurrentView
 from sparkmirror.view.making import Node
 
@@ -42,7 +43,16 @@ def address(text: str) -> Address:
     return Address(host.removeprefix("[").removesuffix("]"), int(port))
 
 
-def serve_pages(mirror: MirrorMaker, metrics: Metrics, at: Address) -> RestServer:
+class Shown(Protocol):
+    """A mirror that runs in this process, or that is watched."""
+
+    @property
+    def is_started(self) -> bool: ...
+
+    def looks(self) -> Sequence[ConnectorLook]: ...
+
+
+def serve_pages(mirror: Shown, metrics: Metrics, at: Address) -> RestServer:
     """Until the process ends, or the server is stopped. Raises SparkmirrorError for an unusable address."""
     settings = RestSettings(listeners=(at.listener,))
     view = CurrentView(lambda: Node(socket.gethostname(), __version__), mirror.looks)
@@ -50,7 +60,7 @@ def serve_pages(mirror: MirrorMaker, metrics: Metrics, at: Address) -> RestServe
     return _serve(app, settings, _Served("pages", "ui/", "--http"))
 
 
-def serve_metrics(mirror: MirrorMaker, metrics: Metrics, at: Address) -> RestServer:
+def serve_metrics(mirror: Shown, metrics: Metrics, at: Address) -> RestServer:
     """Likewise, `/metrics` and `/health` only."""
     app = metrics_app(metrics.page, lambda: mirror.is_started)
     settings = RestSettings(listeners=(at.listener,))

@@ -18,11 +18,14 @@ class Totals(NamedTuple):
 
 
 class HistoryPoint(NamedTuple):
-    """`ago_s` before the look that it is part of. Rates are per second, since the point before."""
+    """`ago_s` before the look that it is part of. Rates are per second, since the point before.
+
+    Bytes are None where nobody reports them.
+    """
 
     ago_s: float
     record_rate: float
-    byte_rate: float
+    byte_rate: float | None
     lag: int | None
     lag_s: float | None
 

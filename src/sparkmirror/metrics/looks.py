@@ -40,6 +40,7 @@ class Motion(NamedTuple):
 class PartitionLook(NamedTuple):
     """A partition that a task copies. `report` is the last one since this process started, None before it.
 
+    `task` and `byte_rate` are None where nobody reports them. `slack_s` is how old the position may be.
     `error_for_s` is the age of the report's error; `quiet_since` when the source's end was first seen to be
     where it is, of the clock of `SourceLook.now`. None where there is none, or nothing is known. `is_silent`:
     the present copy job has not reported it.
@@ -48,12 +49,12 @@ class PartitionLook(NamedTuple):
     """
 
     source: TopicPartition
-    task: int
+    task: int | None
     report: PartitionProgress | None = None
     is_silent: bool = True
     is_stalled: bool = False
     record_rate: float = 0.0
-    byte_rate: float = 0.0
+    byte_rate: float | None = 0.0
     lag_s: float | None = None
     error_for_s: float | None = None
     quiet_since: float | None = None
@@ -61,6 +62,7 @@ class PartitionLook(NamedTuple):
     latencies: Latencies | None = None
     incidents: Mapping[str, int] = _NONE
     lost: int = 0
+    slack_s: float = 0.0
 
 
 class ClusterLook(NamedTuple):
@@ -105,7 +107,8 @@ class ConnectorLook:
 class SourceLook(ConnectorLook):
     """`partitions` is None before they are assigned. `report_age_s`: since reports were read last.
 
-    `now` is the time of the look, of any clock.
+    `now` is the time of the look, of any clock. `is_observed`: it is told from Kafka alone, and
+    `position_age_s` since when the mirror has stored its last position.
     """
 
     partitions: Sequence[PartitionLook] | None = None
@@ -116,6 +119,8 @@ class SourceLook(ConnectorLook):
     lost: int = 0
     tasks: Mapping[int, str] = field(default_factory=dict)
     now: float = 0.0
+    is_observed: bool = False
+    position_age_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,13 @@ class Metrics:
         settings: MetricsSettings | None = None,
         node: Callable[[], NodeReading | None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
+        known: Collection[str] | None = None,
     ) -> None:
-        """`node` is what a node of a Connect group knows of itself."""
+        """`node` is what a node of a Connect group knows of itself.
+
+        `known` names the only metrics whose values are known of these connectors; None for all.
+        """
+        self._known = known
         self._readings = readings
         self._settings = settings or default_settings()
         self._node = node
@@ -60,8 +65,11 @@ class Metrics:
         if self._settings.by_topic:
             readings = by_topic(readings)
         yield self._heads.written(_BUILD)
-        yield from self._naming.metrics(mbeans(readings, node))
-        yield from map(self._heads.written, families(readings, node))
+        if self._known is None:
+            yield from self._naming.metrics(mbeans(readings, node))
+        for family in families(readings, node):
+            if self._known is None or family.name in self._known:
+                yield self._heads.written(family)
         self._heads.end_page()
 
 

@@ -24,7 +24,8 @@ class Stall(NamedTuple):
 class StalledPartitions:
     """Yields each partition's stall once, and its end. One that reports an error is not stalled."""
 
-    def __init__(self) -> None:
+    def __init__(self, after_s: float = STALLED_AFTER_S) -> None:
+        self._after_s = after_s
         self._unchanged_since: dict[_Key, tuple[int | None, float]] = {}
         self._reported: set[_Key] = set()
 
@@ -39,7 +40,7 @@ class StalledPartitions:
                 if key in self._reported:
                     self._reported.remove(key)
                     yield Stall(report, None)
-            elif key not in self._reported and now - since >= STALLED_AFTER_S:
+            elif key not in self._reported and now - since >= self._after_s:
                 self._reported.add(key)
                 yield Stall(report, now - since)
 

@@ -35,6 +35,7 @@ class PartitionLag(NamedTuple):
     why: str | None = None
     seconds: float | None = None
     """The age of the oldest record that is not copied; None where it is not asked for, or can't be told."""
+    target_topic: str = ""
 
 
 class LagLimit(NamedTuple):
@@ -52,8 +53,11 @@ class LagLimit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FlowLag:
+    """`stored_ms` is when the last position was stored, in epoch ms; None without any."""
+
     flow: Flow
     partitions: Sequence[PartitionLag]
+    stored_ms: int | None = None
 
     @property
     def records(self) -> int:
@@ -91,7 +95,10 @@ class LagReader:
     def read(self) -> FlowLag:
         """Raises KafkaError."""
         offsets = self._offsets
-        sources = [each.source for each in mirrored_partitions(self._access, self._is_wanted)]
+        mirrored = {
+            each.source: each.target_topic for each in mirrored_partitions(self._access, self._is_wanted)
+        }
+        sources = list(mirrored)
         offsets.read(sources)
         everything = ConsumerSettings(self._access.consumer.connection)
         # Read later than the positions, so that none of the same log is ahead of them.
@@ -108,10 +115,12 @@ class LagReader:
             end = ends[partition]
             records, why = _lag(end, begins[partition], is_left=partition in left)
             mirrored_to = offsets.mirrored_to(partition)
-            found.append(PartitionLag(partition, end, mirrored_to, records, why or errors.get(partition)))
+            why = why or errors.get(partition)
+            target = mirrored[partition]
+            found.append(PartitionLag(partition, end, mirrored_to, records, why, target_topic=target))
         if self._reads_ages:
             found = self._with_ages(found, begins)
-        return FlowLag(self._access.flow, found)
+        return FlowLag(self._access.flow, found, offsets.stored_ms)
 
     def _with_ages(
         self, found: Sequence[PartitionLag], begins: Mapping[TopicPartition, int | None]

@@ -18,7 +18,7 @@ from sparkmirror.kafka.partition_reader import PartitionReader
 from sparkmirror.migrate.flow_access import FlowAccess
 from sparkmirror.offsets.translation import BEFORE_HISTORY, SyncHistory
 from sparkmirror.storage.offset_sync_topic import OffsetSyncsReader
-from sparkmirror.storage.positions import Position, read_positions
+from sparkmirror.storage.positions import StoredPositions, read_stored_positions
 from sparkmirror.storage.progress import PartitionState, ProgressReader, progress_topic
 
 _READ_TIMEOUT_S = 60.0
@@ -38,7 +38,7 @@ class FlowOffsets:
 
     def __init__(self, access: FlowAccess) -> None:
         self._access = access
-        self._positions: Mapping[TopicPartition, Position] = {}
+        self._stored = StoredPositions({}, None)
         self._syncs: OffsetSyncsReader | None = None
         if access.checkpoint is not None:
             syncs = access.checkpoint
@@ -53,20 +53,25 @@ class FlowOffsets:
         access = self._access
         positions, topic, source = access.positions, access.positions_topic, access.flow.source
         try:
-            self._positions = read_positions(positions, topic, access.connector, source, partitions)
+            self._stored = read_stored_positions(positions, topic, access.connector, source, partitions)
         except KafkaError as error:
             if error.code != UNKNOWN_TOPIC_OR_PARTITION:
                 raise
-            self._positions = {}  # the flow has never run
+            self._stored = StoredPositions({}, None)  # the flow has never run
         if self._syncs is not None:
             self._syncs.catch_up(_READ_TIMEOUT_S)
+
+    @property
+    def stored_ms(self) -> int | None:
+        """When the last position was stored, in epoch ms; None without any."""
+        return self._stored.newest_ms
 
     def mirrored_to(self, partition: TopicPartition) -> int | None:
         """The next source offset to be copied; None before the mirror has begun with the partition.
 
         By its position or, where none is found (Java's on a Connect cluster), by its newest offset sync.
         """
-        position, known_to = self._positions.get(partition), self._known_to(partition)
+        position, known_to = self._stored.of.get(partition), self._known_to(partition)
         known = [] if position is None else [position.offset + 1]
         known += [] if known_to is None else [known_to]
         return max(known, default=None)
@@ -124,7 +129,7 @@ class FlowOffsets:
         return None if self._syncs is None else self._syncs.histories.get(partition)
 
     def _translate(self, partition: TopicPartition, offset: int) -> int | None:
-        position = self._positions.get(partition)
+        position = self._stored.of.get(partition)
         run = None if position is None else position.run
         if run is not None and run.first_upstream <= offset <= run.last_upstream + 1:
             return offset + run.shift
@@ -134,7 +139,7 @@ class FlowOffsets:
 
     def _known_to(self, partition: TopicPartition) -> int | None:
         """The offset after the last record whose target offset is known."""
-        history, position = self._history(partition), self._positions.get(partition)
+        history, position = self._history(partition), self._stored.of.get(partition)
         known = [] if history is None else [history.syncs[0].upstream_offset]
         known += [position.run.last_upstream] if position is not None and position.run is not None else []
         return max(known) + 1 if known else None

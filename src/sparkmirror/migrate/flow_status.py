@@ -18,7 +18,14 @@ from sparkmirror.migrate.flow_access import FlowAccess
 from sparkmirror.migrate.flow_lag import FlowLag, LagReader
 from sparkmirror.migrate.last_heartbeat import LastHeartbeat
 from sparkmirror.storage.checkpoint_topic import read_checkpoints
-from sparkmirror.storage.progress import Driver, PartitionState, ProgressReader, progress_topic
+from sparkmirror.storage.progress import (
+    Driver,
+    JobEpoch,
+    PartitionProgress,
+    PartitionState,
+    ProgressReader,
+    progress_topic,
+)
 
 _SILENT_AFTER_S: Final = 15.0
 _HEARTBEATS_MISSED: Final = 3
@@ -40,8 +47,9 @@ _WELL: Final = (FlowState.CATCHING_UP, FlowState.CAUGHT_UP)
 
 @dataclass(frozen=True, slots=True)
 class FlowStatus:
-    """Ages are in seconds, None where there is no such thing. `failed` and `retrying` have errors.
+    """Ages are in seconds, None where there is no such thing.
 
+    `job` and `reports` are of this mirror's last copy job, if there was one; Java's mirror leaves none.
     `groups` are those with checkpoints, each with the number of its partitions. `heartbeat_interval_s` is
     infinite for a flow that emits none.
     """
@@ -50,10 +58,8 @@ class FlowStatus:
     heartbeat_age_s: float | None = None
     heartbeat_interval_s: float = 1.0
     report_age_s: float | None = None
-    driver: Driver | None = None
-    is_stopped: bool = False
-    failed: Mapping[TopicPartition, str] = field(default_factory=dict)
-    retrying: Mapping[TopicPartition, str] = field(default_factory=dict)
+    job: JobEpoch | None = None
+    reports: Mapping[TopicPartition, PartitionProgress] = field(default_factory=dict)
     groups: Mapping[GroupId, int] = field(default_factory=dict)
     heartbeats_topic: str = "heartbeats"
 
@@ -64,6 +70,25 @@ class FlowStatus:
     @property
     def is_well(self) -> bool:
         return self.state in _WELL
+
+    @property
+    def driver(self) -> Driver | None:
+        """The process that has begun the last copy job."""
+        return None if self.job is None else self.job.driver
+
+    @property
+    def is_stopped(self) -> bool:
+        return self.job is not None and self.job.stopped
+
+    @property
+    def failed(self) -> Mapping[TopicPartition, str]:
+        """With their errors."""
+        return self._errors(PartitionState.FAILED)
+
+    @property
+    def retrying(self) -> Mapping[TopicPartition, str]:
+        """With their errors."""
+        return self._errors(PartitionState.RETRYING)
 
     @property
     def is_running(self) -> bool | None:
@@ -82,6 +107,13 @@ class FlowStatus:
         """Heartbeats aside: one a second is always on its way."""
         return any(each.records for each in self.lag.partitions if each.source.topic != self.heartbeats_topic)
 
+    def _errors(self, state: PartitionState) -> Mapping[TopicPartition, str]:
+        return {
+            source: report.error or "no error is reported"
+            for source, report in self.reports.items()
+            if report.state is state
+        }
+
     def _verdicts(self) -> list[tuple[FlowState, bool]]:
         return [
             (FlowState.NOT_RUNNING, self.is_running is False),
@@ -96,11 +128,19 @@ class FlowStatus:
 class StatusReader:
     """One owner, who closes it. What one look has read serves the next."""
 
-    def __init__(self, access: FlowAccess, now: Callable[[], float] = time.time) -> None:
-        """`now` gives epoch seconds."""
+    def __init__(
+        self,
+        access: FlowAccess,
+        now: Callable[[], float] = time.time,
+        *,
+        reads_ages: bool = False,
+        reads_groups: bool = True,
+    ) -> None:
+        """`now` gives epoch seconds; `reads_ages` as in `LagReader`."""
         self._access = access
         self._now = now
-        self._lag = LagReader(access, lambda _: True)
+        self._reads_groups = reads_groups
+        self._lag = LagReader(access, lambda _: True, reads_ages=reads_ages)
         self._heartbeat = LastHeartbeat(access)
         self._progress = ProgressReader(access.positions, progress_topic(access.flow.source))
 
@@ -117,30 +157,19 @@ class StatusReader:
         self._catch_up()
         now = self._now()
         current = {each.source for each in lag.partitions}
-        reports = [
-            report
+        reports = {
+            source: report
             for (name, source), report in self._progress.poll().items()
             if name == connector and source in current
-        ]
-        job = self._progress.job_epochs.get(connector)
-        errors = {
-            state: {
-                report.source: report.error or "no error is reported"
-                for report in reports
-                if report.state is state
-            }
-            for state in (PartitionState.FAILED, PartitionState.RETRYING)
         }
         return FlowStatus(
             lag,
             None if heartbeat_ms is None else max(0.0, now - heartbeat_ms / 1000),
             self._access.heartbeat.interval_s if self._access.heartbeat.emit else float("inf"),
-            min((max(0.0, now - report.updated_at) for report in reports), default=None),
-            None if job is None else job.driver,
-            job is not None and job.stopped,
-            errors[PartitionState.FAILED],
-            errors[PartitionState.RETRYING],
-            self._groups(),
+            min((max(0.0, now - report.updated_at) for report in reports.values()), default=None),
+            self._progress.job_epochs.get(connector),
+            reports,
+            self._groups() if self._reads_groups else {},
             self._access.heartbeat.topic,
         )
 

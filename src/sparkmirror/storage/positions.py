@@ -102,6 +102,13 @@ def position_record(
     return LogRecord(key, value, partition=None, headers=_headers(position))
 
 
+class StoredPositions(NamedTuple):
+    """`newest_ms` is when the last one was stored, in epoch ms; None without any."""
+
+    of: Mapping[TopicPartition, Position]
+    newest_ms: int | None
+
+
 def read_positions(
     settings: ConnectionSettings,
     topic: str,
@@ -113,6 +120,17 @@ def read_positions(
 
     Waits for open transactions to end; only committed records count. Raises KafkaError.
     """
+    return read_stored_positions(settings, topic, connector, source, partitions).of
+
+
+def read_stored_positions(
+    settings: ConnectionSettings,
+    topic: str,
+    connector: ConnectorName,
+    source: Alias,
+    partitions: Collection[TopicPartition],
+) -> StoredPositions:
+    """As `read_positions`, with the time of the last one."""
     wanted = {position_key(connector, source, partition): partition for partition in partitions}
     return _latest(settings, topic, wanted.get)
 
@@ -127,7 +145,7 @@ def read_all_positions(
         belongs = found is not None and (found.connector, found.cluster_alias) == (connector, source)
         return TopicPartition(found.topic, found.partition) if found is not None and belongs else None
 
-    return _latest(settings, topic, of_connector)
+    return _latest(settings, topic, of_connector).of
 
 
 def connectors_with_positions(settings: ConnectionSettings, topic: str, source: Alias) -> set[str]:
@@ -147,8 +165,9 @@ def connectors_with_positions(settings: ConnectionSettings, topic: str, source: 
 
 def _latest(
     settings: ConnectionSettings, topic: str, partition_of: Callable[[bytes], TopicPartition | None]
-) -> Mapping[TopicPartition, Position]:
+) -> StoredPositions:
     positions: dict[TopicPartition, Position] = {}
+    newest_ms: int | None = None
     await_stable(settings, topic)
     for record in read_topic(settings, topic, read_committed=True):
         partition = partition_of(record.key or b"")
@@ -159,7 +178,8 @@ def _latest(
             positions.pop(partition, None)
         else:
             positions[partition] = position
-    return positions
+            newest_ms = max(newest_ms or 0, record.timestamp_ms or 0)
+    return StoredPositions(positions, newest_ms)
 
 
 def _position(record: LogRecord) -> Position | None:

@@ -94,6 +94,8 @@ def _flow(flow: Flow, looks: Sequence[ConnectorLook], before: FlowView | None) -
         next(iter(parts.checkpoints), None),
         min((beat.age_s for beat in parts.heartbeats if beat.age_s is not None), default=None),
         max((_age(look) for look in parts.sources), default=None),
+        any(look.is_observed for look in parts.sources),
+        min((it.position_age_s for it in parts.sources if it.position_age_s is not None), default=None),
     )
 
 

@@ -44,7 +44,7 @@ class PartitionView:
 
     source: TopicPartition
     target: TopicPartition | None
-    task: int
+    task: int | None
     state: State
     position: int | None
     source_end: int | None
@@ -155,7 +155,10 @@ class GroupsView:
 
 @dataclass(frozen=True)
 class FlowView:
-    """`checkpoints` is None where no checkpoint connector runs. `report_age_s`: since reports were read."""
+    """`checkpoints` is None where no checkpoint connector runs. `report_age_s`: since reports were read.
+
+    `is_observed`: it is told from Kafka alone, and `position_age_s` since when the mirror has stored one.
+    """
 
     flow: Flow
     now: float
@@ -173,6 +176,8 @@ class FlowView:
     checkpoints: GroupsLook | None
     heartbeat_age_s: float | None
     report_age_s: float | None
+    is_observed: bool = False
+    position_age_s: float | None = None
 
     def age(self, moment: float | None) -> float | None:
         """Seconds, of the clock of `quiet_since`."""

@@ -95,6 +95,8 @@ def _flow(flow: FlowView, asked: Asked | None) -> Json:
         "lost_records": flow.lost,
         "report_age_seconds": _rounded(flow.report_age_s),
         "heartbeat_age_seconds": _rounded(flow.heartbeat_age_s),
+        "observed": flow.is_observed,
+        "position_age_seconds": _rounded(flow.position_age_s),
         "connectors": [
             {"name": it.name, "kind": it.kind, "state": _state(it.state)} for it in flow.connectors
         ],

@@ -69,7 +69,7 @@ class Situation(NamedTuple):
     @property
     def is_current(self) -> bool:
         lag_s = self.partition.lag_s
-        return self.lag == 0 or (lag_s is not None and lag_s <= CURRENT_S)
+        return self.lag == 0 or (lag_s is not None and lag_s <= CURRENT_S + self.partition.slack_s)
 
     @property
     def closes(self) -> bool:

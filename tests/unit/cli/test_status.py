@@ -1,14 +1,16 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from sparkmirror.cli.main import main
 from sparkmirror.cli.mirror_status import status_view, to_json
-from sparkmirror.domain.ids import Alias, Flow, GroupId, TopicPartition
+from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPartition
 from sparkmirror.migrate.flow_lag import FlowLag, PartitionLag
 from sparkmirror.migrate.flow_status import FlowStatus
-from sparkmirror.storage.progress import Driver
+from sparkmirror.storage.progress import Driver, JobEpoch, PartitionState
+from tests.support.progress_records import IDLE
 
 ORDERS, PAGES = TopicPartition("orders", 0), TopicPartition("page-views", 3)
 LAG = FlowLag(
@@ -19,8 +21,8 @@ STATUS = FlowStatus(
     LAG,
     heartbeat_age_s=0.4,
     report_age_s=0.9,
-    driver=Driver("mirror-1", 42, 1_700_000_000.0),
-    failed={PAGES: "no right to WRITE"},
+    job=JobEpoch(ConnectorName("MirrorSourceConnector"), 3, driver=Driver("mirror-1", 42, 1_700_000_000.0)),
+    reports={PAGES: replace(IDLE, source=PAGES, state=PartitionState.FAILED, error="no right to WRITE")},
     groups={GroupId("billing"): 2},
 )
 

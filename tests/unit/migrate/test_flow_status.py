@@ -1,10 +1,13 @@
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
-from sparkmirror.domain.ids import Alias, Flow, TopicPartition
+from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.migrate.flow_lag import FlowLag, PartitionLag
 from sparkmirror.migrate.flow_status import FlowState, FlowStatus
+from sparkmirror.storage.progress import JobEpoch, PartitionProgress, PartitionState
+from tests.support.progress_records import IDLE
 
 FLOW = Flow(Alias("west"), Alias("east"))
 ORDERS = TopicPartition("orders", 0)
@@ -12,6 +15,15 @@ EVEN = FlowLag(FLOW, [PartitionLag(ORDERS, 10, 10, 0)])
 BEHIND = FlowLag(FLOW, [PartitionLag(ORDERS, 10, 3, 7)])
 UNKNOWN = FlowLag(FLOW, [PartitionLag(ORDERS, 10, None, None, "not begun")])
 WELL = FlowStatus(EVEN, heartbeat_age_s=0.5, report_age_s=0.8)
+STOPPED = JobEpoch(ConnectorName("MirrorSourceConnector"), 3, stopped=True)
+
+
+def reported(**errors: str) -> Mapping[TopicPartition, PartitionProgress]:
+    """Reports by the states' names, each of a partition of its own."""
+    return {
+        TopicPartition("orders", at): replace(IDLE, state=PartitionState(state), error=error)
+        for at, (state, error) in enumerate(errors.items())
+    }
 
 
 @pytest.mark.parametrize(
@@ -21,10 +33,13 @@ WELL = FlowStatus(EVEN, heartbeat_age_s=0.5, report_age_s=0.8)
         (replace(WELL, lag=BEHIND), FlowState.CATCHING_UP),
         (replace(WELL, lag=BEHIND, heartbeats_topic="orders"), FlowState.CAUGHT_UP),
         (replace(WELL, lag=UNKNOWN), FlowState.UNKNOWN),
-        (replace(WELL, lag=BEHIND, retrying={ORDERS: "away"}), FlowState.RETRYING),
-        (replace(WELL, retrying={ORDERS: "away"}, failed={ORDERS: "no right"}), FlowState.NEEDS_A_PERSON),
-        (replace(WELL, heartbeat_age_s=60.0, report_age_s=60.0, failed={ORDERS: "x"}), FlowState.NOT_RUNNING),
-        (replace(WELL, is_stopped=True), FlowState.NOT_RUNNING),
+        (replace(WELL, lag=BEHIND, reports=reported(RETRYING="away")), FlowState.RETRYING),
+        (replace(WELL, reports=reported(RETRYING="away", FAILED="no right")), FlowState.NEEDS_A_PERSON),
+        (
+            replace(WELL, heartbeat_age_s=60.0, report_age_s=60.0, reports=reported(FAILED="x")),
+            FlowState.NOT_RUNNING,
+        ),
+        (replace(WELL, job=STOPPED), FlowState.NOT_RUNNING),
         (replace(WELL, heartbeat_age_s=None, report_age_s=None), FlowState.NOT_RUNNING),
     ],
 )

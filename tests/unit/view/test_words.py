@@ -48,6 +48,11 @@ def test_whoever_needs_something_is_told_what() -> None:
     assert all(condition.advice for condition in CONDITIONS if condition.word not in calm)
 
 
+def test_a_position_that_may_be_a_minute_old_is_given_that_minute() -> None:
+    assert condition_of(Situation(look(reported={"lag": 9}, lag_s=64.0, slack_s=60.0))).word is Word.CAUGHT_UP
+    assert condition_of(Situation(look(reported={"lag": 9}, lag_s=66.0, slack_s=60.0))).word is Word.CATCHING_UP
+
+
 @pytest.mark.parametrize(
     "change",
     [{"lag": None}, {"lag": 0, "error": "away"}, {"lag": None, "error": "away"}],

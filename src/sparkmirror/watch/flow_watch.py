@@ -1,0 +1,192 @@
+"""Watches one flow: looks every few seconds at what its mirror leaves in Kafka, and keeps what was seen."""
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from math import inf
+from typing import Final, NamedTuple
+
+from sparkmirror.connectors.flow_log import flow_log
+from sparkmirror.connectors.flow_settings import FlowSettings, SourceConfig
+from sparkmirror.connectors.periodic import Job, PeriodicThread
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.metrics.looks import ConnectorLook, HeartbeatLook, PartitionLook, SourceLook
+from sparkmirror.metrics.readings import ConnectorReading, HeartbeatReading, SourceReading
+from sparkmirror.metrics.source_meter import SourceMeter
+from sparkmirror.metrics.stalls import STALLED_AFTER_S, StalledPartitions
+from sparkmirror.migrate.flow_access import FlowAccess
+from sparkmirror.migrate.flow_status import FlowStatus, StatusReader
+from sparkmirror.mirror.cluster_watch import ClusterWatch
+from sparkmirror.watch.group_watch import GroupWatch
+from sparkmirror.watch.observed_reports import ObservedReports, reported_by_tasks
+
+INTERVAL_S: Final = 5.0
+"""Java stores positions once a minute, and each look reads all of them."""
+_POSITION_INTERVAL_S: Final = 60.0
+"""Java's `offset.flush.interval.ms`."""
+_STALLED_AFTER_S: Final = 3 * _POSITION_INTERVAL_S
+
+
+class _Seen(NamedTuple):
+    """`at` is a monotonic time; `oldest_s` the age of the oldest record to copy, where there is one."""
+
+    at: float
+    status: FlowStatus
+    oldest_s: dict[TopicPartition, float]
+    assigned: tuple[tuple[TopicPartition, ...]]
+
+    def is_foreign(self, partition: TopicPartition) -> bool:
+        return partition not in reported_by_tasks(self.status)
+
+
+class FlowWatch:
+    """Its `threads` look; everything else is safe in any thread."""
+
+    def __init__(self, flow: FlowSettings, source: SourceConfig) -> None:
+        self._flow = flow
+        self._source = source
+        access = FlowAccess.of(flow, source)
+        self._reader = StatusReader(access, reads_ages=True, reads_groups=False)
+        self._reports = ObservedReports(source.name)
+        self._meter = SourceMeter()
+        self._stalled: dict[float, StalledPartitions] = {}
+        self._clusters = [
+            ClusterWatch(flow.flow, flow.flow.source, source.source_admin),
+            ClusterWatch(flow.flow, flow.flow.target, source.target_admin),
+        ]
+        self._groups = None if flow.checkpoint is None else GroupWatch(flow.flow, flow.checkpoint)
+        self._seen: _Seen | None = None
+        self._known: dict[TopicPartition, tuple[PartitionLook, PartitionLook]] = {}
+        log = flow_log(__name__, flow.flow)
+        self._thread = PeriodicThread("watch", log, self._jobs, self._reader.close)
+
+    @property
+    def threads(self) -> Sequence[PeriodicThread]:
+        of_groups = () if self._groups is None else (self._groups.thread,)
+        return (self._thread, *of_groups, *(cluster.thread for cluster in self._clusters))
+
+    @property
+    def has_looked(self) -> bool:
+        return self._seen is not None
+
+    def _jobs(self) -> Iterable[Job]:
+        return (Job("look at the mirror", INTERVAL_S, self.look),)
+
+    def look(self) -> None:
+        """Called by the thread. Raises KafkaError."""
+        status = self._reader.read()
+        now = time.monotonic()
+        reports = self._reports.of(status, time.time())
+        job = None if status.is_stopped else status.job
+        self._meter.take(reports, job, now)
+        after_s = STALLED_AFTER_S if reported_by_tasks(status) else _STALLED_AFTER_S
+        stalled = self._stalled.setdefault(after_s, StalledPartitions(after_s))
+        self._meter.take_stalls(stalled.check(reports, now))
+        lags = status.lag.partitions
+        oldest_s = {each.source: each.seconds for each in lags if each.seconds is not None}
+        self._seen = _Seen(now, status, oldest_s, (tuple(each.source for each in lags),))
+
+    # what was seen
+
+    def looks(self) -> list[ConnectorLook]:
+        of_groups = [] if self._groups is None else [self._groups.look()]
+        return [self._source_look(), *of_groups, self._heartbeat_look()]
+
+    def readings(self) -> list[ConnectorReading]:
+        now, seen = time.monotonic(), self._seen
+        of = self._flow.flow, self._source.name
+        reading = self._meter.reading(of, None if seen is None else seen.assigned, (), now)
+        up = {watch.cluster: is_up for watch in self._clusters if (is_up := watch.is_up) is not None}
+        return [self._with_ages(replace(reading, up=up), now), self._heartbeat_reading()]
+
+    def _source_look(self) -> SourceLook:
+        now, seen = time.monotonic(), self._seen
+        of = SourceLook(
+            self._flow.flow,
+            self._source.name,
+            "source",
+            None if seen is None else _trouble(seen.status),
+            clusters=[watch.seen() for watch in self._clusters],
+        )
+        look = self._meter.look(of, None if seen is None else seen.assigned, now)
+        if seen is None:
+            return look
+        stored_ms = seen.status.lag.stored_ms
+        return replace(
+            look,
+            partitions=[self._partition_look(each, seen, now) for each in look.partitions or ()],
+            history=[point._replace(byte_rate=None) for point in look.history]
+            if not reported_by_tasks(seen.status)
+            else look.history,
+            is_observed=True,
+            position_age_s=None if stored_ms is None else max(0.0, time.time() - stored_ms / 1000),
+        )
+
+    def _partition_look(self, look: PartitionLook, seen: _Seen, now: float) -> PartitionLook:
+        """With what was read of it, and without what nobody can tell; the same object for the same look."""
+        source = look.source
+        oldest_s = seen.oldest_s.get(source)
+        known = self._known.get(source)
+        if known is not None and known[0] is look and oldest_s is None:
+            return known[1]
+        changed = look
+        if seen.is_foreign(source):
+            changed = changed._replace(
+                task=None,
+                byte_rate=None,
+                latencies=None,
+                motion=self._reports.motion(source),
+                slack_s=_POSITION_INTERVAL_S,
+            )
+        elif look.report is not None:
+            changed = changed._replace(task=look.report.task)
+        if oldest_s is not None:
+            changed = changed._replace(lag_s=oldest_s + now - seen.at)
+        self._known[source] = look, changed
+        return changed
+
+    def _with_ages(self, reading: SourceReading, now: float) -> SourceReading:
+        seen = self._seen
+        if seen is None:
+            return reading
+        return replace(
+            reading,
+            partitions=[
+                each
+                if (oldest_s := seen.oldest_s.get(each.source)) is None
+                else each._replace(lag_s=oldest_s + now - seen.at)
+                for each in reading.partitions
+            ],
+        )
+
+    def _heartbeat_age_s(self) -> float | None:
+        seen = self._seen
+        age_s = None if seen is None else seen.status.heartbeat_age_s
+        return None if seen is None or age_s is None else age_s + time.monotonic() - seen.at
+
+    def _heartbeat_look(self) -> HeartbeatLook:
+        heartbeat = self._flow.heartbeat
+        interval_s = heartbeat.settings.interval_s if heartbeat.settings.emit else inf
+        return HeartbeatLook(
+            self._flow.flow,
+            heartbeat.name,
+            "heartbeat",
+            emits=heartbeat.settings.emit,
+            age_s=self._heartbeat_age_s(),
+            interval_s=interval_s,
+        )
+
+    def _heartbeat_reading(self) -> HeartbeatReading:
+        age_s = self._heartbeat_age_s()
+        last_at = None if age_s is None else time.time() - age_s
+        return HeartbeatReading(self._flow.flow, self._flow.heartbeat.name, {}, 0, last_at)
+
+
+def _trouble(status: FlowStatus) -> str | None:
+    if status.is_running is not False:
+        return None
+    if status.heartbeat_age_s is None:
+        return "the mirror does not run: it has written no heartbeat"
+    if status.is_stopped:
+        return f"the mirror was stopped in order; its last heartbeat was {status.heartbeat_age_s:,.0f} s ago"
+    return f"the mirror does not run: its last heartbeat was {status.heartbeat_age_s:,.0f} s ago"

@@ -1,0 +1,105 @@
+"""Looks at a flow's consumer groups on both clusters: where they are, and where they would continue."""
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from sparkmirror.connectors.checkpoint import is_followed
+from sparkmirror.connectors.flow_log import flow_log
+from sparkmirror.connectors.flow_settings import CheckpointConfig
+from sparkmirror.connectors.periodic import Job, PeriodicThread
+from sparkmirror.domain.errors import KafkaError
+from sparkmirror.domain.ids import Flow, GroupId
+from sparkmirror.domain.lag_groups import shows_lag
+from sparkmirror.groups.group_looks import GroupLooks
+from sparkmirror.groups.reverse_syncs import ReverseSyncs
+from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION
+from sparkmirror.kafka.groups import Groups, Offsets
+from sparkmirror.metrics.looks import GroupsLook
+from sparkmirror.offsets.checkpoints import CheckpointBook
+from sparkmirror.offsets.wire_records import Checkpoint
+from sparkmirror.storage.checkpoint_topic import CheckpointsReader
+from sparkmirror.storage.offset_sync_topic import OffsetSyncsReader
+
+_INTERVAL_S: Final = 30.0
+_READ_TIMEOUT_S: Final = 60.0
+
+
+class GroupWatch:
+    """`thread` looks; everything else is safe in any thread."""
+
+    def __init__(self, flow: Flow, connector: CheckpointConfig) -> None:
+        self._flow = flow
+        self._connector = connector
+        settings = connector.settings
+        self._source = Groups(connector.source_admin)
+        self._target = Groups(connector.target_admin)
+        self._syncs = OffsetSyncsReader(connector.offset_syncs_consumer, settings.offset_syncs_topic)
+        self._reverse_syncs = ReverseSyncs(connector)
+        self._checkpoints = CheckpointsReader(connector.checkpoints_consumer, settings.checkpoints_topic)
+        self._looks = GroupLooks(settings)
+        self.thread = PeriodicThread("watch of groups", flow_log(__name__, flow), self._jobs, self._close)
+
+    def look(self) -> GroupsLook:
+        of = GroupsLook(self._flow, self._connector.name, "checkpoint")
+        look = self._looks.look(of, time.monotonic())
+        return replace(look, interval_s=_INTERVAL_S, reads_target=True)
+
+    def _jobs(self) -> Iterable[Job]:
+        return (Job("look at the groups", _INTERVAL_S, self.read),)
+
+    def _close(self) -> None:
+        for each in (self._source, self._target, self._syncs, self._reverse_syncs, self._checkpoints):
+            each.close()
+
+    def read(self) -> None:
+        """Called by `thread`. Raises KafkaError."""
+        found = self._found()
+        book = CheckpointBook(self._read_checkpoints())
+        self._read_syncs()
+        histories = {**self._reverse_syncs.histories, **self._syncs.histories}
+        self._looks.note_translation(found, histories, book, time.monotonic())
+        listed = self._target.listed()
+        there = {
+            group: {partition: offset for partition, (offset, _) in offsets.items()}
+            for group, offsets in self._target.committed(found).items()
+            if not isinstance(offsets, KafkaError)
+        }
+        active = frozenset(group for group in found if group in listed and listed[group].is_active)
+        self._looks.note_target(there, active, time.monotonic())
+
+    def _found(self) -> Mapping[GroupId, Offsets]:
+        """What the groups that the flow follows have committed on the source."""
+        settings = self._connector.settings
+        wanted = [
+            group
+            for group, listed in sorted(self._source.listed().items())
+            if listed.commits_offsets and settings.group_filter.should_replicate(group)
+        ]
+        return {
+            group: offsets
+            for group, offsets in self._source.committed(wanted).items()
+            if not isinstance(offsets, KafkaError)
+            and any(is_followed(settings, topic) for topic, _ in offsets)
+            and not shows_lag([metadata for _, metadata in offsets.values()])
+        }
+
+    def _read_checkpoints(self) -> Iterable[Checkpoint]:
+        """None before the mirror has begun."""
+        try:
+            return self._checkpoints.catch_up(_READ_TIMEOUT_S)
+        except KafkaError as error:
+            if error.code != UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            return ()
+
+    def _read_syncs(self) -> None:
+        trouble = self._reverse_syncs.catch_up(_READ_TIMEOUT_S)
+        if trouble is not None and trouble.code != UNKNOWN_TOPIC_OR_PARTITION:
+            raise trouble
+        try:
+            self._syncs.catch_up(_READ_TIMEOUT_S)
+        except KafkaError as error:
+            if error.code != UNKNOWN_TOPIC_OR_PARTITION:
+                raise

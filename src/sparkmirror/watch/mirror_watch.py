@@ -1,0 +1,46 @@
+"""Watches all flows of a file, and shows them as a running mirror shows its own."""
+
+from collections.abc import Sequence
+
+from sparkmirror.connectors.flow_settings import FlowSettings, SourceConfig
+from sparkmirror.connectors.periodic import start_all, stop_all
+from sparkmirror.metrics.looks import ConnectorLook
+from sparkmirror.metrics.readings import ConnectorReading
+from sparkmirror.watch.flow_watch import FlowWatch
+
+KNOWN_METRICS = frozenset(
+    {
+        "sparkmirror_lag_records",
+        "sparkmirror_lag_seconds",
+        "sparkmirror_cluster_up",
+        "sparkmirror_partitions",
+        "sparkmirror_stalled_partitions",
+        "sparkmirror_last_heartbeat_timestamp_seconds",
+    }
+)
+"""The metrics whose values can be told of every mirror from outside."""
+
+
+class MirrorWatch:
+    """Everything but `start` and `stop` is safe in any thread."""
+
+    def __init__(self, flows: Sequence[tuple[FlowSettings, SourceConfig]]) -> None:
+        self._flows = [FlowWatch(flow, source) for flow, source in flows]
+
+    def start(self) -> None:
+        for flow in self._flows:
+            start_all(flow.threads)
+
+    def stop(self) -> None:
+        stop_all([thread for flow in self._flows for thread in flow.threads])
+
+    @property
+    def is_started(self) -> bool:
+        """Whether every flow was looked at once."""
+        return all(flow.has_looked for flow in self._flows)
+
+    def looks(self) -> list[ConnectorLook]:
+        return [look for flow in self._flows for look in flow.looks()]
+
+    def readings(self) -> list[ConnectorReading]:
+        return [reading for flow in self._flows for reading in flow.readings()]
