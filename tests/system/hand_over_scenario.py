@@ -115,7 +115,7 @@ def hand_over(sides: Sides, folder: Path) -> HandedOver:
             await_mirrored_and_read(sides)
             traffic.close()
             await_reader_at_end(sides)
-    return HandedOver(sides, by_java, by_sparkmirror, stopped_at, watched, sparkmirror.file)
+    return HandedOver(sides, by_java, by_sparkmirror, watched, sparkmirror.file, stopped_at)
 
 
 def watched_from_outside(file: Path) -> FlowView:
