@@ -16,7 +16,6 @@ from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.metadata import Metadata
-from sparkmirror.kafka.offsets import EARLIEST, list_offsets
 from sparkmirror.kafka.partition_reader import SpanReader
 from sparkmirror.offsets.sequence_ends import NoSuchEndError, SequenceEnd, end_behind
 from sparkmirror.storage.attempts import Attempt, Stage
@@ -50,8 +49,6 @@ class TargetLogs:
         metadata: Metadata | None = None,
     ) -> None:
         """`metadata` spares a request where that of these topics has just been read."""
-        self._settings = settings
-        self._metadata = metadata
         self._expected = set(expected)
         self._starts: dict[TopicPartition, int | SparkmirrorError] = {}
         self.reader = SpanReader(settings, metadata)
@@ -61,7 +58,7 @@ class TargetLogs:
         if partition not in self._starts:
             asked = self._expected | {partition}
             self._expected = set()
-            self._starts.update(list_offsets(self._settings, asked, EARLIEST, self._metadata))
+            self._starts.update(self.reader.starts(asked))
         start = self._starts[partition]
         if isinstance(start, SparkmirrorError):
             raise start

@@ -3,7 +3,7 @@
 For state topics, and to read what the end of a log holds; the copy loop reads through `BatchReader`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ from sparkmirror.kafka.fetch import (
     encode_fetch_request,
 )
 from sparkmirror.kafka.metadata import NO_EPOCH, Metadata
+from sparkmirror.kafka.offsets import EARLIEST, offsets_by
 from sparkmirror.kafka.retries import Retries
 from sparkmirror.kafka.transport import network_of
 
@@ -73,6 +74,12 @@ class PartitionReader:
             if not errors:
                 return [found for found in fetched.values() if isinstance(found, FetchedPartition)]
             retries.wait(min(errors, key=lambda error: error.retriable))
+
+    def starts(
+        self, partitions: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, int | SparkmirrorError]:
+        """Where each log starts, or the error for it. Raises RetriableError when no broker responds."""
+        return offsets_by(self._cluster, self._settings, partitions, EARLIEST)
 
     def forget_leaders(self) -> None:
         self._cluster.forget()
@@ -157,6 +164,12 @@ class SpanReader:
                     yield batch
             if offset == before:
                 return
+
+    def starts(
+        self, partitions: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, int | SparkmirrorError]:
+        """As `PartitionReader.starts`."""
+        return self._reader.starts(partitions)
 
     def forget(self) -> None:
         """Fetch everything again: the log may have changed."""
