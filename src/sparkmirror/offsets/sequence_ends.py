@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sparkmirror.batches.log_records import compact_json
 from sparkmirror.batches.record_batch import SEQUENCE_MODULUS
 from sparkmirror.domain.errors import SparkmirrorError
 
@@ -23,6 +22,9 @@ FAR: Final = SEQUENCE_MODULUS // 2
 _RECORDS: Final = attrgetter("records")
 
 Column = npt.NDArray[np.int64]
+
+_TEXTS: Final = np.array([f",{number}".encode() for number in range(1000)])
+"""Of small numbers: a compacted partition has hundreds of thousands of differences in a second."""
 
 
 class SequenceEnd(NamedTuple):
@@ -91,8 +93,10 @@ def columns_of(ends: Sequence[SequenceEnd]) -> Sequence[Column]:
 
 def _differences(column: Column) -> str:
     """Each with a comma before it."""
-    numbers = compact_json(np.diff(column).tolist()).decode()[1:-1]
-    return f",{numbers}" if numbers else ""
+    differences = np.diff(column)
+    if differences.min(initial=0) >= 0 and differences.max(initial=0) < len(_TEXTS):
+        return _TEXTS[differences].tobytes().translate(None, b"\0").decode()
+    return "".join(f",{difference}" for difference in differences.tolist())
 
 
 def encode_ends(ends: Sequence[SequenceEnd]) -> str:
