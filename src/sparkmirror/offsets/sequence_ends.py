@@ -7,6 +7,7 @@ and in each leader epoch of the source.
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
 from operator import attrgetter
 from typing import Final, NamedTuple
 
@@ -80,6 +81,10 @@ class EncodedEnds(NamedTuple):
     differences: tuple[str, str, str]
 
     @classmethod
+    def of_one(cls, end: SequenceEnd) -> "EncodedEnds":
+        return cls(end, end, ("", "", ""))
+
+    @classmethod
     def of(cls, columns: Sequence[Column]) -> "EncodedEnds":
         """`columns` are records, offsets and epochs."""
         first, last = (SequenceEnd._make(int(column[at]) for column in columns) for at in (0, -1))
@@ -101,7 +106,7 @@ def _differences(column: Column) -> str:
 
 def encode_ends(ends: Sequence[SequenceEnd]) -> str:
     """JSON: columns of records, offsets and epochs, each number as its difference to the one before."""
-    return join_ends([EncodedEnds.of(columns_of(ends))] if ends else [])
+    return join_ends([EncodedEnds.of_one(end) for end in ends])
 
 
 def join_ends(encoded: Sequence[EncodedEnds]) -> str:
@@ -117,5 +122,6 @@ def join_ends(encoded: Sequence[EncodedEnds]) -> str:
 
 def decode_ends(encoded: Sequence[Sequence[int]]) -> tuple[SequenceEnd, ...]:
     """From what `encode_ends` made, parsed."""
-    columns = [np.cumsum(np.array(column, np.int64)).tolist() for column in encoded]
-    return tuple(map(SequenceEnd._make, zip(*columns, strict=True)))
+    return tuple(
+        map(SequenceEnd._make, zip(*(accumulate(map(int, column)) for column in encoded), strict=True))
+    )
