@@ -21,6 +21,8 @@ _SEED_BYTES = 128 << 20
 _SINGLE_SEED_BYTES = 8 << 20
 _DISTINCT_BYTES = 4 << 20
 _LINGER_MS = 200
+_IN_TRANSACTION = 500
+"""Records, over all partitions."""
 _CONNECTIONS = 2
 
 
@@ -48,6 +50,8 @@ def write(source: Broker, workload: Workload, batch_bytes: int) -> Dataset:
     topic = f"{DATA_PREFIX}{workload.name}"
     if workload.batches is Batches.COMPACTED:
         return _write_compacted(source, topic, workload, batch_bytes)
+    if workload.batches is Batches.IN_TRANSACTIONS:
+        return _write_in_transactions(source, topic, workload, batch_bytes)
     return _write_repeated(source, topic, workload, batch_bytes)
 
 
@@ -82,6 +86,27 @@ def _write_compacted(source: Broker, topic: str, workload: Workload, batch_bytes
     records = compaction.keyed(_distinct(workload), 2 * workload.records)
     _produce_all(source.bootstrap, topic, workload, batch_bytes, records)
     compaction.finish(source.topics, source.data, topic)
+    return _as_it_is(source, topic, workload)
+
+
+def _write_in_transactions(source: Broker, topic: str, workload: Workload, batch_bytes: int) -> Dataset:
+    source.topics.create(topic, PARTITIONS)
+    producer = Producer(
+        _producer_settings(source.bootstrap, workload, batch_bytes) | {"transactional.id": topic}
+    )
+    producer.init_transactions()
+    for number, (key, value) in enumerate(_numbered(workload, workload.records)):
+        if number % _IN_TRANSACTION == 0:
+            if number:
+                producer.commit_transaction()
+            producer.begin_transaction()
+        _produce(producer, topic, key, value, number % PARTITIONS)
+    producer.commit_transaction()
+    return _as_it_is(source, topic, workload)
+
+
+def _as_it_is(source: Broker, topic: str, workload: Workload) -> Dataset:
+    """Of a topic that all sides copy, and whose end offsets count more than its records."""
     content = content_of(Log(source.bootstrap, topic))
     return Dataset(
         workload=workload.name,

@@ -42,33 +42,34 @@ def measure(bed: Bed, side: Side, run: int, timing: Timing) -> LatencyRun:
     """Through a mirror."""
     job = Job(LATENCY, run, f"{LATENCY}{run}{side.name.lower().replace('_', '')}", _TOPIC, 0)
     mirroring = bed.mirroring(job.alias, _TOPIC)
-    with _source_topic(bed):
+    with source_topic(bed):
         bed.target.topics.create(mirroring.target_topic(_TOPIC), PARTITIONS)
         with SideProcess.start(
             command(bed, side, mirroring, job), bed.folder / f"{job.alias}.log"
         ) as process:
             read = (bed.target.bootstrap, mirroring.target_topic(_TOPIC))
-            percentiles = _observe(bed, read, timing, process)
+            percentiles = observe(bed, read, timing, process)
             process.stop()
     return LatencyRun(side, run, percentiles)
 
 
 def floor(bed: Bed, run: int, timing: Timing) -> LatencyRun:
     """Consumer and producer on the same topic."""
-    with _source_topic(bed):
-        return LatencyRun(None, run, _observe(bed, (bed.source.bootstrap, _TOPIC), timing, None))
+    with source_topic(bed):
+        return LatencyRun(None, run, observe(bed, (bed.source.bootstrap, _TOPIC), timing, None))
 
 
 @contextmanager
-def _source_topic(bed: Bed) -> Iterator[None]:
+def source_topic(bed: Bed) -> Iterator[str]:
+    """Its name; after the block everything is deleted."""
     bed.source.topics.create(_TOPIC, PARTITIONS)
     try:
-        yield
+        yield _TOPIC
     finally:
         bed.clean()
 
 
-def _observe(bed: Bed, read: tuple[str, str], timing: Timing, side: SideProcess | None) -> Percentiles:
+def observe(bed: Bed, read: tuple[str, str], timing: Timing, side: SideProcess | None) -> Percentiles:
     """Run producer and consumer; what the consumer prints."""
     sender = ("send", *_log_options(bed.source.bootstrap, _TOPIC))
     receiver = ("receive", *_log_options(*read))

@@ -45,6 +45,7 @@ class Batches(Enum):
     FULL = "full"
     SINGLE = "of one record each"
     COMPACTED = "half of their records compacted away"
+    IN_TRANSACTIONS = "each the only one of its partition in a transaction"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,10 @@ SLOW_ROAD = (
     Workload("compacted", "1 KB, compacted", 1024, "none", 800_000, 800_000, Batches.COMPACTED, _MIRRORS),
 )
 """Where sparkmirror can't pass batches on as they are."""
+IN_TRANSACTIONS = Workload(
+    "paid", "1 KB, lz4, a transactional source", 1024, "lz4", 400_000, 400_000, Batches.IN_TRANSACTIONS
+)
+"""A marker, which is not copied, follows each batch."""
 
 _TRANSACTIONS = (
     (f"{TARGET_ALIAS}.exactly.once.source.support", "enabled"),

@@ -10,15 +10,17 @@ import pytest
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.connectors.flow_log import flow_log
-from sparkmirror.domain.client_settings import ConsumerSettings
+from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
 from sparkmirror.groups.offset_resolver import Budget, OffsetResolver, Round, Wanted
+from sparkmirror.kafka import fetch
 from sparkmirror.kafka.partition_reader import SpanReader
 from sparkmirror.offsets.translation import Place, SyncHistory
 from sparkmirror.offsets.wire_records import OffsetSync
 from tests.support.batches import NOW_MS
 from tests.support.broker_data import append, create_topic, numbered
 from tests.support.connections import connection
+from tests.support.proxy import proxied
 
 SOURCE: Final = TopicPartition("contract.resolved", 0)
 TARGET: Final = TopicPartition("rs.contract.resolved", 0)
@@ -168,3 +170,21 @@ def test_reading_stops_at_the_byte_limit(source_cluster: LocalCluster) -> None:
         assert 400_000 < reader.bytes_read < 800_000
         assert [batch.header.base_offset for batch in reader.read(topic, 2, 3, 1 << 20)] == [2]
         assert list(reader.read(topic, 9, 12, 1 << 20)) == []
+
+
+def test_expected_partitions_are_fetched_together(source_cluster: LocalCluster) -> None:
+    topics = [TopicPartition(f"contract.expected-{number}", 0) for number in range(3)]
+    for topic in topics:
+        create_topic(source_cluster.bootstrap_servers, topic.topic)
+        append(source_cluster, topic.topic, [(None, b"first")])
+        append(source_cluster, topic.topic, [(None, b"second")])
+    host, _, port = source_cluster.bootstrap_servers.rpartition(":")
+    with (
+        proxied((host, int(port))) as (proxy,),
+        closing(SpanReader(ConsumerSettings(ConnectionSettings((proxy.address,))))) as reader,
+    ):
+        reader.expect({topics[0]: 1, topics[1]: 1, topics[2]: 5})
+        for topic in topics:
+            assert [batch.header.base_offset for batch in reader.read(topic, 1, 2, 1 << 20)] == [1]
+        assert proxy.figures.requests[fetch.API_KEY] == 2, "the third was not expected to be read there"
+        assert [batch.header.base_offset for batch in reader.read(topics[0], 0, 2, 1 << 20)] == [0, 1]

@@ -7,9 +7,8 @@ all that waits; what comes meanwhile goes with the next one.
 import asyncio
 import logging
 import random
-from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from sparkmirror.batches.log_records import LogRecord
@@ -50,14 +49,11 @@ class _Writing:
     copy: PartitionCopy
     attempt: Attempt
     ends: EndsAhead
-    held: deque[OutgoingBatch] = field(default_factory=deque)
     is_due: bool = False
     is_moved: bool = False
     """Whether its record must be written with the next batch, whatever that is."""
     renewed_by: float = 0.0
     """By the loop's clock."""
-    dropped: int = 0
-    """How often held batches were dropped: a write that was under way then releases nothing."""
 
 
 class AttemptWrites:
@@ -87,6 +83,7 @@ class AttemptWrites:
     def begin(self, copy: PartitionCopy, start: Start) -> None:
         """Write under its attempt from now on; None: the one before goes on from where the copy is."""
         source, attempt = copy.plan.source, start.attempt
+        copy.held.drop()
         if attempt is not None:
             copy.is_recorded = copy.is_settled = True
             copy.written = 0
@@ -115,10 +112,10 @@ class AttemptWrites:
             return
         if writing.ends.take(batch, copy.logs.source_epoch) or writing.is_moved:
             writing.is_due, writing.is_moved = True, False
-        elif not writing.held:
+        elif not copy.held:
             self._writer().append(copy.plan.target, batch)
             return
-        writing.held.append(batch)
+        copy.held.append(batch)
         if not self._is_recording:
             self._is_recording = True
             self._run(self._record())
@@ -128,23 +125,9 @@ class AttemptWrites:
         now = self._loop.time()
         return [each.copy for each in self._writings.values() if each.renewed_by <= now]
 
-    def has_held(self, copy: PartitionCopy) -> bool:
-        writing = self._writings.get(copy.plan.source)
-        return writing is not None and bool(writing.held)
-
-    def drop_held(self, copy: PartitionCopy) -> int:
-        """Forget the batches that are held. How many."""
-        writing = self._writings.get(copy.plan.source)
-        if writing is None:
-            return 0
-        count = len(writing.held)
-        writing.held.clear()
-        writing.dropped += 1
-        return count
-
     def dropped(self, copy: PartitionCopy) -> None:
         """The copy has gone back, or on: its next batch begins at its `fetch_position`."""
-        self.drop_held(copy)
+        copy.held.drop()
         if writing := self._writings.get(copy.plan.source):
             writing.ends.go_to(copy.taken, copy.fetch_position, copy.logs.source_epoch)
 
@@ -152,8 +135,8 @@ class AttemptWrites:
         """Write what is due, until nothing is."""
         failures = 0
         try:
-            while due := {at: each for at, each in self._writings.items() if each.held}:
-                waiting = {at: (writing, len(writing.held), writing.dropped) for at, writing in due.items()}
+            while due := {at: each for at, each in self._writings.items() if each.copy.held}:
+                waiting = [(each.copy, len(each.copy.held), each.copy.held.drops) for each in due.values()]
                 try:
                     await self._write([at for at, writing in due.items() if writing.is_due])
                 except SparkmirrorError as error:
@@ -163,10 +146,10 @@ class AttemptWrites:
                     await asyncio.sleep(UNREACHABLE.delay_s(failures, random.random()))
                     continue
                 failures = 0
-                for at, (writing, count, dropped) in waiting.items():
-                    if self._writings.get(at) is writing and writing.dropped == dropped:
+                for copy, count, drops in waiting:
+                    if copy.held.drops == drops:
                         for _ in range(count):
-                            self._writer().append(writing.copy.plan.target, writing.held.popleft())
+                            self._writer().append(copy.plan.target, copy.held.release())
                 self._writer().flush()
         finally:
             self._is_recording = False

@@ -78,6 +78,12 @@ class Claims:
     topic: str
     cycles: CycleDetection
 
+    @classmethod
+    def of(cls, plan: TaskPlan, cycles: CycleDetection) -> "Claims | None":
+        """None where attempts are not recorded."""
+        topic = plan.state.attempts_topic
+        return None if topic is None else cls(plan, topic, cycles)
+
     def claim(
         self, plans: Sequence[CopyPartition], settled: Mapping[TopicPartition, ProducerId]
     ) -> Mapping[TopicPartition, Claimed | Unfenced | SparkmirrorError]:

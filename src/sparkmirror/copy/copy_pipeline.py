@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 
+from sparkmirror.batches.batch_copying import CopyRules
 from sparkmirror.batches.cycles import CycleError, UnknownWriterError
 from sparkmirror.batches.record_batch import OutgoingBatch, end_of_batch, writers
 from sparkmirror.copy import partition_events as events
@@ -22,12 +23,8 @@ from sparkmirror.copy.dead_letters import is_about_the_batch, with_fix
 from sparkmirror.copy.gap_filling import GapFilling
 from sparkmirror.copy.partition_copy import PartitionCopy
 from sparkmirror.copy.partition_events import Do, Event, Instruction
-from sparkmirror.copy.partition_lookups import PartitionLookups
+from sparkmirror.copy.partition_lookups import PartitionLookups, resumptions
 from sparkmirror.copy.partition_states import step
-from sparkmirror.copy.preserved_resume import PreservedResume
-from sparkmirror.copy.preserved_start import PreservedStarts
-from sparkmirror.copy.resume import Resumption
-from sparkmirror.copy.succession import Succession
 from sparkmirror.copy.task_state import TaskState
 from sparkmirror.copy.throttle import Throttle
 from sparkmirror.domain.errors import CorruptBatchError, KafkaError, SparkmirrorError
@@ -45,6 +42,19 @@ _SILENT_S = 10.0
 """A partition without an acknowledgement for so long can't be written, even if no error says so yet."""
 
 _BUFFER_FULL, _BUFFER_FREE = events.BufferFull(), events.BufferFree()
+
+
+def _copies(
+    plan: TaskPlan, rules: Mapping[TopicPartition, CopyRules], cycles: CycleDetection
+) -> Mapping[TopicPartition, PartitionCopy]:
+    """By source partition."""
+    read_committed = plan.consumer.read_committed
+    return {
+        partition.source: PartitionCopy(
+            partition, rules[partition.source], read_committed=read_committed, cycles=cycles.filter()
+        )
+        for partition in plan.partitions
+    }
 
 
 class CopyPipeline:
@@ -67,11 +77,9 @@ class CopyPipeline:
         self.reader = BatchReader(plan.consumer, loop, self)
         self.writer = BatchWriter(plan.writer_settings, loop, self)
         """In transactions each initialisation has another."""
-        topic = plan.state.attempts_topic
-        claims = None if topic is None else Claims(plan, topic, cycles)
-        resumption = Resumption(plan, rules, cycles, state.store, Succession(plan, claims))
-        preserved = PreservedResume(plan, cycles, PreservedStarts.of(plan))
-        self.lookups = PartitionLookups(loop, state, (resumption, preserved), cycles, self.report)
+        claims = Claims.of(plan, cycles)
+        starts = resumptions(plan, rules, state, cycles, claims)
+        self.lookups = PartitionLookups(loop, state, starts, cycles, self.report)
         self.writes = AttemptWrites(
             claims,
             loop,
@@ -81,15 +89,23 @@ class CopyPipeline:
         )
         self.gaps = GapFilling(plan, loop, lambda: self.writer, self.lookups.run, self.report, fenced_pause_s)
         self._throttle = Throttle(plan.rate_limits, plan.rate_shares, loop, self.reader.fetch_more)
-        read_committed = plan.consumer.read_committed
-        self._copies = {
-            partition.source: PartitionCopy(
-                partition, rules[partition.source], read_committed=read_committed, cycles=cycles.filter()
-            )
-            for partition in plan.partitions
-        }
+        self._copies = _copies(plan, rules, cycles)
         self._by_target = {copy.plan.target: copy for copy in self._copies.values()}
-        self._actions: Mapping[Do, Callable[[PartitionCopy], None]] = {
+        self._actions = self._action_of()
+        self._events: deque[tuple[PartitionCopy, Event]] = deque()
+        self._timers: dict[TopicPartition, asyncio.TimerHandle] = {}
+        self._silent_since: dict[TopicPartition, tuple[int, float]] = {}
+        """How many records were acknowledged then; only while the buffer is short."""
+        self._transaction_error: SparkmirrorError | None = None
+        self._outstanding_bytes = 0
+        self._starved = self._will_fetch = False
+        # A partition far ahead of its acknowledgements must leave room for the others of the task.
+        self._partition_bytes_max = max(
+            plan.buffer_bytes_max // max(len(plan.partitions), 1), 2 * plan.consumer.partition_fetch_bytes_max
+        )
+
+    def _action_of(self) -> Mapping[Do, Callable[[PartitionCopy], None]]:
+        return {
             Do.READ_POSITION: lambda copy: self.lookups.read_position(copy.plan.source),
             Do.FETCH_NEXT: self._fetch_next_soon,
             Do.FETCH_WHEN_FREE: self._fetch_next_when_free,
@@ -102,17 +118,6 @@ class CopyPipeline:
             Do.CANCEL_LOOK_UP: lambda copy: self.lookups.cancel_look_up(copy.plan.source),
             Do.CANCEL_TIMER: lambda copy: self._timers.pop(copy.plan.source).cancel(),
         }
-        self._events: deque[tuple[PartitionCopy, Event]] = deque()
-        self._timers: dict[TopicPartition, asyncio.TimerHandle] = {}
-        self._silent_since: dict[TopicPartition, tuple[int, float]] = {}
-        """How many records were acknowledged then; only while the buffer is short."""
-        self._transaction_error: SparkmirrorError | None = None
-        self._outstanding_bytes = 0
-        self._starved = self._will_fetch = False
-        # A partition far ahead of its acknowledgements must leave room for the others of the task.
-        self._partition_bytes_max = max(
-            plan.buffer_bytes_max // max(len(plan.partitions), 1), 2 * plan.consumer.partition_fetch_bytes_max
-        )
 
     @property
     def copies(self) -> Collection[PartitionCopy]:
@@ -242,10 +247,9 @@ class CopyPipeline:
         self._writes(copy).dropped(copy)
 
     def _free_buffer(self, copy: PartitionCopy) -> None:
-        writes = self._writes(copy)
-        dropped = writes.drop_held(copy) + self.writer.drop_unsent(copy.plan.target)
+        dropped = copy.held.drop() + self.writer.drop_unsent(copy.plan.target)
         self._outstanding_bytes -= copy.drop_last(dropped)
-        writes.dropped(copy)
+        self._writes(copy).dropped(copy)
 
     def budget_bytes(self) -> int:
         budget = self._plan.buffer_bytes_max - self._outstanding_bytes
@@ -274,7 +278,7 @@ class CopyPipeline:
         stuck = set(self._stuck())
         if any(copy.state.phase is Phase.COPYING for copy in self._copies.values() if copy not in stuck):
             for copy in stuck:
-                if self._writes(copy).has_held(copy) or self.writer.has_unsent(copy.plan.target):
+                if copy.held or self.writer.has_unsent(copy.plan.target):
                     self._report(copy, events.BufferNeeded(random.random()))
         self._fetch_soon()
 

@@ -8,9 +8,8 @@ partitions that wait at the time; then what is held goes on. Also where the sour
 import asyncio
 import logging
 import threading
-from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from sparkmirror.batches.producer import ProducerId, ProducerState
@@ -48,13 +47,12 @@ class _Writing:
     end: int
     is_own: bool
     """Whether data has the claimed epoch: since the first own marker."""
-    held: deque[OutgoingBatch] = field(default_factory=deque)
     reported: int = -1
     """The end of the last gap that was an incident."""
 
     @property
     def gap_end(self) -> int:
-        return self.held[0].offsets[0] if self.held else self.copy.fetch_position
+        return self.copy.held.first_offset if self.copy.held else self.copy.fetch_position
 
     @property
     def is_due(self) -> bool:
@@ -96,6 +94,7 @@ class GapFilling:
     def begin(self, copy: PartitionCopy, start: Start) -> None:
         """Write from there on."""
         assert start.claimed is not None
+        copy.held.drop()
         state = start.producer
         writing = _Writing(copy, start.claimed, state.next_offset, state.producer == start.claimed)
         self._writings[copy.plan.source] = writing
@@ -105,12 +104,12 @@ class GapFilling:
     def append(self, copy: PartitionCopy, batch: OutgoingBatch) -> None:
         """Hand the batch to the writer, now or when it is its turn."""
         writing = self._writings[copy.plan.source]
-        if not writing.held and batch.offsets[0] == writing.end:
+        if not copy.held and batch.offsets[0] == writing.end:
             writing.end += len(batch.offsets)
             self._writer().append(copy.plan.target, batch)
             return
         assert batch.is_contiguous, "rules split batches at gaps"
-        writing.held.append(batch)
+        copy.held.append(batch)
         self._fill_soon()
 
     def moved(self, copy: PartitionCopy) -> None:
@@ -119,22 +118,9 @@ class GapFilling:
         if writing is not None and writing.is_due:
             self._fill_soon()
 
-    def has_held(self, copy: PartitionCopy) -> bool:
-        writing = self._writings.get(copy.plan.source)
-        return writing is not None and bool(writing.held)
-
-    def drop_held(self, copy: PartitionCopy) -> int:
-        """Forget the batches that are held. How many."""
-        writing = self._writings.get(copy.plan.source)
-        if writing is None:
-            return 0
-        count = len(writing.held)
-        writing.held.clear()
-        return count
-
     def dropped(self, copy: PartitionCopy) -> None:
         """The copy has gone back: its next batch begins at its `fetch_position`."""
-        self.drop_held(copy)
+        copy.held.drop()
         if writing := self._writings.get(copy.plan.source):
             writing.end = copy.written_end
 
@@ -234,7 +220,7 @@ class GapFilling:
             writing.is_own = True
             copy.producer = ProducerState(writing.claimed, 0, end)
             self._writer().begin(copy.plan.target, copy.producer, copy.logs.target_id)
-        while writing.held and writing.held[0].offsets[0] == writing.end:
-            batch = writing.held.popleft()
+        while copy.held and copy.held.first_offset == writing.end:
+            batch = copy.held.release()
             writing.end += len(batch.offsets)
             self._writer().append(copy.plan.target, batch)

@@ -7,7 +7,7 @@ Behind the stored position the attempt has as many offsets as records. Where tha
 written there as well, or a leader has taken what it should have refused, since it had forgotten the producer.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from sparkmirror.batches.producer import ProducerId
@@ -16,7 +16,6 @@ from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.metadata import Metadata
-from sparkmirror.kafka.offsets import EARLIEST, list_offsets
 from sparkmirror.kafka.partition_reader import SpanReader
 from sparkmirror.offsets.sequence_ends import NoSuchEndError, SequenceEnd, end_behind
 from sparkmirror.storage.attempts import Attempt, Stage
@@ -40,28 +39,32 @@ class LogEnd(NamedTuple):
 class TargetLogs:
     """Reads the logs of many partitions, one after the other, over the same connections.
 
-    Where those expected start is asked for together, at the first question. Not thread-safe: one owner.
+    For those expected, starts and last records are asked for together. Not thread-safe: one owner.
     """
 
     def __init__(
         self,
         settings: ConsumerSettings,
-        expected: Collection[TopicPartition],
+        expected: Mapping[TopicPartition, int],
         metadata: Metadata | None = None,
     ) -> None:
-        """`metadata` spares a request where that of these topics has just been read."""
-        self._settings = settings
-        self._metadata = metadata
-        self._expected = set(expected)
+        """`expected` says before which offset each is read. `metadata` is as in `list_offsets`."""
+        self._expected = dict(expected)
         self._starts: dict[TopicPartition, int | SparkmirrorError] = {}
         self.reader = SpanReader(settings, metadata)
 
     def start(self, partition: TopicPartition) -> int:
         """Where its log starts. Raises KafkaError."""
         if partition not in self._starts:
-            asked = self._expected | {partition}
-            self._expected = set()
-            self._starts.update(list_offsets(self._settings, asked, EARLIEST, self._metadata))
+            expected, self._expected = self._expected, {}
+            self._starts.update(self.reader.starts({*expected, partition}))
+            self.reader.expect(
+                {
+                    each: max(start, expected[each] - _SPAN)
+                    for each in expected
+                    if isinstance(start := self._starts[each], int) and start < expected[each]
+                }
+            )
         start = self._starts[partition]
         if isinstance(start, SparkmirrorError):
             raise start

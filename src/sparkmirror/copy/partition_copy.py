@@ -16,6 +16,7 @@ from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerState
 from sparkmirror.batches.record_batch import OutgoingBatch
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.copy.copy_state import CopyState
+from sparkmirror.copy.held_batches import HeldBatches
 from sparkmirror.copy.partition_events import ResumeReason
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import UNKNOWN_LOGS, LogIdentity, TopicPartition
@@ -88,6 +89,7 @@ class PartitionCopy:
         self.cycles = cycles
         self._rules = rules
         self._read_committed = read_committed
+        self.held = HeldBatches()
         self._outstanding: deque[_Outstanding] = deque()
         self._latency: dict[int, int] = {}
 

@@ -8,6 +8,9 @@ import logging
 import random
 from collections.abc import Callable, Collection, Coroutine, Mapping
 
+from sparkmirror.batches.batch_copying import CopyRules
+from sparkmirror.copy.claims import Claims
+from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.partition_events import (
     Event,
@@ -21,7 +24,9 @@ from sparkmirror.copy.partition_events import (
 )
 from sparkmirror.copy.partition_states import UNREACHABLE, USER_NEEDED
 from sparkmirror.copy.preserved_resume import PreservedResume
+from sparkmirror.copy.preserved_start import PreservedStarts
 from sparkmirror.copy.resume import Resumption
+from sparkmirror.copy.succession import Succession
 from sparkmirror.copy.task_state import TaskState
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
@@ -30,17 +35,30 @@ from sparkmirror.storage.positions import Position
 _log = logging.getLogger(__name__)
 
 
-class PartitionLookups:
-    """`report` is called with the result for each source partition, on the loop's thread.
+Resumptions = tuple[Resumption, PreservedResume]
+"""The second is for partitions whose offsets are preserved."""
 
-    The second resumption is for partitions whose offsets are preserved.
-    """
+
+def resumptions(
+    plan: TaskPlan,
+    rules: Mapping[TopicPartition, CopyRules],
+    state: TaskState,
+    cycles: CycleDetection,
+    claims: Claims | None,
+) -> Resumptions:
+    """Without `claims` nothing is claimed."""
+    resumption = Resumption(plan, rules, cycles, state.store, Succession(plan, claims))
+    return resumption, PreservedResume(plan, cycles, PreservedStarts.of(plan))
+
+
+class PartitionLookups:
+    """`report` is called with the result for each source partition, on the loop's thread."""
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         state: TaskState,
-        resumptions: tuple[Resumption, PreservedResume],
+        resumptions: Resumptions,
         cycles: CycleDetection,
         report: Callable[[TopicPartition, Event], None],
     ) -> None:

@@ -91,15 +91,21 @@ class Succession:
                 found[source] = reason.position.producer
         return found
 
-    def logs(self, claims: ClaimResults, metadata: Metadata) -> TargetLogs:
-        """The target's logs, where attempts before may have to be looked up."""
-        expected = [
-            plan.target
+    def logs(
+        self,
+        claims: ClaimResults,
+        ends: Mapping[TopicPartition, int | SparkmirrorError],
+        metadata: Metadata,
+    ) -> TargetLogs:
+        """The target's logs, which have these `ends`, where attempts before may have to be looked up."""
+        expected = {
+            plan.target: end if claim.marker is None else claim.marker
             for plan in self.plan.partitions
             if isinstance(claim := claims.get(plan.source), Claimed)
             and claim.last is not None
             and claim.last.may_write
-        ]
+            and isinstance(end := ends[plan.target], int)
+        }
         return TargetLogs(ConsumerSettings(self.plan.producer.connection), expected, metadata)
 
     def behind(

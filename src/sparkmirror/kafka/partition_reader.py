@@ -3,8 +3,9 @@
 For state topics, and to read what the end of a log holds; the copy loop reads through `BatchReader`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import NamedTuple
 
 from sparkmirror.batches.aborted_transactions import AbortedTransactions
@@ -24,12 +25,15 @@ from sparkmirror.kafka.fetch import (
     encode_fetch_request,
 )
 from sparkmirror.kafka.metadata import NO_EPOCH, Metadata
+from sparkmirror.kafka.offsets import EARLIEST, offsets_by
 from sparkmirror.kafka.retries import Retries
 from sparkmirror.kafka.transport import network_of
 
 _FETCH_BYTES_MAX = 8 << 20
 _SPAN_FETCH_BYTES = 256 << 10
 """Records that are searched for are near, as a rule."""
+_TOGETHER_MAX = 100
+"""Partitions in a Fetch ahead of the questions: each brings a batch at least."""
 _SPAN_RESPONSE_TIMEOUT_S = 5.0
 
 
@@ -42,7 +46,7 @@ class PartitionReader:
         fetch_bytes_max: int = _FETCH_BYTES_MAX,
         metadata: Metadata | None = None,
     ) -> None:
-        """A response has so many bytes at most, or one batch. `metadata` as in `list_offsets`."""
+        """Of a partition so many bytes come at a time, or one batch. `metadata` as in `list_offsets`."""
         self._settings = replace(settings, partition_fetch_bytes_max=fetch_bytes_max, fetch_bytes_min=1)
         self._bytes_max = fetch_bytes_max
         self._timeout_s = settings.connection.request_timeout_s
@@ -74,6 +78,12 @@ class PartitionReader:
                 return [found for found in fetched.values() if isinstance(found, FetchedPartition)]
             retries.wait(min(errors, key=lambda error: error.retriable))
 
+    def starts(
+        self, partitions: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, int | SparkmirrorError]:
+        """Where each log starts, or the error for it. Raises RetriableError when no broker responds."""
+        return offsets_by(self._cluster, self._settings, partitions, EARLIEST)
+
     def forget_leaders(self) -> None:
         self._cluster.forget()
 
@@ -95,7 +105,8 @@ class PartitionReader:
             partition: FetchPosition(offsets[partition], NO_EPOCH, self._bytes_max, read_epoch)
             for partition in led
         }
-        request = encode_fetch_request(wanted, settings, version, correlation_id, self._bytes_max)
+        bytes_max = max(self._bytes_max, min(len(led) * self._bytes_max, _FETCH_BYTES_MAX))
+        request = encode_fetch_request(wanted, settings, version, correlation_id, bytes_max)
         frame = connection.ask(request, "Fetch", wait_s + self._timeout_s)
         response = decode_fetch_response(frame, version, correlation_id)
         if response.error:
@@ -110,16 +121,20 @@ class PartitionReader:
 
 
 class _Fetched(NamedTuple):
-    """The answer to one Fetch, its batches without the one that is cut off."""
+    """The answer to a Fetch of one partition, its batches without the one that is cut off."""
 
     partition: TopicPartition
     begin: int
+    size_bytes: int
     batches: Sequence[FetchedBatch]
     aborted: Sequence[tuple[int, int]]
 
     @property
     def end(self) -> int:
         return self.batches[-1].header.last_offset + 1 if self.batches else self.begin
+
+    def has(self, partition: TopicPartition, offset: int) -> bool:
+        return self.partition == partition and self.begin <= offset < self.end
 
 
 class SpanReader:
@@ -136,7 +151,13 @@ class SpanReader:
         self._read_committed = settings.read_committed
         self._reader = PartitionReader(settings, _SPAN_FETCH_BYTES, metadata)
         self._kept: _Fetched | None = None
+        self._expected: dict[TopicPartition, int] = {}
+        self._ahead: dict[TopicPartition, _Fetched] = {}
         self.bytes_read = 0
+
+    def expect(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """These partitions are read soon, in this order and first from there: they are fetched together."""
+        self._expected = dict(offsets)
 
     def read(self, partition: TopicPartition, begin: int, end: int, bytes_max: int) -> Iterator[FetchedBatch]:
         """Whole batches, control batches included, that have a record between the offsets.
@@ -158,18 +179,55 @@ class SpanReader:
             if offset == before:
                 return
 
+    def starts(
+        self, partitions: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, int | SparkmirrorError]:
+        """As `PartitionReader.starts`."""
+        return self._reader.starts(partitions)
+
     def forget(self) -> None:
         """Fetch everything again: the log may have changed."""
         self._kept = None
+        self._expected.clear()
+        self._ahead.clear()
 
     def close(self) -> None:
         self._reader.close()
 
     def _fetched(self, partition: TopicPartition, offset: int) -> _Fetched:
-        kept = self._kept
-        if kept is None or kept.partition != partition or not kept.begin <= offset < kept.end:
-            (fetched,) = self._reader.fetch({partition: offset}, 0.0)
-            self.bytes_read += len(fetched.records)
-            batches = list(iterate_batches(fetched.records))
-            kept = self._kept = _Fetched(partition, offset, batches, fetched.aborted)
-        return kept
+        if self._kept is None or not self._kept.has(partition, offset):
+            self._kept = self._next(partition, offset)
+            self.bytes_read += self._kept.size_bytes
+        return self._kept
+
+    def _next(self, partition: TopicPartition, offset: int) -> _Fetched:
+        if partition in self._expected:
+            self._fetch_ahead(partition)
+        ahead = self._ahead.pop(partition, None)
+        if ahead is not None and ahead.has(partition, offset):
+            return ahead
+        (found,) = self._fetch({partition: offset})
+        return found
+
+    def _fetch_ahead(self, partition: TopicPartition) -> None:
+        """With those that are expected behind it. None of them fails for another's sake."""
+        first = {partition: self._expected.pop(partition)}
+        some = list(islice(self._expected, _TOGETHER_MAX - 1))
+        try:
+            found = self._fetch({**first, **{each: self._expected.pop(each) for each in some}})
+        except SparkmirrorError:
+            self._expected.clear()
+        else:
+            self._ahead = {fetched.partition: fetched for fetched in found}
+
+    def _fetch(self, offsets: Mapping[TopicPartition, int]) -> list[_Fetched]:
+        return [
+            _Fetched(
+                fetched.partition,
+                offsets[fetched.partition],
+                len(fetched.records),
+                list(iterate_batches(fetched.records)),
+                fetched.aborted,
+            )
+            for fetched in self._reader.fetch(offsets, 0.0)
+        ]

@@ -107,7 +107,7 @@ class EndsAhead:
         return join_ends(self._encoded)
 
     def _begin(self, end: SequenceEnd) -> None:
-        self._encoded.append(EncodedEnds.of(columns_of([end])))
+        self._encoded.append(EncodedEnds.of_one(end))
         self._follow(end)
 
     def _follow(self, end: SequenceEnd) -> None:

@@ -7,13 +7,13 @@ and in each leader epoch of the source.
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
 from operator import attrgetter
 from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from sparkmirror.batches.log_records import compact_json
 from sparkmirror.batches.record_batch import SEQUENCE_MODULUS
 from sparkmirror.domain.errors import SparkmirrorError
 
@@ -23,6 +23,9 @@ FAR: Final = SEQUENCE_MODULUS // 2
 _RECORDS: Final = attrgetter("records")
 
 Column = npt.NDArray[np.int64]
+
+_TEXTS: Final = np.array([f",{number}".encode() for number in range(1000)])
+"""Of small numbers: a compacted partition has hundreds of thousands of differences in a second."""
 
 
 class SequenceEnd(NamedTuple):
@@ -78,6 +81,10 @@ class EncodedEnds(NamedTuple):
     differences: tuple[str, str, str]
 
     @classmethod
+    def of_one(cls, end: SequenceEnd) -> "EncodedEnds":
+        return cls(end, end, ("", "", ""))
+
+    @classmethod
     def of(cls, columns: Sequence[Column]) -> "EncodedEnds":
         """`columns` are records, offsets and epochs."""
         first, last = (SequenceEnd._make(int(column[at]) for column in columns) for at in (0, -1))
@@ -91,13 +98,15 @@ def columns_of(ends: Sequence[SequenceEnd]) -> Sequence[Column]:
 
 def _differences(column: Column) -> str:
     """Each with a comma before it."""
-    numbers = compact_json(np.diff(column).tolist()).decode()[1:-1]
-    return f",{numbers}" if numbers else ""
+    differences = np.diff(column)
+    if differences.min(initial=0) >= 0 and differences.max(initial=0) < len(_TEXTS):
+        return _TEXTS[differences].tobytes().translate(None, b"\0").decode()
+    return "".join(f",{difference}" for difference in differences.tolist())
 
 
 def encode_ends(ends: Sequence[SequenceEnd]) -> str:
     """JSON: columns of records, offsets and epochs, each number as its difference to the one before."""
-    return join_ends([EncodedEnds.of(columns_of(ends))] if ends else [])
+    return join_ends([EncodedEnds.of_one(end) for end in ends])
 
 
 def join_ends(encoded: Sequence[EncodedEnds]) -> str:
@@ -113,5 +122,6 @@ def join_ends(encoded: Sequence[EncodedEnds]) -> str:
 
 def decode_ends(encoded: Sequence[Sequence[int]]) -> tuple[SequenceEnd, ...]:
     """From what `encode_ends` made, parsed."""
-    columns = [np.cumsum(np.array(column, np.int64)).tolist() for column in encoded]
-    return tuple(map(SequenceEnd._make, zip(*columns, strict=True)))
+    return tuple(
+        map(SequenceEnd._make, zip(*(accumulate(map(int, column)) for column in encoded), strict=True))
+    )
