@@ -50,7 +50,9 @@ def test_whoever_needs_something_is_told_what() -> None:
 
 def test_a_position_that_may_be_a_minute_old_is_given_that_minute() -> None:
     assert condition_of(Situation(look(reported={"lag": 9}, lag_s=64.0, slack_s=60.0))).word is Word.CAUGHT_UP
-    assert condition_of(Situation(look(reported={"lag": 9}, lag_s=66.0, slack_s=60.0))).word is Word.CATCHING_UP
+    assert (
+        condition_of(Situation(look(reported={"lag": 9}, lag_s=66.0, slack_s=60.0))).word is Word.CATCHING_UP
+    )
 
 
 @pytest.mark.parametrize(
