@@ -210,9 +210,8 @@ class _Search(NamedTuple):
         # What was truncated to before the attempt has been written anew.
         begin = self.first if end < last.target_offset else max(self.first, last.target_offset)
         batch = self._last_batch(begin, end)
-        if (
-            batch is None and last.stage is Stage.OPEN
-        ):  # it may just fill what was lost, its own marker included
+        if batch is None and last.stage is Stage.OPEN:
+            # It may just fill what was lost, its own marker included.
             batch = self._last_batch(max(self.first, begin - 1), begin)
         if batch is None:
             return None
