@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-WALKS ?= 1000000
+WALKS ?= 10000000
 STAMP := $(VENV)/.installed
 
 # Pinned here and not in the lock: they run on demand, outside of the environment that they look at.
@@ -18,7 +18,7 @@ help:
 	@echo "make bench   throughput, CPU, memory and latency beside Java MirrorMaker 2"
 	@echo "make bench-versions BEFORE=CHECKOUT  the same code before a change: throughput, CPU, latency, starts"
 	@echo "make soak    random walks of the model, then faults at random moments under load, for half an hour;"
-	@echo "             WALKS=10000000 ARGS='--seed 7 --minutes 60'"
+	@echo "             WALKS=1000000 ARGS='--seed 7 --minutes 60'"
 	@echo "make sbom    a bill of materials of what users install (CycloneDX), from requirements.lock"
 	@echo "make audit   known vulnerabilities of the same packages"
 

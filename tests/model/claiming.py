@@ -1,7 +1,5 @@
 """The first half of an attempt: its claim, its marker, the records of those before, and its start."""
 
-from collections.abc import Iterator
-
 from tests.model.incidents import NOT_DUE, TARGET_LOST
 from tests.model.look_up import Start, is_newest, last_of, matched, start_of
 from tests.model.rules import Fence, Find, Rules, Setting
@@ -35,7 +33,7 @@ from tests.model.state import (
     Task,
     recorded,
 )
-from tests.model.steps import Move, World, step, with_task
+from tests.model.steps import Move, World, step, with_incidents, with_task
 
 
 def paused(task: Task, *, forgets: bool = False) -> Task:
@@ -53,25 +51,27 @@ def paused(task: Task, *, forgets: bool = False) -> Task:
     )
 
 
-def claiming_moves(world: World, state: State, slot: int, task: Task) -> Iterator[Move]:
+def claiming_moves(world: World, state: State, slot: int, task: Task) -> tuple[Move, ...]:
+    """At most one: all of this half goes in one order."""
     phase = task.phase
+    if phase in _ONLY_MOVE:
+        return ((_ONLY_MOVE[phase], (slot,)),)
     if phase == CLAIM and state.coordinator.status != ENDING:
-        yield claim, (slot,)
-    elif phase == ADD:
-        if _may_add(world, state, task):
-            yield add_partition, (slot,)
-    elif phase == AWAIT:
-        yield from _waiting_moves(world, state, slot, task)
-    elif phase in _ONLY_MOVE:
-        yield _ONLY_MOVE[phase], (slot,)
+        return ((claim, (slot,)),)
+    if phase == ADD and _may_add(world, state, task):
+        return ((add_partition, (slot,)),)
+    if phase == AWAIT:
+        return _waiting_moves(world, state, slot, task)
+    return ()
 
 
-def _waiting_moves(world: World, state: State, slot: int, task: Task) -> Iterator[Move]:
+def _waiting_moves(world: World, state: State, slot: int, task: Task) -> tuple[Move, ...]:
     coordinator = state.coordinator
     if _marker_of(state.target, task) != NOTHING or not world.rules.awaits_marker:
-        yield see_marker, (slot,)
-    elif coordinator.status != ENDING or coordinator.marker != task.writer:
-        yield miss_marker, (slot,)
+        return ((see_marker, (slot,)),)
+    if coordinator.status != ENDING or coordinator.marker != task.writer:
+        return ((miss_marker, (slot,)),)
+    return ()
 
 
 def _may_add(world: World, state: State, task: Task) -> bool:
@@ -105,8 +105,8 @@ def claim(world: World, state: State, slot: int) -> State:
         return state._replace(coordinator=aborted(coordinator))
     writer = next_writer(world.setting, coordinator.writer)
     phase = RECORD if world.rules.records_claims else READ
-    after = with_task(state, slot, task._replace(phase=phase, writer=writer))
-    return after._replace(coordinator=coordinator._replace(writer=writer))
+    claimed = task._replace(phase=phase, writer=writer)
+    return with_task(state, slot, claimed, coordinator=coordinator._replace(writer=writer))
 
 
 def aborted(coordinator: Coordinator) -> Coordinator:
@@ -119,7 +119,7 @@ def aborted(coordinator: Coordinator) -> Coordinator:
 def record_claim(world: World, state: State, slot: int) -> State:
     task = state.tasks[slot - 1]
     records = recorded(state.records, Record(task.writer))
-    return with_task(state, slot, task._replace(phase=READ))._replace(records=records)
+    return with_task(state, slot, task._replace(phase=READ), records=records)
 
 
 @step("T{0} reads the attempts")
@@ -151,8 +151,8 @@ def add_partition(world: World, state: State, slot: int) -> State:
     task = state.tasks[slot - 1]
     if state.coordinator.writer != task.writer:
         return with_task(state, slot, paused(task))
-    after = with_task(state, slot, task._replace(phase=END))
-    return after._replace(coordinator=state.coordinator._replace(status=ONGOING))
+    coordinator = state.coordinator._replace(status=ONGOING)
+    return with_task(state, slot, task._replace(phase=END), coordinator=coordinator)
 
 
 @step("T{0} ends the transaction")
@@ -160,8 +160,8 @@ def end_transaction(world: World, state: State, slot: int) -> State:
     task = state.tasks[slot - 1]
     if state.coordinator.writer != task.writer:
         return with_task(state, slot, paused(task))
-    after = with_task(state, slot, task._replace(phase=AWAIT))
-    return after._replace(coordinator=Coordinator(task.writer, ENDING, task.writer))
+    coordinator = Coordinator(task.writer, ENDING, task.writer)
+    return with_task(state, slot, task._replace(phase=AWAIT), coordinator=coordinator)
 
 
 @step("T{0} sees its marker")
@@ -210,7 +210,7 @@ def look_up(world: World, state: State, slot: int) -> State:
         begun = task._replace(phase=BEGIN, begin=min(position.target_end, end))
     start = _start(world.rules, state, task, last)
     begun = begun._replace(offset=start.offset, epoch=min(start.epoch, state.source.epoch))
-    return with_task(state, slot, begun)._replace(incidents=state.incidents.union(start.incidents))
+    return with_task(state, slot, begun, incidents=with_incidents(state, start.incidents))
 
 
 def _start(rules: Rules, state: State, task: Task, last: Record | None) -> Start:
@@ -248,15 +248,15 @@ def record_begin(world: World, state: State, slot: int) -> State:
         connection=task.connection,
     )
     target = state.target._replace(begins=state.target.begins | {(task.writer, task.begin)})
-    return with_task(state, slot, begun)._replace(records=records, target=target)
+    return with_task(state, slot, begun, records=records, target=target)
 
 
 @step("T{0} stores its start")
 def store_start(world: World, state: State, slot: int) -> State:
     rules, task = world.rules, state.tasks[slot - 1]
     phase = ADD if rules.fence is Fence.AFTER_LOOKING else COPY
-    after = with_task(state, slot, task._replace(phase=phase))
-    return after._replace(position=task.position) if rules.stores_starts else after
+    position = task.position if rules.stores_starts else state.position
+    return with_task(state, slot, task._replace(phase=phase), position=position)
 
 
 _ONLY_MOVE = {

@@ -4,8 +4,6 @@ Actors are up to three tasks (`claiming.py`, `copying.py`), the coordinator, the
 (`world.py`). Each step is atomic; an actor that makes no step is frozen.
 """
 
-from collections.abc import Iterable, Iterator
-
 from tests.model.claiming import claiming_moves
 from tests.model.copying import copying_moves
 from tests.model.rules import IMPLEMENTED, USUAL, Rules, Setting
@@ -24,7 +22,7 @@ from tests.model.state import (
     Target,
     Task,
 )
-from tests.model.steps import Move, World, text_of
+from tests.model.steps import Move, World
 from tests.model.target_log import judged
 from tests.model.world import begin_again, environment_moves, fault_moves
 
@@ -37,24 +35,22 @@ class CopyProtocol:
     def __init__(self, rules: Rules = IMPLEMENTED, setting: Setting = USUAL) -> None:
         self.world = World(rules, setting)
 
-    def successors(self, state: State) -> Iterable[tuple[str, State]]:
-        for move in (*self.moves(state), *self.faults(state)):
-            yield text_of(move), self.apply(state, move)
-
-    def moves(self, state: State) -> Iterator[Move]:
+    def moves(self, state: State) -> list[Move]:
         """What happens without faults."""
-        yield from environment_moves(state)
+        moves = environment_moves(state)
         for slot, task in enumerate(state.tasks, 1):
-            if task.phase == COPY:
-                yield from copying_moves(self.world, state, slot, task)
-            elif task.phase == PAUSED:
+            phase = task.phase
+            if phase == COPY:
+                moves += copying_moves(self.world, state, slot, task)
+            elif phase == PAUSED:
                 if state.faults.again or _is_alone(state):
-                    yield begin_again, (slot,)
-            elif task.phase not in (IDLE, DONE, DEAD):
-                yield from claiming_moves(self.world, state, slot, task)
+                    moves.append((begin_again, (slot,)))
+            elif IDLE < phase < COPY:
+                moves += claiming_moves(self.world, state, slot, task)
+        return moves
 
-    def faults(self, state: State) -> Iterator[Move]:
-        return fault_moves(self.world, state)
+    def faults(self, state: State) -> list[Move]:
+        return list(fault_moves(self.world, state))
 
     def apply(self, state: State, move: Move) -> State:
         function, arguments = move

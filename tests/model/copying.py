@@ -28,7 +28,7 @@ from tests.model.state import (
     offset_of,
     recorded,
 )
-from tests.model.steps import Move, World, spent, step, with_task
+from tests.model.steps import Move, World, spent, step, with_incidents, with_task
 
 
 def copying_moves(world: World, state: State, slot: int, task: Task) -> Iterator[Move]:
@@ -134,7 +134,7 @@ def copy(world: World, state: State, slot: int, count: int) -> State:
     sent = (*task.sent, Sent(batch, NO_ANSWER))
     copied = task._replace(offset=offset + count, taken=task.taken + count, sent=sent)
     network = (*state.network, Request(task.connection, batch))
-    return with_task(state, slot, copied)._replace(network=network)
+    return with_task(state, slot, copied, network=network)
 
 
 def _with_record(state: State, slot: int, task: Task) -> tuple[Task, State]:
@@ -143,7 +143,7 @@ def _with_record(state: State, slot: int, task: Task) -> tuple[Task, State]:
     first = max(at for at, end in enumerate(task.ends) if end.records <= acknowledged)
     task = task._replace(ends=task.ends[first:], is_due=False)
     record = Record(task.writer, OPEN, task.begin, task.ends)
-    return task, with_task(state, slot, task)._replace(records=recorded(state.records, record))
+    return task, with_task(state, slot, task, records=recorded(state.records, record))
 
 
 @step("T{0} reads past a gap")
@@ -190,7 +190,7 @@ def _moved(world: World, state: State, slot: int, end: End, incidents: tuple[Inc
         position=position,
         must_store=world.rules.stores_starts,
     )
-    return with_task(state, slot, moved)._replace(incidents=state.incidents.union(incidents))
+    return with_task(state, slot, moved, incidents=with_incidents(state, incidents))
 
 
 # target
@@ -204,14 +204,14 @@ def acknowledge(world: World, state: State, slot: int) -> State:
 
 
 def _acknowledged(world: World, state: State, slot: int, task: Task, batch: Batch, base: int) -> State:
-    rules, before, incidents = world.rules, task.acknowledged, state.incidents
+    rules, before = world.rules, task.acknowledged
     left, end = task.sent[1:], base + len(batch.records)
     following = offset_of(batch.records[-1]) + 1 if left else task.offset
-    if base < before.target_end and rules.checks_base_offsets:
-        incidents |= {(TARGET_LOST, 0, following)}
+    is_lost = base < before.target_end and rules.checks_base_offsets
+    incidents: tuple[Incident, ...] = ((TARGET_LOST, 0, following),) if is_lost else ()
     position = before._replace(sequence=batch.last + 1, offset=following, epoch=task.epoch, target_end=end)
-    after = with_task(state, slot, task._replace(position=position, sent=left))
-    return after._replace(incidents=incidents)
+    acknowledged = task._replace(position=position, sent=left)
+    return with_task(state, slot, acknowledged, incidents=with_incidents(state, incidents))
 
 
 @step("T{0} is fenced")
@@ -244,7 +244,7 @@ def resend(world: World, state: State, slot: int, is_under_way: int) -> State:
     connection = task.connection + 1
     sent = tuple(Sent(batch, NO_ANSWER) for batch, _ in task.sent)
     network = (*state.network, *(Request(connection, batch) for batch, _ in sent))
-    return with_task(state, slot, task._replace(sent=sent, connection=connection))._replace(network=network)
+    return with_task(state, slot, task._replace(sent=sent, connection=connection), network=network)
 
 
 def _base_of(target: Target, batch: Batch, begin: int) -> int | None:
@@ -271,8 +271,7 @@ def find_leader(world: World, state: State, slot: int) -> State:
 def store_position(world: World, state: State, slot: int) -> State:
     """The store fences nobody: a frozen task may do this at any time."""
     task = state.tasks[slot - 1]
-    after = with_task(state, slot, task._replace(must_store=False))
-    return after._replace(position=task.position)
+    return with_task(state, slot, task._replace(must_store=False), position=task.position)
 
 
 @step("T{0} stops in order")
@@ -282,8 +281,8 @@ def stop(world: World, state: State, slot: int) -> State:
     position = task.acknowledged._replace(epoch=task.epoch)
     end = End(position.sequence, position.offset, position.epoch)
     closed = Record(task.writer, CLOSED, position.target_end, (end,))
-    after = with_task(state, slot, Task(DEAD))._replace(position=position, faults=spent(state.faults, "stop"))
-    return after._replace(records=recorded(state.records, closed))
+    after = with_task(state, slot, Task(DEAD), position=position, records=recorded(state.records, closed))
+    return after._replace(faults=spent(state.faults, "stop"))
 
 
 @step("T{0} begins another attempt")
@@ -299,7 +298,7 @@ def renew(world: World, state: State, slot: int) -> State:
         leader=task.leader,
         connection=task.connection + 1,
     )
-    return with_task(state, slot, renewed)._replace(faults=spent(state.faults, "renew"))
+    return with_task(state, slot, renewed, faults=spent(state.faults, "renew"))
 
 
 @step("T{0} finishes")

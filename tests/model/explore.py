@@ -1,7 +1,7 @@
 """Exploration: breadth first, and by random walks that end without faults."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from tests.model.copy_protocol import CopyProtocol
@@ -54,7 +54,8 @@ def breadth_first(protocol: CopyProtocol, start: State, *, states_max: int, ends
                 come_from[key] = hash(state), text_of(move)
                 following.append(after)
                 count = len(come_from)
-                found = judged(move, state, after, allowed)
+                text = judged(move, state, after, allowed)
+                found: Found | None = None if text is None else (text, ())
                 if found is None and ends_every and count % ends_every == 0:
                     found = run_to_end(protocol, after, allowed, random.Random(count))
                 if found is not None:
@@ -66,17 +67,44 @@ def breadth_first(protocol: CopyProtocol, start: State, *, states_max: int, ends
     return Explored(len(come_from), depth, True, None)
 
 
-def walk(protocol: CopyProtocol, start: State, seed: int) -> Violation | None:
-    """One random walk with faults, and from there to the end without."""
+def walks(protocol: CopyProtocol, start: State, seed: int, ends: int) -> Violation | None:
+    """Random walks with faults that share a beginning, each longer than the one before, and end without."""
     rng = random.Random(seed)
     state = start = _with_some_faults(start, rng)
     allowed = start.faults
     trace: list[Move] = []
     fault_rate = rng.choice(_FAULT_RATES)
-    for _ in range(rng.randint(10, 120)):
-        kinds = protocol.faults, protocol.moves
-        first, second = kinds if rng.random() < fault_rate else kinds[::-1]
-        moves = list(first(state)) or list(second(state))
+    steps = rng.randint(10, 120)
+    for end in range(1, ends + 1):
+        while len(trace) < steps * end // ends:
+            move = _drawn(protocol, state, rng, fault_rate)
+            if move is None:
+                break
+            before, state = state, protocol.apply(state, move)
+            trace.append(move)
+            found = judged(move, before, state, allowed)
+            if found is not None:
+                return Violation(found, _texts(trace), start)
+        ending = run_to_end(protocol, state, allowed, rng)
+        if ending is not None:
+            return Violation(ending[0], (*_texts(trace), *ending[1]), start)
+    return None
+
+
+def _drawn(protocol: CopyProtocol, state: State, rng: random.Random, fault_rate: float) -> Move | None:
+    kinds = protocol.faults, protocol.moves
+    first, second = kinds if rng.random() < fault_rate else kinds[::-1]
+    moves = first(state) or second(state)
+    return rng.choice(moves) if moves else None
+
+
+def run_to_end(protocol: CopyProtocol, state: State, allowed: Faults, rng: random.Random) -> Found | None:
+    """A task goes on alone, its steps and those of network and coordinator in any order."""
+    allowed = occurred(allowed, state)
+    text, state = calmed(state, rng)
+    trace: list[Move | str] = [text]
+    for _ in range(STEPS_TO_END_MAX):
+        moves = protocol.moves(state)
         if not moves:
             break
         move = rng.choice(moves)
@@ -84,52 +112,20 @@ def walk(protocol: CopyProtocol, start: State, seed: int) -> Violation | None:
         trace.append(move)
         found = judged(move, before, state, allowed)
         if found is not None:
-            return Violation(found[0], _texts(trace), start)
-    found = run_to_end(protocol, state, allowed, rng)
-    return None if found is None else Violation(found[0], (*_texts(trace), *found[1]), start)
-
-
-def run_to_end(protocol: CopyProtocol, state: State, allowed: Faults, rng: random.Random) -> Found | None:
-    """A task goes on alone, its steps and those of network and coordinator in any order."""
-    allowed = occurred(allowed, state)
-    text, state = calmed(state, rng)
-    trace = [text]
-    for _ in range(STEPS_TO_END_MAX):
-        moves = list(protocol.moves(state))
-        if not moves:
-            break
-        move = rng.choice(moves)
-        before, state = state, protocol.apply(state, move)
-        trace.append(text_of(move))
-        found = judged(move, before, state, allowed)
-        if found is not None:
-            return found[0], tuple(trace)
+            return found, _texts(trace)
         if state.tasks[-1].phase == DONE:
             return None
         if state.tasks[-1].phase == DEAD:
             text, state = with_fresh_task(state)
             trace.append(text)
-    return "it comes to no end", tuple(trace)
+    return "it comes to no end", _texts(trace)
 
 
-def judged(move: Move, before: State, state: State, allowed: Faults) -> Found | None:
+def judged(move: Move, before: State, state: State, allowed: Faults) -> str | None:
+    """What the step from the state `before` has violated."""
     if move[0] is finish and state.tasks[move[1][0] - 1].phase == DONE:
-        text = final_violation(state, allowed)
-    elif _is_alike(before, state):
-        return None
-    else:
-        text = violation(state, allowed)
-    return None if text is None else (text, ())
-
-
-def _is_alike(before: State, state: State) -> bool:
-    """Whether a step changed nothing that properties of all states look at."""
-    return (
-        state.target is before.target
-        and state.network is before.network
-        and state.incidents is before.incidents
-        and state.position is before.position
-    )
+        return final_violation(before, state, allowed)
+    return violation(before, state, allowed)
 
 
 def _with_some_faults(start: State, rng: random.Random) -> State:
@@ -138,8 +134,8 @@ def _with_some_faults(start: State, rng: random.Random) -> State:
     return start._replace(faults=faults)
 
 
-def _texts(moves: list[Move]) -> tuple[str, ...]:
-    return tuple(text_of(move) for move in moves)
+def _texts(moves: Sequence[Move | str]) -> tuple[str, ...]:
+    return tuple(move if isinstance(move, str) else text_of(move) for move in moves)
 
 
 def _trace(come_from: dict[int, tuple[int, str]], key: int) -> tuple[str, ...]:

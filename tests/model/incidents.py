@@ -32,14 +32,16 @@ _CAUSES: Final[dict[str, tuple[str, ...]]] = {
 
 
 def explains_double(incidents: frozenset[Incident], offset: int) -> bool:
-    return any(
-        kind == TARGET_LOST or (kind in _EXPLAIN_DOUBLES and first <= offset < end)
-        for kind, first, end in incidents
-    )
+    return any(kind in _EXPLAIN_DOUBLES and first <= offset < end for kind, first, end in incidents)
 
 
 def explains_missing(incidents: frozenset[Incident], offset: int) -> bool:
     return any(kind in _EXPLAIN_MISSING and first <= offset < end for kind, first, end in incidents)
+
+
+def explains_change(incidents: frozenset[Incident], offset: int) -> bool:
+    """Whether it is told that the source has lost the record with this offset."""
+    return any(kind == SOURCE_TRUNCATED and first <= offset < end for kind, first, end in incidents)
 
 
 def without_cause(incidents: frozenset[Incident], allowed: Faults, left: Faults) -> str | None:

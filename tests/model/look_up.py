@@ -67,17 +67,16 @@ def start_of(rules: Rules, target: Target, end: int, task: Task, last: Record) -
     incidents: list[Incident] = []
     is_dense = False
     if last.stage != CLOSED or end != known.target_end or marker >= target.start:
-        at, found = _last_end(target, last, end if marker == NOTHING else marker)
+        at, found = _last_end(rules, target, last, end if marker == NOTHING else marker)
         if rules.counts_offsets:
             exact = _exact(last, position)
-            walked, late = _walked(target, end, last, exact, found)
-            is_dense = (
-                found is walked
-                and found is not None
-                and at - exact.target_end < found.records - exact.end.records
-            )
-            found = walked
-            incidents += doubled(late)
+            walked = _walked(target, end, last, exact)
+            if walked.late:
+                found = _end_behind(last.ends, walked.records)
+                incidents += doubled(walked.late)
+            elif found is not None:
+                is_dense = at - exact.target_end < found.records - exact.end.records
+            is_dense = is_dense or walked.is_short
     if found is None:
         is_short = known.end.records > 0 and target.start <= marker < known.target_end
     else:
@@ -103,13 +102,20 @@ def _stored(last: Record, position: Position | None) -> _Known | None:
     return _Known(End(position.sequence, position.offset, position.epoch), position.target_end)
 
 
-def _last_end(target: Target, last: Record, end: int) -> tuple[int, End | None]:
-    """The target offset and the end behind the attempt's last batch in the log, None where there is none."""
+def _last_end(rules: Rules, target: Target, last: Record, end: int) -> tuple[int, End | None]:
+    """The target offset and the end behind the attempt's last batch in the log, None where there is none.
+
+    It may just fill the place of what was lost, its own marker included: it ends where the attempt began.
+    """
     begin = target.start if end < last.begin else max(target.start, last.begin)
     for offset in range(min(end, len(target.log)) - 1, begin - 1, -1):
         entry = target.log[offset]
         if is_data(entry) and entry.writer == last.writer:
             return offset + 1, _end_behind(last.ends, entry.sequence + 1)
+    if rules.looks_below and last.stage == OPEN and begin > target.start:
+        entry = target.log[begin - 1]
+        if is_data(entry) and entry.writer == last.writer:
+            return begin, _end_behind(last.ends, entry.sequence + 1)
     return begin, None
 
 
@@ -119,34 +125,53 @@ def _exact(last: Record, position: Position | None) -> _Known:
     return max(exact, _Known(last.ends[0], last.begin)) if last.stage == CLOSED else exact
 
 
-def _walked(
-    target: Target, end: int, last: Record, exact: _Known, found: End | None
-) -> tuple[End | None, list[Entry]]:
-    """The end before the first hole, and what must not be there. Only a leader that forgot has taken that.
+class _Walked(NamedTuple):
+    """`records` precede what is `late`, which only a leader that forgot has taken.
 
     These are older attempts' batches, and of the last one those repeated, behind a hole or behind the marker.
+    `is_short` says that its batches stand in the place of records that were acknowledged.
     """
-    if exact.target_end < target.start:
-        return found, []
-    sequence, has_hole, late = exact.end.records, False, []
-    for entry in target.log[exact.target_end : end]:
+
+    records: int
+    late: list[Entry]
+    is_short: bool = False
+
+
+def _walked(target: Target, end: int, last: Record, exact: _Known) -> _Walked:
+    begin = exact.target_end
+    records, has_hole, late = exact.end.records, False, list[Entry]()
+    if begin < target.start:
+        return _Walked(records, late)
+    before = _unacknowledged_before(target, end, last, exact)
+    if before is not None:
+        records = before
+    for entry in target.log[begin:end]:
         if not is_data(entry) or entry.writer > last.writer:
             continue
-        if entry.writer == last.writer and entry.sequence == sequence and not has_hole:
-            sequence += 1
+        if entry.writer == last.writer and entry.sequence == records and not has_hole:
+            records += 1
             continue
-        if entry.writer == last.writer and entry.sequence > sequence and not has_hole:
-            has_hole, found = True, _end_behind(last.ends, sequence)
+        has_hole = has_hole or (entry.writer == last.writer and entry.sequence > records)
         late.append(entry)
-    return found, late
+    return _Walked(records, late, before is not None)
+
+
+def _unacknowledged_before(target: Target, end: int, last: Record, exact: _Known) -> int | None:
+    """The sequence behind what stands before the offset where it should begin: records were lost there."""
+    begin, records = exact.target_end, exact.end.records
+    if not target.start < begin <= end:
+        return None
+    entry = target.log[begin - 1]
+    is_own = is_data(entry) and entry.writer == last.writer and entry.first >= records
+    return entry.sequence + 1 if is_own else None
 
 
 def doubled(late: list[Entry]) -> tuple[Incident, ...]:
-    """An incident of what fenced attempts have written."""
+    """An incident of what fenced attempts have written, in whole batches."""
     if not late:
         return ()
-    offsets = [offset_of(entry.record) for entry in late]
-    return ((DOUBLED, min(offsets), max(offsets) + 1),)
+    first = min(offset_of(entry.record) - (entry.sequence - entry.first) for entry in late)
+    return ((DOUBLED, first, max(offset_of(entry.record) for entry in late) + 1),)
 
 
 def _end_behind(ends: tuple[End, ...], records: int) -> End:

@@ -1,25 +1,33 @@
 """The properties that hold in every state, and those that hold once a task has copied everything."""
 
 from tests.model import source_log
-from tests.model.incidents import explains_double, explains_missing, without_cause
-from tests.model.state import Faults, State, epoch_of, offset_of
+from tests.model.incidents import explains_change, explains_double, explains_missing, without_cause
+from tests.model.state import Faults, State, Target, epoch_of, offset_of
 from tests.model.target_log import is_data
 
 
-def violation(state: State, allowed: Faults) -> str | None:
-    """In any state; `allowed` are the faults that could happen from the beginning."""
+def violation(before: State, state: State, allowed: Faults) -> str | None:
+    """In any state; `allowed` are the faults that could happen from the beginning.
+
+    The state `before` is judged already: of what the step left alone nothing new can be said.
+    """
+    is_same_target = state.target is before.target
+    has_same_incidents = state.incidents is before.incidents
+    if is_same_target and has_same_incidents:
+        if state.network is not before.network:
+            return _number_with_two_meanings(state) or _position_ahead(state, allowed)
+        return None if state.position is before.position else _position_ahead(state, allowed)
     return (
         _number_with_two_meanings(state)
         or _unexplained_double(state)
         or _position_ahead(state, allowed)
-        or _false_alarm(state, allowed)
-        or None
+        or (None if has_same_incidents else _false_alarm(state, allowed))
     )
 
 
-def final_violation(state: State, allowed: Faults) -> str | None:
+def final_violation(before: State, state: State, allowed: Faults) -> str | None:
     """When a task has just finished."""
-    return violation(state, allowed) or _missing(state, allowed) or _silent_change_of_history(state)
+    return violation(before, state, allowed) or _missing(state, allowed) or _silent_change_of_history(state)
 
 
 def _number_with_two_meanings(state: State) -> str | None:
@@ -40,10 +48,13 @@ def _number_with_two_meanings(state: State) -> str | None:
 def _unexplained_double(state: State) -> str | None:
     """But for what a leader should have refused, which the protocol can only notice, and not in all places.
 
-    And but for what was written in the place of lost records, and not acknowledged: an attempt that had begun
-    behind them is not looked for there.
+    And but for what was written in the place of lost records, and not acknowledged, where nothing finds it.
     """
-    target, out_of_sight = state.target, _out_of_sight(state)
+    target = state.target
+    records = [entry.record for entry in target.log if entry.sequence >= 0]
+    if len(set(records)) == len(records):
+        return None
+    out_of_sight = _out_of_sight(state)
     first: dict[int, int] = {}
     for offset, entry in enumerate(target.log):
         if not is_data(entry):
@@ -58,16 +69,35 @@ def _unexplained_double(state: State) -> str | None:
 
 
 def _out_of_sight(state: State) -> set[int]:
-    """Target offsets before those where their writers began: there others' records were lost."""
-    begins = dict(state.target.begins)
-    log = enumerate(state.target.log)
-    return {offset for offset, entry in log if is_data(entry) and offset < begins.get(entry.writer, 0)}
+    """Where a target that lost records has others in their place that no look-up finds.
+
+    They have expired since, or stand before the offset where their writer began, behind others' entries.
+    """
+    target, begins = state.target, dict(state.target.begins)
+    hidden = set()
+    for offset, entry in enumerate(target.log):
+        begin = begins.get(entry.writer, 0)
+        if offset < target.start:
+            is_hidden = offset < begin or bool(target.lost)
+        else:
+            is_hidden = offset < begin and _is_behind(target, begin)
+        if is_hidden:
+            hidden.add(offset)
+    return hidden
+
+
+def _is_behind(target: Target, begin: int) -> bool:
+    """Whether what stands just before the offset is no record of the writer that began there."""
+    if begin > len(target.log):
+        return True
+    entry = target.log[begin - 1]
+    return not is_data(entry) or (entry.writer, begin) not in target.begins
 
 
 def _position_ahead(state: State, allowed: Faults) -> str | None:
     """Of what was acknowledged: a record that is on the target, unless that has lost it."""
     position, target = state.position, state.target
-    if position is None or not position.sequence or allowed.truncate or position.target_end <= target.start:
+    if position is None or not position.sequence or target.lost or position.target_end <= target.start:
         return None
     last = position.writer, position.sequence - 1
     there = target.log[: min(position.target_end, target.high_watermark)]
@@ -97,7 +127,6 @@ def _missing(state: State, allowed: Faults) -> str | None:
         for offset, entry in enumerate(target.log)
         if not is_data(entry) or entry.record in target.let_in
     }
-    others |= _out_of_sight(state)
     gone = {record for record, at in target.lost if not target.start <= at < len(target.log) or at in others}
     was_cut = state.faults.cut < allowed.cut
     for record in source_log.records(source):
@@ -114,13 +143,12 @@ def _missing(state: State, allowed: Faults) -> str | None:
 
 def _silent_change_of_history(state: State) -> str | None:
     """Records that the source no longer has stand before others: somebody should know."""
-    if state.incidents:
-        return None
     source = state.source
-    for entry in state.target.log:
+    for entry in state.target.log[state.target.start :]:
         if not is_data(entry) or offset_of(entry.record) < source.start:
             continue
         offset = offset_of(entry.record)
-        if offset >= len(source.log) or source_log.epoch_at(source, offset) != epoch_of(entry.record):
+        is_gone = offset >= len(source.log) or source_log.epoch_at(source, offset) != epoch_of(entry.record)
+        if is_gone and not explains_change(state.incidents, offset):
             return f"record {entry.record} is on the target, the source has lost it, without an incident"
     return None

@@ -28,7 +28,7 @@ def replay(protocol: CopyProtocol, start: State, trace: Sequence[str]) -> Violat
         before, state = state, protocol.apply(state, move)
         found = judged(move, before, state, allowed)
         if found is not None:
-            return Violation(found[0], tuple(trace[:count]), start)
+            return Violation(found, tuple(trace[:count]), start)
     return None
 
 

@@ -46,6 +46,8 @@ class Rules(NamedTuple):
     checks_base_offsets: bool = True
     counts_offsets: bool = True
     """Where the last sequence and its target offset differ, what is between them and the position is read."""
+    looks_below: bool = True
+    """Where nothing of an attempt is found, the batch before its beginning is read, too."""
     waits_for_old_id: bool = True
     """A marker fences one producer id: attempts of another must have ended before the target is read."""
 

@@ -1,10 +1,10 @@
 """Steps: functions from a state to the next, with a text for people."""
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tests.model.rules import Rules, Setting
-from tests.model.state import Faults, State, Task
+from tests.model.state import Faults, Incident, State, Task
 
 
 class World(NamedTuple):
@@ -34,9 +34,15 @@ def text_of(move: Move) -> str:
     return _TEXTS[function].format(*arguments)
 
 
-def with_task(state: State, slot: int, task: Task) -> State:
+def with_task(state: State, slot: int, task: Task, **changes: Any) -> State:
+    """With this task in the slot, and other changes of the state."""
     tasks = state.tasks
-    return state._replace(tasks=(*tasks[: slot - 1], task, *tasks[slot:]))
+    return state._replace(tasks=(*tasks[: slot - 1], task, *tasks[slot:]), **changes)
+
+
+def with_incidents(state: State, incidents: tuple[Incident, ...]) -> frozenset[Incident]:
+    """Those of the state and these; the same value where there are none, which properties notice."""
+    return state.incidents.union(incidents) if incidents else state.incidents
 
 
 def spent(faults: Faults, name: str) -> Faults:

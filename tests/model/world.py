@@ -27,23 +27,26 @@ CONNECTIONS: int = 50
 """More than one task opens."""
 
 
-def environment_moves(state: State) -> Iterator[Move]:
+def environment_moves(state: State) -> list[Move]:
     """What goes on without a fault."""
     coordinator, target = state.coordinator, state.target
+    moves: list[Move] = []
     if coordinator.status == ENDING:
         if coordinator.offset == NOTHING:
-            yield write_marker, ()
+            moves.append((write_marker, ()))
         elif coordinator.offset < target.high_watermark:
-            yield complete_transaction, ()
+            moves.append((complete_transaction, ()))
     if target.high_watermark < len(target.log):
-        yield replicate, ()
-    for at in _first_of_connections(state):
-        yield deliver, (at,)
+        moves.append((replicate, ()))
+    if state.network:
+        moves += [(deliver, (at,)) for at in _first_of_connections(state)]
+    return moves
 
 
 def fault_moves(world: World, state: State) -> Iterator[Move]:
     yield from _process_moves(state)
-    yield from _network_moves(state)
+    if state.network:
+        yield from _network_moves(state)
     yield from _source_moves(state)
     yield from _target_moves(state)
 
@@ -83,8 +86,6 @@ def replicate(world: World, state: State) -> State:
 
 def _network_moves(state: State) -> Iterator[Move]:
     faults = state.faults
-    if not (faults.drop or faults.silence):
-        return
     for at in _first_of_connections(state):
         if faults.drop:
             yield drop, (at,)
@@ -162,12 +163,12 @@ def begin_again(world: World, state: State, slot: int) -> State:
     position = state.position if task.is_stored else task.position
     left = faults._replace(again=max(faults.again - 1, 0))
     again = task._replace(phase=CLAIM, position=position)
-    return with_task(state, slot, again)._replace(faults=left)
+    return with_task(state, slot, again, faults=left)
 
 
 @step("T{0} crashes")
 def crash(world: World, state: State, slot: int) -> State:
-    return with_task(state, slot, Task(DEAD))._replace(faults=spent(state.faults, "crash"))
+    return with_task(state, slot, Task(DEAD), faults=spent(state.faults, "crash"))
 
 
 @step("T{0} crashes, and what it has sent is lost")

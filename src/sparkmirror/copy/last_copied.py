@@ -111,10 +111,14 @@ class _Found(NamedTuple):
 
 
 class _Walked(NamedTuple):
-    """`records` precede the first hole, None if there is none."""
+    """So many `records` precede what is repeated, None where nothing is.
+
+    `is_short` says that the attempt's batches stand in the place of records that were acknowledged.
+    """
 
     records: int | None
     repeated: Repeated | None
+    is_short: bool = False
 
 
 def last_copied(
@@ -136,7 +140,12 @@ def last_copied(
     if walked.records is not None:
         end = end_behind(last.ends, walked.records % SEQUENCE_MODULUS)
     is_dense = found is not None and walked.records is None and _is_dense(found, exact)
-    is_short = log.offset < known.target_offset or is_dense or _is_before(end, known, log, search.first)
+    is_short = (
+        log.offset < known.target_offset
+        or is_dense
+        or walked.is_short
+        or _is_before(end, known, log, search.first)
+    )
     behind = end is not None and end.records > known.end.records
     return LastCopied(
         end if end is not None and behind else known.end,
@@ -201,6 +210,9 @@ class _Search(NamedTuple):
         # What was truncated to before the attempt has been written anew.
         begin = self.first if end < last.target_offset else max(self.first, last.target_offset)
         batch = self._last_batch(begin, end)
+        if batch is None and last.stage is Stage.OPEN:
+            # It may just fill what was lost, its own marker included.
+            batch = self._last_batch(max(self.first, begin - 1), begin)
         if batch is None:
             return None
         try:
@@ -233,27 +245,37 @@ class _Search(NamedTuple):
         is_alone = exact.target_offset + records == log.fenced and log.offset <= log.fenced + 1
         if is_alone or exact.target_offset < self.first:
             return _Walked(None, None)
-        return _walk(self._data(exact.target_offset, log.offset), self.last.producer, exact)
+        begin = max(self.first, exact.target_offset - 1)
+        return _walk(self._data(begin, log.offset), self.last.producer, exact)
 
 
 def _walk(headers: Iterator[BatchHeader], producer: ProducerId, exact: KnownEnd) -> _Walked:
-    """Compaction removes batches and leaves their offsets: a hole has less of them than of sequences."""
-    records, hole = exact.end.records, None
+    """Compaction removes batches and leaves their offsets: a hole has less of them than of sequences.
+
+    What was not acknowledged, and stands before the offset where it should begin, fills the place of what
+    was lost: it is no hole.
+    """
+    records, begin, is_over = exact.end.records, exact.target_offset, False
     repeated: list[BatchHeader] = []
     for header in headers:
         ahead = _difference(header.base_sequence, records)
+        is_next = header.producer_epoch == producer.epoch and ahead >= 0 and not is_over
+        is_below = header.base_offset < exact.target_offset
         if header.producer_id != producer.id or header.producer_epoch > producer.epoch:
             continue
-        if header.producer_epoch < producer.epoch or ahead < 0 or hole is not None:
-            repeated.append(header)
-        elif header.base_offset - exact.target_offset < records + ahead - exact.end.records:
-            hole = records
-            repeated.append(header)
-        else:
+        if is_next and is_below:
+            begin = header.base_offset - (records + ahead - exact.end.records)
+        elif header.last_offset < exact.target_offset:
+            continue
+        if is_next and header.base_offset - begin >= records + ahead - exact.end.records:
             records += ahead + header.last_offset_delta + 1
+        else:
+            is_over = is_over or is_next
+            repeated.append(header)
+    is_short = begin < exact.target_offset
     if not repeated:
-        return _Walked(hole, None)
-    return _Walked(hole, Repeated(repeated[0].base_offset, repeated[-1].last_offset))
+        return _Walked(None, None, is_short)
+    return _Walked(records, Repeated(repeated[0].base_offset, repeated[-1].last_offset), is_short)
 
 
 def _difference(sequence: int, records: int) -> int:

@@ -50,6 +50,26 @@ def test_a_batch_that_arrives_without_the_one_before_hides_no_record(partition: 
     assert copy_of(task).incidents == {IncidentKind.RECORDS_REPEATED: 1}
 
 
+def test_a_batch_that_arrives_again_late_is_not_taken_for_the_last_one(partition: OnePartition) -> None:
+    first = partition.start()
+    partition.write(range(10))
+    partition.run_until_stored(9)
+    first.kill()
+    written = partition.position
+    assert written is not None
+    assert written.producer is not None
+    writer = written.producer.producer
+    append(partition, writer, 10, range(10, 20))
+    append(partition, writer, 20, range(20, 30))
+    partition.target.producers.forget()
+    append(partition, writer, 10, range(10, 20))
+    partition.write(range(10, 30))
+    task = partition.start()
+    partition.run_for(QUIET_S)
+    assert partition.copied == [*range(30), *range(10, 20)]
+    assert copy_of(task).incidents == {IncidentKind.RECORDS_REPEATED: 1}
+
+
 def test_a_batch_of_a_fenced_attempt_that_was_taken_is_told(partition: OnePartition) -> None:
     """Its successor dies as well, and the next start meets it."""
     first = partition.start()

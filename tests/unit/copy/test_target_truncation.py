@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from sparkmirror.domain.incidents import IncidentKind
-from tests.unit.copy.one_partition import OnePartition, copy_of, one_partition
+from tests.unit.copy.one_partition import QUIET_S, OnePartition, copy_of, one_partition
 
 
 @pytest.fixture
@@ -24,3 +24,46 @@ def test_a_target_that_comes_back_empty_is_an_incident(partition: OnePartition) 
     partition.run_until_stored(99)
     assert partition.copied == list(range(50, 100))
     assert copy_of(task).incidents[IncidentKind.TARGET_TRUNCATED] == 1
+
+
+def test_what_an_attempt_wrote_below_its_own_beginning_is_not_copied_twice(partition: OnePartition) -> None:
+    """It fills the place of what was lost, marker included, and dies before that is acknowledged."""
+    first = partition.start()
+    partition.write(range(10))
+    partition.run_until_stored(9)
+    partition.write(range(10, 20))
+    partition.run_until_stored(19)
+    first.kill()
+    second = partition.start()
+    partition.run_for(QUIET_S)
+    partition.target.truncate(10, partition.stage.target.now_ms())
+    partition.target.hold()
+    partition.stage.target.changed()
+    partition.write(range(20, 31))
+    partition.run_until_written(21)
+    second.kill()
+    partition.target.release()
+    partition.stage.target.changed()
+    third = partition.start()
+    partition.run_for(QUIET_S)
+    assert partition.copied == [*range(10), *range(20, 31)]
+    assert copy_of(third).incidents == {IncidentKind.TARGET_TRUNCATED: 1}
+
+
+def test_what_fills_the_place_of_acknowledged_records_is_not_copied_twice(partition: OnePartition) -> None:
+    """The attempt that wrote them goes on there, and dies before that is acknowledged."""
+    first = partition.start()
+    partition.write(range(10))
+    partition.run_until_stored(9)
+    partition.target.truncate(0, partition.stage.target.now_ms())
+    partition.target.hold()
+    partition.stage.target.changed()
+    partition.write(range(10, 22))
+    partition.run_until_written(12)
+    first.kill()
+    partition.target.release()
+    partition.stage.target.changed()
+    second = partition.start()
+    partition.run_for(QUIET_S)
+    assert partition.copied == list(range(10, 22))
+    assert copy_of(second).incidents == {IncidentKind.TARGET_TRUNCATED: 1}

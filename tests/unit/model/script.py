@@ -29,7 +29,7 @@ class Script:
             before, self.state = self.state, self.protocol.apply(self.state, move)
             found = judged(move, before, self.state, self.allowed)
             if found is not None:
-                raise ViolationError(found[0])
+                raise ViolationError(found)
 
     def can(self, text: str) -> bool:
         return move_named(self.protocol, self.state, text) is not None

@@ -144,6 +144,50 @@ def batch_is_taken_without_the_one_before(rules: Rules) -> Script:
     return script
 
 
+def attempt_writes_below_its_own_beginning(rules: Rules) -> Script:
+    """It fills the place of what was lost, its own marker included."""
+    script = Script(rules, Faults(truncate=1, crash=2), records=4)
+    script.resume(1)
+    script.copy(1)
+    script.copy(1)
+    script.do("T1 crashes")
+    script.resume(2)
+    script.do("the target elects an unclean leader whose log ends at 1")
+    script.do("T2 finds a new leader of the target")
+    script.write(2, 2)
+    script.do("T2 crashes")
+    script.finish(3)
+    return script
+
+
+def attempt_fills_the_place_of_its_records(rules: Rules) -> Script:
+    """And dies before that is acknowledged."""
+    script = Script(rules, Faults(truncate=1, crash=1), records=4)
+    script.resume(1)
+    script.copy(1, 2)
+    script.do("the target elects an unclean leader whose log ends at 0")
+    script.do("T1 finds a new leader of the target")
+    script.write(1, 2)
+    script.do("T1 crashes")
+    script.finish(2)
+    return script
+
+
+def batch_is_taken_a_second_time(rules: Rules) -> Script:
+    """A late copy of it ends the log."""
+    script = Script(rules, Faults(forget=1, resend=1, crash=1), records=3)
+    script.resume(1)
+    script.copy(1)
+    script.do("T1 copies a batch of 1", "T1 sends again what is not answered")
+    script.arrive()
+    script.do("T1 takes an acknowledgement")
+    script.write(1)
+    script.do("the target's leader forgets the producers", "request 0 arrives")
+    script.do("the target's followers catch up", "T1 crashes")
+    script.finish(2)
+    return script
+
+
 class Case(NamedTuple):
     run: Callable[[Rules], Script]
     target: list[int]
@@ -169,6 +213,9 @@ CASES: Final = [
     Case(records_behind_a_gap_are_looked_up, [0, 1, 3, 4], set(), Rules(find=Find.BY_COUNT)),
     Case(marker_stands_in_place_of_the_last_record, [], {TARGET_LOST}, Rules(proves_marker=False)),
     Case(batch_is_taken_without_the_one_before, [0, 2, 1, 2], {DOUBLED}, Rules(counts_offsets=False)),
+    Case(attempt_writes_below_its_own_beginning, [0, 2, 3], {TARGET_LOST}, Rules(looks_below=False)),
+    Case(attempt_fills_the_place_of_its_records, [2, 3], {TARGET_LOST}, Rules(counts_offsets=False)),
+    Case(batch_is_taken_a_second_time, [0, 1, 2, 1], {DOUBLED}, Rules(counts_offsets=False)),
 ]
 
 
