@@ -17,10 +17,13 @@ from sparkmirror.copy.preserved_start import Beginning, PreservedStarts
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import IncidentKind
+from sparkmirror.domain.preserving import OnMismatch, Preserving
 from sparkmirror.kafka.fencing import Fencing
 from sparkmirror.kafka.offsets import EARLIEST, list_offsets
+from sparkmirror.offsets.translation import Place, SyncHistory
+from sparkmirror.storage.offset_sync_topic import OffsetSyncsReader
 from sparkmirror.storage.progress import PartitionState
-from tests.contract.copying import Bench, ProgressReports, remote, running
+from tests.contract.copying import SYNCS, Bench, ProgressReports, remote, running, stored
 from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import Keyed, append, delete_records, end_offsets, numbered
 from tests.support.broker_requests import stored_batches
@@ -59,6 +62,8 @@ def await_same(bench: Bench, topic: str, count: int) -> None:
     seen: list[Placed] = []
 
     def are_there() -> bool:
+        if starts(bench, topic)[0] > starts(bench, topic)[1]:
+            return False  # the beginning is being filled
         wanted[:] = placed(bench.source, topic)  # the last commit shows when its marker is written
         seen[:] = placed(bench.target, remote(topic))
         return len(seen) >= count and len(wanted) >= count
@@ -73,6 +78,14 @@ def await_end(bench: Bench, topic: str) -> None:
     await_value(
         lambda: ends(bench, topic)[0] == ends(bench, topic)[1], WAIT_S, lambda: f"{ends(bench, topic)}"
     )
+
+
+def starts(bench: Bench, topic: str) -> tuple[int, int]:
+    found = []
+    for cluster, name in ((bench.source, topic), (bench.target, remote(topic))):
+        with TopicReader(cluster.bootstrap_servers, name) as reader:
+            found.append(reader.offsets(0)[0])
+    return found[0], found[1]
 
 
 def ends(bench: Bench, topic: str) -> tuple[int, int]:
@@ -93,6 +106,13 @@ def transact(cluster: AnyCluster, topic: str, some: list[Keyed], *, commits: boo
         producer.commit_transaction(WAIT_S)
     else:
         producer.abort_transaction(WAIT_S)
+
+
+def sync_history(bench: Bench, topic: str, *, is_turned: bool = False) -> SyncHistory:
+    turned = (lambda sync: sync.reversed(topic)) if is_turned else None
+    with closing(OffsetSyncsReader(connection(bench.source), SYNCS, turned=turned)) as reader:
+        reader.catch_up(WAIT_S)
+        return reader.histories[TopicPartition(topic, 0)]
 
 
 def test_a_log_from_0_on_is_copied_as_it_is(bench: Bench, topic: str) -> None:
@@ -171,6 +191,54 @@ def test_a_foreign_record_stops_the_partition(bench: Bench, topic: str, watch: P
         watch.await_progress(
             topic, lambda report: report.incidents == {} and "somebody else" in str(report.error)
         )
+
+
+def test_offsets_are_translated_from_a_mismatch_on_and_stay_so(
+    bench: Bench, topic: str, watch: ProgressReports
+) -> None:
+    plan = plan_of(bench, topic)
+    preserving = Preserving(on_mismatch=OnMismatch.CONTINUE_TRANSLATED)
+    plan = replace(plan, settings=replace(plan.settings, preserving=preserving))
+    append(bench.source, topic, numbered(5))
+    with running(plan):
+        await_same(bench, topic, 5)
+        append(bench.target, remote(topic), [(b"foreign", b"record")])
+        append(bench.source, topic, numbered(5, 5))
+        wanted = [*numbered(5), (b"foreign", b"record"), *numbered(5, 5)]
+        bench.await_copied(topic, wanted)
+        report = watch.await_progress(
+            topic, lambda report: IncidentKind.OFFSETS_TRANSLATED.value in report.incidents
+        )
+        assert report.incidents[IncidentKind.OFFSET_MISMATCH.value] == 1
+        append(bench.source, topic, numbered(2, 10))
+        bench.await_copied(topic, [*wanted, *numbered(2, 10)])
+    assert stored(bench, topic).is_translated
+    append(bench.source, topic, numbered(3, 12))
+    with running(plan):
+        bench.await_copied(topic, [*wanted, *numbered(5, 10)])
+        report = watch.await_progress(topic, lambda report: report.position == 14)
+        assert not report.incidents, "it is known"
+    assert stored(bench, topic).is_translated
+    history = sync_history(bench, topic)
+    assert [history.translate(offset) for offset in (0, 3, 5, 12, 15)] == [0, 3, 5, 13, 16]
+
+
+def test_offset_syncs_have_the_same_offset_twice_and_tell_of_gaps_too(bench: Bench, topic: str) -> None:
+    """So whatever translates offsets, also for groups that return, has every offset as it is."""
+    append(bench.source, topic, numbered(20))
+    delete_records(bench.source, topic, 12)
+    for number in range(3):
+        transact(bench.source, topic, numbered(2, 20 + 2 * number), commits=number != 1)
+        with running(plan_of(bench, topic, read_committed=True)):
+            await_end(bench, topic)
+    end = ends(bench, topic)[0]
+    history, back = sync_history(bench, topic), sync_history(bench, topic, is_turned=True)
+    assert {(sync.upstream_offset - sync.downstream_offset) for sync in history.syncs} == {0}
+    for offset in range(12, end + 1):
+        assert history.place(offset) == back.place(offset) == Place(offset, 0)
+    run = stored(bench, topic).run
+    assert run is not None
+    assert (run.first_upstream, run.shift) == (12, 0)
 
 
 def test_a_topic_that_is_not_empty_is_refused(bench: Bench, topic: str, watch: ProgressReports) -> None:

@@ -102,6 +102,10 @@ class GapFilling:
         self._starts.begin(copy.plan.target, start.log_start)
         self._fill_soon()
 
+    def end(self, copy: PartitionCopy) -> None:
+        """Its offsets are preserved no more."""
+        self._writings.pop(copy.plan.source, None)
+
     def append(self, copy: PartitionCopy, batch: OutgoingBatch) -> None:
         """Hand the batch to the writer, now or when it is its turn."""
         writing = self._writings[copy.plan.source]
@@ -227,7 +231,7 @@ class GapFilling:
         """Behind the markers, which have no sequence."""
         copy = writing.copy
         assert copy.producer is not None
-        writing.end = end
+        writing.end = copy.same_end = end
         if writing.is_own:
             copy.producer = copy.producer._replace(next_offset=end)
         else:
