@@ -50,8 +50,12 @@ def fill_under_kills(cluster: LocalCluster, topic: str, start: int, *, replicas:
     _start_all(cluster)
     watch = LogStartWatch(settings.connection)
     watch.begin(partition, start)
-    watch.check()
-    assert _bounds(cluster, partition) == Bounds(start, start + 5)
+
+    def stands() -> bool:
+        watch.check()
+        return _bounds(cluster, partition) == Bounds(start, start + 5)
+
+    await_value(stands, WAIT_S, lambda: f"{_bounds(cluster, partition)}")
     assert keyed_of(cluster, topic) == numbered(5)
 
 

@@ -1,8 +1,11 @@
 """Offsets are preserved: every record has that of its source, on brokers in memory and real ones."""
 
 import re
+import sqlite3
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from itertools import islice
+from pathlib import Path
 from typing import Final
 
 import confluent_kafka as confluent
@@ -25,7 +28,7 @@ from sparkmirror.storage.offset_sync_topic import OffsetSyncsReader
 from sparkmirror.storage.progress import PartitionState
 from tests.contract.copying import SYNCS, Bench, ProgressReports, remote, running, stored
 from tests.support.any_cluster import AnyCluster
-from tests.support.broker_data import Keyed, append, delete_records, end_offsets, numbered
+from tests.support.broker_data import Keyed, append, create_topic, delete_records, end_offsets, numbered
 from tests.support.broker_requests import stored_batches
 from tests.support.connections import connection
 from tests.support.topic_reader import TopicReader
@@ -106,6 +109,30 @@ def transact(cluster: AnyCluster, topic: str, some: list[Keyed], *, commits: boo
         producer.commit_transaction(WAIT_S)
     else:
         producer.abort_transaction(WAIT_S)
+
+
+class OffsetsInSqlite:
+    """An application that stores the records that it has read and its offset in one transaction."""
+
+    def __init__(self, file: Path) -> None:
+        self._database = sqlite3.connect(file)
+        self._database.execute("CREATE TABLE seen (next_offset INTEGER, value BLOB)")
+
+    @property
+    def seen(self) -> list[bytes]:
+        return [value for (value,) in self._database.execute("SELECT value FROM seen ORDER BY next_offset")]
+
+    def read(self, bootstrap_servers: str, topic: str, count: int) -> None:
+        """The next records, from the stored offset on, or from the beginning."""
+        (start,) = self._database.execute("SELECT max(next_offset) FROM seen").fetchone()
+        with TopicReader(bootstrap_servers, topic, read_committed=True) as reader, self._database:
+            for record in islice(reader.read(0, start), count):
+                self._database.execute(
+                    "INSERT INTO seen VALUES (?, ?)", ((record.offset() or 0) + 1, record.value())
+                )
+
+    def close(self) -> None:
+        self._database.close()
 
 
 def sync_history(bench: Bench, topic: str, *, is_turned: bool = False) -> SyncHistory:
@@ -241,6 +268,28 @@ def test_offset_syncs_have_the_same_offset_twice_and_tell_of_gaps_too(bench: Ben
     assert (run.first_upstream, run.shift) == (12, 0)
 
 
+def test_a_consumer_that_keeps_its_offsets_moves_by_its_bootstrap_servers(
+    bench: Bench, topic: str, tmp_path: Path
+) -> None:
+    """And back: it has each record once, whatever gaps are between."""
+    create_topic(bench.target.bootstrap_servers, topic)
+    plan = plan_of(bench, topic, read_committed=True)
+    named_alike = tuple(replace(partition, target_topic=topic) for partition in plan.partitions)
+    append(bench.source, topic, numbered(10))
+    delete_records(bench.source, topic, 4)
+    transact(bench.source, topic, numbered(3, 10))
+    transact(bench.source, topic, numbered(2, 100), commits=False)
+    transact(bench.source, topic, numbered(3, 13))
+    await_value(lambda: len(placed(bench.source, topic)) == 12, WAIT_S, lambda: "not committed")
+    with closing(OffsetsInSqlite(tmp_path / "offsets.db")) as consumer:
+        consumer.read(bench.source.bootstrap_servers, topic, 5)
+        with running(replace(plan, partitions=named_alike)):
+            await_value(lambda: len(placed(bench.target, topic)) == 12, WAIT_S, lambda: "not copied")
+        consumer.read(bench.target.bootstrap_servers, topic, 4)
+        consumer.read(bench.source.bootstrap_servers, topic, 3)
+        assert consumer.seen == [value for _, value in numbered(12 + 4)[4:]]
+
+
 def test_a_topic_that_is_not_empty_is_refused(bench: Bench, topic: str, watch: ProgressReports) -> None:
     append(bench.source, topic, numbered(5))
     append(bench.target, remote(topic), [(b"foreign", b"record")])
@@ -275,6 +324,20 @@ def test_a_log_start_that_went_back_is_moved_again(bench: Bench, topic: str) -> 
     delete_records(bench.target, remote(topic), 6)
     watch.check()
     assert list_offsets(ConsumerSettings(target), [partition], EARLIEST) == {partition: 6}
+
+
+def test_a_log_start_that_can_not_be_moved_yet_is_due_at_once(bench: Bench, topic: str) -> None:
+    """As where all brokers have crashed, and a leader does not know yet what is replicated."""
+    target, partition = connection(bench.target), TopicPartition(remote(topic), 0)
+    watch = LogStartWatch(target)
+    watch.begin(partition, 4)
+    assert watch.is_due(10.0)
+    watch.check()
+    assert watch.is_due(10.1)
+    append(bench.target, remote(topic), numbered(9))
+    watch.check()
+    assert not watch.is_due(10.2)
+    assert list_offsets(ConsumerSettings(target), [partition], EARLIEST) == {partition: 4}
 
 
 def test_a_beginning_goes_on_where_it_was_interrupted(bench: Bench, topic: str) -> None:
