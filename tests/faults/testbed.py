@@ -34,7 +34,7 @@ TOPIC: Final = "faults.orders"
 EXTRA_TOPIC: Final = "faults.extra"
 """Created and deleted to change the set of mirrored partitions. It stays empty."""
 PARTITIONS: Final = 6
-_BEGINNING: Final = 100_000
+_BEGINNING: Final = 50_000
 """Where the first partition starts that must have its source's offsets."""
 PINGS: Final = "faults.pings"
 """All its records are the same, so that no content tells one from another; they are counted."""
