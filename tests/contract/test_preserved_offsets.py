@@ -14,11 +14,11 @@ import pytest
 from sparkmirror.batches.producer import ProducerId
 from sparkmirror.batches.record_batch import CONTROL
 from sparkmirror.copy.claims import transactional_id_of
-from sparkmirror.copy.copy_plan import TaskPlan
+from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
 from sparkmirror.copy.log_start_watch import CHECK_INTERVAL_S, LogStartWatch
 from sparkmirror.copy.preserved_start import Beginning, PreservedStarts
 from sparkmirror.domain.client_settings import ConsumerSettings
-from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.ids import Alias, Flow, TopicPartition
 from sparkmirror.domain.incidents import IncidentKind
 from sparkmirror.domain.preserving import OnMismatch, Preserving
 from sparkmirror.kafka.fencing import Fencing
@@ -26,7 +26,10 @@ from sparkmirror.kafka.offsets import EARLIEST, list_offsets
 from sparkmirror.offsets.translation import Place, SyncHistory
 from sparkmirror.storage.offset_sync_topic import OffsetSyncsReader
 from sparkmirror.storage.progress import PartitionState
-from tests.contract.copying import SYNCS, Bench, ProgressReports, remote, running, stored
+from sparkmirror.verify.comparison import Comparison
+from sparkmirror.verify.plan import MirroredPartition, plan_ranges
+from sparkmirror.verify.ranges import Sides, verify_range
+from tests.contract.copying import SOURCE, SYNCS, Bench, ProgressReports, remote, running, stored
 from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import Keyed, append, create_topic, delete_records, end_offsets, numbered
 from tests.support.broker_requests import stored_batches
@@ -58,6 +61,15 @@ def placed(cluster: AnyCluster, topic: str, *, read_committed: bool = True) -> l
             (record.offset() or 0, record.key(), record.value(), record.timestamp())
             for record in reader.read(0)
         ]
+
+
+def verified(bench: Bench, topic: str, *, preserves_offsets: bool) -> Comparison:
+    """As `sparkmirror verify` does."""
+    consumer = ConsumerSettings(connection(bench.source), read_committed=True)
+    sides = Sides(Flow(SOURCE, Alias("far")), consumer, ConsumerSettings(connection(bench.target)))
+    copied = CopyPartition(TopicPartition(topic, 0), remote(topic), preserves_offsets=preserves_offsets)
+    mirrored = MirroredPartition(copied, stored(bench, topic))
+    return sum(map(verify_range, plan_ranges(sides, [mirrored])), Comparison())
 
 
 def await_same(bench: Bench, topic: str, count: int) -> None:
@@ -306,6 +318,11 @@ def test_a_topic_that_was_mirrored_with_other_offsets_is_refused(
     append(bench.source, topic, numbered(1, 3))
     with running(bench.plan(TopicPartition(topic, 0), read_committed=True)):
         bench.await_copied(topic, numbered(4))
+    found = verified(bench, topic, preserves_offsets=True)
+    assert [(each.what, each.source_offset, each.target_offset) for each in found.differences] == [
+        ("offset", 4, 3)
+    ]
+    assert verified(bench, topic, preserves_offsets=False) == Comparison(equal=4)
     with running(plan_of(bench, topic, read_committed=True)):
         watch.await_progress(topic, lambda report: "another record at offset 3" in str(report.error))
 

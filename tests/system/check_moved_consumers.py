@@ -5,6 +5,7 @@ source is in Python, which needs no jar; as Spark's own it keeps Kafka's offsets
 """
 
 import signal
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -30,6 +31,7 @@ WAIT_S: Final = 180.0
 @pytest.fixture
 def spark(monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSession]:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))  # for the workers that read
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
     session.dataSource.register(Records)
     yield session
