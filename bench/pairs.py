@@ -6,6 +6,7 @@ come behind its successor. So in most pairs both have one request under way: wha
 exactly-once itself takes, its sequences and the headers of its position records.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from bench.bed import Bed
@@ -16,6 +17,7 @@ from bench.sides import TARGET_ALIAS, Side, properties
 from bench.workloads import PARTITIONS
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.connectors.flow_settings import FlowSettings
+from sparkmirror.connectors.source import preserves_offsets
 from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.mirror.copy_jobs import Announced, task_plans
@@ -38,7 +40,7 @@ def measure(bed: Bed, data: Dataset, pairing: Pairing, number: int) -> PairRun:
     if number % 2 == 0:
         kinds.reverse()
     alias = f"{data.workload}{number}{pairing.name}".lower().replace("_", "")
-    runs = {name: _run(bed, data, f"{alias}{name}", settings) for name, settings in kinds}
+    runs = {name: run(bed, data, f"{alias}{name}", settings) for name, settings in kinds}
     default, without = runs["default"], runs["atleastonce"]
     return PairRun(
         workload=data.workload,
@@ -55,7 +57,8 @@ def _cpu(run: TaskRun) -> float:
     return run.cpu_s * 1e6 / run.records
 
 
-def _run(bed: Bed, data: Dataset, alias: str, settings: dict[str, str]) -> TaskRun:
+def run(bed: Bed, data: Dataset, alias: str, settings: Mapping[str, str]) -> TaskRun:
+    """One copy task into a new topic; `settings` are added to those of its mirror."""
     mirroring = bed.mirroring(alias.replace("-", ""), data.topic, tasks_max=1)
     file = bed.folder / f"{mirroring.source_alias}.properties"
     file.write_text(properties(mirroring, Side.OURS, settings))
@@ -74,6 +77,10 @@ def _run(bed: Bed, data: Dataset, alias: str, settings: dict[str, str]) -> TaskR
 def _plan(flow: FlowSettings, topic: str, target_topic: str) -> TaskPlan:
     """Without offset syncs: their topic is the connector's to create, and there is none here."""
     assert flow.source is not None
-    copied = [CopyPartition(TopicPartition(topic, number), target_topic) for number in range(PARTITIONS)]
+    preserves = preserves_offsets(flow.source.settings)(topic)
+    copied = [
+        CopyPartition(TopicPartition(topic, number), target_topic, preserves_offsets=preserves)
+        for number in range(PARTITIONS)
+    ]
     (plan,) = task_plans(flow, flow.source, Announced(0, 0), copied, slots=1)
     return replace(plan, offset_syncs=None)

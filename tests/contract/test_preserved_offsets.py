@@ -1,8 +1,11 @@
 """Offsets are preserved: every record has that of its source, on brokers in memory and real ones."""
 
 import re
+import sqlite3
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from itertools import islice
+from pathlib import Path
 from typing import Final
 
 import confluent_kafka as confluent
@@ -11,18 +14,24 @@ import pytest
 from sparkmirror.batches.producer import ProducerId
 from sparkmirror.batches.record_batch import CONTROL
 from sparkmirror.copy.claims import transactional_id_of
-from sparkmirror.copy.copy_plan import TaskPlan
+from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
 from sparkmirror.copy.log_start_watch import CHECK_INTERVAL_S, LogStartWatch
 from sparkmirror.copy.preserved_start import Beginning, PreservedStarts
 from sparkmirror.domain.client_settings import ConsumerSettings
-from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.ids import Alias, Flow, TopicPartition
 from sparkmirror.domain.incidents import IncidentKind
+from sparkmirror.domain.preserving import OnMismatch, Preserving
 from sparkmirror.kafka.fencing import Fencing
 from sparkmirror.kafka.offsets import EARLIEST, list_offsets
+from sparkmirror.offsets.translation import Place, SyncHistory
+from sparkmirror.storage.offset_sync_topic import OffsetSyncsReader
 from sparkmirror.storage.progress import PartitionState
-from tests.contract.copying import Bench, ProgressReports, remote, running
+from sparkmirror.verify.comparison import Comparison
+from sparkmirror.verify.plan import MirroredPartition, plan_ranges
+from sparkmirror.verify.ranges import Sides, verify_range
+from tests.contract.copying import SOURCE, SYNCS, Bench, ProgressReports, remote, running, stored
 from tests.support.any_cluster import AnyCluster
-from tests.support.broker_data import Keyed, append, delete_records, end_offsets, numbered
+from tests.support.broker_data import Keyed, append, create_topic, delete_records, end_offsets, numbered
 from tests.support.broker_requests import stored_batches
 from tests.support.connections import connection
 from tests.support.topic_reader import TopicReader
@@ -54,11 +63,22 @@ def placed(cluster: AnyCluster, topic: str, *, read_committed: bool = True) -> l
         ]
 
 
+def verified(bench: Bench, topic: str, *, preserves_offsets: bool) -> Comparison:
+    """As `sparkmirror verify` does."""
+    consumer = ConsumerSettings(connection(bench.source), read_committed=True)
+    sides = Sides(Flow(SOURCE, Alias("far")), consumer, ConsumerSettings(connection(bench.target)))
+    copied = CopyPartition(TopicPartition(topic, 0), remote(topic), preserves_offsets=preserves_offsets)
+    mirrored = MirroredPartition(copied, stored(bench, topic))
+    return sum(map(verify_range, plan_ranges(sides, [mirrored])), Comparison())
+
+
 def await_same(bench: Bench, topic: str, count: int) -> None:
     wanted: list[Placed] = []
     seen: list[Placed] = []
 
     def are_there() -> bool:
+        if starts(bench, topic)[0] > starts(bench, topic)[1]:
+            return False  # the beginning is being filled
         wanted[:] = placed(bench.source, topic)  # the last commit shows when its marker is written
         seen[:] = placed(bench.target, remote(topic))
         return len(seen) >= count and len(wanted) >= count
@@ -73,6 +93,14 @@ def await_end(bench: Bench, topic: str) -> None:
     await_value(
         lambda: ends(bench, topic)[0] == ends(bench, topic)[1], WAIT_S, lambda: f"{ends(bench, topic)}"
     )
+
+
+def starts(bench: Bench, topic: str) -> tuple[int, int]:
+    found = []
+    for cluster, name in ((bench.source, topic), (bench.target, remote(topic))):
+        with TopicReader(cluster.bootstrap_servers, name) as reader:
+            found.append(reader.offsets(0)[0])
+    return found[0], found[1]
 
 
 def ends(bench: Bench, topic: str) -> tuple[int, int]:
@@ -93,6 +121,37 @@ def transact(cluster: AnyCluster, topic: str, some: list[Keyed], *, commits: boo
         producer.commit_transaction(WAIT_S)
     else:
         producer.abort_transaction(WAIT_S)
+
+
+class OffsetsInSqlite:
+    """An application that stores the records that it has read and its offset in one transaction."""
+
+    def __init__(self, file: Path) -> None:
+        self._database = sqlite3.connect(file)
+        self._database.execute("CREATE TABLE seen (next_offset INTEGER, value BLOB)")
+
+    @property
+    def seen(self) -> list[bytes]:
+        return [value for (value,) in self._database.execute("SELECT value FROM seen ORDER BY next_offset")]
+
+    def read(self, bootstrap_servers: str, topic: str, count: int) -> None:
+        """The next records, from the stored offset on, or from the beginning."""
+        (start,) = self._database.execute("SELECT max(next_offset) FROM seen").fetchone()
+        with TopicReader(bootstrap_servers, topic, read_committed=True) as reader, self._database:
+            for record in islice(reader.read(0, start), count):
+                self._database.execute(
+                    "INSERT INTO seen VALUES (?, ?)", ((record.offset() or 0) + 1, record.value())
+                )
+
+    def close(self) -> None:
+        self._database.close()
+
+
+def sync_history(bench: Bench, topic: str, *, is_turned: bool = False) -> SyncHistory:
+    turned = (lambda sync: sync.reversed(topic)) if is_turned else None
+    with closing(OffsetSyncsReader(connection(bench.source), SYNCS, turned=turned)) as reader:
+        reader.catch_up(WAIT_S)
+        return reader.histories[TopicPartition(topic, 0)]
 
 
 def test_a_log_from_0_on_is_copied_as_it_is(bench: Bench, topic: str) -> None:
@@ -173,6 +232,76 @@ def test_a_foreign_record_stops_the_partition(bench: Bench, topic: str, watch: P
         )
 
 
+def test_offsets_are_translated_from_a_mismatch_on_and_stay_so(
+    bench: Bench, topic: str, watch: ProgressReports
+) -> None:
+    plan = plan_of(bench, topic)
+    preserving = Preserving(on_mismatch=OnMismatch.CONTINUE_TRANSLATED)
+    plan = replace(plan, settings=replace(plan.settings, preserving=preserving))
+    append(bench.source, topic, numbered(5))
+    with running(plan):
+        await_same(bench, topic, 5)
+        append(bench.target, remote(topic), [(b"foreign", b"record")])
+        append(bench.source, topic, numbered(5, 5))
+        wanted = [*numbered(5), (b"foreign", b"record"), *numbered(5, 5)]
+        bench.await_copied(topic, wanted)
+        report = watch.await_progress(
+            topic, lambda report: IncidentKind.OFFSETS_TRANSLATED.value in report.incidents
+        )
+        assert report.incidents[IncidentKind.OFFSET_MISMATCH.value] == 1
+        append(bench.source, topic, numbered(2, 10))
+        bench.await_copied(topic, [*wanted, *numbered(2, 10)])
+    assert stored(bench, topic).is_translated
+    append(bench.source, topic, numbered(3, 12))
+    with running(plan):
+        bench.await_copied(topic, [*wanted, *numbered(5, 10)])
+        report = watch.await_progress(topic, lambda report: report.position == 14)
+        assert not report.incidents, "it is known"
+    assert stored(bench, topic).is_translated
+    history = sync_history(bench, topic)
+    assert [history.translate(offset) for offset in (0, 3, 5, 12, 15)] == [0, 3, 5, 13, 16]
+
+
+def test_offset_syncs_have_the_same_offset_twice_and_tell_of_gaps_too(bench: Bench, topic: str) -> None:
+    """So whatever translates offsets, also for groups that return, has every offset as it is."""
+    append(bench.source, topic, numbered(20))
+    delete_records(bench.source, topic, 12)
+    for number in range(3):
+        transact(bench.source, topic, numbered(2, 20 + 2 * number), commits=number != 1)
+        with running(plan_of(bench, topic, read_committed=True)):
+            await_end(bench, topic)
+    end = ends(bench, topic)[0]
+    history, back = sync_history(bench, topic), sync_history(bench, topic, is_turned=True)
+    assert {(sync.upstream_offset - sync.downstream_offset) for sync in history.syncs} == {0}
+    for offset in range(12, end + 1):
+        assert history.place(offset) == back.place(offset) == Place(offset, 0)
+    run = stored(bench, topic).run
+    assert run is not None
+    assert (run.first_upstream, run.shift) == (12, 0)
+
+
+def test_a_consumer_that_keeps_its_offsets_moves_by_its_bootstrap_servers(
+    bench: Bench, topic: str, tmp_path: Path
+) -> None:
+    """And back: it has each record once, whatever gaps are between."""
+    create_topic(bench.target.bootstrap_servers, topic)
+    plan = plan_of(bench, topic, read_committed=True)
+    named_alike = tuple(replace(partition, target_topic=topic) for partition in plan.partitions)
+    append(bench.source, topic, numbered(10))
+    delete_records(bench.source, topic, 4)
+    transact(bench.source, topic, numbered(3, 10))
+    transact(bench.source, topic, numbered(2, 100), commits=False)
+    transact(bench.source, topic, numbered(3, 13))
+    await_value(lambda: len(placed(bench.source, topic)) == 12, WAIT_S, lambda: "not committed")
+    with closing(OffsetsInSqlite(tmp_path / "offsets.db")) as consumer:
+        consumer.read(bench.source.bootstrap_servers, topic, 5)
+        with running(replace(plan, partitions=named_alike)):
+            await_value(lambda: len(placed(bench.target, topic)) == 12, WAIT_S, lambda: "not copied")
+        consumer.read(bench.target.bootstrap_servers, topic, 4)
+        consumer.read(bench.source.bootstrap_servers, topic, 3)
+        assert consumer.seen == [value for _, value in numbered(12 + 4)[4:]]
+
+
 def test_a_topic_that_is_not_empty_is_refused(bench: Bench, topic: str, watch: ProgressReports) -> None:
     append(bench.source, topic, numbered(5))
     append(bench.target, remote(topic), [(b"foreign", b"record")])
@@ -189,6 +318,11 @@ def test_a_topic_that_was_mirrored_with_other_offsets_is_refused(
     append(bench.source, topic, numbered(1, 3))
     with running(bench.plan(TopicPartition(topic, 0), read_committed=True)):
         bench.await_copied(topic, numbered(4))
+    found = verified(bench, topic, preserves_offsets=True)
+    assert [(each.what, each.source_offset, each.target_offset) for each in found.differences] == [
+        ("offset", 4, 3)
+    ]
+    assert verified(bench, topic, preserves_offsets=False) == Comparison(equal=4)
     with running(plan_of(bench, topic, read_committed=True)):
         watch.await_progress(topic, lambda report: "another record at offset 3" in str(report.error))
 
@@ -207,6 +341,20 @@ def test_a_log_start_that_went_back_is_moved_again(bench: Bench, topic: str) -> 
     delete_records(bench.target, remote(topic), 6)
     watch.check()
     assert list_offsets(ConsumerSettings(target), [partition], EARLIEST) == {partition: 6}
+
+
+def test_a_log_start_that_can_not_be_moved_yet_is_due_at_once(bench: Bench, topic: str) -> None:
+    """As where all brokers have crashed, and a leader does not know yet what is replicated."""
+    target, partition = connection(bench.target), TopicPartition(remote(topic), 0)
+    watch = LogStartWatch(target)
+    watch.begin(partition, 4)
+    assert watch.is_due(10.0)
+    watch.check()
+    assert watch.is_due(10.1)
+    append(bench.target, remote(topic), numbered(9))
+    watch.check()
+    assert not watch.is_due(10.2)
+    assert list_offsets(ConsumerSettings(target), [partition], EARLIEST) == {partition: 4}
 
 
 def test_a_beginning_goes_on_where_it_was_interrupted(bench: Bench, topic: str) -> None:

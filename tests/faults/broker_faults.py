@@ -136,6 +136,16 @@ def lose_majority(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
     side.start(*lost)
 
 
+@fault(Area.BROKERS, SHORT)
+def kill_all_brokers(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
+    """Of the target, at once, as where the power fails: what they had written is on their disks."""
+    side = testbed.target
+    for broker in rng.sample(range(BROKERS), BROKERS):
+        side.cluster.kill_broker(broker)
+    yield
+    side.start_all_again()
+
+
 @fault(Area.BROKERS, SHORT, need=Need.WRITES)
 def fill_disk(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
     """Of one broker of the target; two are enough."""

@@ -13,6 +13,7 @@ from tests.faults.numbered import NUMBERED, numbering
 from tests.faults.schedule import Injection, Round
 from tests.faults.stalls import StallWatch
 from tests.faults.testbed import ALIAS, PARTITIONS, PINGS, PINGS_PARTITIONS, TOPIC, DrillTestbed
+from tests.faults.transacting import transacting
 from tests.faults.verdict import Verdict, verify
 from tests.support.broker_data import end_offsets
 from tests.support.progress import await_caught_up
@@ -63,6 +64,7 @@ class Drill:
                 source, PINGS, rate=_PINGS_RATE, partitions=PINGS_PARTITIONS, alike=True, settings=_PRODUCER
             ),
             numbering(source) if self._testbed.has_numbered else nullcontext(),
+            transacting(source, TOPIC, PARTITIONS) if self._testbed.preserves else nullcontext(),
             StallWatch(self._testbed.target) as watch,
         ):
             self._await_flow(watch)

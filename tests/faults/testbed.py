@@ -20,7 +20,7 @@ from tests.faults.numbered import CONFIGS, FRAIL, FRAIL_REPLICAS, NUMBERED, NUMB
 from tests.faults.numbered_verdict import Election
 from tests.faults.side import BROKERS, SETTINGS, Side
 from tests.faults.spark_processes import SparkProcesses
-from tests.support.broker_data import admin
+from tests.support.broker_data import admin, append, delete_records, numbered
 from tests.support.cluster_pairs import cluster_pair_of
 from tests.support.mirror import Mirror
 from tests.support.proxy import proxied
@@ -34,6 +34,8 @@ TOPIC: Final = "faults.orders"
 EXTRA_TOPIC: Final = "faults.extra"
 """Created and deleted to change the set of mirrored partitions. It stays empty."""
 PARTITIONS: Final = 6
+_BEGINNING: Final = 50_000
+"""Where the first partition starts that must have its source's offsets."""
 PINGS: Final = "faults.pings"
 """All its records are the same, so that no content tells one from another; they are counted."""
 PINGS_PARTITIONS: Final = 2
@@ -79,6 +81,12 @@ def properties(source: str, target: str) -> dict[str, str]:
     }
 
 
+PRESERVING: Final = {
+    f"{_FLOW}offsets.preserve": "true",
+    f"{ALIAS}.consumer.isolation.level": "read_committed",
+}
+"""Added where every record must have the offset of its source."""
+
 LOCAL_CLUSTER: Final = {
     # Twice the slots that are needed: a cancelled task keeps its own for seconds.
     "spark.master": f"local-cluster[{EXECUTORS},{TASKS},512]",
@@ -91,7 +99,7 @@ LOCAL_CLUSTER: Final = {
 class DrillTestbed:
     """Both sides and the mirror between them. Made by `open_testbed`."""
 
-    def __init__(self, source: Side, target: Side, folder: Path) -> None:
+    def __init__(self, source: Side, target: Side, folder: Path, *, preserves: bool = False) -> None:
         self.source = source
         self.target = target
         self.folder = folder
@@ -99,6 +107,8 @@ class DrillTestbed:
         """At most so many offsets can't be compared, as they expired on either side."""
         self.pings = dict.fromkeys(range(PINGS_PARTITIONS), (0, 0))
         """By partition of `PINGS`: the offsets on both sides of a record that counting begins with."""
+        self.preserves = preserves
+        """Whether records have their offsets on both sides."""
         self.has_numbered = False
         """Whether the topics of `numbered` are mirrored too."""
         self.were_delayed = False
@@ -109,7 +119,7 @@ class DrillTestbed:
         self.mirror = self._new_mirror()
         self.properties_for_all = folder / "direct.properties"
         """The configuration of the same mirror without the proxies."""
-        direct = properties(source.cluster.bootstrap_servers, target.cluster.bootstrap_servers)
+        direct = self._properties(source.cluster.bootstrap_servers, target.cluster.bootstrap_servers)
         self.properties_for_all.write_text(javaproperties.dumps(direct), encoding="ascii")
         self._spark_home = _spark_home(folder / "spark")
         self._log_before_start = 0
@@ -119,8 +129,11 @@ class DrillTestbed:
     def sides(self) -> tuple[Side, Side]:
         return self.source, self.target
 
+    def _properties(self, source: str, target: str) -> dict[str, str]:
+        return {**properties(source, target), **(PRESERVING if self.preserves else {})}
+
     def _new_mirror(self) -> Mirror:
-        through = properties(self.source.bootstrap_servers, self.target.bootstrap_servers)
+        through = self._properties(self.source.bootstrap_servers, self.target.bootstrap_servers)
         folder = self.folder / f"mirror-{len(list(self.folder.glob('mirror-*')))}"
         mirror = Mirror(folder, {**through, **LOCAL_CLUSTER})
         mirror.environment = {
@@ -244,7 +257,12 @@ class DrillTestbed:
 
 @contextmanager
 def open_testbed(
-    source: LocalCluster, target: LocalCluster, folder: Path, *, with_numbered: bool = False
+    source: LocalCluster,
+    target: LocalCluster,
+    folder: Path,
+    *,
+    with_numbered: bool = False,
+    preserves: bool = False,
 ) -> Iterator[DrillTestbed]:
     """Start the mirror behind proxies; it may not copy yet when the block begins."""
     with ExitStack() as stack:
@@ -258,10 +276,14 @@ def open_testbed(
         await_leaders(source.bootstrap_servers, mirrored)
         if with_numbered:
             create_numbered(source, target)
+        if preserves:
+            append(source, TOPIC, numbered(_BEGINNING + 10))
+            delete_records(source, TOPIC, _BEGINNING)
         testbed = DrillTestbed(
             Side("source", source, proxies[0], TOPIC, PARTITIONS),
             Side("target", target, proxies[1], remote(TOPIC), PARTITIONS),
             folder,
+            preserves=preserves,
         )
         testbed.has_numbered = with_numbered
         stack.callback(testbed.close)

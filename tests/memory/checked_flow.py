@@ -256,7 +256,7 @@ class CheckedFlow:
             self._judge_sync(found)
 
     def _judge_sync(self, found: RunSync) -> None:
-        """The pairs of offsets of its run are those of the same records."""
+        """The pairs of offsets of its run are those of the same records, or of the same gap."""
         sync, at = found.sync, found.sync.topic_partition.partition
         is_committed = self.ends.target.transactions.is_committed
         numbers = {
@@ -264,9 +264,14 @@ class CheckedFlow:
             for record in committed_records(self.target_log(at), is_committed)
         }
         for back in range(found.run):
-            number = numbers.get(sync.downstream_offset - back, -1)
-            if self.records.ledgers[at].offset_of(number) != sync.upstream_offset - back:
-                self._violated(f"{found}: at {sync.downstream_offset - back} the target has record {number}")
+            upstream, downstream = sync.upstream_offset - back, sync.downstream_offset - back
+            if self._preserves_offsets and downstream not in numbers:
+                if upstream != downstream or downstream >= self.target_log(at).end:
+                    self._violated(f"{found}: offset {upstream} is {downstream} on the target")
+                continue
+            number = numbers.get(downstream, -1)
+            if self.records.ledgers[at].offset_of(number) != upstream:
+                self._violated(f"{found}: at {downstream} the target has record {number}")
                 return
 
 

@@ -122,6 +122,15 @@ OWN_SOURCE: Final = Definition(
             validator=OneOf(("wait", "stop")),
         ),
         Option(
+            "offsets.on.mismatch",
+            Type.STRING,
+            "stop",
+            "What to do where the target's log can't get its source's offsets, since somebody else has "
+            "written to it or it lost records: stop the partition, or continue it with translated offsets "
+            "as without offsets.preserve, until the target topic is made anew.",
+            validator=OneOf(("stop", "continue-translated")),
+        ),
+        Option(
             "lag.group.id",
             Type.STRING,
             "",

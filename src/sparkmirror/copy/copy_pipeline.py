@@ -195,7 +195,11 @@ class CopyPipeline:
 
     def _start(self, copy: PartitionCopy, start: events.Start) -> None:
         logs = start.logs
+        if copy.preserves_offsets and start.claimed is None:
+            self._translate_from_now_on(copy)
+        copy.preserves_offsets = start.claimed is not None
         copy.start(start.position, start.producer, logs)
+        copy.log_start, copy.same_end = start.log_start, start.producer.next_offset
         if start.incident is not None:
             copy.note(start.incident)
         self._state.resume_after(copy.plan.source, start.run)
@@ -203,6 +207,10 @@ class CopyPipeline:
         self._writes(copy).begin(copy, start)
         self.reader.begin(copy.plan.source, start.position, logs.source_id, logs.source_epoch)
         self._fetch_soon()
+
+    def _translate_from_now_on(self, copy: PartitionCopy) -> None:
+        self._state.end_same_offsets(copy)
+        self.gaps.end(copy)
 
     def _expire(self, copy: PartitionCopy) -> None:
         del self._timers[copy.plan.source]
@@ -381,9 +389,10 @@ class CopyPipeline:
         before = copy.outstanding_bytes
         copy.acknowledged(batch, base_offset, time.time() * 1000, completes=completes)
         self._outstanding_bytes += copy.outstanding_bytes - before
-        self._state.note_sync(copy.plan.source, batch, base_offset)
         if copy.preserves_offsets:
             self._check_offset(copy, batch, base_offset)
+        else:
+            self._state.note_sync(copy.plan.source, batch, base_offset)
         if copy.state is not copy.undisturbed:
             self._report_acknowledgement(copy)
         if self._starved and self._outstanding_bytes <= self._plan.buffer_bytes_max // 2:
@@ -392,6 +401,7 @@ class CopyPipeline:
 
     def _check_offset(self, copy: PartitionCopy, batch: OutgoingBatch, base_offset: int) -> None:
         if base_offset == batch.offsets[0]:
+            copy.same_end = base_offset + len(batch.offsets)
             self.gaps.moved(copy)
         else:
             incident = offset_mismatch(copy.plan.target, base_offset, batch.offsets[0])

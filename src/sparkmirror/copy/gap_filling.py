@@ -24,18 +24,13 @@ from sparkmirror.copy.partition_events import Event, Fenced, OffsetMismatch, Seq
 from sparkmirror.domain.errors import FencedError, KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import offset_gap, offset_mismatch
-from sparkmirror.domain.preserving import OnGap
+from sparkmirror.domain.preserving import LONG_GAP_S, MARKERS_PER_S
 from sparkmirror.kafka.control_markers import ControlMarkers, Gap, WrongEndError
 
 _log = logging.getLogger(__name__)
 
 _RESTARTING: Final = frozenset({Phase.WAITING, Phase.RESOLVING, Phase.RETRYING, Phase.FENCED, Phase.STOPPED})
 """What was under way before does not count in these."""
-
-_MARKERS_PER_S: Final = 500.0
-"""In one partition, as measured: 370 to 1,050 of a warm broker."""
-_LONG_S: Final = 10.0
-"""A gap that takes longer is an incident."""
 
 
 @dataclass(slots=True)
@@ -100,6 +95,10 @@ class GapFilling:
         self._writings[copy.plan.source] = writing
         self._starts.begin(copy.plan.target, start.log_start)
         self._fill_soon()
+
+    def end(self, copy: PartitionCopy) -> None:
+        """Its offsets are preserved no more."""
+        self._writings.pop(copy.plan.source, None)
 
     def append(self, copy: PartitionCopy, batch: OutgoingBatch) -> None:
         """Hand the batch to the writer, now or when it is its turn."""
@@ -184,13 +183,13 @@ class GapFilling:
     def _is_allowed(self, writing: _Writing, gap: Gap) -> bool:
         """A long gap is said, once, and filled if the user wants to wait."""
         count, preserving = gap.end - gap.begin, self._plan.settings.preserving
-        cost_s = count / _MARKERS_PER_S
-        if cost_s > _LONG_S and writing.reported != gap.end:
+        cost_s = count / MARKERS_PER_S
+        if cost_s > LONG_GAP_S and writing.reported != gap.end:
             writing.reported = gap.end
             incident = offset_gap(gap.begin, gap.end - 1, cost_s)
             _log.warning("%s: %s", gap.partition, incident.text)
             writing.copy.note(incident)
-        if preserving.on_gap is OnGap.STOP and cost_s > preserving.fill_timeout_s:
+        if preserving.stops_at(cost_s):
             text = f"{gap.partition}: {offset_gap(gap.begin, gap.end - 1, cost_s).text}: set it to wait"
             self._report(writing.copy.plan.source, WriteFailed(KafkaError(text)))
             return False
@@ -213,7 +212,7 @@ class GapFilling:
         """Behind the markers, which have no sequence."""
         copy = writing.copy
         assert copy.producer is not None
-        writing.end = end
+        writing.end = copy.same_end = end
         if writing.is_own:
             copy.producer = copy.producer._replace(next_offset=end)
         else:

@@ -41,7 +41,7 @@ class LogStartWatch:
         return True
 
     def check(self) -> None:
-        """Move starts that went back; what can't be asked now is asked again with the next check."""
+        """Move starts that went back; what can't be moved yet is due again at once."""
         known = dict(self._starts)
         try:
             found = list_offsets(ConsumerSettings(self._target), known, EARLIEST)
@@ -51,6 +51,8 @@ class LogStartWatch:
             _log.info("starts of logs are not checked: %s", error)
             return
         self._note(back, found, moved)
+        if any(isinstance(each, SparkmirrorError) for each in moved.values()):
+            self._due_at = 0.0
 
     def _note(
         self,

@@ -66,6 +66,9 @@ class PartitionCopy:
         """`cycles` tells which batches come back from the target, None where that is not checked."""
         self.plan = plan
         self.preserves_offsets = plan.preserves_offsets
+        """As of the last start: a mismatch may have ended it."""
+        self.log_start = self.same_end = 0
+        """Where the target's log starts, and up to where it has the source's offsets, if it keeps them."""
         self.position = self.fetch_position = 0
         self.producer: ProducerState | None = None
         """As of the last acknowledgement; None while the position is not this task's."""
@@ -205,6 +208,11 @@ class PartitionCopy:
         return self.position if self.producer is None else self.producer.next_offset
 
     @property
+    def same_offsets(self) -> range | None:
+        """Those that mean the same on both sides, if offsets are preserved."""
+        return range(self.log_start, self.same_end) if self.preserves_offsets else None
+
+    @property
     def last_replicated(self) -> int | None:
         """MM2's position; None before the first record of a partition that starts at 0."""
         return self.position - 1 if self.position > 0 else None
@@ -219,7 +227,8 @@ class PartitionCopy:
         """Where the partition is, and which sequence follows if it has a producer id."""
         state = self.producer
         is_own = state is not None and state.producer != NOT_IDEMPOTENT
-        return Position(self.position - 1, state if is_own else None, self.logs)
+        is_translated = self.plan.preserves_offsets and not self.preserves_offsets
+        return Position(self.position - 1, state if is_own else None, self.logs, is_translated=is_translated)
 
     @property
     def mark(self) -> Mark:

@@ -28,6 +28,7 @@ from sparkmirror.copy.preserved_start import PreservedStarts
 from sparkmirror.copy.resume import Resumption
 from sparkmirror.copy.succession import Succession
 from sparkmirror.copy.task_state import TaskState
+from sparkmirror.copy.translated_resume import TranslatedResume
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.storage.positions import Position
@@ -48,7 +49,8 @@ def resumptions(
 ) -> Resumptions:
     """Without `claims` nothing is claimed."""
     resumption = Resumption(plan, rules, cycles, state.store, Succession(plan, claims))
-    return resumption, PreservedResume(plan, cycles, PreservedStarts.of(plan))
+    translated = TranslatedResume(plan, resumption)
+    return resumption, PreservedResume(plan, cycles, PreservedStarts.of(plan), translated)
 
 
 class PartitionLookups:

@@ -19,6 +19,7 @@ from sparkmirror.copy.partition_events import ResumeReason, Start
 from sparkmirror.copy.preserved_start import Beginning, PreservedStarts
 from sparkmirror.copy.preserved_tail import Bounds, Tail, read_tail
 from sparkmirror.copy.same_record import has_same_record
+from sparkmirror.copy.translated_resume import TranslatedResume
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, RetriableError, SparkmirrorError
 from sparkmirror.domain.ids import LogIdentity, TopicPartition, is_another
@@ -33,12 +34,13 @@ from sparkmirror.domain.incidents import (
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.fencing import Fencing
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
+from sparkmirror.offsets.offset_runs import Run
 
 _log = logging.getLogger(__name__)
 
 _REMEDY: Final = (
     "Delete the target topic, and it is made anew with the source's offsets; or leave it out of "
-    "offsets.preserve.topics"
+    "offsets.preserve.topics; or let it go on with other offsets: offsets.on.mismatch=continue-translated"
 )
 
 
@@ -51,16 +53,26 @@ class _Found(NamedTuple):
     logs: LogIdentity
 
 
-_Outcome = Start | Beginning | SparkmirrorError
+class _Mismatch(NamedTuple):
+    """Why the target's log can't get its source's offsets."""
+
+    what: str
+
+
+_Outcome = Start | Beginning | _Mismatch | SparkmirrorError
 
 
 @dataclass(frozen=True, slots=True)
 class PreservedResume:
-    """Of a plan's partitions whose offsets are preserved. Blocks."""
+    """Of a plan's partitions whose offsets are preserved. Blocks.
+
+    Where that ends, and the user wants it, `translated` goes on with them.
+    """
 
     plan: TaskPlan
     cycles: CycleDetection
     beginnings: PreservedStarts
+    translated: TranslatedResume
 
     @property
     def sources(self) -> frozenset[TopicPartition]:
@@ -78,6 +90,20 @@ class PreservedResume:
         Where others can start, those whose beginning must be filled come with the next call. Raises
         KafkaError when no partition can start.
         """
+        translated = {at: reasons[at] for at in self.translated.known(reasons)}
+        kept = {at: reason for at, reason in reasons.items() if at not in translated}
+        outcomes = self._filled(kept)
+        mismatches = {at: each.what for at, each in outcomes.items() if isinstance(each, _Mismatch)}
+        if self.translated.is_wanted:
+            translated.update({at: kept.pop(at) for at in mismatches})
+        write_dead_letters(self.plan, [reason.skipped for reason in kept.values() if reason.skipped])
+        return {
+            **{source: _settled(source, outcomes[source]) for source in kept},
+            **self.translated.starts(translated, mismatches),
+        }
+
+    def _filled(self, reasons: Mapping[TopicPartition, ResumeReason]) -> Mapping[TopicPartition, _Outcome]:
+        """As they are found; where nothing but beginnings must be filled, behind that."""
         plans = {plan.source: plan for plan in self.plan.partitions if plan.source in reasons}
         outcomes = self._outcomes(list(plans.values()), reasons)
         due = {source: each for source, each in outcomes.items() if isinstance(each, Beginning)}
@@ -86,11 +112,7 @@ class PreservedResume:
             ready = [plans[source] for source in due if filled[plans[source].target] is None]
             outcomes.update({at: error for at in due if (error := filled[plans[at].target]) is not None})
             outcomes.update(self._outcomes(ready, reasons))
-        write_dead_letters(self.plan, [reason.skipped for reason in reasons.values() if reason.skipped])
-        return {
-            source: _to_fill(source, each) if isinstance(each, Beginning) else each
-            for source, each in outcomes.items()
-        }
+        return outcomes
 
     def _outcomes(
         self, plans: Sequence[CopyPartition], reasons: Mapping[TopicPartition, ResumeReason]
@@ -154,9 +176,9 @@ class PreservedResume:
         ids = {found.claimed.id} if writer is None else {found.claimed.id, writer.producer.id}
         target = ConsumerSettings(self.plan.producer.connection)
         tail = read_tail(target, plan.target, found.target, found.claimed, ids)
-        refusal = self._refusal(plan, reason, found, tail)
-        if refusal is not None:
-            return refusal
+        what = self._mismatch(plan, reason, found, tail)
+        if what is not None:
+            return _Mismatch(f"{plan.target}: {what}")
         end, start = found.target.end, found.source.start
         if tail.is_filler and end < start:
             return Beginning(found.claimed.id, end, start)
@@ -164,7 +186,10 @@ class PreservedResume:
         if isinstance(log_start, SparkmirrorError):
             return log_start
         started = self._start(plan, reason, found, tail)
-        return started._replace(log_start=log_start) if isinstance(started, Start) else started
+        if not isinstance(started, Start):
+            return started
+        run = Run(log_start, log_start, end - log_start) if log_start < end else None
+        return started._replace(log_start=log_start, run=run)
 
     def _start(
         self, plan: CopyPartition, reason: ResumeReason, found: _Found, tail: Tail
@@ -182,9 +207,7 @@ class PreservedResume:
             _log.warning("%s: %s", plan.source, incident.text)
         return Start(position, tail.state, incident, _read_logs(reason, found), claimed=found.claimed)
 
-    def _refusal(
-        self, plan: CopyPartition, reason: ResumeReason, found: _Found, tail: Tail
-    ) -> SparkmirrorError | None:
+    def _mismatch(self, plan: CopyPartition, reason: ResumeReason, found: _Found, tail: Tail) -> str | None:
         """Why the target's log can't get its source's offsets; None if it can."""
         source, target = found.source, found.target
         what: str | None = None
@@ -209,11 +232,7 @@ class PreservedResume:
             )
         elif tail.last_record is not None and not has_same_record(self.plan, plan, tail.last_record):
             what = f"it has another record at offset {tail.last_record} than its source"
-        return (
-            None
-            if what is None
-            else KafkaError(f"{plan.target}: offsets can't be preserved: {what}. {_REMEDY}")
-        )
+        return what
 
     def _hide_filler(self, plan: CopyPartition, found: _Found) -> int | SparkmirrorError:
         """Where the log starts then, without filler, which comes back where a broker was killed."""
@@ -260,7 +279,11 @@ def _position(plan: CopyPartition, reason: ResumeReason, found: _Found) -> tuple
     return end, None
 
 
-def _to_fill(source: TopicPartition, beginning: Beginning) -> SparkmirrorError:
-    return RetriableError(
-        f"{source}: the target is filled from offset {beginning.at} to {beginning.start} next"
-    )
+def _settled(source: TopicPartition, outcome: _Outcome) -> Start | SparkmirrorError:
+    match outcome:
+        case Beginning(_, at, start):
+            return RetriableError(f"{source}: the target is filled from offset {at} to {start} next")
+        case _Mismatch(what):
+            return KafkaError(f"offsets can't be preserved: {what}. {_REMEDY}")
+        case _:
+            return outcome

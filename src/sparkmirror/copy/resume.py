@@ -1,5 +1,7 @@
 """Finds where a task resumes its partitions: exactly after what the target already has of them.
 
+Those whose offsets are preserved come here only where that ended (`preserved_resume`).
+
 `Succession` claims them, and looks up where the attempt before ended; `UnfencedResume` does what can be done
 without. In transactions nothing is written behind the stored position, except by an attempt from before
 transactions were used.
@@ -305,12 +307,13 @@ class Resumption:
     ) -> None:
         """Store what the next attempt must find before the first batch."""
         plan = self.plan
+        translated = {partition.source for partition in plan.partitions if partition.preserves_offsets}
         records = [
             position_record(
                 plan.connector,
                 plan.flow.source,
                 source,
-                Position(start.position - 1, start.producer, start.logs),
+                Position(start.position - 1, start.producer, start.logs, is_translated=source in translated),
             )
             for source, start in results.items()
             if isinstance(start, Start) and _is_news(start, reasons[source])

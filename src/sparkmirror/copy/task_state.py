@@ -23,6 +23,7 @@ from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.kafka.transport import network_of
 from sparkmirror.offsets.offset_runs import Run
 from sparkmirror.offsets.offset_syncs import OffsetSyncQueue
+from sparkmirror.offsets.wire_records import OffsetSync
 from sparkmirror.storage.offset_sync_topic import RunSync
 from sparkmirror.storage.positions import Position, position_record, read_positions
 from sparkmirror.storage.progress import PartitionProgress, TaskLoad, TaskProgress
@@ -97,6 +98,7 @@ class TaskState:
         self._syncs = _sync_recorder(plan.offset_syncs)
         self._uncommitted_runs: list[tuple[TopicPartition, Run]] = []
         self._sync_queue = OffsetSyncQueue(plan.offset_syncs.lag_max if plan.offset_syncs else 0)
+        self._last_same: list[RunSync] = []
         self._unsent_syncs: dict[TopicPartition, list[RunSync]] = {}
         self._syncs_flushed_at = 0.0
         self._stored: dict[TopicPartition, Position] = {}
@@ -128,6 +130,29 @@ class TaskState:
             else:
                 self._uncommitted_runs.append((source, run))
 
+    def _note_same_offsets(self, copies: Iterable[PartitionCopy]) -> None:
+        """Offsets that are preserved are one run, with all its gaps."""
+        if self._syncs is None:
+            return
+        for copy in copies:
+            same, source = copy.same_offsets, copy.plan.source
+            if same is None:
+                continue
+            before = self._sync_queue.run_of(source)
+            first = same.start if before is None else before.last_upstream + 1
+            if first < same.stop:
+                self._sync_queue.acknowledged(source, Run(first, first, same.stop - first))
+
+    def end_same_offsets(self, copy: PartitionCopy) -> None:
+        """The partition goes on with other offsets: what is to be known of those before is written."""
+        self._note_same_offsets([copy])
+        source = copy.plan.source
+        run = self._sync_queue.run_of(source)
+        if run is not None:
+            sync = OffsetSync(source, run.last_upstream, run.last_downstream)
+            self._last_same.append(RunSync(sync, run.count))
+        self._sync_queue.forget(source)
+
     def resume_after(self, partition: TopicPartition, run: Run | None) -> None:
         """Note that the partition resumes, behind the records of this run if it is known."""
         self._sync_queue.go_on_from(partition, run)
@@ -138,6 +163,7 @@ class TaskState:
         """A call that writes the changes since the last one, and may block; None while that is under way."""
         if not self._busy.acquire(blocking=False):
             return None
+        self._note_same_offsets(copies)
         if (
             self._plan.offset_syncs
             and now - self._syncs_flushed_at >= self._plan.offset_syncs.flush_interval_s
@@ -164,6 +190,7 @@ class TaskState:
     def close(self, copies: Collection[PartitionCopy]) -> None:
         """Write everything a last time, delayed syncs included. Blocks; no other call may be under way."""
         with self._busy:
+            self._note_same_offsets(copies)
             self._sync_queue.flush_delayed()
             self._write(self._positions_to_write(copies), self._due_syncs(), self._changed_progress(copies))
             if not self._positions_to_write(copies):  # else the target can't be reached
@@ -244,7 +271,9 @@ class TaskState:
             del of_partition[:-_SYNCS_KEPT]
 
     def _due_syncs(self) -> list[RunSync]:
-        return [RunSync(sync, self._sync_queue.run_behind(sync)) for sync in self._sync_queue.drain()]
+        last_same, self._last_same = self._last_same, []
+        queue = self._sync_queue
+        return [*last_same, *(RunSync(sync, queue.run_behind(sync)) for sync in queue.drain())]
 
     def moved_positions(self, copies: Iterable[PartitionCopy]) -> Mapping[TopicPartition, Position]:
         """The copies' positions that are not stored yet."""
@@ -256,9 +285,12 @@ class TaskState:
 
     def _position_of(self, copy: PartitionCopy) -> Position | None:
         position, run = copy.stored_position, self._sync_queue.run_of(copy.plan.source)
-        if position is None or run is None or run.last_upstream != position.offset:
+        if position is None or run is None:
             return position
-        return position._replace(run=run)
+        if not run.first_upstream <= position.offset <= run.last_upstream:
+            return position
+        # Where offsets are preserved, the run ends with the markers that fill the gap behind.
+        return position._replace(run=run.until(position.offset))
 
     def committed(self, positions: Mapping[TopicPartition, Position]) -> None:
         """Note the commit of these positions, and of all syncs noted before."""

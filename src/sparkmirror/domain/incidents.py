@@ -86,6 +86,8 @@ class IncidentKind(Enum):
     """Written at least once: the target gives no producer id."""
     OFFSET_MISMATCH = "offset-mismatch"
     """Offsets are preserved, and the target has a record at another offset than the source: stopped."""
+    OFFSETS_TRANSLATED = "offsets-translated"
+    """Offsets can't be preserved any more: the partition goes on with others."""
     OFFSET_GAP = "offset-gap"
     """Offsets are preserved, and a gap takes long to fill: said with counts."""
     BATCH_SKIPPED = "batch-skipped"
@@ -169,7 +171,16 @@ def offset_mismatch(target: object, seen: int, expected: int) -> Incident:
     return Incident(
         IncidentKind.OFFSET_MISMATCH,
         f"a record of offset {expected} is at offset {seen} of {target}: somebody else writes to it, or it "
-        "was truncated or created again; the partition stops (offsets.preserve)",
+        "was truncated or created again (offsets.on.mismatch says what follows)",
+    )
+
+
+def offsets_translated(what: str, position: int) -> Incident:
+    """`position` is the next upstream offset to copy."""
+    return Incident(
+        IncidentKind.OFFSETS_TRANSLATED,
+        f"offsets can't be preserved: {what}. From offset {position} on they are translated "
+        "(offsets.on.mismatch), until the target topic is deleted and made anew",
     )
 
 

@@ -7,11 +7,12 @@ from typing import Any
 from kafka.protocol.admin import DeleteRecordsRequest, DeleteRecordsResponse
 
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.errors import RetriableError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.connection import Connection
+from sparkmirror.kafka.error_codes import OFFSET_OUT_OF_RANGE
 
 
 def move_log_starts(
@@ -19,7 +20,8 @@ def move_log_starts(
 ) -> Mapping[TopicPartition, int | SparkmirrorError]:
     """Where each log starts then on all replicas that are alive, or why it does not.
 
-    A start that is there already, or behind, stays. Raises RetriableError when no broker responds.
+    A start that is there already, or behind, stays. Where all brokers have crashed, a leader has to learn
+    again what is replicated: that may pass. Raises RetriableError when no broker responds.
     """
     if not starts:
         return {}
@@ -41,6 +43,9 @@ def move_log_starts(
 
 
 def _start(cluster: Cluster, topic: str, found: Any) -> int | SparkmirrorError:
+    if found.error_code == OFFSET_OUT_OF_RANGE:
+        text = f"{topic}-{found.partition_index} is not replicated up to there yet: waiting for the followers"
+        return RetriableError(text, found.error_code)
     if found.error_code:
         action = f"DeleteRecords of {topic}-{found.partition_index}"
         return cluster.error(found.error_code, action, Need.DELETE_RECORDS.of(topic))

@@ -268,6 +268,7 @@ class ConsumerMigration:
                     target_offset=now[target].offset if target in now else None,
                     target_end=target_end,
                     metadata=metadata,
+                    is_preserved=self._offsets.is_preserved(source) and known.offset == offset,
                 )
             )
         return moves

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from sparkmirror.batches.aborted_transactions import AbortedTransactions
 from sparkmirror.batches.record_batch import CONTROL, iterate_batches
+from sparkmirror.connectors.source import preserves_offsets
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import TopicPartition
@@ -39,6 +40,7 @@ class FlowOffsets:
     def __init__(self, access: FlowAccess) -> None:
         self._access = access
         self._stored = StoredPositions({}, None)
+        self._preserves = preserves_offsets(access.source)
         self._syncs: OffsetSyncsReader | None = None
         if access.checkpoint is not None:
             syncs = access.checkpoint
@@ -75,6 +77,11 @@ class FlowOffsets:
         known = [] if position is None else [position.offset + 1]
         known += [] if known_to is None else [known_to]
         return max(known, default=None)
+
+    def is_preserved(self, partition: TopicPartition) -> bool:
+        """Whether its records have the source's offsets (`offsets.preserve`)."""
+        position = self._stored.of.get(partition)
+        return self._preserves(partition.topic) and position is not None and not position.is_translated
 
     def translate(self, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, Translation]:
         """The target offsets at which a consumer of these source offsets continues. Raises KafkaError.

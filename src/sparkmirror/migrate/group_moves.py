@@ -41,6 +41,8 @@ class PartitionMove:
     target_offset: int | None
     target_end: int | None
     metadata: str = ""
+    is_preserved: bool = False
+    """Whether its records have the source's offsets, so that nothing is translated."""
 
     @property
     def state(self) -> MoveState:
@@ -174,7 +176,9 @@ class GroupMove:
     def _sync(self) -> Step:
         target, count = self.flow.target, len(self.to_write)
         if count:
-            return Step("sync", StepState.TO_DO, f"write {counted(count, 'offset')} on {target}")
+            same = sum(partition.is_preserved for partition in self.to_write)
+            as_they_are = f", {same:,} of them as they are on {self.flow.source}" if same else ""
+            return Step("sync", StepState.TO_DO, f"write {counted(count, 'offset')} on {target}{as_they_are}")
         if self.in_state(MoveState.NOT_MIRRORED):
             return Step("sync", StepState.TO_DO, f"write its offsets on {target}, once the mirror is as far")
         ahead = self.in_state(MoveState.AHEAD)

@@ -82,6 +82,10 @@ class Run:
     def and_then(self, later: "Run") -> "Run":
         return Run(self.first_upstream, self.first_downstream, self.count + later.count)
 
+    def until(self, upstream: int) -> "Run":
+        """Its part that ends with that record."""
+        return Run(self.first_upstream, self.first_downstream, upstream - self.first_upstream + 1)
+
     def up_to(self, upstream: int, downstream: int) -> int:
         """How many of its records end with that one; 1 if it's no record of this run."""
         count = upstream - self.first_upstream + 1

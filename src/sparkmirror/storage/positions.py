@@ -24,6 +24,7 @@ from sparkmirror.offsets.offset_runs import Run
 _PRODUCER = "sparkmirror.producer"
 _LOGS = "sparkmirror.logs"
 _RUN = "sparkmirror.run"
+_TRANSLATED = "sparkmirror.translated"
 NOTHING_REPLICATED = -1
 """Java's value for "no position", too."""
 
@@ -81,13 +82,14 @@ class Position(NamedTuple):
     """`offset` is the last replicated upstream one; `producer` is None where Java MM2 wrote the record.
 
     `run` ends with that offset: the next task continues the run that the offset syncs of the one before
-    cover.
+    cover. `is_translated` is set where offsets could be preserved no more, and others follow.
     """
 
     offset: int
     producer: ProducerState | None = None
     logs: LogIdentity = UNKNOWN_LOGS
     run: Run | None = None
+    is_translated: bool = False
 
 
 def position_key(connector: ConnectorName, source: Alias, partition: TopicPartition) -> bytes:
@@ -185,11 +187,13 @@ def _latest(
 def _position(record: LogRecord) -> Position | None:
     offset = parse_source_position_value(record.value)
     producer, logs = _producer(record.headers), _logs(record.headers)
+    is_translated = _header(record.headers, _TRANSLATED) is True
     if offset is None:
         # In ours it means that a partition starts with its first record, in Java's that it has no position.
         is_ours = producer is not None and record.value == source_position_value(NOTHING_REPLICATED)
-        return Position(NOTHING_REPLICATED, producer, logs) if is_ours else None
-    return Position(offset, producer, logs, _run(record.headers, offset))
+        known = Position(NOTHING_REPLICATED, producer, logs, is_translated=is_translated)
+        return known if is_ours else None
+    return Position(offset, producer, logs, _run(record.headers, offset), is_translated)
 
 
 def _headers(position: Position) -> Headers:
@@ -211,6 +215,8 @@ def _headers(position: Position) -> Headers:
     if position.run is not None:
         run = {"count": position.run.count, "downstream": position.run.last_downstream}
         headers += ((_RUN, compact_json(run)),)
+    if position.is_translated:
+        headers += ((_TRANSLATED, b"true"),)
     return headers
 
 

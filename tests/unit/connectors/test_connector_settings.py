@@ -17,7 +17,7 @@ from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
 from sparkmirror.domain.incidents import OnBadBatch, OnDataLoss, OnLoop, OnTopicRecreated, Reactions
-from sparkmirror.domain.preserving import OnGap, Preserving
+from sparkmirror.domain.preserving import OnGap, OnMismatch, Preserving
 from sparkmirror.offsets.resolution import ResolveOffsets
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
 from sparkmirror.policies.replication import DefaultReplicationPolicy, IdentityReplicationPolicy
@@ -52,10 +52,11 @@ def test_offsets_preserve() -> None:
         "offsets.preserve.topics": "orders, pay.*",
         "offsets.preserve.fill.timeout.ms": "5000",
         "offsets.gap": "stop",
+        "offsets.on.mismatch": "continue-translated",
     }
     settings = source(**asked)
     assert settings.preserved_topics == ("orders", "pay.*")
-    assert settings.copying.preserving == Preserving(5.0, OnGap.STOP)
+    assert settings.copying.preserving == Preserving(5.0, OnGap.STOP, OnMismatch.CONTINUE_TRANSLATED)
     with pytest.raises(ConfigError, match=r"offsets\.preserve\.topics"):
         source(**{**asked, "offsets.preserve.topics": "("})
 

@@ -28,6 +28,7 @@ SETTLED = PartitionMove(
     target_offset=None,
     target_end=107,
 )
+PRESERVED = replace(SETTLED, translated=90, is_preserved=True)
 DONE, WAITING, TO_DO, IMPOSSIBLE = StepState.DONE, StepState.WAITING, StepState.TO_DO, StepState.IMPOSSIBLE
 
 
@@ -69,6 +70,11 @@ def test_the_steps_of_a_group_that_moves() -> None:
     assert states(active) == [DONE, WAITING, DONE, TO_DO, TO_DO]
     assert states(move(SETTLED)) == [DONE, DONE, DONE, TO_DO, TO_DO]
     assert states(move(replace(SETTLED, target_offset=97))) == [DONE] * 5
+
+
+def test_offsets_that_are_preserved_are_written_as_they_are() -> None:
+    assert step(move(SETTLED), "sync").text == "write 1 offset on B"
+    assert step(move(SETTLED, PRESERVED), "sync").text == "write 2 offsets on B, 1 of them as they are on A"
 
 
 def test_a_group_that_has_read_further_on_the_target_is_done() -> None:

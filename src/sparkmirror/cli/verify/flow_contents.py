@@ -65,7 +65,11 @@ def flow_contents(
     compacted_at_target = _topics_with(target_configs, "cleanup.policy", "compact")
     mirrored = [
         MirroredPartition(
-            replace(ready, target_stamps_append_time=ready.target_topic in stamping),
+            replace(
+                ready,
+                target_stamps_append_time=ready.target_topic in stamping,
+                preserves_offsets=ready.preserves_offsets and not positions[ready.source].is_translated,
+            ),
             positions[ready.source],
             source_is_compacted=ready.source.topic in compacted_at_source,
             target_is_compacted=ready.target_topic in compacted_at_target,

@@ -120,6 +120,7 @@ class _Planning:
             acls=acls,
             accounts=accounts,
             begun=begun,
+            translated=[at for at, position in left.positions.items() if position.is_translated],
             filled=filled,
             predecessors=self._predecessors() if filled else (),
             begins=left.begins,

@@ -46,6 +46,8 @@ class FlowSurvey:
     accounts: AccountPlan = field(default_factory=AccountPlan)
     own: Sequence[OwnTopic] = ()
     begun: Collection[str] = ()
+    translated: Collection[TopicPartition] = ()
+    """Those whose offsets could be preserved no more: they go on with others."""
     predecessors: Collection[str] = ()
     """Other connectors that have positions of this source."""
     filled: Collection[str] = ()

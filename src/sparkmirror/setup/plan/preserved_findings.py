@@ -1,10 +1,13 @@
 """Finds of topics whose offsets are preserved what it costs to begin, and what is in the way."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
 from sparkmirror.connectors.source import preserves_offsets
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.preserving import LONG_GAP_S, MARKERS_PER_S, OnMismatch
+from sparkmirror.domain.quantities import counted
 from sparkmirror.setup.plan.flow_plan import Finding, Severity
 from sparkmirror.setup.plan.flow_survey import FlowSurvey
 
@@ -17,12 +20,27 @@ _CPU_S_PER_OFFSET: Final = 1.5e-7
 
 
 def preserved_topics(survey: FlowSurvey) -> Iterator[Finding]:
-    """A finding for each of those that do not run yet."""
+    """A finding for each of those that do not run yet, or go on with other offsets."""
     preserves = preserves_offsets(survey.settings)
+    translated = Counter(partition.topic for partition in survey.translated)
     for topic, remote in survey.mirrored:
-        if not preserves(topic) or topic in survey.begun:
+        if not preserves(topic):
             continue
-        if remote in survey.filled:
+        if translated[topic]:
+            yield Finding(
+                PRESERVED,
+                Severity.WARNS,
+                topic,
+                f"its offsets are translated in {counted(translated[topic], 'partition')}, since they could "
+                "not be preserved there any more",
+                f"delete {remote}: it is made anew with the source's offsets",
+            )
+        elif topic in survey.begun:
+            yield from _gap(survey, topic)
+        elif remote in survey.filled and _goes_on_translated(survey):
+            text = f"its offsets will be translated, not preserved: {remote} holds records already"
+            yield Finding(PRESERVED, Severity.WARNS, topic, text, f"delete {remote}, if nobody needs it")
+        elif remote in survey.filled:
             yield Finding(
                 PRESERVED,
                 Severity.BLOCKS,
@@ -32,6 +50,29 @@ def preserved_topics(survey: FlowSurvey) -> Iterator[Finding]:
             )
         else:
             yield _cost(survey, topic)
+
+
+def _gap(survey: FlowSurvey, topic: str) -> Iterator[Finding]:
+    """What retention has taken before it was copied: markers stand for it."""
+    partitions = range(survey.source_topics.get(topic, 0))
+    longest = max((survey.lost.get(TopicPartition(topic, number), 0) for number in partitions), default=0)
+    seconds = longest / MARKERS_PER_S
+    preserving = survey.settings.copying.preserving
+    if seconds <= LONG_GAP_S:
+        return
+    text = (
+        f"up to {longest:,} offsets of a partition are gone from the source before they were copied: control "
+        f"markers take their places, in about {seconds:,.0f} s, or much less with ALTER on the cluster"
+    )
+    if preserving.stops_at(seconds):
+        remedy = f"set offsets.gap to wait, or delete the copy of {topic}: it is made anew from there on"
+        yield Finding(PRESERVED, Severity.BLOCKS, topic, f"{text}; offsets.gap is stop", remedy)
+    else:
+        yield Finding(PRESERVED, Severity.WARNS, topic, text)
+
+
+def _goes_on_translated(survey: FlowSurvey) -> bool:
+    return survey.settings.copying.preserving.on_mismatch is OnMismatch.CONTINUE_TRANSLATED
 
 
 def _cost(survey: FlowSurvey, topic: str) -> Finding:

@@ -6,7 +6,7 @@ import pytest
 
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.preserving import Preserving
+from sparkmirror.domain.preserving import OnGap, OnMismatch, Preserving
 from sparkmirror.setup.plan.flow_plan import Finding, Severity
 from sparkmirror.setup.plan.flow_survey import FlowSurvey
 from sparkmirror.setup.plan.preserved_findings import preserved_topics
@@ -53,6 +53,30 @@ def test_a_topic_that_is_not_empty(survey: FlowSurvey) -> None:
     assert found.severity is Severity.BLOCKS
     assert "source.orders holds records already" in found.text
     assert list(preserved_topics(replace(survey, filled={"source.orders"}, begun={"orders"}))) == []
+
+
+def test_what_goes_on_with_other_offsets(survey: FlowSurvey) -> None:
+    preserving = Preserving(on_mismatch=OnMismatch.CONTINUE_TRANSLATED)
+    copying = replace(survey.settings.copying, preserving=preserving)
+    going_on = replace(survey, settings=replace(survey.settings, copying=copying), filled={"source.orders"})
+    found = only(going_on)
+    assert found.severity is Severity.WARNS
+    assert "will be translated" in found.text
+    since = replace(going_on, begun={"orders"}, translated=[TopicPartition("orders", 1)])
+    assert only(since).text.startswith("its offsets are translated in 1 partition,")
+
+
+def test_a_long_gap_is_said_with_its_count_and_time(survey: FlowSurvey) -> None:
+    begun = replace(survey, begun={"orders"}, lost={TopicPartition("orders", 1): 600_000})
+    found = only(begun)
+    assert found.severity is Severity.WARNS
+    assert "up to 600,000 offsets of a partition are gone" in found.text
+    assert "in about 1,200 s" in found.text
+    preserving = Preserving(on_gap=OnGap.STOP)
+    copying = replace(survey.settings.copying, preserving=preserving)
+    stopping = replace(begun, settings=replace(survey.settings, copying=copying))
+    assert only(stopping).severity is Severity.BLOCKS
+    assert list(preserved_topics(replace(begun, lost={TopicPartition("orders", 1): 600}))) == []
 
 
 def test_nothing_is_said_where_nothing_is_preserved(survey: FlowSurvey) -> None:

@@ -1,0 +1,130 @@
+"""Measures what preserved offsets cost: `python -m bench.preserved [RECORDS]`.
+
+Offsets of a beginning and control markers a second with the broker's CPU; then one copy task as it is and
+one that preserves offsets, in turn, with the task's CPU: where no offset is missing, they do the same.
+"""
+
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+from bench import pairs
+from bench.bed import Bed, opened
+from bench.dataset import write
+from bench.errors import BenchError
+from bench.one_task import TaskRun
+from bench.sides import TARGET_ALIAS
+from bench.workloads import BY_NAME
+from sparkmirror.batches.producer import ProducerId
+from sparkmirror.copy.preserved_start import Beginning, PreservedStarts
+from sparkmirror.domain.client_settings import ConnectionSettings, ProducerSettings
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.kafka.control_markers import ControlMarkers, Gap
+from sparkmirror.kafka.fencing import Fencing
+
+_OFFSETS: Final = 20_000_000
+_PARTITIONS: Final = 4
+_SINGLE: Final = 40
+"""A gap that is filled one by one."""
+_LONG: Final = 40_000
+_ROUNDS: Final = 5
+_PAIRS: Final = 3
+_RECORDS: Final = 1_000_000
+_PRESERVED: Final = {"offsets.preserve": "true"}
+
+
+def _settings(bed: Bed) -> ConnectionSettings:
+    host, port = bed.target.bootstrap.split(":")
+    return ConnectionSettings(((host, int(port)),), alias=TARGET_ALIAS)
+
+
+def _claimed(bed: Bed, name: str) -> ProducerId:
+    with closing(Fencing(_settings(bed))) as fencing:
+        found = fencing.claim([name])[name]
+    if not isinstance(found, ProducerId):
+        raise BenchError(str(found))
+    return found
+
+
+def _beginnings(bed: Bed, partitions: int) -> str:
+    topic = f"beginning-{partitions}"
+    bed.target.topics.create(topic, partitions)
+    own = _claimed(bed, topic)
+    starts = PreservedStarts(ProducerSettings(_settings(bed)), 600.0)
+    began, cpu_s = time.monotonic(), bed.target.cpu_s()
+    found = starts.fill(
+        {TopicPartition(topic, at): Beginning(own.id, 0, _OFFSETS) for at in range(partitions)}
+    )
+    seconds, cpu_s = time.monotonic() - began, bed.target.cpu_s() - cpu_s
+    if any(found.values()):
+        raise BenchError(str(found))
+    offsets = partitions * _OFFSETS
+    return (
+        f"a beginning of {_OFFSETS:,} in {partitions} partitions: {offsets / seconds:,.0f} offsets/s, "
+        f"{cpu_s * 1e9 / offsets:,.0f} s of broker CPU for a thousand million"
+    )
+
+
+def _markers(bed: Bed, length: int, rounds: int) -> str:
+    """The first of each kind warms the coordinator up, and is not counted."""
+    topic = f"markers-{length}"
+    bed.target.topics.create(topic, 1)
+    own, partition = _claimed(bed, topic), TopicPartition(topic, 0)
+    end, seconds, cpu_s = 0, 0.0, 0.0
+    with closing(ControlMarkers(_settings(bed))) as markers:
+        for number in range(rounds + 1):
+            began, cpu_began, wanted = time.monotonic(), bed.target.cpu_s(), end + length
+            while end < wanted:
+                filled = markers.fill([Gap(topic, own, partition, end, wanted, is_fenced=end > 0)])[partition]
+                if not isinstance(filled, int):
+                    raise BenchError(str(filled))
+                end = filled
+            if number:
+                seconds += time.monotonic() - began
+                cpu_s += bed.target.cpu_s() - cpu_began
+    count = length * rounds
+    return (
+        f"gaps of {length:,} in one partition: {count / seconds:,.0f} markers/s, "
+        f"{cpu_s * 1e6 / count:,.0f} µs of broker CPU each"
+    )
+
+
+def _copies(bed: Bed, records: int) -> Iterator[str]:
+    data = write(bed.source, BY_NAME["1kb-lz4"].with_records(records), 128 << 10)
+    found: dict[str, list[TaskRun]] = {"as it is": [], "preserved": []}
+    for number in range(_PAIRS):
+        for kind in sorted(found, reverse=bool(number % 2)):
+            added = _PRESERVED if kind == "preserved" else {}
+            found[kind].append(pairs.run(bed, data, f"{kind.replace(' ', '')}{number}", added))
+    for kind, runs in found.items():
+        yield (
+            f"copying, {kind}: {median(run.records_per_s for run in runs):,.0f} records/s, "
+            f"{median(run.cpu_s * 1e6 / run.records for run in runs):.2f} s of the task's CPU a million, "
+            f"{median(run.start_s for run in runs):.2f} s to the first record"
+        )
+
+
+def main(arguments: Sequence[str]) -> int:
+    records = int(arguments[0]) if arguments else _RECORDS
+    with tempfile.TemporaryDirectory() as folder, opened(Path(folder), 1, _say) as bed:
+        for partitions in (1, _PARTITIONS):
+            _say(_beginnings(bed, partitions))
+        _say(_markers(bed, _SINGLE, _ROUNDS))
+        _say(_markers(bed, _LONG, _ROUNDS))
+        for line in _copies(bed, records):
+            _say(line)
+    return 0
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
