@@ -38,7 +38,8 @@ def kdc(folder: Path) -> Iterator[None]:
     port.release()
     (folder / "krb5.conf").write_text(
         f"[libdefaults]\n default_realm = {REALM}\n dns_lookup_kdc = false\n"
-        f" dns_canonicalize_hostname = false\n rdns = false\n udp_preference_limit = 1\n ticket_lifetime = {TICKET_S:.0f}s\n"
+        f" dns_canonicalize_hostname = false\n rdns = false\n udp_preference_limit = 1\n"
+        f" ticket_lifetime = {TICKET_S:.0f}s\n"
         f"[realms]\n {REALM} = {{\n  kdc = {HOST}:{number}\n }}\n"
         f"[domain_realm]\n {HOST} = {REALM}\n"
     )

@@ -18,7 +18,7 @@ class Gssapi(SaslMechanismGSSAPI):  # type: ignore[misc]  # kafka-python has no 
 
     def __init__(self, login: KerberosLogin, host: str) -> None:
         try:
-            import gssapi  # type: ignore[import-not-found]  # noqa: PLC0415 - an extra
+            import gssapi  # noqa: PLC0415 - an extra
         except (ImportError, OSError) as error:
             raise AuthenticationError(f"{HOW_TO_INSTALL} ({error})") from error
         # Instead of the library's own constructor, which knows the default ticket cache only.
